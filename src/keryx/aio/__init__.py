@@ -1,0 +1,1 @@
+"""The concurrency kit. It knows scopes, threads, loops and processes, and nothing of agents."""

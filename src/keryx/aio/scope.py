@@ -1,0 +1,330 @@
+"""The scope tree: what is cancelled together, why, and by when.
+
+A `Scope` owns no work itself. It holds the one fact that work asks for, "am I cancelled,
+and why", and wakes whoever waits for that fact. Tasks hang on a scope through a `Group`,
+child processes and nested calls through `on_cancel` and `on_kill`.
+
+How `cancel` stays callable from a signal handler, without a lock: the fact is stored with
+`dict.setdefault`, which is atomic, so the first reason wins and never changes; everything
+else (callbacks, children, timers) happens on the owner loop, which `cancel` only wakes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from keryx.aio.clock import Callback, Clock, Deadline, Deadlines, RealClock
+from keryx.errors import ScopeClosedError, ToolCancelledError, WrongThreadError
+
+Reason = Literal["interrupt", "steer", "timeout", "shutdown", "parent"]
+
+# The ladder. Rung one, at the cancel itself: tokens, tasks, sockets, SIGTERM.
+# Rung two, after the grace: SIGKILL. 200 ms let a shell or a client library clean up
+# and are still felt as "at once" by the person who pressed the key.
+GRACE: Final = 0.2
+# After SIGKILL the exit report needs a scheduler round and one socket hop; 100 ms is
+# twenty times what a loaded machine took. What has not reported by then is left over.
+EXIT_REPORT: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Cancellation:
+    """Why a scope was cancelled, and who asked."""
+
+    reason: Reason
+    by: str
+
+
+class Registration:
+    """A callback that waits for its scope; `remove` takes it back."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: dict[Registration, Callback]) -> None:
+        self._table = table
+
+    def remove(self) -> None:
+        self._table.pop(self, None)
+
+
+class Scope:
+    """One node of the tree. Made on its owner loop; cancelled from anywhere."""
+
+    __slots__ = (
+        "_callbacks",
+        "_cell",
+        "_children",
+        "_closed",
+        "_deadline",
+        "_delivered",
+        "_kill_at",
+        "_kills",
+        "_loop",
+        "deadlines",
+        "name",
+        "parent",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        parent: Scope | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        if parent is not None and parent._closed:
+            raise ScopeClosedError(f"scope {parent.name!r} has been left; {name!r} cannot start")
+        self.name = name
+        self.parent = parent
+        self._loop = asyncio.get_running_loop() if parent is None else parent._loop
+        self.deadlines = Deadlines(clock or RealClock()) if parent is None else parent.deadlines
+        self._cell: dict[None, Cancellation] = {}
+        self._callbacks: dict[Registration, Callback] = {}
+        self._kills: dict[Registration, Callback] = {}
+        self._children: dict[Scope, None] = {}
+        self._deadline: Deadline | None = None
+        self._kill_at: Deadline | None = None
+        self._delivered = False
+        self._closed = False
+        if parent is not None:
+            parent._children[self] = None
+            if parent._delivered:
+                self._deliver()
+
+    # -- what anyone may ask, from any thread
+
+    @property
+    def cancellation(self) -> Cancellation | None:
+        """Why this scope is cancelled; the first answer ever given stays the answer."""
+        own = self._cell.get(None)
+        if own is not None:
+            return own
+        if self.parent is None:
+            return None
+        inherited = self.parent.cancellation
+        if inherited is None:
+            return self._cell.get(None)
+        return self._cell.setdefault(None, inherited)
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self.cancellation is not None
+
+    @property
+    def reason(self) -> Reason | None:
+        found = self.cancellation
+        return None if found is None else found.reason
+
+    def raise_if_cancelled(self) -> None:
+        found = self.cancellation
+        if found is not None:
+            raise ToolCancelledError(found.reason)
+
+    def cancel(self, reason: Reason, *, by: str = "") -> bool:
+        """Cancel everything below. True if this was the first reason.
+
+        Callable from any task, thread or signal handler: it stores the fact and wakes the
+        owner loop, which tells everyone else.
+        """
+        if self.cancellation is not None:
+            return False
+        mine = Cancellation(reason, by)
+        if self._cell.setdefault(None, mine) is not mine:
+            return False
+        _call_soon(self._loop, self._deliver)
+        return True
+
+    # -- what the owner loop does
+
+    def child(self, name: str) -> Scope:
+        return Scope(name, parent=self)
+
+    @property
+    def children(self) -> tuple[Scope, ...]:
+        return tuple(self._children)
+
+    @property
+    def clock(self) -> Clock:
+        return self.deadlines.clock
+
+    def cancel_at(self, when: float, *, by: str = "deadline") -> None:
+        """Set the deadline (in the clock's monotonic time); a later call replaces it."""
+        if self._deadline is not None:
+            self.deadlines.drop(self._deadline)
+        self._deadline = self.deadlines.add(when, lambda: self._expire(by))
+
+    def on_cancel(self, callback: Callback) -> Registration:
+        """Run the callback once on the owner loop when cancelled; soon, if it is already."""
+        return self._register(self._callbacks, callback)
+
+    def on_kill(self, callback: Callback) -> Registration:
+        """Run the callback one grace after the cancel, unless it was removed by then."""
+        registration = self._register_quietly(self._kills, callback)
+        if self._delivered:
+            self._schedule_kills()
+        return registration
+
+    @property
+    def holds_killable(self) -> bool:
+        """Whether rung two has something to kill here or below."""
+        return bool(self._kills) or any(child.holds_killable for child in self._children)
+
+    def close(self) -> None:
+        """Leave the scope: it hears and starts nothing more."""
+        self._closed = True
+        for entry in (self._deadline, self._kill_at):
+            if entry is not None:
+                self.deadlines.drop(entry)
+        self._deadline = self._kill_at = None
+        self._callbacks.clear()
+        self._kills.clear()
+        if self.parent is not None:
+            self.parent._children.pop(self, None)
+
+    def _register(self, table: dict[Registration, Callback], callback: Callback) -> Registration:
+        registration = self._register_quietly(table, callback)
+        # Registered before asking: a cancel between the two lines finds the callback.
+        if self._delivered and not self._closed:
+            _call_soon(self._loop, self._run_callbacks)
+        return registration
+
+    def _register_quietly(
+        self, table: dict[Registration, Callback], callback: Callback
+    ) -> Registration:
+        registration = Registration(table)
+        table[registration] = callback
+        return registration
+
+    def _expire(self, by: str) -> None:
+        self._deadline = None
+        if self.cancellation is None:
+            self._cell.setdefault(None, Cancellation("timeout", by))
+            self._deliver()
+
+    def _deliver(self) -> None:
+        if self._delivered or self._closed:
+            return
+        assert self.cancellation is not None  # pins an inherited reason
+        self._delivered = True
+        if self._deadline is not None:
+            self.deadlines.drop(self._deadline)
+            self._deadline = None
+        self._run_callbacks()
+        if self._kills:
+            self._schedule_kills()
+        for child in tuple(self._children):
+            child._deliver()
+
+    def _run_callbacks(self) -> None:
+        _run_all(self._callbacks, self._loop)
+
+    def _schedule_kills(self) -> None:
+        if self._kill_at is None and not self._closed:
+            self._kill_at = self.deadlines.add(self.clock.monotonic() + GRACE, self._kill)
+
+    def _kill(self) -> None:
+        self._kill_at = None
+        _run_all(self._kills, self._loop)
+
+
+def _run_all(table: dict[Registration, Callback], loop: asyncio.AbstractEventLoop) -> None:
+    """Run each callback once; one that fails is reported and holds up no other."""
+    while True:
+        try:
+            # Atomic, because other threads register and remove meanwhile; the last one goes first.
+            _, callback = table.popitem()
+        except KeyError:
+            return
+        try:
+            callback()
+        except Exception as error:  # noqa: BLE001 (a foreign callback; it is reported, and the rest must still run)
+            loop.call_exception_handler(
+                {"message": "a cancellation callback failed", "exception": error}
+            )
+
+
+class CancellationToken:
+    """What a tool sees of its scope: it can ask and wait, never cancel."""
+
+    __slots__ = ("_scope",)
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._scope.is_cancelled
+
+    @property
+    def reason(self) -> Reason | None:
+        return self._scope.reason
+
+    def raise_if_cancelled(self) -> None:
+        self._scope.raise_if_cancelled()
+
+    def on_cancel(self, callback: Callback) -> Registration:
+        return self._scope.on_cancel(callback)
+
+    async def wait_cancelled(self) -> Reason:
+        """Return the reason once cancelled. Works on any loop, not only on the scope's own."""
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        registration = self._scope.on_cancel(lambda: _call_soon(loop, wake))
+        try:
+            if self._scope.reason is None:
+                await woken
+        finally:
+            registration.remove()
+        reason = self._scope.reason
+        assert reason is not None
+        return reason
+
+    def wait_cancelled_sync(self, timeout: float | None = None) -> bool:
+        """Block until cancelled; False if the timeout came first. Refuses on a loop's thread."""
+        if asyncio._get_running_loop() is not None:
+            raise WrongThreadError(
+                "wait_cancelled_sync would block the event loop of this thread; "
+                "await wait_cancelled() instead"
+            )
+        woken = threading.Event()
+        registration = self._scope.on_cancel(woken.set)
+        try:
+            return self._scope.is_cancelled or woken.wait(timeout)
+        finally:
+            registration.remove()
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callback) -> None:
+    try:
+        loop.call_soon_threadsafe(callback)
+    except RuntimeError:
+        # That loop has closed, and all that it ran has ended with it; the fact alone remains.
+        return
+
+
+_current_token: ContextVar[CancellationToken | None] = ContextVar("keryx_token", default=None)
+
+
+def get_token() -> CancellationToken | None:
+    """The token of the call that this code runs in, from any depth; None outside a call."""
+    return _current_token.get()
+
+
+def is_interrupted() -> bool:
+    """Whether the call that this code runs in is cancelled; False outside a call."""
+    token = _current_token.get()
+    return token is not None and token.is_cancelled
+
+
+def set_token(token: CancellationToken | None) -> None:
+    """Bind the token to the current context. For the executor, in the context of a call."""
+    _current_token.set(token)

@@ -1,0 +1,1 @@
+"""The agent itself. It meets the world only through `keryx.ports`."""

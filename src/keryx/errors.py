@@ -1,0 +1,97 @@
+"""Everything that Keryx raises, named by who must act on it.
+
+    KeryxError
+      ModelMustActError         its text is shown to the model, which can do better
+        UnknownToolError          no granted tool has that name
+        InvalidArgumentsError     the arguments do not fit the tool's schema
+        ToolFailedError           the tool says why it could not do its work
+      UserMustActError          its text is shown to the person, and says what to do
+        UnsupportedError          this machine or this version cannot do that
+      DeveloperMustActError     a program uses Keryx wrongly
+        InvalidToolError          a function cannot be a tool as it is declared
+        WrongThreadError          blocking here would stop the event loop that must answer
+        ScopeClosedError          work was started in a scope that has been left
+      NobodyMustActError        the world is as it is; the outcome says so
+        ToolCancelledError        the call was cancelled; carries the reason
+        DeadlineError             the time that the caller gave is over
+        ThreadsExhaustedError     left-over blocking tools hold every thread there may be
+        WardenLostError           the process that children run under has died
+        SpawnError                a child process could not be started
+
+A tool raises `ToolFailedError` (or any other exception) to fail, and may let
+`ToolCancelledError` pass. The text of an error always says what to do next.
+"""
+
+from __future__ import annotations
+
+
+class KeryxError(Exception):
+    """The root of all errors that Keryx raises on purpose."""
+
+
+class ModelMustActError(KeryxError):
+    """Shown to the model as the result of its call."""
+
+
+class UnknownToolError(ModelMustActError):
+    """No granted tool has that name."""
+
+
+class InvalidArgumentsError(ModelMustActError):
+    """The arguments do not fit the tool's schema."""
+
+
+class ToolFailedError(ModelMustActError):
+    """Raised by a tool that cannot do its work; the model reads the text."""
+
+
+class UserMustActError(KeryxError):
+    """Shown to the person, with what to do."""
+
+
+class UnsupportedError(UserMustActError):
+    """This machine or this version cannot do what was asked."""
+
+
+class DeveloperMustActError(KeryxError):
+    """A program uses Keryx in a way that cannot work."""
+
+
+class InvalidToolError(DeveloperMustActError):
+    """A function cannot be a tool as it is declared."""
+
+
+class WrongThreadError(DeveloperMustActError):
+    """Blocking here would stop the event loop that has to answer."""
+
+
+class ScopeClosedError(DeveloperMustActError):
+    """Work was started in a scope that has been left."""
+
+
+class NobodyMustActError(KeryxError):
+    """A fact about the world that the outcome of a call reports."""
+
+
+class ToolCancelledError(NobodyMustActError):
+    """The call that asks was cancelled, or is over and may act no more."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"cancelled: {reason}")
+        self.reason = reason
+
+
+class DeadlineError(NobodyMustActError):
+    """The time that the caller gave is over."""
+
+
+class ThreadsExhaustedError(NobodyMustActError):
+    """Left-over blocking tools hold every thread there may be."""
+
+
+class WardenLostError(NobodyMustActError):
+    """The process that children run under has died; nobody knows how they ended."""
+
+
+class SpawnError(NobodyMustActError):
+    """A child process could not be started."""

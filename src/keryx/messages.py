@@ -1,0 +1,112 @@
+"""The conversation's vocabulary: messages, their parts, tool calls and how those ended.
+
+Plain data with a stable JSON form. Unknown fields are tolerated on reading, so that an older
+reader survives a newer writer. Large values are named by the hash of a blob.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+VERSION = 1
+"""The version of the JSON form; it rises only if a field changes its meaning."""
+
+
+class Text(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
+    """Plain text."""
+
+    text: str
+
+
+class Json(msgspec.Struct, frozen=True, tag_field="type", tag="json"):
+    """A structured value, kept as the bytes that it was encoded to once."""
+
+    value: msgspec.Raw
+
+    def decode(self) -> Any:
+        return msgspec.json.decode(self.value)
+
+
+class Image(msgspec.Struct, frozen=True, tag_field="type", tag="image"):
+    """An image, by the hash of its blob."""
+
+    blob: str
+    media_type: str
+    name: str = ""
+
+
+class File(msgspec.Struct, frozen=True, tag_field="type", tag="file"):
+    """An attached file, by the hash of its blob."""
+
+    blob: str
+    media_type: str
+    name: str = ""
+
+
+Part = Text | Json | Image | File
+
+Outcome = Literal["completed", "failed", "denied", "cancelled", "unknown"]
+"""How a call ended. cancelled: nothing of it runs any more. unknown: it may, or nobody can tell."""
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call that a model asked for; the arguments are the JSON text that it wrote."""
+
+    call_id: str
+    tool: str
+    arguments: str = "{}"
+
+
+class CallOutcome(msgspec.Struct, frozen=True):
+    """How one call ended. There is exactly one for each call."""
+
+    call_id: str
+    tool: str
+    outcome: Outcome
+    reason: str | None = None
+    started: bool = False
+    content: tuple[Part, ...] = ()
+    duration: float = 0.0
+    left_over: tuple[str, ...] = ()
+    overlaps: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The content as the text that a model reads."""
+        return "\n".join(_shown(part) for part in self.content)
+
+
+def _shown(part: Part) -> str:
+    match part:
+        case Text():
+            return part.text
+        case Json():
+            return bytes(part.value).decode()
+        case Image() | File():
+            return f"[{part.media_type} {part.name or part.blob}]"
+
+
+class UserMessage(msgspec.Struct, frozen=True, tag_field="role", tag="user"):
+    """What a person said."""
+
+    content: tuple[Part, ...]
+
+
+class AssistantMessage(msgspec.Struct, frozen=True, tag_field="role", tag="assistant"):
+    """What a model said, and the calls that it asked for."""
+
+    content: tuple[Part, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
+
+
+class ToolMessage(msgspec.Struct, frozen=True, tag_field="role", tag="tool"):
+    """The result of one call, as a model is shown it."""
+
+    call_id: str
+    content: tuple[Part, ...] = ()
+
+
+Message = UserMessage | AssistantMessage | ToolMessage

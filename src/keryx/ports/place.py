@@ -1,0 +1,50 @@
+"""Where a session's commands and files live: this machine, a container, another machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, Self
+
+from keryx.aio.capture import OutputSink
+
+
+class Exit(Protocol):
+    """How a process ended: a code, or the signal that ended it."""
+
+    @property
+    def code(self) -> int | None: ...
+
+    @property
+    def signal(self) -> int | None: ...
+
+
+class Process(Protocol):
+    """A child process and everything below it. Leaving the `async with` ends the whole tree."""
+
+    async def wait(self) -> Exit: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    def close_stdin(self) -> None: ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+
+class Place(Protocol):
+    """Starts processes."""
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str,
+        output: OutputSink | None = None,
+        stdin: bool = False,
+    ) -> Process: ...

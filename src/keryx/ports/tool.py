@@ -1,0 +1,155 @@
+"""The seam between the engine and whatever does the work that a model asks for.
+
+A `Tool` declares what it is and does one thing: `invoke`. What it needs of the session comes
+as a `ToolContext`; it reaches for nothing ambient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from keryx.aio.scope import CancellationToken
+from keryx.messages import CallOutcome
+from keryx.ports.effects import Effects
+from keryx.ports.place import Place
+
+Isolation = Literal["loop", "thread", "process"]
+"""Where a tool runs: as a task on the loop, in a thread, or in a process that can be killed."""
+
+Replay = Literal["never", "safe", "keyed"]
+"""Whether a call that had started may run again after a crash; keyed: with its call id as key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """A tool's own judgement of its arguments, for whoever decides on approvals."""
+
+    level: Literal["none", "low", "high"]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """Wrap what a cancelled tool returns within the grace if the work was in fact done."""
+
+    value: Any
+
+
+class HttpResponse(Protocol):
+    """What tools use of a response."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    async def read(self) -> bytes: ...
+
+    async def text(self) -> str: ...
+
+
+class HttpRequest(Protocol):
+    """A request under way: entered for its response, left to close it."""
+
+    async def __aenter__(self) -> HttpResponse: ...
+
+    async def __aexit__(self, *exc: object) -> object: ...
+
+
+class HttpClient(Protocol):
+    """The running loop's own client, shared by all that runs there."""
+
+    def request(self, method: str, url: str, **options: Any) -> HttpRequest: ...
+
+
+class ToolContext(Protocol):
+    """All that a call may reach. Refuses everything once the call has its outcome."""
+
+    @property
+    def session_id(self) -> str: ...
+
+    @property
+    def call_id(self) -> str: ...
+
+    @property
+    def workspace(self) -> Path: ...
+
+    @property
+    def place(self) -> Place: ...
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment for children, built from an allow-list."""
+        ...
+
+    @property
+    def token(self) -> CancellationToken: ...
+
+    async def http(self) -> HttpClient: ...
+
+    def emit(self, text: str, *, stream: str = "stdout") -> None:
+        """Stream output. What was emitted survives a cancellation as the partial result.
+
+        Callable from the call's own thread as well as from the loop.
+        """
+        ...
+
+    def progress(self, done: float, total: float | None = None, note: str = "") -> None: ...
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallOutcome:
+        """Run another tool under this call. For containers only."""
+        ...
+
+
+class Tool(Protocol):
+    """One tool, as the engine sees it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The JSON schema of the arguments."""
+        ...
+
+    @property
+    def isolation(self) -> Isolation: ...
+
+    @property
+    def replay(self) -> Replay: ...
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds, counted from the start of the call."""
+        ...
+
+    @property
+    def container(self) -> bool:
+        """Whether it calls other tools. A container runs on the loop and holds nothing."""
+        ...
+
+    def parse(self, arguments: bytes | str | Mapping[str, Any]) -> Any:
+        """Validate what the model sent; `InvalidArgumentsError` says what to do better."""
+        ...
+
+    def effects(self, args: Any) -> Effects: ...
+
+    def risk(self, args: Any) -> Risk: ...
+
+    def preview(self, args: Any) -> str:
+        """One short line for screens."""
+        ...
+
+    def invoke(self, args: Any, context: ToolContext) -> Awaitable[Any] | Any:
+        """Do the work: a coroutine on the loop, a plain value in a thread."""
+        ...
+
+
+Invoke = Callable[[Any, ToolContext], Any]

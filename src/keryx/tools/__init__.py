@@ -1,0 +1,1 @@
+"""What agents can do. One file per family of tools."""
