@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-Callback = Callable[[], None]
+Callback = Callable[[], object]
 
 
 class Timer(Protocol):

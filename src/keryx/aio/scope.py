@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -135,7 +136,7 @@ class Scope:
         mine = Cancellation(reason, by)
         if self._cell.setdefault(None, mine) is not mine:
             return False
-        _call_soon(self._loop, self._deliver)
+        call_soon(self._loop, self._deliver)
         return True
 
     # -- what the owner loop does
@@ -189,7 +190,7 @@ class Scope:
         registration = self._register_quietly(table, callback)
         # Registered before asking: a cancel between the two lines finds the callback.
         if self._delivered and not self._closed:
-            _call_soon(self._loop, self._run_callbacks)
+            call_soon(self._loop, self._run_callbacks)
         return registration
 
     def _register_quietly(
@@ -247,6 +248,24 @@ def _run_all(table: dict[Registration, Callback], loop: asyncio.AbstractEventLoo
             )
 
 
+def call_soon(
+    loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: object
+) -> bool:
+    """Run the callback on that loop, from any thread. False if the loop has closed."""
+    try:
+        loop.call_soon_threadsafe(callback, *args)
+    except RuntimeError:
+        # All that the loop ran has ended with it; there is nobody to tell.
+        return False
+    return True
+
+
+def is_loop_thread(loop: asyncio.AbstractEventLoop | None = None) -> bool:
+    """Whether this thread is inside the given loop, or inside any."""
+    running = asyncio._get_running_loop()  # the public one raises where there is none
+    return running is not None and (loop is None or running is loop)
+
+
 class CancellationToken:
     """What a tool sees of its scope: it can ask and wait, never cancel."""
 
@@ -278,7 +297,7 @@ class CancellationToken:
             if not woken.done():
                 woken.set_result(None)
 
-        registration = self._scope.on_cancel(lambda: _call_soon(loop, wake))
+        registration = self._scope.on_cancel(lambda: call_soon(loop, wake))
         try:
             if self._scope.reason is None:
                 await woken
@@ -301,14 +320,6 @@ class CancellationToken:
             return self._scope.is_cancelled or woken.wait(timeout)
         finally:
             registration.remove()
-
-
-def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callback) -> None:
-    try:
-        loop.call_soon_threadsafe(callback)
-    except RuntimeError:
-        # That loop has closed, and all that it ran has ended with it; the fact alone remains.
-        return
 
 
 _current_token: ContextVar[CancellationToken | None] = ContextVar("keryx_token", default=None)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, Self
 
 from keryx.aio.capture import OutputSink
+from keryx.aio.scope import Scope
 
 
 class Exit(Protocol):
@@ -37,7 +38,7 @@ class Process(Protocol):
 
 
 class Place(Protocol):
-    """Starts processes."""
+    """Starts processes; cancelling the scope ends the whole tree of one."""
 
     async def spawn(
         self,
@@ -45,6 +46,7 @@ class Place(Protocol):
         *,
         env: Mapping[str, str],
         cwd: str,
+        scope: Scope | None = None,
         output: OutputSink | None = None,
         stdin: bool = False,
     ) -> Process: ...

@@ -6,15 +6,18 @@ as a `ToolContext`; it reaches for nothing ambient.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
+from keryx.aio.capture import OutputSink
 from keryx.aio.scope import CancellationToken
 from keryx.messages import CallOutcome
 from keryx.ports.effects import Effects
-from keryx.ports.place import Place
+from keryx.ports.place import Process
+
+T = TypeVar("T")
 
 Isolation = Literal["loop", "thread", "process"]
 """Where a tool runs: as a task on the loop, in a thread, or in a process that can be killed."""
@@ -66,6 +69,23 @@ class HttpClient(Protocol):
     def request(self, method: str, url: str, **options: Any) -> HttpRequest: ...
 
 
+class ToolPlace(Protocol):
+    """The session's place, as one call may use it: what it starts ends with the call."""
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        output: OutputSink | None = None,
+        stdin: bool = False,
+    ) -> Process:
+        """Start a process: by default in the workspace, with the session's environment for
+        children, and with its output streamed and kept as the call's partial result."""
+        ...
+
+
 class ToolContext(Protocol):
     """All that a call may reach. Refuses everything once the call has its outcome."""
 
@@ -79,7 +99,7 @@ class ToolContext(Protocol):
     def workspace(self) -> Path: ...
 
     @property
-    def place(self) -> Place: ...
+    def place(self) -> ToolPlace: ...
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -99,6 +119,15 @@ class ToolContext(Protocol):
         ...
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None: ...
+
+    def from_thread(
+        self,
+        work: Callable[..., Coroutine[Any, Any, T]],
+        *args: Any,
+        timeout: float | None = None,
+    ) -> T:
+        """Run async code on the host's loop and block for its result. For tools in threads."""
+        ...
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallOutcome:
         """Run another tool under this call. For containers only."""
@@ -150,6 +179,3 @@ class Tool(Protocol):
     def invoke(self, args: Any, context: ToolContext) -> Awaitable[Any] | Any:
         """Do the work: a coroutine on the loop, a plain value in a thread."""
         ...
-
-
-Invoke = Callable[[Any, ToolContext], Any]

@@ -1,0 +1,210 @@
+"""One stream to many readers, with replay by sequence number.
+
+Facts are numbered without gaps and every reader gets each of them once, in order. Passing items
+have no number and may be lost. A reader that falls behind its bound loses what waits for it, is
+told so with `RESYNC`, and then reads the facts that it missed again. So a slow reader grows no
+memory and slows nobody.
+
+The hub knows nothing of what it carries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Final, Generic, Literal, TypeVar
+
+T = TypeVar("T")
+
+# What a reader may have waiting. A screen that is further behind than this is better served by
+# the facts themselves than by the deltas that led to them.
+READER_ITEMS: Final = 2_000
+READER_WEIGHT: Final = 4_000_000
+# How many recent facts are kept for readers that come back after a moment.
+RECENT_FACTS: Final = 256
+
+Resync = Literal["resync"]
+RESYNC: Final = "resync"
+
+Replay = Callable[[int, int], AsyncIterator[tuple[int, T]]]
+"""Reads the facts after one number up to and including another, from the log."""
+
+
+class Hub(Generic[T]):
+    """Publishes items to its readers. Belongs to one loop; publishing is synchronous."""
+
+    def __init__(
+        self,
+        *,
+        replay: Replay[T],
+        snapshot: Callable[[], Iterable[T]] = tuple,
+        last: int = 0,
+        recent: int = RECENT_FACTS,
+    ) -> None:
+        self._replay = replay
+        self._snapshot = snapshot
+        self._last = last
+        self._recent: deque[tuple[int, T]] = deque(maxlen=recent)
+        self._readers: set[Reader[T]] = set()
+
+    @property
+    def last(self) -> int:
+        """The number of the newest fact."""
+        return self._last
+
+    @property
+    def readers(self) -> int:
+        return len(self._readers)
+
+    def publish_fact(self, seq: int, item: T, *, weight: int = 1) -> None:
+        """A numbered fact, after its commit. The numbers have no gaps."""
+        if seq != self._last + 1:
+            raise ValueError(f"fact {seq} does not follow {self._last}: the numbers have no gaps")
+        self._last = seq
+        self._recent.append((seq, item))
+        for reader in self._readers:
+            reader.push(seq, item, weight)
+
+    def publish(self, item: T, *, weight: int = 1) -> None:
+        """A passing item."""
+        for reader in self._readers:
+            reader.push(None, item, weight)
+
+    def read(
+        self,
+        *,
+        after: int | None = None,
+        items: int = READER_ITEMS,
+        weight: int = READER_WEIGHT,
+    ) -> Reader[T]:
+        """A new reader: facts after that number (default: only what comes), a snapshot, the rest.
+
+        It counts from now, not from the first `async for`.
+        """
+        reader = Reader(self, self._last if after is None else after, items, weight)
+        self._readers.add(reader)
+        return reader
+
+    # -- for readers
+
+    def facts(self, after: int, upto: int) -> AsyncIterator[tuple[int, T]] | list[tuple[int, T]]:
+        """The facts after one number up to another: from memory if it reaches back far enough."""
+        if self._recent and self._recent[0][0] <= after + 1:
+            return [(seq, item) for seq, item in self._recent if after < seq <= upto]
+        return self._replay(after, upto)
+
+    def snapshot(self) -> tuple[T, ...]:
+        return tuple(self._snapshot())
+
+    def forget(self, reader: Reader[T]) -> None:
+        self._readers.discard(reader)
+
+
+class Reader(Generic[T]):
+    """One reader's place in the stream. Iterate it; close it (or leave `async with`)."""
+
+    def __init__(self, hub: Hub[T], after: int, items: int, weight: int) -> None:
+        self._hub = hub
+        self._seen = after
+        self._items = items
+        self._weight = weight
+        self._queue: deque[tuple[int | None, T, int]] = deque()
+        self._queued = 0
+        self._woken: asyncio.Future[None] | None = None
+        self._behind = True
+        self._target = hub.last
+        self._greeting = hub.snapshot()
+        self._lost = False
+        self._closed = False
+
+    @property
+    def seen(self) -> int:
+        """The number of the last fact that was handed out."""
+        return self._seen
+
+    @property
+    def waiting(self) -> int:
+        """How many items wait for this reader."""
+        return len(self._queue)
+
+    def push(self, seq: int | None, item: T, weight: int) -> None:
+        """Take an item from the hub; past the bound, drop all that waits instead."""
+        if self._lost:
+            return
+        if len(self._queue) >= self._items or self._queued + weight > self._weight:
+            self._queue.clear()
+            self._queued = 0
+            self._lost = True
+        else:
+            self._queue.append((seq, item, weight))
+            self._queued += weight
+        self._wake()
+
+    def close(self) -> None:
+        self._closed = True
+        self._hub.forget(self)
+        self._queue.clear()
+        self._queued = 0
+        self._wake()
+
+    async def __aenter__(self) -> Reader[T]:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.close()
+
+    async def __aiter__(self) -> AsyncIterator[T | Resync]:
+        try:
+            while not self._closed:
+                if self._behind:
+                    async for item in self._catch_up():
+                        yield item
+                elif self._lost:
+                    self._start_again()
+                    yield RESYNC
+                elif self._queue:
+                    seq, item, weight = self._queue.popleft()
+                    self._queued -= weight
+                    if seq is not None:
+                        self._seen = seq
+                    yield item
+                else:
+                    await self._wait_woken()
+        finally:
+            self.close()
+
+    async def _catch_up(self) -> AsyncIterator[T]:
+        """Hand out the missed facts up to where the queue begins, then what streams right now."""
+        if self._seen < self._target:
+            found = self._hub.facts(self._seen, self._target)
+            if isinstance(found, list):
+                for seq, item in found:
+                    self._seen = seq
+                    yield item
+            else:
+                async for seq, item in found:
+                    self._seen = seq
+                    yield item
+        self._behind = False
+        for item in self._greeting:
+            yield item
+        self._greeting = ()
+
+    def _start_again(self) -> None:
+        # One synchronous step: what is published from here on is queued, all before is replayed.
+        self._lost = False
+        self._behind = True
+        self._target = self._hub.last
+        self._greeting = self._hub.snapshot()
+
+    async def _wait_woken(self) -> None:
+        self._woken = asyncio.get_running_loop().create_future()
+        try:
+            await self._woken
+        finally:
+            self._woken = None
+
+    def _wake(self) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)

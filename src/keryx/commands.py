@@ -1,0 +1,213 @@
+"""Everything that a session is told: one tagged union, the other half of the vocabulary.
+
+This module owns the names of the commands, their fields and their JSON form. It refuses to
+know which front end makes them and what the session answers. Each command has an id that its
+maker minted and names its target by id: "the current one" cannot be said. Whoever opens or
+deletes sessions speaks to the app, so that is not here.
+
+Names never change meaning; fields may be added, with a default. A reader skips fields that it
+does not know; a `type` that it does not know is an error.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from keryx.messages import VERSION, File, Image
+
+Mode = Literal["queue", "steer", "interrupt"]
+Decision = Literal["once", "session", "always", "deny"]
+Reason = Literal["interrupt", "steer", "timeout", "shutdown", "parent"]
+
+
+class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """`by` is who asks."""
+
+    command_id: str
+    session_id: str
+    by: str
+    v: int = VERSION
+
+
+# -- message
+
+
+class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
+    """Say something to the agent; while a turn runs, the mode is the verb.
+
+    `wait` lets a steer wait for the next boundary. `key` is the client's own id: the same key
+    twice is one message. No workspace means the session's. `turn_id` is the turn that a steer
+    or an interrupt is meant for: if that is over, or none is named and none runs, the message
+    is a plain one, so that it never hits a turn that its sender has not seen.
+    """
+
+    text: str
+    mode: Mode = "queue"
+    turn_id: str | None = None
+    attachments: tuple[Image | File, ...] = ()
+    workspace: str | None = None
+    key: str | None = None
+    wait: bool = False
+
+
+class ChangeMessage(_Command, frozen=True, kw_only=True, tag="message.change"):
+    """Change or reorder a message that was not delivered yet; what is absent stays as it is.
+
+    `before` names the message to stand before in the queue, None its end.
+    """
+
+    message_id: str
+    mode: Mode | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    attachments: tuple[Image | File, ...] | UnsetType = UNSET
+    workspace: str | UnsetType = UNSET
+    before: str | UnsetType | None = UNSET
+
+
+class WithdrawMessage(_Command, frozen=True, kw_only=True, tag="message.withdraw"):
+    """Take back a message that was not delivered yet."""
+
+    message_id: str
+
+
+# -- turn
+
+
+class CancelTurn(_Command, frozen=True, kw_only=True, tag="turn.cancel"):
+    """End this turn, started or not; nothing happens if it is over."""
+
+    turn_id: str
+    reason: Reason = "interrupt"
+
+
+class UndoTurn(_Command, frozen=True, kw_only=True, tag="turn.undo"):
+    """Let projections skip this turn, which is over."""
+
+    turn_id: str
+
+
+# -- call
+
+
+class CancelCall(_Command, frozen=True, kw_only=True, tag="call.cancel"):
+    """End this call; its turn goes on with the outcome."""
+
+    call_id: str
+    reason: Reason = "interrupt"
+
+
+class RunCall(_Command, frozen=True, kw_only=True, tag="call.run"):
+    """Run a tool for a person, with no model; the maker mints the call's id too."""
+
+    call_id: str
+    tool: str
+    arguments: str = "{}"
+    workspace: str | None = None
+
+
+# -- files
+
+
+class RevertFiles(_Command, frozen=True, kw_only=True, tag="files.revert"):
+    """Take back these changes, each named by the seq of its `files.changed`."""
+
+    changes: tuple[int, ...]
+
+
+# -- approval and question
+
+
+class AnswerApproval(_Command, frozen=True, kw_only=True, tag="approval.answer"):
+    """Decide on a call that waits; the first answer wins."""
+
+    approval_id: str
+    decision: Decision
+    where: str
+
+
+class AnswerQuestion(_Command, frozen=True, kw_only=True, tag="question.answer"):
+    """Answer a question; the first answer wins."""
+
+    question_id: str
+    answer: str
+    where: str
+
+
+# -- session
+
+
+class ChangeSession(_Command, frozen=True, kw_only=True, tag="session.change"):
+    """Change the session; what is absent stays as it is. A running turn keeps what it has.
+
+    `tools` is a closed set of tools and toolsets: an empty one means no tools.
+    """
+
+    model: str | UnsetType = UNSET
+    profile: str | UnsetType = UNSET
+    place: str | UnsetType = UNSET
+    workspace: str | UnsetType = UNSET
+    tools: tuple[str, ...] | UnsetType = UNSET
+    effort: str | UnsetType | None = UNSET
+    personality: str | UnsetType | None = UNSET
+    title: str | UnsetType = UNSET
+    pinned: bool | UnsetType = UNSET
+    archived: bool | UnsetType = UNSET
+
+
+class CompactContext(_Command, frozen=True, kw_only=True, tag="context.compact"):
+    """Let a summary stand for what was said so far."""
+
+
+class ForkSession(_Command, frozen=True, kw_only=True, tag="session.fork"):
+    """Begin a session, under an id that the maker minted, that shares this one's past.
+
+    The turn is the last one that it shares; None: all that are over.
+    """
+
+    new_session_id: str
+    turn_id: str | None = None
+
+
+class SetDraft(_Command, frozen=True, kw_only=True, tag="draft.set"):
+    """Keep what a person is typing; an empty text clears it."""
+
+    text: str
+    attachments: tuple[Image | File, ...] = ()
+
+
+Command = (
+    SendMessage
+    | ChangeMessage
+    | WithdrawMessage
+    | CancelTurn
+    | UndoTurn
+    | CancelCall
+    | RunCall
+    | RevertFiles
+    | AnswerApproval
+    | AnswerQuestion
+    | ChangeSession
+    | CompactContext
+    | ForkSession
+    | SetDraft
+)
+
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final[msgspec.json.Decoder[Command]] = msgspec.json.Decoder(Command)
+
+
+def encode(command: Command) -> bytes:
+    """The command as one line of JSON."""
+    return _encoder.encode(command)
+
+
+def decode(data: bytes) -> Command:
+    """Read a command.
+
+    `msgspec.ValidationError` for a type that this version does not know, and for a field that
+    is missing or does not fit; its parent `msgspec.DecodeError` for what is no JSON.
+    """
+    return _decoder.decode(data)

@@ -1,0 +1,112 @@
+"""The executor's record of one tool call, from its acceptance to its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+from keryx.aio.bridge import ThreadWork
+from keryx.aio.clock import Deadline
+from keryx.aio.scope import Scope
+from keryx.engine.lane import Lane
+from keryx.engine.output import CallOutput
+from keryx.errors import ToolCancelledError
+from keryx.messages import CallOutcome
+from keryx.ports.effects import NO_EFFECTS, Effects
+from keryx.ports.place import Process
+from keryx.ports.tool import Tool
+
+Phase = Literal["accepted", "waiting", "starting", "running", "leaving", "ended"]
+"""waiting: for order, approval, effects or a slot. starting: being logged, before it acts.
+leaving: the tool has returned, what it left behind is being ended."""
+
+
+class Call:
+    """One call. Changes on the owner loop only."""
+
+    __slots__ = (
+        "args",
+        "blockers",
+        "call_id",
+        "children",
+        "dependents",
+        "effects",
+        "ended",
+        "holds_slot",
+        "ladder",
+        "lane",
+        "nested",
+        "nested_left_over",
+        "output",
+        "overlaps",
+        "parent",
+        "phase",
+        "processes",
+        "quiet",
+        "scope",
+        "started_at",
+        "task",
+        "thread",
+        "tool",
+        "unblocked",
+    )
+
+    def __init__(
+        self, lane: Lane, call_id: str, tool: Tool, args: Any, *, scope: Scope, parent: Call | None
+    ) -> None:
+        self.lane = lane
+        self.call_id = call_id
+        self.tool = tool
+        self.args = args
+        self.scope = scope
+        self.parent = parent
+        self.phase: Phase = "accepted"
+        self.effects: Effects = NO_EFFECTS
+        self.overlaps: tuple[str, ...] = ()
+        self.started_at: float | None = None
+        self.ended: asyncio.Future[CallOutcome] = lane.loop.create_future()
+        self.output = CallOutput(lane.loop, self._publish)
+        self.task: asyncio.Task[None] | None = None
+        self.thread: ThreadWork[Any] | None = None
+        self.ladder: Deadline | None = None
+        self.holds_slot = False
+        # Step order: how many earlier calls are in the way, and who waits for this one.
+        self.blockers = 0
+        self.unblocked: asyncio.Future[None] | None = None
+        self.dependents: list[Call] = []
+        # What hangs below it; `children` counts all there ever were, for their ids.
+        self.children = 0
+        self.nested: set[Call] = set()
+        self.nested_left_over: list[str] = []
+        self.processes: set[Process] = set()
+        self.quiet: asyncio.Future[None] | None = None
+
+    @property
+    def depth(self) -> int:
+        return 0 if self.parent is None else self.parent.depth + 1
+
+    def refuse_if_over(self) -> None:
+        """A call that has its outcome may act no more, whatever still runs of it."""
+        if self.phase == "ended":
+            raise ToolCancelledError(self.scope.reason or "this call is over")
+
+    def refuse_if_cancelled(self) -> None:
+        """Nothing new starts in a call that is cancelled."""
+        self.refuse_if_over()
+        self.scope.raise_if_cancelled()
+
+    def unblock(self) -> None:
+        self.blockers -= 1
+        if self.blockers == 0 and self.unblocked is not None and not self.unblocked.done():
+            self.unblocked.set_result(None)
+
+    def forget_nested(self, nested: Call, outcome: CallOutcome) -> None:
+        """A nested call has its outcome; a parent that waits for quiet may go on."""
+        self.nested.discard(nested)
+        self.nested_left_over += outcome.left_over
+        if not self.nested and self.quiet is not None and not self.quiet.done():
+            self.quiet.set_result(None)
+
+    def _publish(self, stream: str, text: str) -> None:
+        if self.phase != "ended":
+            self.lane.witness.output(self, stream, text)

@@ -1,0 +1,120 @@
+"""How a call ends: from what its tool returned or raised to one honest outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from keryx.engine.call import Call
+from keryx.engine.result import bounded, content_of
+from keryx.errors import KeryxError, ToolCancelledError, WardenLostError
+from keryx.messages import CallOutcome, Outcome, Part, Text
+from keryx.ports.tool import Complete
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is known when a call's work is over, before it is logged as its outcome."""
+
+    outcome: Outcome
+    reason: str | None = None
+    content: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a tool returned, already encoded (in its own thread, if it has one)."""
+
+    content: tuple[Part, ...]
+    complete: bool
+
+
+class DeniedError(KeryxError):
+    """Inside the executor: the call may not run."""
+
+
+def encode_return(value: Any) -> Returned:
+    if isinstance(value, Complete):
+        return Returned(content_of(value.value), complete=True)
+    return Returned(content_of(value), complete=False)
+
+
+def of_return(call: Call, returned: Returned) -> Ending:
+    """A tool that returns after a cancel gave what it had, unless it says that it was done."""
+    cancellation = call.scope.cancellation
+    if cancellation is None or returned.complete:
+        return Ending("completed", None, returned.content)
+    return Ending("cancelled", cancellation.reason, returned.content or partial_of(call))
+
+
+def of_error(call: Call, error: BaseException) -> Ending:
+    """The outcome of a call whose tool raised, or that was stopped before it started."""
+    if isinstance(error, DeniedError):
+        return Ending("denied", str(error))
+    if isinstance(error, WardenLostError):
+        return Ending("unknown", "warden lost", (*partial_of(call), Text(str(error))))
+    cancellation = call.scope.cancellation
+    if cancellation is not None:
+        expected = isinstance(error, asyncio.CancelledError | ToolCancelledError)
+        note = () if expected else (Text(_described(error)),)
+        return Ending("cancelled", cancellation.reason, (*partial_of(call), *note))
+    if isinstance(error, asyncio.CancelledError):
+        if call.task is not None and call.task.cancelling():
+            return Ending("cancelled", "shutdown", partial_of(call))
+        text = "the tool cancelled itself: something that it awaited was cancelled inside it"
+        return Ending("failed", None, (*partial_of(call), Text(text)))
+    return Ending("failed", None, (*partial_of(call), Text(_described(error))))
+
+
+def of_left_over(call: Call) -> Ending:
+    """Nobody knows how it will end; what it emitted so far is kept."""
+    return Ending("unknown", call.scope.reason, partial_of(call))
+
+
+def partial_of(call: Call) -> tuple[Part, ...]:
+    """The output so far."""
+    text = call.output.text()
+    return (Text(text),) if text else ()
+
+
+def outcome_of(call: Call, ending: Ending, *, left_over: bool) -> CallOutcome:
+    """The one outcome of the call, as it is logged and shown."""
+    names = (*((call.call_id,) if left_over else ()), *call.nested_left_over)
+    outcome = ending.outcome
+    if outcome == "cancelled" and names:
+        # Something below it may still run, so it cannot claim that nothing does.
+        outcome = "unknown"
+    content = ending.content if call.parent is not None else bounded(ending.content)
+    if call.overlaps:
+        content = (*content, Text(_overlap_note(call.overlaps)))
+    started_at = call.started_at
+    return CallOutcome(
+        call_id=call.call_id,
+        tool=call.tool.name,
+        outcome=outcome,
+        reason=ending.reason,
+        started=started_at is not None,
+        content=content,
+        duration=0.0 if started_at is None else call.scope.clock.monotonic() - started_at,
+        left_over=names,
+        overlaps=call.overlaps,
+    )
+
+
+def failed(call_id: str, tool: str, text: str) -> CallOutcome:
+    """A call that could not even be accepted."""
+    return CallOutcome(call_id=call_id, tool=tool, outcome="failed", content=(Text(text),))
+
+
+def _described(error: BaseException) -> str:
+    if isinstance(error, KeryxError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _overlap_note(call_ids: tuple[str, ...]) -> str:
+    return (
+        f"[note: {', '.join(call_ids)} may still be running and touches the same things; "
+        "check the result]"
+    )

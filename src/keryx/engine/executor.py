@@ -1,0 +1,342 @@
+"""Runs tool calls: side by side where their effects allow it, and never past their cancellation.
+
+A call is one task in a group that the executor owns. Whoever asked awaits the call's outcome,
+never its task, so a tool that resists its cancellation holds nobody: after the grace it is left
+over, its outcome is `unknown`, and it may act no more through its context.
+
+The way of a call: order within its step, approval, effects, slot, the log, the tool, outcome.
+Only leaves hold effects and slots; a container (a tool that calls tools) holds nothing while it
+waits for them, so nesting cannot deadlock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from keryx.aio.bridge import THREADS, Bridge
+from keryx.aio.group import Group
+from keryx.aio.scope import EXIT_REPORT, GRACE, Reason, Scope, set_token
+from keryx.engine import ending
+from keryx.engine.call import Call
+from keryx.engine.effects import canonical, step_order
+from keryx.engine.ending import Ending
+from keryx.engine.lane import Lane
+from keryx.engine.slots import Slots
+from keryx.engine.toolcontext import CallContext
+from keryx.errors import DeveloperMustActError, ModelMustActError, UnknownToolError
+from keryx.messages import CallOutcome, ToolCall
+from keryx.ports.tool import Tool, ToolContext
+
+# Async leaves cost a task each. The bound keeps one host from opening sockets without end.
+LOOP_SLOTS: Final = 1_000
+# A container that calls itself without end must fail before it fills the memory.
+MOST_NESTED: Final = 16
+
+
+class Batch:
+    """The calls of one step, under way."""
+
+    def __init__(self) -> None:
+        self._ended: dict[str, asyncio.Future[CallOutcome]] = {}
+        self._calls: dict[str, Call] = {}
+
+    def add(self, call_id: str, ended: asyncio.Future[CallOutcome], call: Call | None) -> None:
+        self._ended[call_id] = ended
+        if call is not None:
+            self._calls[call_id] = call
+
+    async def outcomes(self) -> list[CallOutcome]:
+        """All outcomes, in call order."""
+        return [await asyncio.shield(ended) for ended in self._ended.values()]
+
+    async def as_ended(self) -> AsyncIterator[CallOutcome]:
+        """Each outcome as it comes."""
+        arrived: asyncio.Queue[CallOutcome] = asyncio.Queue()
+        for ended in self._ended.values():
+            ended.add_done_callback(lambda done: arrived.put_nowait(done.result()))
+        for _ in self._ended:
+            yield await arrived.get()
+
+    def cancel(self, call_id: str, reason: Reason = "interrupt", *, by: str = "") -> bool:
+        """Cancel one call while the others go on. False if it is over, or not of this batch."""
+        call = self._calls.get(call_id)
+        if call is None or call.ended.done():
+            return False
+        return call.scope.cancel(reason, by=by)
+
+
+class Executor:
+    """One per host. Belongs to the loop that made it."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        bridge: Bridge,
+        *,
+        loop_slots: int = LOOP_SLOTS,
+        thread_slots: int = THREADS,
+    ) -> None:
+        self._bridge = bridge
+        self._loop = asyncio.get_running_loop()
+        self._slots = {"loop": Slots(loop_slots), "thread": Slots(thread_slots)}
+        self._calls: set[Call] = set()
+        self._left_over: dict[Call, None] = {}
+        # A tree of its own: calls are cancelled through their own scopes, which know the ladder;
+        # their tasks only when the executor is closed and has given up on them.
+        self._group = Group(Scope("calls", clock=scope.clock))
+        self._registration = scope.on_cancel(self._cancel_all)
+
+    # -- what the engine asks for
+
+    def start(self, lane: Lane, calls: Sequence[ToolCall], scope: Scope) -> Batch:
+        """Start the calls of one step. They behave as if run in this order."""
+        if len({asked.call_id for asked in calls}) < len(calls):
+            raise DeveloperMustActError("two calls of one step have the same id")
+        batch = Batch()
+        accepted: list[Call] = []
+        for asked in calls:
+            found = self._accept(lane, asked.call_id, asked.tool, asked.arguments, scope, None)
+            if isinstance(found, Call):
+                accepted.append(found)
+                batch.add(asked.call_id, found.ended, found)
+            else:
+                ended: asyncio.Future[CallOutcome] = self._loop.create_future()
+                ended.set_result(found)
+                batch.add(asked.call_id, ended, None)
+        for call, earlier in zip(
+            accepted, step_order([call.effects for call in accepted]), strict=True
+        ):
+            call.blockers = len(earlier)
+            for index in earlier:
+                accepted[index].dependents.append(call)
+        for call in accepted:
+            self._launch(call)
+        return batch
+
+    async def run(self, lane: Lane, calls: Sequence[ToolCall], scope: Scope) -> list[CallOutcome]:
+        """Start the calls of one step and wait for all outcomes, in call order."""
+        return await self.start(lane, calls, scope).outcomes()
+
+    @property
+    def running(self) -> int:
+        """How many calls have no outcome yet."""
+        return len(self._calls)
+
+    @property
+    def left_over(self) -> tuple[str, ...]:
+        """The ids of calls that have their outcome but have not ended."""
+        return tuple(call.call_id for call in self._left_over)
+
+    async def close(self) -> tuple[str, ...]:
+        """Cancel everything, run the ladder, and name what is left over."""
+        self._registration.remove()
+        self._cancel_all()
+        for call in tuple(self._calls):
+            await asyncio.shield(call.ended)
+        named = self.left_over
+        await self._group.leave()
+        return named
+
+    def _cancel_all(self) -> None:
+        for call in self._calls:
+            call.scope.cancel("shutdown", by="executor")
+
+    # -- accepting
+
+    def _accept(
+        self,
+        lane: Lane,
+        call_id: str,
+        name: str,
+        arguments: str | Mapping[str, Any],
+        scope: Scope,
+        parent: Call | None,
+    ) -> Call | CallOutcome:
+        try:
+            tool = _find(lane, name)
+            args = tool.parse(arguments)
+        except ModelMustActError as error:
+            return ending.failed(call_id, name, str(error))
+        try:
+            effects = canonical(tool.effects(args), lane.workspace)
+        except Exception as error:  # noqa: BLE001 (a tool's own declaration; the turn goes on without it)
+            text = f"the tool {name!r} is broken: its effects cannot be told: {error!r}"
+            return ending.failed(call_id, name, text)
+        if tool.isolation == "process":
+            text = f"the tool {name!r} needs a process of its own, which this version does not give"
+            return ending.failed(call_id, name, text)
+        call = Call(lane, call_id, tool, args, scope=scope.child(call_id), parent=parent)
+        call.effects = effects
+        return call
+
+    def _launch(self, call: Call) -> None:
+        call.task = self._group.start(self._perform(call), name=f"call {call.call_id}")
+        self._calls.add(call)
+        call.scope.on_cancel(partial(self._stop, call))
+
+    # -- the way of a call
+
+    async def _perform(self, call: Call) -> None:
+        call.phase = "waiting"
+        try:
+            call.scope.raise_if_cancelled()
+            await self._admit(call)
+            result = await self._invoke(call)
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001 (a tool may raise anything; it becomes the outcome)
+            result = ending.of_error(call, error)
+        try:
+            if call.nested or call.processes:
+                await self._leave(call)
+        finally:
+            self._finish(call, result)
+
+    async def _admit(self, call: Call) -> None:
+        if call.blockers:
+            call.unblocked = self._loop.create_future()
+            await call.unblocked
+        denied = await call.lane.witness.approve(call)
+        if denied is not None:
+            raise ending.DeniedError(denied)
+        if not call.tool.container:
+            await call.lane.holdings.take(call, call.effects)
+            await self._slots[call.tool.isolation].take(call.lane.session_id)
+            call.holds_slot = True
+
+    async def _invoke(self, call: Call) -> Ending:
+        call.phase = "starting"
+        call.overlaps = call.lane.overlaps(call.effects)
+        await call.lane.witness.starting(call)
+        call.refuse_if_cancelled()
+        call.phase = "running"
+        call.started_at = call.scope.clock.monotonic()
+        if call.tool.timeout is not None:
+            call.scope.cancel_at(call.started_at + call.tool.timeout, by="timeout")
+        context = CallContext(call, self._nest)
+        set_token(context.token)
+        if call.tool.isolation == "loop":
+            returned = ending.encode_return(await call.tool.invoke(call.args, context))
+        else:
+            call.output.accept_threads()
+            work = partial(_invoke_blocking, call.tool, call.args, context)
+            call.thread = self._bridge.start_thread(work, name=call.call_id)
+            returned = await call.thread.future
+        return ending.of_return(call, returned)
+
+    async def _leave(self, call: Call) -> None:
+        """End what the tool started and did not wait for: no call outlives its parent."""
+        if call.phase != "ended":
+            call.phase = "leaving"
+        call.scope.cancel("parent", by=call.call_id)
+        for process in tuple(call.processes):
+            await process.__aexit__(None, None, None)
+        while call.nested:
+            call.quiet = self._loop.create_future()
+            await call.quiet
+
+    async def _nest(self, parent: Call, tool: str, arguments: Mapping[str, Any]) -> CallOutcome:
+        parent.children += 1
+        call_id = f"{parent.call_id}.{parent.children}"
+        if parent.depth >= MOST_NESTED:
+            text = f"calls are nested {MOST_NESTED} deep already; do this without a further level"
+            return ending.failed(call_id, tool, text)
+        call = self._accept(parent.lane, call_id, tool, arguments, parent.scope, parent)
+        if isinstance(call, CallOutcome):
+            return call
+        parent.nested.add(call)
+        self._launch(call)
+        try:
+            return await asyncio.shield(call.ended)
+        except asyncio.CancelledError:
+            call.scope.cancel("parent", by=parent.call_id)
+            raise
+
+    # -- the ladder
+
+    def _stop(self, call: Call) -> None:
+        """Rung one. A thread only has its token; async work is cancelled, once."""
+        if call.phase in ("leaving", "ended"):
+            return
+        assert call.task is not None
+        if call.phase == "waiting" or (call.phase == "running" and call.thread is None):
+            call.task.cancel()
+        self._after(GRACE, call, self._after_grace)
+
+    def _after_grace(self, call: Call) -> None:
+        """Rung two. The scope has just killed its processes: their exit may take a moment."""
+        if call.scope.holds_killable or call.processes:
+            self._after(EXIT_REPORT, call, self._leave_over)
+        else:
+            self._leave_over(call)
+
+    def _leave_over(self, call: Call) -> None:
+        """What has not returned by now holds nobody any longer."""
+        if call.phase in ("leaving", "ended"):
+            return
+        if call.nested:
+            # They are on the ladder too, and end before the call that they belong to.
+            call.quiet = self._loop.create_future()
+            call.quiet.add_done_callback(lambda _: self._leave_over(call))
+            return
+        if call.thread is not None:
+            call.thread.leave_over()
+        self._left_over[call] = None
+        call.lane.left_over[call.call_id] = call.effects
+        self._conclude(call, ending.of_left_over(call), left_over=True)
+
+    def _after(self, seconds: float, call: Call, rung: Any) -> None:
+        when = call.scope.clock.monotonic() + seconds
+        call.ladder = call.scope.deadlines.add(when, partial(rung, call))
+
+    # -- the end of a call
+
+    def _finish(self, call: Call, result: Ending) -> None:
+        if call.phase != "ended":
+            self._conclude(call, result, left_over=False)
+        else:
+            del self._left_over[call]
+            call.lane.left_over.pop(call.call_id, None)
+            call.lane.witness.settled(call)
+        call.output.close()
+        call.scope.close()
+
+    def _conclude(self, call: Call, result: Ending, *, left_over: bool) -> None:
+        """Give the call its one outcome, and everything that it held back."""
+        outcome = ending.outcome_of(call, result, left_over=left_over)
+        call.phase = "ended"
+        self._calls.discard(call)
+        if call.ladder is not None:
+            call.scope.deadlines.drop(call.ladder)
+            call.ladder = None
+        if not call.tool.container:
+            call.lane.holdings.release(call)
+            if call.holds_slot:
+                self._slots[call.tool.isolation].release()
+        for dependent in call.dependents:
+            dependent.unblock()
+        call.ended.set_result(outcome)
+        call.lane.witness.ended(call, outcome)
+        if call.parent is not None:
+            call.parent.forget_nested(call, outcome)
+
+
+def _find(lane: Lane, name: str) -> Tool:
+    tool = lane.tools.get(name)
+    if tool is not None:
+        return tool
+    if not lane.tools:
+        raise UnknownToolError(f"there is no tool {name!r}: no tools are granted here")
+    close = difflib.get_close_matches(name, lane.tools, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    granted = ", ".join(sorted(lane.tools)[:50])
+    raise UnknownToolError(f"there is no tool {name[:100]!r}.{hint} Granted are: {granted}.")
+
+
+def _invoke_blocking(tool: Tool, args: Any, context: ToolContext) -> ending.Returned:
+    """In the tool's thread: also the encoding, which may be long, stays off the loop."""
+    return ending.encode_return(tool.invoke(args, context))

@@ -1,0 +1,40 @@
+"""What the calls of one session share: its tools, its place, what they hold, what is left over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keryx.aio.bridge import Bridge
+from keryx.engine.effects import Holdings, conflict
+from keryx.engine.witness import Silent, Witness
+from keryx.ports.effects import Effects
+from keryx.ports.place import Place
+from keryx.ports.tool import HttpClient, Tool
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Lane:
+    """One session's way through the executor. A grant is closed: no tools means no tools."""
+
+    session_id: str
+    tools: Mapping[str, Tool]
+    workspace: Path
+    loop: asyncio.AbstractEventLoop
+    bridge: Bridge
+    witness: Witness = field(default_factory=Silent)
+    place: Place | None = None
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    http: Callable[[], Awaitable[HttpClient]] | None = None
+    holdings: Holdings = field(default_factory=Holdings)
+    left_over: dict[str, Effects] = field(default_factory=dict[str, Effects])
+
+    def overlaps(self, effects: Effects) -> tuple[str, ...]:
+        """The left-overs that a call with these effects may get in touch with."""
+        if not self.left_over:
+            return ()
+        return tuple(
+            call_id for call_id, theirs in self.left_over.items() if conflict(theirs, effects)
+        )

@@ -1,0 +1,135 @@
+"""What a tool sees of its call: the `ToolContext`, and the place and client bound to it.
+
+Everything here refuses once the call has its outcome, so that a left-over can do no more harm
+through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from keryx.aio.capture import OutputSink
+from keryx.aio.scope import CancellationToken, call_soon
+from keryx.engine.call import Call
+from keryx.errors import DeveloperMustActError
+from keryx.messages import CallOutcome
+from keryx.ports.place import Process
+from keryx.ports.tool import HttpClient, HttpRequest
+
+T = TypeVar("T")
+
+Nest = Callable[[Call, str, Mapping[str, Any]], Awaitable[CallOutcome]]
+"""Runs a tool under a call."""
+
+
+class CallContext:
+    """The `ToolContext` of one call."""
+
+    __slots__ = ("_call", "_nest", "token")
+
+    def __init__(self, call: Call, nest: Nest) -> None:
+        self._call = call
+        self._nest = nest
+        self.token = CancellationToken(call.scope)
+
+    @property
+    def session_id(self) -> str:
+        return self._call.lane.session_id
+
+    @property
+    def call_id(self) -> str:
+        return self._call.call_id
+
+    @property
+    def workspace(self) -> Path:
+        return self._call.lane.workspace
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return self._call.lane.environment
+
+    @property
+    def place(self) -> CallPlace:
+        return CallPlace(self._call)
+
+    async def http(self) -> CallHttp:
+        self._call.refuse_if_cancelled()
+        if self._call.lane.http is None:
+            raise DeveloperMustActError("this session was opened without an HTTP client")
+        return CallHttp(self._call, await self._call.lane.http())
+
+    def emit(self, text: str, *, stream: str = "stdout") -> None:
+        self._call.refuse_if_over()
+        self._call.output.emit(stream, text)
+
+    def progress(self, done: float, total: float | None = None, note: str = "") -> None:
+        self._call.refuse_if_over()
+        call = self._call
+        call_soon(call.lane.loop, call.lane.witness.progress, call, done, total, note)
+
+    def from_thread(
+        self,
+        work: Callable[..., Coroutine[Any, Any, T]],
+        *args: Any,
+        timeout: float | None = None,
+    ) -> T:
+        self._call.refuse_if_cancelled()
+        return self._call.lane.bridge.from_thread(work, *args, timeout=timeout)
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallOutcome:
+        self._call.refuse_if_cancelled()
+        if not self._call.tool.container:
+            raise DeveloperMustActError(
+                f"{self._call.tool.name!r} calls other tools: declare it with container=True"
+            )
+        return await self._nest(self._call, tool, arguments)
+
+
+class CallPlace:
+    """The session's place, bound to one call: what it starts is in the call's scope."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        output: OutputSink | None = None,
+        stdin: bool = False,
+    ) -> Process:
+        call = self._call
+        call.refuse_if_cancelled()
+        lane = call.lane
+        if lane.place is None:
+            raise DeveloperMustActError("this session was opened without a place for processes")
+        process = await lane.place.spawn(
+            argv,
+            env=lane.environment if env is None else env,
+            cwd=str(lane.workspace) if cwd is None else cwd,
+            output=call.output if output is None else output,
+            stdin=stdin,
+            scope=call.scope,
+        )
+        call.processes.add(process)
+        return process
+
+
+class CallHttp:
+    """The loop's HTTP client, refusing once the call is over."""
+
+    __slots__ = ("_call", "_client")
+
+    def __init__(self, call: Call, client: HttpClient) -> None:
+        self._call = call
+        self._client = client
+
+    def request(self, method: str, url: str, **options: Any) -> HttpRequest:
+        self._call.refuse_if_cancelled()
+        return self._client.request(method, url, **options)

@@ -1,0 +1,78 @@
+"""What the executor asks of, and tells, whoever keeps the session's log."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from keryx.messages import CallOutcome
+from keryx.ports.effects import Effects
+from keryx.ports.tool import Tool
+
+
+class CallView(Protocol):
+    """What a witness may know of a call."""
+
+    @property
+    def call_id(self) -> str: ...
+
+    @property
+    def tool(self) -> Tool: ...
+
+    @property
+    def args(self) -> Any: ...
+
+    @property
+    def effects(self) -> Effects: ...
+
+    @property
+    def overlaps(self) -> tuple[str, ...]:
+        """The left-overs that its effects may get in touch with."""
+        ...
+
+    @property
+    def parent(self) -> CallView | None: ...
+
+
+class Witness(Protocol):
+    """Sees every call of a session. The async ones are waited for, the others only told."""
+
+    async def approve(self, call: CallView) -> str | None:
+        """Whether the call may run: None, or the reason why it is denied.
+
+        Waiting here holds nothing but later conflicting calls of the same step.
+        """
+        ...
+
+    async def starting(self, call: CallView) -> None:
+        """Commit that the call starts. It acts only after this returned."""
+        ...
+
+    def output(self, call: CallView, stream: str, text: str) -> None: ...
+
+    def progress(self, call: CallView, done: float, total: float | None, note: str) -> None: ...
+
+    def ended(self, call: CallView, outcome: CallOutcome) -> None:
+        """The call has its outcome; told as it ends, not in call order."""
+        ...
+
+    def settled(self, call: CallView) -> None:
+        """A left-over has ended at last."""
+        ...
+
+
+class Silent:
+    """Approves everything and keeps nothing. Also the place to inherit defaults from."""
+
+    async def approve(self, call: CallView) -> str | None:
+        del call
+        return None
+
+    async def starting(self, call: CallView) -> None: ...
+
+    def output(self, call: CallView, stream: str, text: str) -> None: ...
+
+    def progress(self, call: CallView, done: float, total: float | None, note: str) -> None: ...
+
+    def ended(self, call: CallView, outcome: CallOutcome) -> None: ...
+
+    def settled(self, call: CallView) -> None: ...

@@ -1,0 +1,191 @@
+"""Everything that a session says: one tagged union of logged and live events.
+
+This package owns the names of the events, their fields and their JSON form. It refuses to know
+who appends them, where they are kept and what is made of them. A *logged* event is a fact with
+a sequence number; a *live* one passes by, and the logged event that follows holds the whole.
+
+Names never change meaning; fields may be added, with a default. A reader skips fields that it
+does not know, but an event whose `type` it does not know is an error: to skip a fact is to
+fold another state than the writer's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from keryx.events.fields import (
+    AbandonCause,
+    CallAccess,
+    CallEffects,
+    ContextSize,
+    Decision,
+    ErrorKind,
+    Expiry,
+    ForkPoint,
+    Mode,
+    NestedCall,
+    NestedCalls,
+    NestedProgress,
+    NestedSum,
+    NestedSummary,
+    Opaque,
+    ParentCall,
+    Purpose,
+    Reason,
+    Replay,
+    RiskLevel,
+    RunningCall,
+    Stream,
+    TurnError,
+    TurnOutcome,
+    Usage,
+)
+from keryx.events.live import (
+    ArgumentsDelta,
+    CallOutput,
+    CallProgress,
+    LiveEvent,
+    ReasoningDelta,
+    Resync,
+    StepReset,
+    StepSnapshot,
+    TextDelta,
+)
+from keryx.events.logged import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    ApprovalExpired,
+    CallFinished,
+    CallSettled,
+    CallStarted,
+    ContextCompacted,
+    FilesChanged,
+    LoggedEvent,
+    MessageAccepted,
+    MessageChanged,
+    MessageDelivered,
+    MessageExpired,
+    MessageWithdrawn,
+    ModelRetried,
+    ModelSwitched,
+    PromptChanged,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionExpired,
+    SessionChanged,
+    SessionOpened,
+    StepAbandoned,
+    StepReplied,
+    StepStarted,
+    TurnCancelling,
+    TurnFinished,
+    TurnResumed,
+    TurnStarted,
+    TurnUndone,
+    UsageRecorded,
+)
+
+__all__ = [
+    "AbandonCause",
+    "ApprovalAnswered",
+    "ApprovalAsked",
+    "ApprovalExpired",
+    "ArgumentsDelta",
+    "CallAccess",
+    "CallEffects",
+    "CallFinished",
+    "CallOutput",
+    "CallProgress",
+    "CallSettled",
+    "CallStarted",
+    "ContextCompacted",
+    "ContextSize",
+    "Decision",
+    "ErrorKind",
+    "Event",
+    "Expiry",
+    "FilesChanged",
+    "ForkPoint",
+    "LiveEvent",
+    "LoggedEvent",
+    "MessageAccepted",
+    "MessageChanged",
+    "MessageDelivered",
+    "MessageExpired",
+    "MessageWithdrawn",
+    "Mode",
+    "ModelRetried",
+    "ModelSwitched",
+    "NestedCall",
+    "NestedCalls",
+    "NestedProgress",
+    "NestedSum",
+    "NestedSummary",
+    "Opaque",
+    "ParentCall",
+    "PromptChanged",
+    "Purpose",
+    "QuestionAnswered",
+    "QuestionAsked",
+    "QuestionExpired",
+    "Reason",
+    "ReasoningDelta",
+    "Replay",
+    "Resync",
+    "RiskLevel",
+    "RunningCall",
+    "SessionChanged",
+    "SessionOpened",
+    "StepAbandoned",
+    "StepReplied",
+    "StepReset",
+    "StepSnapshot",
+    "StepStarted",
+    "Stream",
+    "TextDelta",
+    "TurnCancelling",
+    "TurnError",
+    "TurnFinished",
+    "TurnOutcome",
+    "TurnResumed",
+    "TurnStarted",
+    "TurnUndone",
+    "Usage",
+    "UsageRecorded",
+    "decode",
+    "decode_logged",
+    "encode",
+    "type_of",
+]
+
+Event = LoggedEvent | LiveEvent
+
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Event)
+_logged_decoder: Final[msgspec.json.Decoder[LoggedEvent]] = msgspec.json.Decoder(LoggedEvent)
+
+
+def encode(event: Event) -> bytes:
+    """The event as one line of JSON."""
+    return _encoder.encode(event)
+
+
+def decode(data: bytes) -> Event:
+    """Read any event.
+
+    `msgspec.ValidationError` for a type that this version does not know, and for a field that
+    is missing or does not fit; its parent `msgspec.DecodeError` for what is no JSON.
+    """
+    return _decoder.decode(data)
+
+
+def decode_logged(data: bytes) -> LoggedEvent:
+    """Read a fact, as `decode` does; a live event is refused, for it belongs in no log."""
+    return _logged_decoder.decode(data)
+
+
+def type_of(event: Event) -> str:
+    """The event's name on the wire, such as `turn.started`."""
+    return str(event.__struct_config__.tag)

@@ -1,0 +1,86 @@
+"""What passes by: deltas that are streamed and not logged.
+
+The logged event that follows holds the whole, so whoever misses one of these loses nothing.
+"""
+
+from __future__ import annotations
+
+from keryx.events.fields import Envelope, NestedProgress, RunningCall, Stream
+from keryx.messages import ToolCall
+
+
+class TextDelta(Envelope, frozen=True, kw_only=True, tag="text.delta"):
+    """More of the reply's text."""
+
+    step_id: str
+    text: str
+
+
+class ReasoningDelta(Envelope, frozen=True, kw_only=True, tag="reasoning.delta"):
+    """More of the reply's reasoning."""
+
+    step_id: str
+    text: str
+
+
+class ArgumentsDelta(Envelope, frozen=True, kw_only=True, tag="arguments.delta"):
+    """More of the arguments of a call that the reply asks for."""
+
+    step_id: str
+    call_id: str
+    tool: str
+    text: str
+
+
+class StepReset(Envelope, frozen=True, kw_only=True, tag="step.reset"):
+    """A retry in mid-stream starts the reply anew: forget the deltas of this step."""
+
+    step_id: str
+
+
+class CallOutput(Envelope, frozen=True, kw_only=True, tag="call.output"):
+    """More of what a call prints; a nested call names its parent."""
+
+    call_id: str
+    stream: Stream
+    text: str
+    parent: str | None = None
+
+
+class CallProgress(Envelope, frozen=True, kw_only=True, tag="call.progress"):
+    """How far a call is; for a nested call also that it began or ended."""
+
+    call_id: str
+    done: float | None = None
+    total: float | None = None
+    note: str = ""
+    parent: str | None = None
+    nested: NestedProgress | None = None
+
+
+class StepSnapshot(Envelope, frozen=True, kw_only=True, tag="step.snapshot"):
+    """The step so far, for a late reader; it stands right after the fact with seq `after`."""
+
+    after: int
+    turn_id: str
+    step_id: str
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    running: tuple[RunningCall, ...] = ()
+
+
+class Resync(Envelope, frozen=True, kw_only=True, tag="resync"):
+    """This reader was too slow: read again from the log."""
+
+
+LiveEvent = (
+    TextDelta
+    | ReasoningDelta
+    | ArgumentsDelta
+    | StepReset
+    | CallOutput
+    | CallProgress
+    | StepSnapshot
+    | Resync
+)

@@ -1,0 +1,1 @@
+"""The public test kit: fixtures that find what was left over, tools that hang, contract suites."""

@@ -1,0 +1,128 @@
+"""What a developer may declare about a function that becomes a tool, and what is refused.
+
+Every refusal says what to do instead. Knows nothing of parameters and docstrings.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeGuard, get_args
+
+from keryx.errors import InvalidToolError
+from keryx.ports.effects import EXCLUSIVE, Effects, EffectsOf
+from keryx.ports.tool import Isolation, Replay, Risk
+
+NO_RISK = Risk("none")
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the providers of models accept
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What the decorator was told."""
+
+    name: str | None = None
+    description: str | None = None
+    effects: Effects | EffectsOf = EXCLUSIVE
+    replay: Replay = "never"
+    isolation: Isolation | None = None
+    timeout: float | None = None
+    risk: Risk | Callable[[Any], Risk] = NO_RISK
+    preview: Callable[[Any], str] | None = None
+    container: bool = False
+
+
+def check_function(function: object) -> None:
+    """Refuse what is not one plain function."""
+    if not (_is_plain(function) and _is_plain(inspect.unwrap(function))):
+        raise InvalidToolError(f"{function!r} is not a function: wrap it in a `def` of its own")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidToolError(
+            "a generator cannot be a tool: return one value, and use ToolContext.emit to stream"
+        )
+    if inspect.iscoroutinefunction(inspect.unwrap(function)) and not is_async(function):
+        raise InvalidToolError(
+            "a plain function wraps an `async def`: make the wrapper `async def` too"
+        )
+
+
+def check_declaration(name: str, declared: Declaration) -> None:
+    """Refuse values that no tool can have."""
+    if _NAME.fullmatch(name) is None:
+        raise InvalidToolError(
+            f"{name!r} cannot be a tool's name: choose up to 64 letters, digits, `_` and `-` "
+            'with @tool(name="...")'
+        )
+    for option, value, allowed in (
+        ("replay", declared.replay, get_args(Replay)),
+        ("isolation", declared.isolation, (None, *get_args(Isolation))),
+    ):
+        if value not in allowed:
+            raise InvalidToolError(f"{option}={value!r} does not exist: use one of {allowed}")
+    timeout = declared.timeout
+    if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
+        raise InvalidToolError(
+            f"timeout={timeout!r} must be more than 0 seconds: use None for no limit"
+        )
+    if not (isinstance(declared.effects, Effects) or callable(declared.effects)):
+        raise InvalidToolError("effects must be Effects, or a function from arguments to Effects")
+    if not (isinstance(declared.risk, Risk) or callable(declared.risk)):
+        raise InvalidToolError("risk must be a Risk, or a function from arguments to Risk")
+    if not (declared.preview is None or callable(declared.preview)):
+        raise InvalidToolError("preview must be a function from arguments to one line of text")
+
+
+def isolation_of(function: Callable[..., Any], declared: Declaration) -> Isolation:
+    """Where the function runs; refuses places where it cannot."""
+    runs_async = is_async(function)
+    isolation = declared.isolation or ("loop" if runs_async else "thread")
+    if declared.container and not (runs_async and isolation == "loop"):
+        raise InvalidToolError(
+            'a container runs on the loop: make it `async def`, with isolation="loop"'
+        )
+    match isolation:
+        case "loop":
+            if not runs_async:
+                raise InvalidToolError(
+                    "a plain function would block the loop: make it `async def`, "
+                    'or use isolation="thread"'
+                )
+        case "thread":
+            if runs_async:
+                raise InvalidToolError(
+                    "an `async def` runs on the loop, not in a thread: make it a plain `def`, "
+                    'or use isolation="loop"'
+                )
+        case "process":
+            _check_importable(function)
+    return isolation
+
+
+def _is_plain(function: object) -> TypeGuard[Callable[..., Any]]:
+    return inspect.isfunction(function) or inspect.ismethod(function)
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling the function gives a coroutine."""
+    return inspect.iscoroutinefunction(function)
+
+
+def _check_importable(function: Callable[..., Any]) -> None:
+    """Another process finds a function by its module and its name there, and only so."""
+    name = function.__qualname__
+    if inspect.ismethod(function) or not name.isidentifier():
+        raise InvalidToolError(
+            f'isolation="process" needs a function that another process can import, and {name!r} '
+            "is not at module level: move it there"
+        )
+    module = sys.modules.get(function.__module__)
+    if module is None or getattr(module, "__file__", None) is None:
+        raise InvalidToolError(
+            f'isolation="process" needs a function that another process can import, and the '
+            f"module {function.__module__!r} has no file: move the function into a module"
+        )
