@@ -10,7 +10,7 @@ import pytest
 
 from keryx import events
 from keryx.events import Event, LiveEvent, LoggedEvent
-from keryx.messages import File, Image, Json, Text, ToolCall
+from keryx.messages import File, Image, Json, Mode, Text, ToolCall
 
 LOGGED_NAMES = {
     f"{noun}.{verb}"
@@ -65,7 +65,7 @@ class _Look(TypedDict):
 
 class _Said(TypedDict):
     message_id: str
-    mode: events.Mode
+    mode: Mode
     text: str
     workspace: str
     attachments: tuple[Image | File, ...]

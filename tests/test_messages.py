@@ -161,12 +161,10 @@ def test_the_version_is_that_of_what_is_pinned() -> None:
 
 
 def test_one_idea_has_the_same_words_in_every_layer() -> None:
-    assert get_args(events.Reason) == get_args(commands.Reason) == get_args(scope.Reason)
-    assert get_args(events.Mode) == get_args(commands.Mode)
-    assert get_args(events.Decision) == get_args(commands.Decision)
+    assert get_args(messages.Reason) == get_args(scope.Reason)
     assert get_args(events.Replay) == get_args(tool.Replay)
-    assert set(get_args(events.Reason)) <= set(get_args(events.Expiry))
-    assert set(get_args(events.Reason)) <= set(get_args(events.AbandonCause))
+    assert set(get_args(messages.Reason)) <= set(get_args(events.Expiry))
+    assert set(get_args(messages.Reason)) <= set(get_args(events.AbandonCause))
     for level in get_args(events.RiskLevel):
         assert msgspec.convert({"level": level}, tool.Risk).level == level
 

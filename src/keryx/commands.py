@@ -11,16 +11,12 @@ does not know; a `type` that it does not know is an error.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from keryx.messages import VERSION, File, Image
-
-Mode = Literal["queue", "steer", "interrupt"]
-Decision = Literal["once", "session", "always", "deny"]
-Reason = Literal["interrupt", "steer", "timeout", "shutdown", "parent"]
+from keryx.messages import VERSION, Decision, File, Image, Mode, Reason
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):

@@ -50,6 +50,15 @@ Part = Text | Json | Image | File
 Outcome = Literal["completed", "failed", "denied", "cancelled", "unknown"]
 """How a call ended. cancelled: nothing of it runs any more. unknown: it may, or nobody can tell."""
 
+Reason = Literal["interrupt", "steer", "timeout", "shutdown", "parent"]
+"""Why something was cancelled. The concurrency kit has the same words and knows none of these."""
+
+Mode = Literal["queue", "steer", "interrupt"]
+"""What a message that comes while a turn runs does to it."""
+
+Decision = Literal["once", "session", "always", "deny"]
+"""How an approval is answered."""
+
 
 class ToolCall(msgspec.Struct, frozen=True):
     """A call that a model asked for; the arguments are the JSON text that it wrote."""

@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from keryx.tools.docstring import read_docstring
 from keryx.tools.function import tool
+from keryx.tools.function.docstring import read_docstring
 
 GOOGLE = """Search the notes.
 

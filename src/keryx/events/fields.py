@@ -11,11 +11,6 @@ import msgspec
 
 from keryx.messages import VERSION, Outcome
 
-Reason = Literal["interrupt", "steer", "timeout", "shutdown", "parent"]
-"""Why something was cancelled: the words of the concurrency kit, which is not known here."""
-
-Mode = Literal["queue", "steer", "interrupt"]
-Decision = Literal["once", "session", "always", "deny"]
 RiskLevel = Literal["none", "low", "high"]
 Replay = Literal["never", "safe", "keyed"]
 Stream = Literal["stdout", "stderr"]

@@ -14,24 +14,21 @@ from keryx.events.fields import (
     AbandonCause,
     CallEffects,
     ContextSize,
-    Decision,
     Envelope,
     ErrorKind,
     Expiry,
     ForkPoint,
-    Mode,
     NestedSummary,
     Opaque,
     ParentCall,
     Purpose,
-    Reason,
     Replay,
     RiskLevel,
     TurnError,
     TurnOutcome,
     Usage,
 )
-from keryx.messages import File, Image, Outcome, Part, ToolCall
+from keryx.messages import Decision, File, Image, Mode, Outcome, Part, Reason, ToolCall
 
 
 class _Logged(Envelope, frozen=True, kw_only=True):

@@ -14,8 +14,15 @@ import pytest
 import pytest_asyncio
 from blockbuster import blockbuster_ctx
 
+from keryx.aio.bridge import new_loop
 from keryx.aio.clock import FakeClock
 from keryx.testing.leftovers import State, tasks_left_over
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loops_have_been_made() -> None:
+    """libuv opens a pipe for the whole process with its first loop; that is nobody's left-over."""
+    new_loop().close()
 
 
 @pytest.fixture(autouse=True)
@@ -44,11 +51,11 @@ def loop_is_not_blocked() -> Iterator[None]:
         yield
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
     """Fails a test that replaces the standard streams.
 
-    A fixture would come too late: pytest puts its own streams back after each phase.
+    Innermost, because pytest puts its own streams back when it leaves the call.
     """
     before = (sys.stdout, sys.stderr)
     result = yield

@@ -23,7 +23,7 @@ THREAD_EXIT: Final = 2.0
 class State:
     """All that a process shares between whatever runs in it."""
 
-    threads: frozenset[threading.Thread]
+    threads: frozenset[threading.Thread]  # noqa: TID251 (a type; none is started)
     children: frozenset[str]
     descriptors: dict[str, str]
     temporary: frozenset[str]

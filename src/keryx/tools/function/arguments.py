@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from keryx.errors import InvalidArgumentsError
-from keryx.tools import faults, foreign
+from keryx.tools.function import faults, foreign
 
 ARGUMENTS_LIMIT = 16 * 1024 * 1024
 """Bytes of JSON text for one call: more than a model writes or a file tool should take at

@@ -35,7 +35,7 @@ class ModelRefusedError(ValueError):
     """All that a model refused; a ValueError, so that msgspec adds the place and passes it on."""
 
     def __init__(self, flaws: tuple[Flaw, ...]) -> None:
-        super().__init__("; ".join(flaw.text for flaw in flaws))
+        super().__init__(f"{len(flaws)} values do not fit the model")
         self.flaws = flaws
 
 

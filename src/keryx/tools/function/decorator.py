@@ -17,17 +17,17 @@ import msgspec
 from keryx.errors import InvalidToolError
 from keryx.ports.effects import EXCLUSIVE, Effects, EffectsOf
 from keryx.ports.tool import Isolation, Replay, Risk, ToolContext
-from keryx.tools import foreign
-from keryx.tools.arguments import ArgumentsParser
-from keryx.tools.declaration import (
+from keryx.tools.function import foreign
+from keryx.tools.function.arguments import ArgumentsParser
+from keryx.tools.function.declaration import (
     NO_RISK,
     Declaration,
     check_declaration,
     check_function,
     isolation_of,
 )
-from keryx.tools.docstring import read_docstring
-from keryx.tools.signature import Signature, names_around, read_signature
+from keryx.tools.function.docstring import read_docstring
+from keryx.tools.function.signature import Signature, names_around, read_signature
 
 PREVIEW_LIMIT = 100
 """Characters of a preview: one line of a narrow screen."""
@@ -206,13 +206,13 @@ def _description(text: str) -> str:
 
 
 def _telling(names: tuple[str, ...], args: Any) -> str:
-    """The first line of the first argument that is a text, else the first argument."""
+    """The first line of the first argument that is a text, else the first that says something."""
     values = {name: getattr(args, name, None) for name in names}
     for value in values.values():
         if isinstance(value, str) and (line := _one_line(value)):
             return line
     for name, value in values.items():
-        if value is None:
+        if value is None or isinstance(value, str):
             continue
         try:
             shown = msgspec.json.encode(value, enc_hook=foreign.encode).decode()

@@ -21,11 +21,14 @@ import msgspec
 
 from keryx.errors import InvalidToolError
 from keryx.ports.tool import ToolContext
-from keryx.tools import foreign
+from keryx.tools.function import foreign
 
 _STRUCT = "Arguments"
 _PLAIN = (str, int, float, bytes, enum.Enum, types.NoneType, msgspec.UnsetType)
 """Values that nobody can change, so that every call may share them."""
+
+_UNBUILDABLE = (TypeError, NameError, RuntimeError)
+"""What msgspec and pydantic raise for types without a schema; pydantic's is a RuntimeError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ def read_signature(
     ]
     try:
         struct, schema = _built(fields)
-    except (TypeError, NameError) as error:
+    except _UNBUILDABLE as error:
         raise _unsupported(fields, error) from error
     for name, parameter in arguments.items():
         _complete(schema["properties"][name], name, kinds[name], parameter.default)
@@ -117,8 +120,8 @@ def _check_parameter(position: int, name: str, parameter: inspect.Parameter) -> 
             )
         case _:
             pass
-    if name.startswith("__") and name.endswith("__"):
-        raise InvalidToolError(f"parameter `{name}` has a name that Python keeps: rename it")
+    if name.startswith("__"):
+        raise InvalidToolError(f"parameter `{name}` has a name of Python's own kind: rename it")
     if parameter.annotation is not inspect.Parameter.empty:
         return
     if position == 0 and name in {"self", "cls"}:
@@ -224,8 +227,9 @@ def _unsupported(fields: list[tuple[str, Any, Any]], error: Exception) -> Invali
             _built([(name, kind, msgspec.field())])
         except NameError as found:
             return _undefined(f"the type of parameter `{name}`", found)
-        except TypeError as found:
-            why = str(found).splitlines()[-1]
+        except _UNBUILDABLE as found:
+            lines = str(found).splitlines()
+            why = lines[-1 if isinstance(found, TypeError) else 0]
             return InvalidToolError(
                 f"parameter `{name}` cannot come from JSON: {why}; use plain types, Literal, "
                 "Enum, a dataclass, TypedDict, msgspec.Struct or pydantic model"

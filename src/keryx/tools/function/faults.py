@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from keryx.tools.foreign import DEFS, Flaw, ModelRefusedError, is_array, is_object
+from keryx.tools.function.foreign import DEFS, Flaw, ModelRefusedError, is_array, is_object
 
 MESSAGE_LIMIT = 1_000
 """Characters of one message: enough to act on, too little to flood a model's context."""
@@ -95,15 +95,22 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _model_refused(flaws: Sequence[Flaw], steps: Path, value: object, schema: _Schema) -> str:
     said: list[str] = []
+    done: set[Path] = set()
     for flaw in flaws:
         parent = (*steps, *flaw.where[:-1])
-        fields = flaw.kind in {"missing", "extra_forbidden"} and flaw.where
-        words = _fields(parent, value, schema) if fields else None
-        words = words or f"`{_shown((*steps, *flaw.where))}`: {clipped(flaw.text, _TEXT_LIMIT)}"
-        if words not in said:
-            said.append(words)
-    more = len(said) - _FLAWS_LIMIT
-    return "; ".join(said[:_FLAWS_LIMIT]) + (f"; and {more} more" if more > 0 else "")
+        is_field = bool(flaw.where) and flaw.kind in {"missing", "extra_forbidden"}
+        if is_field and parent in done:
+            continue
+        if len(said) == _FLAWS_LIMIT:
+            said.append("and more")
+            break
+        words = _fields(parent, value, schema) if is_field else None
+        if words:
+            done.add(parent)
+        said.append(
+            words or f"`{_shown((*steps, *flaw.where))}`: {clipped(flaw.text, _TEXT_LIMIT)}"
+        )
+    return "; ".join(said)
 
 
 def _mismatch(text: str, steps: Path, value: object, schema: _Schema) -> str:

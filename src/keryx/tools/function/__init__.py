@@ -1,0 +1,5 @@
+"""From a typed function to a tool: `@tool`."""
+
+from keryx.tools.function.decorator import PREVIEW_LIMIT, FunctionTool, tool
+
+__all__ = ["PREVIEW_LIMIT", "FunctionTool", "tool"]
