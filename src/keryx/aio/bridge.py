@@ -221,7 +221,8 @@ class Bridge:
         for work in (*self._waiting, *self._busy):
             work.abandon()
         self._waiting.clear()
-        for worker in self._idle:
+        # Busy ones find it when they return, also if that is after the loop has gone.
+        for worker in (*self._idle, *self._busy.values()):
             worker.inbox.put(None)
         self._idle.clear()
         await self._group.leave()
@@ -274,9 +275,7 @@ class Bridge:
         """A thread has returned."""
         del self._busy[work]
         self._live.discard(work)
-        if self._closed:
-            worker.inbox.put(None)
-        else:
+        if not self._closed:
             self._idle.append(worker)
         if not work.future.done():
             if error is None:

@@ -37,6 +37,7 @@ class Call:
         "lane",
         "nested",
         "nested_left_over",
+        "ordered",
         "output",
         "overlaps",
         "parent",
@@ -70,7 +71,9 @@ class Call:
         self.thread: ThreadWork[Any] | None = None
         self.ladder: Deadline | None = None
         self.holds_slot = False
-        # Step order: how many earlier calls are in the way, and who waits for this one.
+        # Step order: whether it is known yet, how many earlier calls are in the way, and who
+        # waits for this one.
+        self.ordered: asyncio.Future[None] | None = None
         self.blockers = 0
         self.unblocked: asyncio.Future[None] | None = None
         self.dependents: list[Call] = []
@@ -84,6 +87,10 @@ class Call:
     @property
     def depth(self) -> int:
         return 0 if self.parent is None else self.parent.depth + 1
+
+    @property
+    def holds_processes(self) -> bool:
+        return any(process.running for process in self.processes)
 
     def refuse_if_over(self) -> None:
         """A call that has its outcome may act no more, whatever still runs of it."""

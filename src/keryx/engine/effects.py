@@ -15,19 +15,22 @@ from pathlib import Path
 from keryx.ports.effects import Access, Effects
 
 
-def canonical(effects: Effects, workspace: Path) -> Effects:
-    """The same effects with every path absolute and free of symbolic links."""
-    if not any(access.kind == "path" for access in effects.accesses):
-        return effects
-    return replace(
-        effects,
-        accesses=tuple(
-            replace(access, name=os.path.realpath(workspace / access.name))
-            if access.kind == "path"
-            else access
-            for access in effects.accesses
-        ),
-    )
+def names_paths(effects: Effects) -> bool:
+    return any(access.kind == "path" for access in effects.accesses)
+
+
+def canonical(declared: Sequence[Effects], workspace: Path) -> list[Effects]:
+    """The same effects with every path absolute and free of symbolic links. Asks the disk."""
+    return [
+        replace(effects, accesses=tuple(_canonical(each, workspace) for each in effects.accesses))
+        for effects in declared
+    ]
+
+
+def _canonical(access: Access, workspace: Path) -> Access:
+    if access.kind != "path":
+        return access
+    return replace(access, name=os.path.realpath(workspace / access.name))
 
 
 def conflict(one: Effects, other: Effects) -> bool:

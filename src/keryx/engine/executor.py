@@ -22,12 +22,12 @@ from keryx.aio.group import Group
 from keryx.aio.scope import EXIT_REPORT, GRACE, Reason, Scope, set_token
 from keryx.engine import ending
 from keryx.engine.call import Call
-from keryx.engine.effects import canonical, step_order
+from keryx.engine.effects import canonical, names_paths, step_order
 from keryx.engine.ending import Ending
 from keryx.engine.lane import Lane
 from keryx.engine.slots import Slots
 from keryx.engine.toolcontext import CallContext
-from keryx.errors import DeveloperMustActError, ModelMustActError, UnknownToolError
+from keryx.errors import DeveloperMustActError, KeryxError, ModelMustActError, UnknownToolError
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.tool import Tool, ToolContext
 
@@ -107,14 +107,7 @@ class Executor:
                 ended: asyncio.Future[CallOutcome] = self._loop.create_future()
                 ended.set_result(found)
                 batch.add(asked.call_id, ended, None)
-        for call, earlier in zip(
-            accepted, step_order([call.effects for call in accepted]), strict=True
-        ):
-            call.blockers = len(earlier)
-            for index in earlier:
-                accepted[index].dependents.append(call)
-        for call in accepted:
-            self._launch(call)
+        self._launch(lane, accepted)
         return batch
 
     async def run(self, lane: Lane, calls: Sequence[ToolCall], scope: Scope) -> list[CallOutcome]:
@@ -162,7 +155,7 @@ class Executor:
         except ModelMustActError as error:
             return ending.failed(call_id, name, str(error))
         try:
-            effects = canonical(tool.effects(args), lane.workspace)
+            effects = tool.effects(args)
         except Exception as error:  # noqa: BLE001 (a tool's own declaration; the turn goes on without it)
             text = f"the tool {name!r} is broken: its effects cannot be told: {error!r}"
             return ending.failed(call_id, name, text)
@@ -173,10 +166,35 @@ class Executor:
         call.effects = effects
         return call
 
-    def _launch(self, call: Call) -> None:
-        call.task = self._group.start(self._perform(call), name=f"call {call.call_id}")
-        self._calls.add(call)
-        call.scope.on_cancel(partial(self._stop, call))
+    def _launch(self, lane: Lane, calls: Sequence[Call]) -> None:
+        """Start the tasks of calls that belong to one step."""
+        if any(names_paths(call.effects) for call in calls):
+            ordered: asyncio.Future[None] = self._loop.create_future()
+            for call in calls:
+                call.ordered = ordered
+            self._group.start(self._order(lane, calls, ordered), name="step order")
+        elif len(calls) > 1:
+            _set_order(calls)
+        for call in calls:
+            call.task = self._group.start(self._perform(call), name=f"call {call.call_id}")
+            self._calls.add(call)
+            call.scope.on_cancel(partial(self._stop, call))
+
+    async def _order(
+        self, lane: Lane, calls: Sequence[Call], ordered: asyncio.Future[None]
+    ) -> None:
+        """Find the canonical paths in a thread, for a file system may hang, then set the order."""
+        declared = [call.effects for call in calls]
+        try:
+            found = await self._bridge.to_thread(canonical, declared, lane.workspace)
+        except (OSError, KeryxError) as error:
+            ordered.set_exception(error)
+            ordered.exception()  # seen, also if every call was cancelled meanwhile
+            return
+        for call, effects in zip(calls, found, strict=True):
+            call.effects = effects
+        _set_order([call for call in calls if call.phase != "ended"])
+        ordered.set_result(None)
 
     # -- the way of a call
 
@@ -191,12 +209,14 @@ class Executor:
         except BaseException as error:  # noqa: BLE001 (a tool may raise anything; it becomes the outcome)
             result = ending.of_error(call, error)
         try:
-            if call.nested or call.processes:
+            if call.nested or call.holds_processes:
                 await self._leave(call)
         finally:
             self._finish(call, result)
 
     async def _admit(self, call: Call) -> None:
+        if call.ordered is not None:
+            await asyncio.shield(call.ordered)
         if call.blockers:
             call.unblocked = self._loop.create_future()
             await call.unblocked
@@ -249,7 +269,7 @@ class Executor:
         if isinstance(call, CallOutcome):
             return call
         parent.nested.add(call)
-        self._launch(call)
+        self._launch(parent.lane, (call,))
         try:
             return await asyncio.shield(call.ended)
         except asyncio.CancelledError:
@@ -269,7 +289,7 @@ class Executor:
 
     def _after_grace(self, call: Call) -> None:
         """Rung two. The scope has just killed its processes: their exit may take a moment."""
-        if call.scope.holds_killable or call.processes:
+        if call.scope.holds_killable:
             self._after(EXIT_REPORT, call, self._leave_over)
         else:
             self._leave_over(call)
@@ -323,6 +343,13 @@ class Executor:
         call.lane.witness.ended(call, outcome)
         if call.parent is not None:
             call.parent.forget_nested(call, outcome)
+
+
+def _set_order(calls: Sequence[Call]) -> None:
+    for call, earlier in zip(calls, step_order([call.effects for call in calls]), strict=True):
+        call.blockers = len(earlier)
+        for index in earlier:
+            calls[index].dependents.append(call)
 
 
 def _find(lane: Lane, name: str) -> Tool:

@@ -22,6 +22,9 @@ class Exit(Protocol):
 class Process(Protocol):
     """A child process and everything below it. Leaving the `async with` ends the whole tree."""
 
+    @property
+    def running(self) -> bool: ...
+
     async def wait(self) -> Exit: ...
 
     def terminate(self) -> None: ...

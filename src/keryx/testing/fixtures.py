@@ -74,5 +74,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give every async test the fixtures that look after its loop."""
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
-            item.fixturenames[:0] = ["loop_is_not_blocked"]
-            item.fixturenames.append("loop_is_clean")
+            # First in, last out: they look when all other fixtures have cleaned up.
+            item.fixturenames[:0] = ["loop_is_not_blocked", "loop_is_clean"]
