@@ -11,7 +11,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 LINUX = sys.platform == "linux"
 PR_SET_CHILD_SUBREAPER = 36
@@ -165,6 +165,26 @@ def strike_group(group: int, number: int) -> None:
         os.killpg(group, number)
     except OSError:
         return  # none of it is left
+
+
+def sweep(groups: Iterable[int]) -> None:
+    """Kill everything below and return once nothing is left; that no child is left proves it.
+
+    Without a process table only these groups are known, and children that sweep on their own.
+    """
+    while True:
+        if LINUX:
+            for pid in below(os.getpid()):
+                strike(pid, signal.SIGKILL)
+        else:
+            for group in groups:
+                strike_group(group, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
 
 
 def tag_self(tag: int) -> None:

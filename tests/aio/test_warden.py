@@ -1,0 +1,638 @@
+"""Child processes under the warden: real ones, on both loops."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import uvloop
+
+from keryx.aio import proctree, warden_main
+from keryx.aio.capture import Capture, OutputSink
+from keryx.aio.scope import Scope
+from keryx.aio.warden import Exit, Process, Warden
+from keryx.errors import ScopeClosedError, SpawnError, ToolCancelledError, WardenLostError
+from keryx.ports.place import Place
+
+PATH = "/usr/bin:/bin"
+PATIENCE = 20.0  # long enough for any machine; only reached by a test that fails
+
+# Main process, a child in its own session, and a daemon that shed parent, session and
+# environment. All ignore SIGTERM; each prints its pid.
+STUBBORN_TREE = """
+trap '' TERM
+echo main $$
+setsid sh -c 'echo session $$; sleep 1000; :' &
+(env -i PATH=/usr/bin:/bin setsid sh -c 'echo daemon $$; sleep 1000; :' &)
+while :; do sleep 1000 & wait; done
+"""
+
+
+class World:
+    """A warden, its scope, and an environment that tells our processes from all others."""
+
+    def __init__(self) -> None:
+        self.scope = Scope("test")
+        self.warden = Warden(self.scope)
+        self.env = {"PATH": PATH, "KERYX_TEST_MARK": uuid.uuid4().hex}
+
+    async def run(
+        self,
+        *argv: str,
+        scope: Scope | None = None,
+        output: OutputSink | None = None,
+        stdin: bool = False,
+    ) -> Process:
+        return await self.warden.spawn(
+            argv, env=self.env, cwd="/", scope=scope, output=output, stdin=stdin
+        )
+
+    async def run_tree(self, scope: Scope | None = None) -> tuple[Process, list[int]]:
+        lines = Lines()
+        process = await self.run("sh", "-c", STUBBORN_TREE, scope=scope, output=lines)
+        return process, await lines.pids(3)
+
+    def marked(self) -> list[int]:
+        return marked(self.env)
+
+    @property
+    def warden_pid(self) -> int:
+        assert self.warden.pid is not None
+        return self.warden.pid
+
+    @property
+    def keeper_pid(self) -> int:
+        (pid,) = proctree.children_by_file(self.warden_pid)
+        return pid
+
+
+class Lines:
+    """A sink that hands out lines as they come."""
+
+    def __init__(self) -> None:
+        self._lines: asyncio.Queue[str] = asyncio.Queue()
+        self._rest = b""
+
+    def feed(self, stream: str, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._lines.put_nowait(line.decode())
+
+    async def next(self) -> str:
+        async with asyncio.timeout(PATIENCE):
+            return await self._lines.get()
+
+    async def pids(self, count: int) -> list[int]:
+        return [int((await self.next()).split()[-1]) for _ in range(count)]
+
+
+def on_both_loops(test: Callable[[World], Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test in a world of its own, then prove that nothing of it is left."""
+
+    async def in_world() -> None:
+        world = World()
+        try:
+            async with asyncio.timeout(PATIENCE * 2):
+                await test(world)
+        finally:
+            await world.warden.close()
+        for child in world.scope.children:
+            child.close()
+        assert world.warden.pid is None
+        assert len(world.scope.deadlines) == 0
+        assert world.marked() == []
+
+    def on_loop(factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+        fds, children = open_fds(), proctree.children_by_file(os.getpid())
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(in_world())
+        assert open_fds() == fds
+        assert proctree.children_by_file(os.getpid()) == children
+
+    factories = [asyncio.new_event_loop, uvloop.new_event_loop]
+    return pytest.mark.parametrize("factory", factories, ids=["asyncio", "uvloop"])(on_loop)
+
+
+def marked(env: dict[str, str]) -> list[int]:
+    """The living processes that carry the mark."""
+    wanted = f"KERYX_TEST_MARK={env['KERYX_TEST_MARK']}".encode()
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
+
+
+def open_fds() -> set[str]:
+    return {entry.name for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()}
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def wait_dead(pidfd: int) -> None:
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    try:
+        assert poll.poll(PATIENCE * 1000), "a process still lives"
+    finally:
+        os.close(pidfd)
+
+
+# -- starting and ending
+
+
+@on_both_loops
+async def test_a_process_gives_its_output_and_its_exit_code(world: World):
+    capture = Capture()
+    process = await world.run("sh", "-c", "echo out; echo err >&2; exit 3", output=capture)
+    assert await process.wait() == Exit(code=3, signal=None)
+    assert sorted(capture.text().split()) == ["err", "out"]
+    assert not process.running
+    assert await process.wait() == Exit(code=3, signal=None)
+
+
+@on_both_loops
+async def test_a_process_that_dies_of_a_signal_reports_it(world: World):
+    # The warden ignores SIGTERM, and Python SIGPIPE; children must not.
+    for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGINT, signal.SIGKILL):
+        process = await world.run("sh", "-c", f"kill -{int(number)} $$; exit 5")
+        assert await process.wait() == Exit(None, number)
+
+
+@on_both_loops
+async def test_a_process_leads_a_session_of_its_own(world: World):
+    async with await world.run("sleep", "1000") as process:
+        assert os.getsid(process.pid) == process.pid
+
+
+@on_both_loops
+async def test_environment_and_folder_are_exactly_as_given(world: World):
+    capture = Capture()
+    env = {"A": "1", "B": "two words\nand a line", "C": "ü"}
+    process = await world.warden.spawn(["/usr/bin/env", "-0"], env=env, cwd="/", output=capture)
+    await process.wait()
+    assert set(capture.text().split("\0")[:-1]) == {f"{key}={env[key]}" for key in env}
+    odd, capture = os.fsdecode(b"bytes \xff\xc3 that are no text"), Capture()
+    process = await world.warden.spawn(
+        ["/bin/sh", "-c", 'pwd; [ "$0" = "$ODD" ] && echo same', odd],
+        env={"ODD": odd},
+        cwd="/usr/bin",
+        output=capture,
+    )
+    await process.wait()
+    assert capture.text() == "/usr/bin\nsame\n"
+
+
+@on_both_loops
+async def test_a_process_holds_no_descriptor_of_the_host(world: World):
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    capture = Capture()
+    async with await world.run("sleep", "1000", stdin=True):
+        process = await world.run("ls", "/proc/self/fd", output=capture)
+        await process.wait()
+    os.close(reading)
+    os.close(writing)
+    assert capture.text().split() == ["0", "1", "2", "3"]
+
+
+@on_both_loops
+async def test_stdin_is_written_whole_and_in_order(world: World):
+    capture = Capture(head=1 << 24)
+    process = await world.run("cat", output=capture, stdin=True)
+    parts = [bytes([65 + i]) * 1_000_000 for i in range(4)]
+    async with asyncio.TaskGroup() as group:
+        for part in parts:
+            group.create_task(process.write(part))
+    process.close_stdin()
+    assert await process.wait() == Exit(0, None)
+    assert capture.text().encode() == b"".join(parts)
+
+
+@on_both_loops
+async def test_writing_to_a_process_that_reads_no_more_is_a_broken_pipe(world: World):
+    process = await world.run("true", stdin=True)
+    with pytest.raises(BrokenPipeError):
+        await process.write(b"x" * 10_000_000)
+    await process.wait()
+    with pytest.raises(BrokenPipeError, match="closed"):
+        await process.write(b"x")
+    other = await world.run("true")
+    with pytest.raises(BrokenPipeError, match="without stdin"):
+        await other.write(b"x")
+    await other.wait()
+
+
+def test_a_process_that_cannot_start_says_why_and_what_to_do(tmp_path: Path):
+    plain, script, empty = (tmp_path / name for name in ("plain", "script", "empty"))
+    plain.write_text("data")
+    script.write_text("#!/missing/interpreter\n")
+    script.chmod(0o755)
+    empty.touch(mode=0o755)
+    cases: list[tuple[list[str], str, str]] = [
+        (["keryx-missing"], "/", "not found along PATH="),
+        (["/missing/program"], "/", "no such file"),
+        (["plain"], "/", "permission denied; make a script executable"),
+        ([str(plain)], "/", "permission denied; make a script executable"),
+        ([str(script)], "/", "interpreter"),
+        ([str(empty)], "/", "not a program"),
+        (["true"], "/missing", "folder '/missing'"),
+        (["true"], str(plain), "Not a directory"),
+        (["true"], "relative", "absolute path"),
+        ([], "/", "a program to run"),
+        (["a\0b"], "/", "null"),
+        (["true", "x" * 200_000], "/", "too long; pass long text by stdin"),
+        (["true", *["x" * 100_000] * 60], "/", "too long; pass long text by stdin"),
+        (["true", "x" * 70_000_000], "/", "too long; pass long text by stdin"),
+    ]
+
+    @on_both_loops
+    async def refused(world: World) -> None:
+        env = {"PATH": f"{PATH}:{tmp_path}"}
+        for argv, cwd, text in cases:
+            with pytest.raises(SpawnError, match=text):
+                await world.warden.spawn(argv, env=env, cwd=cwd, output=Capture(), stdin=True)
+        with pytest.raises(SpawnError, match="no confinement"):
+            await world.warden.spawn(["true"], env={}, cwd="/", policy={"network": False})
+        process = await world.run("true")
+        assert await process.wait() == Exit(0, None)
+
+    for factory in (asyncio.new_event_loop, uvloop.new_event_loop):
+        refused(factory)
+
+
+@on_both_loops
+async def test_megabytes_of_arguments_arrive(world: World):
+    capture = Capture()
+    argv = ["sh", "-c", 'echo $#; echo "$*" | wc -c', "-", *["x" * 100_000] * 15]
+    process = await world.run(*argv, output=capture)
+    assert await process.wait() == Exit(0, None)
+    assert capture.text().split() == ["15", str(15 * 100_001)]
+
+
+@on_both_loops
+async def test_a_hundred_processes_at_once_each_get_their_own_exit(world: World):
+    async def one(code: int) -> None:
+        capture = Capture()
+        process = await world.run("sh", "-c", f"echo $$; exit {code}", output=capture)
+        assert await process.wait() == Exit(code, None)
+        assert capture.text() == f"{process.pid}\n"
+
+    async with asyncio.TaskGroup() as group:
+        for code in range(100):
+            group.create_task(one(code))
+
+
+@on_both_loops
+async def test_the_warden_is_a_place(world: World):
+    place: Place = world.warden
+    async with await place.spawn(["true"], env=world.env, cwd="/") as process:
+        assert (await process.wait()).code == 0
+
+
+# -- ending trees
+
+
+@on_both_loops
+async def test_kill_reaches_every_process_of_a_tree_and_no_other(world: World):
+    async with await world.run("sleep", "1000") as bystander:
+        process, pids = await world.run_tree()
+        process.kill()
+        assert await process.wait() == Exit(None, signal.SIGKILL)
+        assert all(map(gone, pids))
+        assert world.marked() == [bystander.pid]
+
+
+@on_both_loops
+async def test_what_outlives_its_main_process_is_killed_before_the_exit_is_told(world: World):
+    async with await world.run("sleep", "1000") as bystander:
+        process, pids = await world.run_tree()
+        os.kill(process.pid, signal.SIGKILL)
+        assert await process.wait() == Exit(None, signal.SIGKILL)
+        assert all(map(gone, pids))
+        assert world.marked() == [bystander.pid]
+
+
+SHEDS_ITS_TAG = """
+import os, resource, signal
+resource.setrlimit(10, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
+        signal.pause()
+    os._exit(0)
+os.wait()
+"""
+
+
+@on_both_loops
+async def test_a_child_that_shed_its_tag_ends_with_the_last_order(world: World):
+    bystander, lines = await world.run("sleep", "1000"), Lines()
+    process = await world.run(sys.executable, "-S", "-c", SHEDS_ITS_TAG, output=lines)
+    (pid,) = await lines.pids(1)
+    bystander.kill()
+    await bystander.wait()
+    await process.wait()
+    assert gone(pid)
+
+
+@on_both_loops
+async def test_a_cancelled_scope_terminates_at_once_and_kills_after_the_grace(world: World):
+    lines, call = Lines(), world.scope.child("call")
+    tree = STUBBORN_TREE.replace("trap '' TERM", "trap 'echo told' TERM")
+    process = await world.run("sh", "-c", tree, scope=call, output=lines)
+    pids = await lines.pids(3)
+    call.cancel("interrupt")
+    assert await lines.next() == "told"
+    assert await process.wait() == Exit(None, signal.SIGKILL)
+    assert all(map(gone, pids))
+    assert not call.holds_killable
+
+
+@on_both_loops
+async def test_a_process_that_cleans_up_within_the_grace_reports_its_own_code(world: World):
+    lines, call = Lines(), world.scope.child("call")
+    script = "trap 'echo bye; exit 7' TERM; echo ready; sleep 1000 & wait"
+    process = await world.run("sh", "-c", script, scope=call, output=lines)
+    assert await lines.next() == "ready"
+    call.cancel("timeout")
+    assert await process.wait() == Exit(7, None)
+    assert await lines.next() == "bye"
+
+
+@on_both_loops
+async def test_a_scope_forgets_a_process_that_has_ended(world: World):
+    call = world.scope.child("call")
+    process = await world.run("true", scope=call)
+    await process.wait()
+    assert not call.holds_killable
+    process.terminate()
+    process.kill()
+
+
+@on_both_loops
+async def test_leaving_the_block_ends_the_tree(world: World):
+    process, pids = await world.run_tree()
+    async with process:
+        assert process.running
+    assert not process.running
+    assert all(map(gone, pids))
+
+
+@on_both_loops
+async def test_leaving_the_block_while_cancelled_still_ends_the_tree(world: World):
+    process, pids = await world.run_tree()
+
+    async def use() -> None:
+        async with process:
+            await process.wait()
+
+    user = asyncio.create_task(use())
+    for _ in range(3):
+        await asyncio.sleep(0)
+        user.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await user
+    assert all(map(gone, pids))
+
+
+@on_both_loops
+async def test_nothing_starts_in_a_scope_that_is_cancelled(world: World):
+    call = world.scope.child("call")
+    call.cancel("steer")
+    with pytest.raises(ToolCancelledError) as caught:
+        await world.run("sleep", "1000", scope=call)
+    assert caught.value.reason == "steer"
+    assert world.warden.pid is None
+
+
+@on_both_loops
+async def test_a_scope_cancelled_during_the_start_leaves_nothing_running(world: World):
+    for warmth in ("cold", "warm"):
+        call = world.scope.child(warmth)
+        start = asyncio.create_task(world.run("sleep", "1000", scope=call))
+        await asyncio.sleep(0)
+        call.cancel("interrupt")
+        with pytest.raises(ToolCancelledError):
+            await start
+        assert world.marked() == []
+
+
+@on_both_loops
+async def test_a_caller_cancelled_during_the_start_leaves_nothing_running(world: World):
+    for argv in (["sleep", "1000"], ["sleep", "1000"], ["keryx-missing"]):
+        start = asyncio.create_task(world.run(*argv, output=Capture(), stdin=True))
+        await asyncio.sleep(0)
+        start.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await start
+        assert world.marked() == []
+
+
+# -- output
+
+
+@on_both_loops
+async def test_a_gigabyte_of_output_needs_little_memory_and_leaves_the_loop_free(world: World):
+    reads = most = 0
+    loop = asyncio.get_running_loop()
+
+    def count(_stream: str, _text: str) -> None:
+        nonlocal reads
+        reads += 1
+
+    def tick() -> None:
+        nonlocal reads, most, ticking
+        most, reads = max(most, reads), 0
+        ticking = loop.call_soon(tick)
+
+    capture, ticking = Capture(on_data=count), loop.call_soon(tick)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    process = await world.run("sh", "-c", "yes | head -c 1073741824", output=capture)
+    assert await process.wait() == Exit(0, None)
+    ticking.cancel()
+    assert capture.total == 1 << 30
+    assert len(capture.text()) < 100_000
+    assert most == 1  # everybody else had a turn between any two reads
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024
+
+
+@on_both_loops
+async def test_a_sink_that_fails_is_reported_and_holds_up_nothing(world: World):
+    class Failing:
+        def feed(self, stream: str, data: bytes) -> None:
+            raise LookupError(stream)
+
+    reported: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _loop, context: reported.append(str(context["message"]))
+    )
+    process = await world.run("echo", "x", output=Failing())
+    assert await process.wait() == Exit(0, None)
+    assert reported == ["a sink failed to take stdout"]
+
+
+# -- the death of those above
+
+
+async def survive(world: World, victim_of: Callable[[World], int]) -> None:
+    for _ in range(3):
+        process, pids = await world.run_tree()
+        victim = victim_of(world)
+        pidfds = [os.pidfd_open(pid) for pid in (*pids, victim)]
+        os.kill(victim, signal.SIGKILL)
+        with pytest.raises(WardenLostError):
+            await process.wait()
+        assert not process.running
+        other = await world.run("sh", "-c", "exit 6")
+        assert await other.wait() == Exit(6, None)
+        assert victim_of(world) != victim
+        for pidfd in pidfds:
+            wait_dead(pidfd)
+
+
+@on_both_loops
+async def test_when_the_warden_dies_so_does_all_below_and_a_new_one_starts(world: World):
+    await survive(world, lambda world: world.warden_pid)
+
+
+@on_both_loops
+async def test_when_a_keeper_dies_so_does_all_below_and_a_new_one_starts(world: World):
+    await survive(world, lambda world: world.keeper_pid)
+
+
+@on_both_loops
+async def test_warden_and_keeper_ignore_what_ends_other_programs(world: World):
+    await (await world.run("true")).wait()
+    pids = [world.warden_pid, world.keeper_pid]
+    for pid in pids:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            os.kill(pid, number)
+    await (await world.run("true")).wait()
+    assert pids == [world.warden_pid, world.keeper_pid]
+    assert os.getsid(pids[0]) == pids[0]
+
+
+@on_both_loops
+async def test_closing_kills_what_still_runs(world: World):
+    process, pids = await world.run_tree()
+    await world.warden.close()
+    assert all(map(gone, pids))
+    with pytest.raises(WardenLostError):
+        await process.wait()
+    with pytest.raises(ScopeClosedError):
+        await world.run("true")
+
+
+@on_both_loops
+async def test_closing_a_warden_that_does_not_answer_still_ends_everything(world: World):
+    _, pids = await world.run_tree()
+    os.kill(world.warden_pid, signal.SIGSTOP)
+    await world.warden.close()
+    assert all(map(gone, pids))
+
+
+SECOND_HOST = """
+import asyncio, json, os, sys
+from keryx.aio.scope import Scope
+from keryx.aio.warden import Warden
+
+class Sink:
+    def feed(self, stream, data):
+        os.write(1, data)
+
+async def main():
+    warden = Warden(Scope("host"))
+    env, script, fork = json.loads(sys.argv[1])
+    await warden.spawn(["sh", "-c", script], env=env, cwd="/", output=Sink())
+    os.write(1, b"warden %d\\n" % warden.pid)
+    if fork and os.fork() == 0:
+        os.write(1, b"fork %d\\n" % os.getpid())
+        os.read(0, 1)
+        os._exit(0)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("fork", [False, True], ids=["alone", "its sockets held by a fork"])
+def test_when_the_host_is_killed_nothing_survives(fork: bool):
+    env = {"PATH": PATH, "KERYX_TEST_MARK": uuid.uuid4().hex}
+    order = json.dumps([env, STUBBORN_TREE, fork])
+    # Leaving the block closes stdin, which ends the fork, and waits for the host.
+    with subprocess.Popen(
+        [sys.executable, "-c", SECOND_HOST, order], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as host:
+        try:
+            assert host.stdout is not None
+            found: dict[bytes, int] = {}
+            while len(found) < 4 + fork:
+                line = host.stdout.readline()
+                assert line, "the second host has ended on its own; its stderr says why"
+                name, pid = line.split()
+                found[name] = int(pid)
+            found.pop(b"fork", None)
+            pids = [*found.values(), *proctree.children_by_file(found[b"warden"])]
+            pidfds = [os.pidfd_open(pid) for pid in pids]
+        finally:
+            host.kill()
+        for pidfd in pidfds:
+            wait_dead(pidfd)
+        assert marked(env) == []
+
+
+# -- the process table, and what the warden is made of
+
+
+@on_both_loops
+async def test_both_ways_to_read_the_process_table_agree(world: World):
+    process, _ = await world.run_tree()
+    async with process:
+        for pid in (world.warden_pid, world.keeper_pid):
+            scanned = proctree.children_by_scan()(pid)
+            assert sorted(scanned) == sorted(proctree.children_by_file(pid))
+        assert proctree.parent_of(process.pid) == world.keeper_pid
+        assert proctree.descends(process.pid)
+
+
+def test_only_a_descendant_is_struck():
+    assert not proctree.descends(os.getppid())
+    assert not proctree.strike(os.getppid(), signal.SIGCONT)
+
+
+@pytest.mark.parametrize("module", [warden_main, proctree])
+def test_the_warden_is_made_of_the_standard_library_alone(module: ModuleType):
+    tree = ast.parse(Path(str(module.__file__)).read_text(), feature_version=(3, 8))
+    imported: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            imported.add(str(node.module).partition(".")[0])
+        elif isinstance(node, ast.ImportFrom):
+            imported |= {alias.name for alias in node.names} - {"proctree"}
+    assert imported <= sys.stdlib_module_names
