@@ -131,8 +131,8 @@ class ScopeMachine(RuleBasedStateMachine):
             self.loop.close()
 
     def _check_all_were_told(self) -> None:
-        for _ in range(3):
-            self._pass_time(GRACE)
+        self._pass_time(3)  # past every deadline
+        self._pass_time(2 * GRACE)  # past every kill
         for node in self.all:
             if not node.model.closed:
                 cancelled = node.model.reason is not None

@@ -2,163 +2,28 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import contextlib
-import json
 import os
 import resource
-import select
 import signal
-import subprocess
 import sys
-import uuid
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 import uvloop
 
-from keryx.aio import proctree, warden_main
-from keryx.aio.capture import Capture, OutputSink
-from keryx.aio.scope import Scope
-from keryx.aio.warden import Exit, Process, Warden
-from keryx.errors import ScopeClosedError, SpawnError, ToolCancelledError, WardenLostError
+from keryx.aio.capture import Capture
+from keryx.aio.warden import Exit
+from keryx.errors import SpawnError, ToolCancelledError
 from keryx.ports.place import Place
-
-PATH = "/usr/bin:/bin"
-PATIENCE = 20.0  # long enough for any machine; only reached by a test that fails
-
-# Main process, a child in its own session, and a daemon that shed parent, session and
-# environment. All ignore SIGTERM; each prints its pid.
-STUBBORN_TREE = """
-trap '' TERM
-echo main $$
-setsid sh -c 'echo session $$; sleep 1000; :' &
-(env -i PATH=/usr/bin:/bin setsid sh -c 'echo daemon $$; sleep 1000; :' &)
-while :; do sleep 1000 & wait; done
-"""
-
-
-class World:
-    """A warden, its scope, and an environment that tells our processes from all others."""
-
-    def __init__(self) -> None:
-        self.scope = Scope("test")
-        self.warden = Warden(self.scope)
-        self.env = {"PATH": PATH, "KERYX_TEST_MARK": uuid.uuid4().hex}
-
-    async def run(
-        self,
-        *argv: str,
-        scope: Scope | None = None,
-        output: OutputSink | None = None,
-        stdin: bool = False,
-    ) -> Process:
-        return await self.warden.spawn(
-            argv, env=self.env, cwd="/", scope=scope, output=output, stdin=stdin
-        )
-
-    async def run_tree(self, scope: Scope | None = None) -> tuple[Process, list[int]]:
-        lines = Lines()
-        process = await self.run("sh", "-c", STUBBORN_TREE, scope=scope, output=lines)
-        return process, await lines.pids(3)
-
-    def marked(self) -> list[int]:
-        return marked(self.env)
-
-    @property
-    def warden_pid(self) -> int:
-        assert self.warden.pid is not None
-        return self.warden.pid
-
-    @property
-    def keeper_pid(self) -> int:
-        (pid,) = proctree.children_by_file(self.warden_pid)
-        return pid
-
-
-class Lines:
-    """A sink that hands out lines as they come."""
-
-    def __init__(self) -> None:
-        self._lines: asyncio.Queue[str] = asyncio.Queue()
-        self._rest = b""
-
-    def feed(self, stream: str, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._lines.put_nowait(line.decode())
-
-    async def next(self) -> str:
-        async with asyncio.timeout(PATIENCE):
-            return await self._lines.get()
-
-    async def pids(self, count: int) -> list[int]:
-        return [int((await self.next()).split()[-1]) for _ in range(count)]
-
-
-def on_both_loops(test: Callable[[World], Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run a test in a world of its own, then prove that nothing of it is left."""
-
-    async def in_world() -> None:
-        world = World()
-        try:
-            async with asyncio.timeout(PATIENCE * 2):
-                await test(world)
-        finally:
-            await world.warden.close()
-        for child in world.scope.children:
-            child.close()
-        assert world.warden.pid is None
-        assert len(world.scope.deadlines) == 0
-        assert world.marked() == []
-
-    def on_loop(factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
-        fds, children = open_fds(), proctree.children_by_file(os.getpid())
-        with asyncio.Runner(loop_factory=factory) as runner:
-            runner.run(in_world())
-        assert open_fds() == fds
-        assert proctree.children_by_file(os.getpid()) == children
-
-    factories = [asyncio.new_event_loop, uvloop.new_event_loop]
-    return pytest.mark.parametrize("factory", factories, ids=["asyncio", "uvloop"])(on_loop)
-
-
-def marked(env: dict[str, str]) -> list[int]:
-    """The living processes that carry the mark."""
-    wanted = f"KERYX_TEST_MARK={env['KERYX_TEST_MARK']}".encode()
-    found: list[int] = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-    return found
-
-
-def open_fds() -> set[str]:
-    return {entry.name for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()}
-
-
-def gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
-def wait_dead(pidfd: int) -> None:
-    poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
-    try:
-        assert poll.poll(PATIENCE * 1000), "a process still lives"
-    finally:
-        os.close(pidfd)
-
+from tests.aio.world import (
+    PATH,
+    STUBBORN_TREE,
+    Lines,
+    World,
+    gone,
+    on_both_loops,
+)
 
 # -- starting and ending
 
@@ -493,146 +358,3 @@ async def test_a_sink_that_fails_is_reported_and_holds_up_nothing(world: World):
     process = await world.run("echo", "x", output=Failing())
     assert await process.wait() == Exit(0, None)
     assert reported == ["a sink failed to take stdout"]
-
-
-# -- the death of those above
-
-
-async def survive(world: World, victim_of: Callable[[World], int]) -> None:
-    for _ in range(3):
-        process, pids = await world.run_tree()
-        victim = victim_of(world)
-        pidfds = [os.pidfd_open(pid) for pid in (*pids, victim)]
-        os.kill(victim, signal.SIGKILL)
-        with pytest.raises(WardenLostError):
-            await process.wait()
-        assert not process.running
-        other = await world.run("sh", "-c", "exit 6")
-        assert await other.wait() == Exit(6, None)
-        assert victim_of(world) != victim
-        for pidfd in pidfds:
-            wait_dead(pidfd)
-
-
-@on_both_loops
-async def test_when_the_warden_dies_so_does_all_below_and_a_new_one_starts(world: World):
-    await survive(world, lambda world: world.warden_pid)
-
-
-@on_both_loops
-async def test_when_a_keeper_dies_so_does_all_below_and_a_new_one_starts(world: World):
-    await survive(world, lambda world: world.keeper_pid)
-
-
-@on_both_loops
-async def test_warden_and_keeper_ignore_what_ends_other_programs(world: World):
-    await (await world.run("true")).wait()
-    pids = [world.warden_pid, world.keeper_pid]
-    for pid in pids:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            os.kill(pid, number)
-    await (await world.run("true")).wait()
-    assert pids == [world.warden_pid, world.keeper_pid]
-    assert os.getsid(pids[0]) == pids[0]
-
-
-@on_both_loops
-async def test_closing_kills_what_still_runs(world: World):
-    process, pids = await world.run_tree()
-    await world.warden.close()
-    assert all(map(gone, pids))
-    with pytest.raises(WardenLostError):
-        await process.wait()
-    with pytest.raises(ScopeClosedError):
-        await world.run("true")
-
-
-@on_both_loops
-async def test_closing_a_warden_that_does_not_answer_still_ends_everything(world: World):
-    _, pids = await world.run_tree()
-    os.kill(world.warden_pid, signal.SIGSTOP)
-    await world.warden.close()
-    assert all(map(gone, pids))
-
-
-SECOND_HOST = """
-import asyncio, json, os, sys
-from keryx.aio.scope import Scope
-from keryx.aio.warden import Warden
-
-class Sink:
-    def feed(self, stream, data):
-        os.write(1, data)
-
-async def main():
-    warden = Warden(Scope("host"))
-    env, script, fork = json.loads(sys.argv[1])
-    await warden.spawn(["sh", "-c", script], env=env, cwd="/", output=Sink())
-    os.write(1, b"warden %d\\n" % warden.pid)
-    if fork and os.fork() == 0:
-        os.write(1, b"fork %d\\n" % os.getpid())
-        os.read(0, 1)
-        os._exit(0)
-    await asyncio.Event().wait()
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.parametrize("fork", [False, True], ids=["alone", "its sockets held by a fork"])
-def test_when_the_host_is_killed_nothing_survives(fork: bool):
-    env = {"PATH": PATH, "KERYX_TEST_MARK": uuid.uuid4().hex}
-    order = json.dumps([env, STUBBORN_TREE, fork])
-    # Leaving the block closes stdin, which ends the fork, and waits for the host.
-    with subprocess.Popen(
-        [sys.executable, "-c", SECOND_HOST, order], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as host:
-        try:
-            assert host.stdout is not None
-            found: dict[bytes, int] = {}
-            while len(found) < 4 + fork:
-                line = host.stdout.readline()
-                assert line, "the second host has ended on its own; its stderr says why"
-                name, pid = line.split()
-                found[name] = int(pid)
-            found.pop(b"fork", None)
-            pids = [*found.values(), *proctree.children_by_file(found[b"warden"])]
-            pidfds = [os.pidfd_open(pid) for pid in pids]
-        finally:
-            host.kill()
-        for pidfd in pidfds:
-            wait_dead(pidfd)
-        assert marked(env) == []
-
-
-# -- the process table, and what the warden is made of
-
-
-@on_both_loops
-async def test_both_ways_to_read_the_process_table_agree(world: World):
-    process, _ = await world.run_tree()
-    async with process:
-        for pid in (world.warden_pid, world.keeper_pid):
-            scanned = proctree.children_by_scan()(pid)
-            assert sorted(scanned) == sorted(proctree.children_by_file(pid))
-        assert proctree.parent_of(process.pid) == world.keeper_pid
-        assert proctree.descends(process.pid)
-
-
-def test_only_a_descendant_is_struck():
-    assert not proctree.descends(os.getppid())
-    assert not proctree.strike(os.getppid(), signal.SIGCONT)
-
-
-@pytest.mark.parametrize("module", [warden_main, proctree])
-def test_the_warden_is_made_of_the_standard_library_alone(module: ModuleType):
-    tree = ast.parse(Path(str(module.__file__)).read_text(), feature_version=(3, 8))
-    imported: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            imported.add(str(node.module).partition(".")[0])
-        elif isinstance(node, ast.ImportFrom):
-            imported |= {alias.name for alias in node.names} - {"proctree"}
-    assert imported <= sys.stdlib_module_names

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.conftest import Host, recorder
 from keryx.aio.scope import Scope, get_token
 from keryx.engine.witness import CallView
 from keryx.errors import DeveloperMustActError, ToolCancelledError, ToolFailedError
@@ -17,6 +17,7 @@ from keryx.messages import CallOutcome
 from keryx.ports.effects import NO_EFFECTS, Effects, reads, uses, writes
 from keryx.ports.tool import Complete, ToolContext
 from keryx.tools.function import tool
+from tests.engine.host import Host, Recorder, recorder
 
 
 @tool(effects=NO_EFFECTS)
@@ -34,7 +35,7 @@ def echo_blocking(text: str) -> str:
 class Gates:
     """A tool whose calls wait until the test lets each of them go."""
 
-    def __init__(self, effects: Any = NO_EFFECTS) -> None:
+    def __init__(self, effects: Effects | Callable[[Any], Effects] = NO_EFFECTS) -> None:
         self.running: list[str] = []
         self.order: list[str] = []
         self.changed = asyncio.Event()
@@ -280,7 +281,7 @@ async def test_a_failed_call_lets_the_next_one_go(host: Host) -> None:
 
 
 async def test_a_denied_call_never_starts_and_says_why(host: Host) -> None:
-    class Denies(type(recorder(host.lane()))):
+    class Denies(Recorder):
         async def approve(self, call: CallView) -> str | None:
             return "expired"
 
@@ -294,7 +295,7 @@ async def test_a_call_that_waits_for_approval_holds_back_only_later_conflicting_
 ) -> None:
     asked = asyncio.Event()
 
-    class Asks(type(recorder(host.lane()))):
+    class Asks(Recorder):
         async def approve(self, call: CallView) -> str | None:
             if call.call_id == "c1":
                 await asked.wait()
@@ -320,7 +321,7 @@ async def test_a_call_that_waits_for_approval_holds_back_only_later_conflicting_
 async def test_a_call_acts_only_after_its_start_was_logged(host: Host) -> None:
     committed, acted = asyncio.Event(), list[bool]()
 
-    class Commits(type(recorder(host.lane()))):
+    class Commits(Recorder):
         async def starting(self, call: CallView) -> None:
             await turns()
             committed.set()
@@ -338,7 +339,7 @@ async def test_a_call_cancelled_while_its_start_is_logged_does_not_act(host: Hos
     entered, commit = asyncio.Event(), asyncio.Event()
     acted: list[bool] = []
 
-    class Commits(type(recorder(host.lane()))):
+    class Commits(Recorder):
         async def starting(self, call: CallView) -> None:
             entered.set()
             await commit.wait()
@@ -386,6 +387,22 @@ async def test_cancelling_the_turn_cancels_all_also_those_that_wait(host: Host) 
         ("cancelled", "steer", False),
     ]
     assert len(lane.holdings) == 0
+
+
+async def test_a_call_cancelled_while_it_waits_keeps_its_place_in_the_order(host: Host) -> None:
+    gates = Gates(lambda args: Effects(exclusive=True) if not args.path else uses(args.path))
+    batch = host.start(
+        host.lane(gates.tool),
+        host.call(gates.tool, name="first", path="a"),
+        host.call(gates.tool, name="exclusive"),
+        host.call(gates.tool, name="last", path="a"),
+    )
+    await gates.until_running("first")
+    batch.cancel("c2")
+    await turns()
+    assert gates.running == ["first"], "the last one conflicts with the first"
+    gates.open("first", "last")
+    assert [o.outcome for o in await batch.outcomes()] == ["completed", "cancelled", "completed"]
 
 
 async def test_a_batch_started_in_a_cancelled_turn_never_acts(host: Host) -> None:

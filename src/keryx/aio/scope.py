@@ -104,9 +104,10 @@ class Scope:
         own = self._cell.get(None)
         if own is not None:
             return own
-        if self.parent is None:
+        parent = self.parent  # read once: closing the scope takes it away, perhaps meanwhile
+        if parent is None:
             return None
-        inherited = self.parent.cancellation
+        inherited = parent.cancellation
         if inherited is None:
             return self._cell.get(None)
         return self._cell.setdefault(None, inherited)
@@ -175,8 +176,9 @@ class Scope:
         return bool(self._kills) or any(child.holds_killable for child in self._children)
 
     def close(self) -> None:
-        """Leave the scope: it hears and starts nothing more."""
+        """Leave the scope: it hears and starts nothing more, and what it knows stays."""
         self._closed = True
+        assert self.cancellation is None or self._cell  # pins an inherited reason
         for entry in (self._deadline, self._kill_at):
             if entry is not None:
                 self.deadlines.drop(entry)
@@ -185,6 +187,7 @@ class Scope:
         self._kills.clear()
         if self.parent is not None:
             self.parent._children.pop(self, None)
+            self.parent = None
 
     def _register(self, table: dict[Registration, Callback], callback: Callback) -> Registration:
         registration = self._register_quietly(table, callback)

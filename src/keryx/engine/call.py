@@ -103,9 +103,24 @@ class Call:
         self.scope.raise_if_cancelled()
 
     def unblock(self) -> None:
+        """One earlier call is out of the way."""
         self.blockers -= 1
-        if self.blockers == 0 and self.unblocked is not None and not self.unblocked.done():
-            self.unblocked.set_result(None)
+        if self.blockers == 0:
+            if self.phase == "ended":
+                self.let_go()
+            elif self.unblocked is not None and not self.unblocked.done():
+                self.unblocked.set_result(None)
+
+    def let_go(self) -> None:
+        """Tell the later calls that wait for this one, unless it still waits for earlier ones.
+
+        A call that was cancelled while it waited keeps its place in the order: whoever relies
+        on it to come after a third one would otherwise overtake that.
+        """
+        if self.blockers == 0:
+            for dependent in self.dependents:
+                dependent.unblock()
+            self.dependents.clear()
 
     def forget_nested(self, nested: Call, outcome: CallOutcome) -> None:
         """A nested call has its outcome; a parent that waits for quiet may go on."""

@@ -337,8 +337,7 @@ class Executor:
             call.lane.holdings.release(call)
             if call.holds_slot:
                 self._slots[call.tool.isolation].release()
-        for dependent in call.dependents:
-            dependent.unblock()
+        call.let_go()
         call.ended.set_result(outcome)
         call.lane.witness.ended(call, outcome)
         if call.parent is not None:

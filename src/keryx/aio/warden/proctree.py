@@ -1,6 +1,6 @@
 """The process table: who is below whom, and signals that reach a descendant and nobody else.
 
-Used by `warden_main.py`, which loads it by its place: standard library only, Python 3.8 and
+Used by `main.py`, which loads it by its place: standard library only, Python 3.8 and
 later. It reads /proc and knows nothing of orders, sockets or hosts. All functions expect to
 run in a process with one thread that is the only one to reap its children.
 """

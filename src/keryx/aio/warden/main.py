@@ -1,6 +1,6 @@
 """The warden and its keepers: the small processes that all children of one host run under.
 
-Run as a plain script (`python -I -S warden_main.py HOST_PID`, the host's socket as standard
+Run as a plain script (`python -I -S main.py HOST_PID`, the host's socket as standard
 input), so it imports nothing but the standard library and runs on Python 3.8 and later.
 
 The warden forks a keeper per confinement policy; a keeper starts that policy's children and
@@ -23,7 +23,6 @@ its own session outlives the order, and nothing catches what a killed keeper lea
 from __future__ import annotations
 
 import array
-import errno
 import importlib.util
 import itertools
 import json
@@ -31,7 +30,6 @@ import os
 import select
 import signal
 import socket
-import stat
 import sys
 import traceback
 from collections.abc import Iterable
@@ -57,8 +55,9 @@ def neighbour(name: str) -> ModuleType:
 
 
 if TYPE_CHECKING:
-    from . import proctree
+    from . import launch, proctree
 else:
+    launch = neighbour("launch")
     proctree = neighbour("proctree")
 
 LINUX = proctree.LINUX
@@ -246,10 +245,6 @@ class Post:
 # -- the keeper
 
 
-class RefusedError(Exception):
-    """The child cannot be started; the text says what to do."""
-
-
 class Keeper(Post):
     """Starts the children of one policy and accounts for all that they leave behind."""
 
@@ -276,8 +271,8 @@ class Keeper(Post):
         tag = next(self.tags)
         try:
             proctree.tag_self(tag)
-            pid = launch(wish, fds, self.defaults)
-        except RefusedError as error:
+            pid = launch.launch(wish, fds, self.defaults)
+        except launch.RefusedError as error:
             # Names of files may hold bytes that are no text; the host reads strict UTF-8.
             text = str(error).encode("utf-8", "replace").decode()
             self.host.send({"op": "refused", "id": wish["id"], "error": text})
@@ -349,66 +344,6 @@ class Keeper(Post):
         )
 
 
-def launch(wish: Any, fds: list[int], defaults: Iterable[int]) -> int:
-    """Start a child in its own session; what it was not given is /dev/null, as ours is."""
-    argv, env, cwd = wish["argv"], wish["env"], wish["cwd"]
-    try:
-        os.chdir(cwd)  # noqa: TID251 (the keeper has one thread, and its children start where it is)
-    except (OSError, ValueError) as error:
-        raise RefusedError(f"cannot start in the folder {cwd!r}: {error}") from error
-    actions = [(os.POSIX_SPAWN_DUP2, fd, wish["fds"][i]) for i, fd in enumerate(fds)]
-    try:
-        return os.posix_spawn(
-            find_program(argv[0], env),
-            argv,
-            env,
-            file_actions=actions,
-            setsid=True,
-            setsigmask=(),
-            setsigdef=defaults,
-        )
-    except (OSError, ValueError, RefusedError) as error:
-        raise RefusedError(f"cannot start {argv[0]!r}: {explain(error)}") from error
-    finally:
-        os.chdir("/")  # noqa: TID251 (same; a folder that a child was started in is not held)
-
-
-def find_program(name: str, env: dict[str, str]) -> str:
-    """Where a program is, along the child's own PATH if its name has no slash."""
-    if "/" in name:
-        return name
-    path, forbidden = env.get("PATH", os.defpath), False
-    for folder in path.split(":"):
-        candidate = f"{folder or '.'}/{name}"
-        try:
-            mode = os.stat(candidate).st_mode  # noqa: PTH116 (importing pathlib would double the start)
-        except OSError:
-            continue
-        if stat.S_ISREG(mode):
-            if os.access(candidate, os.X_OK):
-                return candidate
-            forbidden = True
-    if forbidden:
-        raise PermissionError(errno.EACCES, "found, but not executable")
-    raise RefusedError(f"not found along PATH={path}; install it, or give its full path")
-
-
-ADVICE = {
-    errno.ENOENT: "no such file, or the interpreter that its first line names is missing",
-    errno.EACCES: "permission denied; make a script executable, or name its interpreter",
-    errno.ENOEXEC: "not a program; a script needs a first line that names its interpreter",
-    errno.E2BIG: "its arguments and environment are too long; pass long text by stdin or a file",
-    errno.EAGAIN: "too many processes are running; end some, or raise the limit (ulimit -u)",
-    errno.EMFILE: "too many files are open; end some processes, or raise the limit (ulimit -n)",
-}
-
-
-def explain(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in ADVICE:
-        return ADVICE[error.errno]
-    return str(error)
-
-
 # -- the warden
 
 
@@ -422,15 +357,15 @@ class Warden(Post):
     def obey(self, order: Any) -> None:
         sock = socket.socket(fileno=self.host.take_fds(1)[0])
         try:
-            if order["policy"] is not None:
-                raise RefusedError("this version of Keryx knows no confinement; leave it out")  # noqa: TRY301 (one way to refuse)
-            self.open(sock)
-        except (OSError, RefusedError) as error:
-            Channel(sock).send({"op": "unopened", "error": explain(error)})
+            self.open(sock, order["policy"])
+        except (OSError, launch.RefusedError) as error:
+            Channel(sock).send({"op": "unopened", "error": launch.explain(error)})
         finally:
             sock.close()
 
-    def open(self, sock: socket.socket) -> None:
+    def open(self, sock: socket.socket, policy: object) -> None:
+        if policy is not None:
+            raise launch.RefusedError("this version of Keryx knows no confinement; leave it out")
         lifeline, ours = os.pipe()
         try:
             pid = os.fork()  # noqa: TID251 (this is the warden; it has one thread)
