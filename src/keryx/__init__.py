@@ -1,1 +1,57 @@
-"""Keryx runs AI agents whose work can be watched, steered, stopped and resumed at any instant."""
+"""Keryx runs AI agents whose work can be watched, steered, stopped and resumed at any instant.
+
+The names below are the library; everything else is internal. They are loaded when they are
+first used (PEP 562), so importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from keryx.aio.scope import CancellationToken, get_token, is_interrupted
+    from keryx.errors import KeryxError, ToolCancelledError, ToolFailedError
+    from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, reads, uses, writes
+    from keryx.ports.tool import Complete, Risk, ToolContext
+    from keryx.tools.function import tool
+
+__all__ = [
+    "EXCLUSIVE",
+    "NO_EFFECTS",
+    "CancellationToken",
+    "Complete",
+    "Effects",
+    "KeryxError",
+    "Risk",
+    "ToolCancelledError",
+    "ToolContext",
+    "ToolFailedError",
+    "get_token",
+    "is_interrupted",
+    "reads",
+    "tool",
+    "uses",
+    "writes",
+]
+
+_HOMES: Final = {
+    "keryx.aio.scope": ("CancellationToken", "get_token", "is_interrupted"),
+    "keryx.errors": ("KeryxError", "ToolCancelledError", "ToolFailedError"),
+    "keryx.ports.effects": ("EXCLUSIVE", "NO_EFFECTS", "Effects", "reads", "uses", "writes"),
+    "keryx.ports.tool": ("Complete", "Risk", "ToolContext"),
+    "keryx.tools.function": ("tool",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            value = getattr(importlib.import_module(module), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"keryx has no name {name!r}; its names are {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from keryx.aio.bridge import Bridge
 from keryx.aio.clock import Clock
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Warden
-from keryx.engine.executor import Batch, Executor
+from keryx.app import Runtime
+from keryx.engine.executor import Batch
 from keryx.engine.lane import Lane
 from keryx.engine.witness import CallView, Silent, Witness
 from keryx.messages import CallOutcome, ToolCall
-from keryx.ports.tool import HttpClient, Tool
+from keryx.ports.tool import Tool
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "KERYX_TEST_MARKER": "house"}
 
@@ -66,33 +65,23 @@ class Recorder(Silent):
 
 
 class Host:
-    """What a host has of the engine today."""
+    """A runtime, and short ways to use it."""
 
-    def __init__(self, workspace: Path, clock: Clock, **slots: int) -> None:
-        self.scope = Scope("host", clock=clock)
-        self.bridge = Bridge(self.scope)
-        self.warden = Warden(self.scope)
-        self.executor = Executor(self.scope, self.bridge, **slots)
+    def __init__(self, workspace: Path, clock: Clock) -> None:
+        self.runtime = Runtime(clock=clock)
+        self.scope = self.runtime.scope
+        self.bridge = self.runtime.bridge
+        self.executor = self.runtime.executor
         self.workspace = workspace
         self._ids = itertools.count(1)
 
-    def lane(
-        self,
-        *tools: Tool,
-        session_id: str = "s1",
-        witness: Witness | None = None,
-        http: Callable[[], Awaitable[HttpClient]] | None = None,
-    ) -> Lane:
-        return Lane(
-            session_id=session_id,
-            tools={each.name: each for each in tools},
+    def lane(self, *tools: Tool, session_id: str = "s1", witness: Witness | None = None) -> Lane:
+        return self.runtime.lane(
+            session_id,
+            tools,
             workspace=self.workspace,
-            loop=asyncio.get_running_loop(),
-            bridge=self.bridge,
-            place=self.warden,
-            environment=ENVIRONMENT,
             witness=witness or Recorder(),
-            http=http,
+            environment=ENVIRONMENT,
         )
 
     def call(self, tool: Tool | str, **arguments: Any) -> ToolCall:
@@ -108,12 +97,8 @@ class Host:
         return await self.start(lane, *calls, scope=scope).outcomes()
 
     async def close(self) -> None:
-        await self.executor.close()
-        await self.warden.close()
-        await self.bridge.close()
+        await self.runtime.close()
         assert self.executor.running == 0
-        assert self.executor.left_over == ()
-        self.scope.close()
 
 
 def recorder(lane: Lane) -> Recorder:

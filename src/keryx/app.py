@@ -1,0 +1,80 @@
+"""The composition root: the one place that names concrete classes and introduces them.
+
+A `Runtime` is what every host has: threads, child processes, an HTTP client and the executor,
+all in one scope, so that leaving it ends everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from keryx.aio.bridge import Bridge
+from keryx.aio.clock import Clock, RealClock
+from keryx.aio.scope import Scope
+from keryx.aio.warden import Warden
+from keryx.engine.executor import Executor
+from keryx.engine.lane import Lane
+from keryx.engine.witness import Silent, Witness
+from keryx.ports.tool import Tool
+from keryx.tools.http import HttpClients
+
+CHILD_ENVIRONMENT: Final[Mapping[str, str]] = {"PATH": os.defpath}
+"""What children get when nobody says otherwise: where programs are, and nothing of the host's."""
+
+
+class Runtime:
+    """The parts of a host, put together. Belongs to the loop that made it."""
+
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        self.scope = Scope("host", clock=clock or RealClock())
+        self.bridge = Bridge(self.scope)
+        self.warden = Warden(self.scope)
+        self.executor = Executor(self.scope, self.bridge)
+        self._http = HttpClients()
+
+    def lane(
+        self,
+        session_id: str,
+        tools: Sequence[Tool],
+        *,
+        workspace: Path,
+        witness: Witness | None = None,
+        environment: Mapping[str, str] = CHILD_ENVIRONMENT,
+    ) -> Lane:
+        """A session's way through the executor."""
+        return Lane(
+            session_id=session_id,
+            tools={tool.name: tool for tool in tools},
+            workspace=workspace,
+            loop=asyncio.get_running_loop(),
+            bridge=self.bridge,
+            place=self.warden,
+            http=self._http.get,
+            environment=environment,
+            witness=witness or Silent(),
+        )
+
+    async def close(self) -> tuple[str, ...]:
+        """End everything; the calls that could not be ended are named."""
+        left_over = await self.executor.close()
+        await self.warden.close()
+        await self.bridge.close()
+        await self._http.close()
+        self.scope.close()
+        return left_over
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,1 @@
+"""The command line. One file per command; `main` knows only their names."""

@@ -1,0 +1,51 @@
+"""What `keryx` runs. It reads the words of the command and loads the one module that does it.
+
+Nothing heavy is imported here: `keryx --help` must answer before a person notices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final
+
+COMMANDS: Final = {
+    "demo": "show what is special, in half a minute, with no key and no network",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the result is the exit code."""
+    options = _parser().parse_args(argv)
+    if options.command is None:
+        _parser().print_help()
+        return 2
+    run: Callable[[], int] = importlib.import_module(f"keryx.cli.{options.command}").run
+    return run()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="keryx",
+        description="Runs AI agents whose work can be watched, steered, stopped and resumed.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, text in COMMANDS.items():
+        commands.add_parser(name, help=text, description=text)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Reads the version only if it is asked for: the package's metadata takes long to load."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        metadata = importlib.import_module("importlib.metadata")
+        print(f"keryx {metadata.version('keryx')}")
+        parser.exit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

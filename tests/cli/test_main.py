@@ -1,0 +1,72 @@
+"""The command line itself: what it says, what it refuses, and what it does not load for that."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keryx.cli.main import COMMANDS, main
+
+# All that `keryx --help` may import beyond what Python has loaded by itself. Heavy parts stay out.
+MAY_IMPORT = {
+    *("keryx", "keryx.cli", "keryx.cli.main"),
+    # argparse and what it stands on
+    *("argparse", "gettext", "locale", "os", "re", "shutil", "textwrap", "fnmatch"),
+    *("bz2", "errno", "grp", "lzma", "pwd", "struct", "zlib"),
+    # typing, importlib and what they stand on
+    *("collections", "contextlib", "copyreg", "enum", "functools", "importlib", "itertools"),
+    *("keyword", "operator", "reprlib", "types", "typing", "warnings"),
+}
+
+
+def keryx(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("keryx")), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_help_names_every_command_and_its_exit_code_is_zero() -> None:
+    result = keryx("--help")
+    assert result.returncode == 0
+    for name in COMMANDS:
+        assert name in result.stdout
+
+
+def test_help_imports_only_what_is_listed() -> None:
+    code = """
+import sys
+before = set(sys.modules)
+from keryx.cli.main import main
+try:
+    main(["--help"])
+except SystemExit:
+    pass
+print(*(set(sys.modules) - before), file=sys.stderr)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    loaded = {name for name in result.stderr.split() if "._" not in name}
+    top = {name if name.startswith("keryx") else name.partition(".")[0] for name in loaded}
+    assert {name for name in top if not name.startswith("_")} <= MAY_IMPORT
+
+
+def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "commands" in capsys.readouterr().out
+
+
+def test_an_unknown_command_is_refused_by_name() -> None:
+    result = keryx("nonsense")
+    assert result.returncode == 2
+    assert "invalid choice: 'nonsense'" in result.stderr
+
+
+def test_the_version_is_the_package_s() -> None:
+    assert keryx("--version").stdout.startswith("keryx 0.")
