@@ -204,8 +204,12 @@ class Executor:
             call.scope.raise_if_cancelled()
             await self._admit(call)
             result = await self._invoke(call)
-        except GeneratorExit:
-            raise
+        except GeneratorExit as error:
+            # From the tool, or because the loop is gone: after this one nothing can be awaited.
+            result = ending.of_error(call, error)
+            call.scope.cancel("parent", by=call.call_id)
+            self._finish(call, result)
+            return
         except BaseException as error:  # noqa: BLE001 (a tool may raise anything; it becomes the outcome)
             result = ending.of_error(call, error)
         try:

@@ -1,0 +1,141 @@
+"""Slots are shared fairly: a session with a thousand calls delays another's first by one call."""
+
+from __future__ import annotations
+
+import asyncio
+
+from keryx.aio.scope import Scope
+from keryx.engine.executor import Executor
+from keryx.engine.slots import Slots
+from keryx.engine.witness import CallView, Silent
+from keryx.messages import CallOutcome, ToolCall
+from keryx.ports.effects import NO_EFFECTS
+from keryx.tools.function import tool
+from tests.engine.host import Host
+
+
+class Ends(Silent):
+    """Counts how many calls ended, over all sessions."""
+
+    ended_calls = 0
+
+    def ended(self, call: CallView, outcome: CallOutcome) -> None:
+        Ends.ended_calls += 1
+
+
+async def test_a_thousand_calls_delay_another_session_s_first_by_one_call(host: Host) -> None:
+    gate = asyncio.Event()
+    Ends.ended_calls = 0
+    seen_before_other: list[int] = []
+
+    @tool(effects=NO_EFFECTS)
+    async def one_by_one(session: str) -> None:
+        """End in the order of starting, one at a time."""
+        if session == "other":
+            seen_before_other.append(Ends.ended_calls)
+        await gate.wait()
+
+    scope = Scope("narrow")
+    narrow = Executor(scope, host.bridge, loop_slots=1)
+    greedy = host.lane(one_by_one, session_id="greedy", witness=Ends())
+    other = host.lane(one_by_one, session_id="other", witness=Ends())
+    many = narrow.start(
+        greedy,
+        [ToolCall(f"g{n}", "one_by_one", '{"session":"greedy"}') for n in range(1000)],
+        scope.child("turn"),
+    )
+    await asyncio.sleep(0)
+    first = narrow.start(
+        other, [ToolCall("o1", "one_by_one", '{"session":"other"}')], scope.child("turn")
+    )
+    gate.set()
+    await first.outcomes()
+    assert seen_before_other == [1], "only the call that was running came before it"
+    assert len(await many.outcomes()) == 1000
+    await narrow.close()
+
+
+async def test_sessions_take_turns() -> None:
+    slots = Slots(1)
+    await slots.take("a")
+    order: list[str] = []
+
+    async def use(session_id: str) -> None:
+        await slots.take(session_id)
+        order.append(session_id)
+        slots.release()
+
+    async with asyncio.TaskGroup() as group:
+        for session_id in "aaaabbc":
+            group.create_task(use(session_id))
+        await asyncio.sleep(0)
+        slots.release()
+    assert order == ["b", "c", "a", "b", "a", "a", "a"]
+    assert (slots.free, slots.waiting) == (1, 0)
+
+
+async def test_newcomers_starve_nobody() -> None:
+    slots = Slots(1)
+    await slots.take("old")
+    order: list[str] = []
+
+    async def use(session_id: str) -> None:
+        await slots.take(session_id)
+        order.append(session_id)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(use("old"))
+        for number in range(5):
+            group.create_task(use(f"new {number}"))
+            await asyncio.sleep(0)
+            slots.release()
+            await asyncio.sleep(0)
+        slots.release()
+    assert order.index("old") <= 2
+
+
+async def test_a_waiter_that_is_cancelled_holds_no_slot() -> None:
+    slots = Slots(1)
+    await slots.take("a")
+    waiting = asyncio.create_task(slots.take("a"))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert slots.waiting == 0
+    granted = asyncio.create_task(slots.take("b"))
+    await asyncio.sleep(0)
+    slots.release()
+    granted.cancel()  # granted and cancelled in the same turn of the loop
+    await asyncio.wait([granted])
+    assert (slots.free, slots.waiting) == (1, 0)
+
+
+async def test_left_overs_hold_no_slot(host: Host) -> None:
+    release = asyncio.Event()
+
+    @tool(effects=NO_EFFECTS)
+    async def stubborn() -> None:
+        """Swallow cancellation."""
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+
+    @tool(effects=NO_EFFECTS)
+    async def next_one() -> str:
+        """Run after it."""
+        return "ran"
+
+    scope = Scope("narrow")
+    narrow = Executor(scope, host.bridge, loop_slots=1)
+    lane = host.lane(stubborn, next_one)
+    batch = narrow.start(lane, [ToolCall("c1", "stubborn")], scope.child("turn"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    batch.cancel("c1")
+    assert (await batch.outcomes())[0].outcome == "unknown"
+    (outcome,) = await narrow.run(lane, [ToolCall("c2", "next_one")], scope.child("turn"))
+    assert outcome.text.startswith("ran")
+    release.set()
+    await narrow.close()
