@@ -22,6 +22,8 @@ from keryx.errors import (
     WrongThreadError,
 )
 
+pytestmark = pytest.mark.promise("002.3")
+
 
 @pytest_asyncio.fixture
 async def bridge() -> AsyncIterator[Bridge]:

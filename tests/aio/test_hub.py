@@ -11,6 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from keryx.aio.hub import RESYNC, Hub, Reader
 
+pytestmark = pytest.mark.promise("house.4")
+
 
 class Log:
     """A log of facts, and the hub over it."""

@@ -14,6 +14,8 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.owned import Owned, Shared
 from keryx.aio.scope import Scope
 
+pytestmark = pytest.mark.promise("house.4")
+
 
 class Client:
     """Remembers the loop that made it and refuses to be touched on another."""

@@ -23,6 +23,8 @@ from keryx.aio.scope import (
 )
 from keryx.errors import ScopeClosedError, ToolCancelledError, WrongThreadError
 
+pytestmark = pytest.mark.promise("001.1")
+
 REASONS: tuple[Reason, ...] = ("interrupt", "steer", "timeout", "shutdown", "parent")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
@@ -12,6 +13,8 @@ from keryx.aio.clock import FakeClock
 from keryx.aio.scope import GRACE, Reason, Scope
 
 REASONS: list[Reason] = ["interrupt", "steer", "shutdown"]
+
+pytestmark = pytest.mark.promise("house.4")
 
 
 class Model:

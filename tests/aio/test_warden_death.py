@@ -27,6 +27,8 @@ from tests.aio.world import (
     wait_dead,
 )
 
+pytestmark = pytest.mark.promise("house.2")
+
 # -- the death of those above
 
 

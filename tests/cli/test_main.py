@@ -38,6 +38,7 @@ def test_help_names_every_command_and_its_exit_code_is_zero() -> None:
         assert name in result.stdout
 
 
+@pytest.mark.promise("house.8")
 def test_help_imports_only_what_is_listed() -> None:
     code = """
 import sys

@@ -18,6 +18,8 @@ from keryx.ports.tool import Tool, ToolContext
 from keryx.tools.function import tool
 from tests.engine.host import Host, recorder
 
+pytestmark = pytest.mark.promise("house.9")
+
 
 @tool(effects=NO_EFFECTS)
 async def add(a: int, b: int = 0) -> int:
@@ -196,6 +198,7 @@ async def test_a_gigabyte_of_output_is_bounded(host: Host, where: str) -> None:
     assert peak_memory() - before < 200_000_000
 
 
+@pytest.mark.promise("house.2")
 async def test_a_warden_that_is_killed_gives_unknown_and_the_next_call_a_new_one(
     host: Host,
 ) -> None:

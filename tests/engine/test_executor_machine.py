@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -36,6 +37,8 @@ EFFECTS: list[Effects] = [
     uses("b"),
     uses("a", writes=False) | uses("b"),
 ]
+
+pytestmark = pytest.mark.promise("house.4")
 
 
 @dataclass(eq=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from keryx.aio.scope import Scope
 from keryx.engine.executor import Executor
 from keryx.engine.slots import Slots
@@ -23,6 +25,7 @@ class Ends(Silent):
         Ends.ended_calls += 1
 
 
+@pytest.mark.promise("house.6")
 async def test_a_thousand_calls_delay_another_session_s_first_by_one_call(host: Host) -> None:
     gate = asyncio.Event()
     Ends.ended_calls = 0

@@ -109,6 +109,7 @@ WAYS: list[Way] = [
 ]
 
 
+@pytest.mark.promise("house.1", "001.3")
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_control_comes_back(host: Host, hangs: Hangs, kind: str, way: Way) -> None:
@@ -158,6 +159,7 @@ async def test_a_batch_of_all_kinds_gives_control_back_together(host: Host, hang
     assert survivors() == []
 
 
+@pytest.mark.promise("house.1")
 async def test_the_ladder_has_its_rungs_at_their_instants(tmp_path: Path, clock: FakeClock) -> None:
     host, hangs = Host(tmp_path, clock), Hangs()
     by_name = {hang.name: hang for hang in hangs.all}
@@ -243,6 +245,7 @@ async def test_processes_that_a_tool_forgot_end_with_its_call(host: Host) -> Non
     assert survivors() == []
 
 
+@pytest.mark.promise("house.1", "001.3")
 async def test_a_left_over_can_start_nothing_through_its_context(host: Host) -> None:
     free, cancelled = asyncio.Event(), asyncio.Event()
     refused: list[str] = []

@@ -49,6 +49,7 @@ def probing_tools() -> tuple[Tool, Tool, set[int]]:
     return probe_in_thread, probe_on_loop, threads
 
 
+@pytest.mark.promise("house.3")
 async def test_a_thousand_random_interleavings_over_recycled_threads(host: Host) -> None:
     dice = random.Random(17770)
     in_thread, on_loop, threads = probing_tools()

@@ -1,0 +1,83 @@
+"""`docs/promises.md` and the suite agree, both ways.
+
+A row lists the tests that prove it; those tests carry `@pytest.mark.promise` with the row's name.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+ROW = re.compile(r"^\| `(?P<name>[\w.]+)` \| (?P<text>.+?) \| (?P<proof>.+?) \|$")
+TEST = re.compile(r"`(tests/[\w/]+\.py(?:::\w+)?)`")
+KINDS = ("not yet", "in part:", "`tests/", "`benchmarks/", "`make ")
+
+
+def rows() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in (ROOT / "docs/promises.md").read_text().splitlines():
+        match = ROW.match(line)
+        if match:
+            assert match["name"] not in found, f"{match['name']} is promised twice"
+            found[match["name"]] = match["proof"]
+    return found
+
+
+def listed() -> set[tuple[str, str]]:
+    return {(name, test) for name, proof in rows().items() for test in TEST.findall(proof)}
+
+
+def marked() -> set[tuple[str, str]]:
+    found: set[tuple[str, str]] = set()
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        where = str(file.relative_to(ROOT))
+        for test, name in marks(ast.parse(file.read_text())):
+            found.add((name, f"{where}::{test}" if test else where))
+    return found
+
+
+def marks(module: ast.Module) -> Iterator[tuple[str, str]]:
+    """The marks of a module: of a test by its name, of the whole module by no name."""
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for decorator in node.decorator_list:
+                yield from ((node.name, name) for name in names(decorator))
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
+            yield from (("", name) for name in names(node.value))
+
+
+def names(mark: ast.expr) -> list[str]:
+    if not isinstance(mark, ast.Call) or ast.unparse(mark.func) != "pytest.mark.promise":
+        return []
+    return [ast.literal_eval(argument) for argument in mark.args]
+
+
+def test_every_listed_test_is_marked_and_every_marked_test_is_listed() -> None:
+    assert listed() - marked() == set(), "listed, but no such test carries the mark"
+    assert marked() - listed() == set(), "marked, but not listed in docs/promises.md"
+
+
+def test_every_row_says_how_it_is_proved_or_that_it_is_not() -> None:
+    for name, proof in rows().items():
+        assert proof.startswith(KINDS), f"{name}: {proof}"
+
+
+def test_all_promises_are_there() -> None:
+    expected = {
+        *(f"000.{number}" for number in range(1, 9)),
+        *(f"001.{number}" for number in range(1, 6)),
+        *(f"002.{number}" for number in range(1, 5)),
+        *(f"003.{number}" for number in range(1, 5)),
+        *(f"004.{number}" for number in range(1, 18)),
+        *(f"house.{number}" for number in range(1, 10)),
+    }
+    assert set(rows()) == expected
+
+
+def test_what_the_rows_run_exists() -> None:
+    for proof in rows().values():
+        for file in re.findall(r"`(benchmarks/\w+\.py)`", proof):
+            assert (ROOT / file).is_file(), file
