@@ -83,7 +83,8 @@ class Machine(RuleBasedStateMachine):
         self.do(self._open())
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self.loop.run_until_complete(work)
+        # A deadlock shall fail, not hang.
+        return self.loop.run_until_complete(asyncio.wait_for(work, 20))
 
     async def _open(self) -> None:
         self.root = Scope("host", clock=self.clock)

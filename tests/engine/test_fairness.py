@@ -113,6 +113,18 @@ async def test_a_waiter_that_is_cancelled_holds_no_slot() -> None:
     assert (slots.free, slots.waiting) == (1, 0)
 
 
+async def test_a_slot_is_not_given_to_a_waiter_that_was_just_cancelled() -> None:
+    slots = Slots(1)
+    await slots.take("a")
+    first, second = asyncio.create_task(slots.take("a")), asyncio.create_task(slots.take("a"))
+    await asyncio.sleep(0)
+    first.cancel()
+    slots.release()  # before the cancelled one has run
+    await second
+    await asyncio.wait([first])
+    assert (slots.free, slots.waiting) == (0, 0)
+
+
 async def test_left_overs_hold_no_slot(host: Host) -> None:
     release = asyncio.Event()
 

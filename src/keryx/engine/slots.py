@@ -52,15 +52,17 @@ class Slots:
     def release(self) -> None:
         self._free += 1
         while self._free and self._turns:
-            _, _, session_id = heapq.heappop(self._turns)
+            served, _, session_id = heapq.heappop(self._turns)
             queue = self._waiting.get(session_id)
             if queue is None:
                 continue  # all that waited there were cancelled
             granted = queue.popleft()
-            self._serve(session_id)
-            granted.set_result(None)
+            if not granted.done():  # cancelled, and not yet woken to say so
+                self._serve(session_id)
+                granted.set_result(None)
+                served = self._services
             if queue:
-                heapq.heappush(self._turns, (self._services, next(self._order), session_id))
+                heapq.heappush(self._turns, (served, next(self._order), session_id))
             else:
                 del self._waiting[session_id]
 
