@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+COMMAND = [str(Path(sys.executable).with_name("keryx")), "demo"]
+
 
 def test_the_demo_shows_all_three_acts_and_ends_well() -> None:
-    command = [str(Path(sys.executable).with_name("keryx")), "demo"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(COMMAND, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout
     assert lines.count("10 of 10") == 2
@@ -20,3 +25,33 @@ def test_the_demo_shows_all_three_acts_and_ends_well() -> None:
     ]
     assert "0 of them acted after their outcome" in lines
     assert lines.count("completed    ") >= 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_when_it_is_stopped_in_the_middle(number: signal.Signals) -> None:
+    with subprocess.Popen(
+        COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as demo:
+        assert demo.stdout is not None
+        assert demo.stderr is not None
+        while "Every way to hang" not in demo.stdout.readline():
+            pass
+        demo.send_signal(number)
+        # The pipe ends only when nobody holds it any more, children included.
+        demo.stdout.read()
+        said = demo.stderr.read()
+        code = demo.wait()
+    if number == signal.SIGINT:
+        assert (code, said) == (130, "interrupted\n")
+    else:
+        assert code == -signal.SIGKILL
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    reading, writing = os.pipe()
+    with subprocess.Popen(COMMAND, stdout=writing, stderr=subprocess.PIPE, text=True) as demo:
+        os.close(writing)
+        os.close(reading)
+        assert demo.stderr is not None
+        assert demo.stderr.read() == ""
+        assert demo.wait() == 141

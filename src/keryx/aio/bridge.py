@@ -400,17 +400,23 @@ def run_loop(
     `asyncio.run` waits for every task at exit, for ever if one swallows its cancellation.
     """
     loop = (loop_factory or new_loop)()
+    task = loop.create_task(main, name="main")
     try:
-        return loop.run_until_complete(loop.create_task(main, name="main"))
+        return loop.run_until_complete(task)
     finally:
-        remaining = asyncio.all_tasks(loop)
-        for task in remaining:
-            task.cancel()
-            keep_until_ended(task)
-        if remaining:
-            loop.run_until_complete(asyncio.wait(remaining, timeout=GRACE))
+        # After Ctrl+C the program itself has not ended: it cleans up first, then the rest ends.
+        _end(loop, set() if task.done() else {task}, LOOP_JOIN)
+        _end(loop, asyncio.all_tasks(loop), GRACE)
         loop.run_until_complete(_bounded(loop.shutdown_asyncgens()))
         loop.close()
+
+
+def _end(loop: asyncio.AbstractEventLoop, tasks: set[asyncio.Task[Any]], patience: float) -> None:
+    for task in tasks:
+        task.cancel()
+        keep_until_ended(task)
+    if tasks:
+        loop.run_until_complete(asyncio.wait(tasks, timeout=patience))
 
 
 async def _bounded(work: Coroutine[Any, Any, None]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -14,6 +15,10 @@ from typing import Final
 COMMANDS: Final = {
     "demo": "show what is special, in half a minute, with no key and no network",
 }
+
+# What shells report for a program that a signal ended: 128 and the signal's number.
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,7 +28,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         _parser().print_help()
         return 2
     run: Callable[[], int] = importlib.import_module(f"keryx.cli.{options.command}").run
-    return run()
+    try:
+        return run()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has gone. Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
 
 
 def _parser() -> argparse.ArgumentParser:
