@@ -11,6 +11,7 @@ import pytest
 from keryx.aio.scope import get_token
 from keryx.engine.witness import CallView
 from keryx.errors import ToolFailedError
+from keryx.messages import CallOutcome
 from keryx.ports.effects import NO_EFFECTS, Effects, reads, uses, writes
 from keryx.ports.tool import ToolContext
 from keryx.tools.function import tool
@@ -296,3 +297,20 @@ async def test_a_call_cancelled_while_its_start_is_logged_does_not_act(host: Hos
     (outcome,) = await batch.outcomes()
     assert (outcome.outcome, outcome.reason, outcome.started) == ("cancelled", "steer", False)
     assert acted == []
+
+
+async def test_a_witness_that_breaks_holds_nobody_and_is_reported(host: Host) -> None:
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, context: reported.append(context["exception"])
+    )
+
+    class Breaks(Recorder):
+        def ended(self, call: CallView, outcome: CallOutcome) -> None:
+            raise ZeroDivisionError
+
+    (outcome,) = await host.run(host.lane(echo, witness=Breaks()), host.call(echo, text="x"))
+    assert outcome.outcome == "completed"
+    assert [type(error) for error in reported] == [ZeroDivisionError]
+    (after,) = await host.run(host.lane(echo), host.call(echo, text="still here"))
+    assert after.text == "still here"

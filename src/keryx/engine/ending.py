@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from keryx.engine.call import Call
 from keryx.engine.result import bounded, content_of
@@ -20,6 +20,10 @@ class Ending:
     outcome: Outcome
     reason: str | None = None
     content: tuple[Part, ...] = ()
+
+
+BROKEN: Final = Ending("unknown", "internal error")
+"""The executor itself failed over it; how far the call came, nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)

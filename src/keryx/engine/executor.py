@@ -199,6 +199,20 @@ class Executor:
     # -- the way of a call
 
     async def _perform(self, call: Call) -> None:
+        """The task of a call. Whatever goes wrong in here, the call gets its outcome."""
+        try:
+            await self._go(call)
+        except Exception as error:  # noqa: BLE001 (a defect of ours; it is reported, and holds nobody)
+            self._loop.call_exception_handler(
+                {"message": f"call {call.call_id} broke the executor", "exception": error}
+            )
+            self._calls.discard(call)
+            self._left_over.pop(call, None)
+            if not call.ended.done():
+                call.phase = "ended"
+                call.ended.set_result(ending.outcome_of(call, ending.BROKEN, left_over=False))
+
+    async def _go(self, call: Call) -> None:
         call.phase = "waiting"
         try:
             call.scope.raise_if_cancelled()
