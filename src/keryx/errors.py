@@ -7,16 +7,26 @@
         ToolFailedError           the tool says why it could not do its work
       UserMustActError          its text is shown to the person, and says what to do
         UnsupportedError          this machine or this version cannot do that
+        StoreError                the log cannot be written or read; says why
+          StoreDamagedError         the file is damaged; nothing of it was changed
+          StoreTooNewError          a newer version of Keryx wrote it
+        ModelError                the model gave no answer; carries a kind and a hint
       DeveloperMustActError     a program uses Keryx wrongly
         InvalidToolError          a function cannot be a tool as it is declared
         WrongThreadError          blocking here would stop the event loop that must answer
         ScopeClosedError          work was started in a scope that has been left
+        KeyReusedError            the same key came with another command
+        SequenceError             events do not follow the log that they are for
       NobodyMustActError        the world is as it is; the outcome says so
         ToolCancelledError        the call was cancelled; carries the reason
         DeadlineError             the time that the caller gave is over
         ThreadsExhaustedError     left-over blocking tools hold every thread there may be
         WardenLostError           the process that children run under has died
         SpawnError                a child process could not be started
+        FencedError               someone else owns the session now
+        AlreadyEnteredError       the same command is in already
+        AlreadyTakenError         someone else was first
+        RecordChangedError        a record is not what it was when it was read
 
 A tool raises `ToolFailedError` (or any other exception) to fail, and may let
 `ToolCancelledError` pass. The text of an error always says what to do next.
@@ -53,6 +63,31 @@ class UnsupportedError(UserMustActError):
     """This machine or this version cannot do what was asked."""
 
 
+class StoreError(UserMustActError):
+    """The log cannot be written or read."""
+
+
+class StoreDamagedError(StoreError):
+    """The file is damaged. It is named, and nothing of it was changed."""
+
+
+class StoreTooNewError(StoreError):
+    """A newer version of Keryx wrote the file."""
+
+
+class ModelError(UserMustActError):
+    """The model gave no answer. The kind is one of `keryx.events.ErrorKind`."""
+
+    def __init__(
+        self, kind: str, message: str, hint: str, *, retry_after: float | None = None
+    ) -> None:
+        super().__init__(f"{message} ({hint})" if hint else message)
+        self.kind = kind
+        self.message = message
+        self.hint = hint
+        self.retry_after = retry_after
+
+
 class DeveloperMustActError(KeryxError):
     """A program uses Keryx in a way that cannot work."""
 
@@ -67,6 +102,14 @@ class WrongThreadError(DeveloperMustActError):
 
 class ScopeClosedError(DeveloperMustActError):
     """Work was started in a scope that has been left."""
+
+
+class KeyReusedError(DeveloperMustActError):
+    """The same key came with another command."""
+
+
+class SequenceError(DeveloperMustActError):
+    """Events do not follow the log that they are for."""
 
 
 class NobodyMustActError(KeryxError):
@@ -95,3 +138,19 @@ class WardenLostError(NobodyMustActError):
 
 class SpawnError(NobodyMustActError):
     """A child process could not be started."""
+
+
+class FencedError(NobodyMustActError):
+    """Someone else owns the session now; what was to be written was not."""
+
+
+class AlreadyEnteredError(NobodyMustActError):
+    """The same command, with the same key, is in already."""
+
+
+class AlreadyTakenError(NobodyMustActError):
+    """Someone else was first to take what only one can have."""
+
+
+class RecordChangedError(NobodyMustActError):
+    """A record is not what it was when it was read."""

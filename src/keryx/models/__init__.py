@@ -1,0 +1,1 @@
+"""Models of several providers, behind one port."""

@@ -1,0 +1,122 @@
+"""The seam between the turn loop and a model.
+
+A model streams one reply to one request. The history comes as bytes that the same model encoded
+once, message by message, so that a long turn does not encode it again at every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from keryx.events import ErrorKind, Usage
+from keryx.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model is told of it."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """All that a model needs for one reply."""
+
+    system: str
+    history: Sequence[bytes]
+    """Messages, each as `Model.encode` gave it, in the order that the API demands."""
+    tools: Sequence[ToolSpec] = ()
+    effort: str | None = None
+    max_tokens: int | None = None
+    schema: Mapping[str, Any] | None = None
+    """A JSON schema that the answer must fit."""
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """Text of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningPiece:
+    """Reasoning that the provider shows."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallPiece:
+    """A piece of a tool call: id and name come with the first one, arguments in any pieces."""
+
+    index: int
+    call_id: str = ""
+    tool: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The reply starts anew: forget what came so far. Said before the wait, not after."""
+
+    cause: ErrorKind
+    message: str
+    delay: float
+
+
+@dataclass(frozen=True, slots=True)
+class Switching:
+    """Another model takes over, and the reply starts anew."""
+
+    from_: str
+    to: str
+    cause: ErrorKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of a whole reply. A stream that ends without it was cut, which is an error."""
+
+    stop_reason: str
+    usage: Usage | None = None
+    model: str = ""
+
+
+Piece = TextPiece | ReasoningPiece | CallPiece | Retrying | Switching | Finished
+
+
+class Model(Protocol):
+    """One model of one provider."""
+
+    @property
+    def name(self) -> str:
+        """As people write it: `provider:name`."""
+        ...
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens fit, if that is known."""
+        ...
+
+    @property
+    def sees_images(self) -> bool: ...
+
+    def encode(self, message: Message) -> bytes:
+        """The message as this model's API takes it; the caller keeps the bytes."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+        """Ask. Pieces that came in one read are one piece.
+
+        Raises `ModelError` with a kind and a hint. Closing the iterator (`aclose`) or cancelling
+        whoever iterates closes the connection at once.
+        """
+        ...

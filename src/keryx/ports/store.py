@@ -1,0 +1,176 @@
+"""The seam between sessions and where their logs are kept.
+
+A session is an append-only log with one gapless sequence. Everything else that a store keeps
+(inbox, blobs, projections, outbox, records) changes in the same transaction as the log, or not at
+all. Every append is fenced: only the owner with the session's newest epoch can write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from keryx.events import LoggedEvent
+
+SessionState = Literal["idle", "running", "waiting"]
+"""running: a turn is under way. waiting: it waits for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRow:
+    """A command that was accepted: unique in its session by its key."""
+
+    key: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A large value, named by the hash of its content (`blob_hash`)."""
+
+    hash: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """Something to be done elsewhere, once, after the commit."""
+
+    id: str
+    topic: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RecordChange:
+    """Compare and set: the record must have this version (0: not exist) and then gets the next."""
+
+    key: str
+    version: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One transaction of one session: all of it, or nothing."""
+
+    session_id: str
+    epoch: int
+    events: tuple[LoggedEvent, ...] = ()
+    enters: tuple[InboxRow, ...] = ()
+    """Commands that enter and are consumed by this very commit."""
+    consumes: tuple[str, ...] = ()
+    """Keys of commands that had entered before."""
+    claims: tuple[str, ...] = ()
+    """Names that only the first commit can take: "first answer wins"."""
+    blobs: tuple[Blob, ...] = ()
+    outbox: tuple[OutboxRow, ...] = ()
+    records: tuple[RecordChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """A session in the list: a projection of its log."""
+
+    session_id: str
+    title: str
+    state: SessionState
+    last_seq: int
+    created_at: float
+    changed_at: float
+    position: int
+    """The global commit position of its last change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptRow:
+    """One entry of a transcript: the fact that it comes from, as it was logged."""
+
+    seq: int
+    event: LoggedEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRow:
+    """What one session spent with one model; unknown cost is None, never 0."""
+
+    session_id: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    cost: float | None
+
+
+class Store(Protocol):
+    """Keeps the logs of all sessions of one host."""
+
+    async def claim(self, session_id: str) -> int:
+        """Become the owner: raise the session's epoch and return it. Earlier owners are fenced."""
+        ...
+
+    async def append(self, commit: Commit) -> int:
+        """Make it durable; returns the global position. Raises without any effect otherwise:
+
+        `FencedError` (someone else owns the session now), `SequenceError` (the events do not follow
+        the log), `AlreadyEnteredError` (a command with this key and body is in already),
+        `KeyReusedError` (the same key with another body), `AlreadyTakenError` (a claim is taken),
+        `RecordChangedError`, `StoreError` (disk full, read-only, damaged).
+        """
+        ...
+
+    async def enter(self, session_id: str, row: InboxRow) -> bool:
+        """Put a command into the inbox of a session that someone else owns. False: it was in."""
+        ...
+
+    async def pending(self, session_id: str) -> list[InboxRow]:
+        """Commands that entered and were not consumed, oldest first."""
+        ...
+
+    async def command(self, session_id: str, key: str) -> InboxRow | None:
+        """A command that ever entered with this key."""
+        ...
+
+    async def events(
+        self, session_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[LoggedEvent]:
+        """The log, in order."""
+        ...
+
+    async def sessions(self, *, limit: int = 50, before: int | None = None) -> list[SessionRow]:
+        """The list, last changed first; `before` is the position that the page ends before."""
+        ...
+
+    async def session(self, session_id: str) -> SessionRow | None: ...
+
+    async def unfinished(self) -> list[str]:
+        """Sessions with a turn under way, messages queued, or commands pending: to be resumed."""
+        ...
+
+    async def transcript(
+        self, session_id: str, *, before: int | None = None, limit: int = 50
+    ) -> list[TranscriptRow]:
+        """What a person reads, paged from the end, oldest first within the page."""
+        ...
+
+    async def usage(self, session_id: str | None = None) -> list[UsageRow]: ...
+
+    async def blob(self, hash_: str) -> bytes | None: ...
+
+    async def outbox(self, topic: str, *, limit: int = 100) -> list[OutboxRow]: ...
+
+    async def sent(self, ids: Sequence[str]) -> None:
+        """Those rows of the outbox are done."""
+        ...
+
+    async def record(self, key: str) -> tuple[int, bytes] | None:
+        """A record's version and value."""
+        ...
+
+    async def delete(self, session_id: str) -> bool:
+        """Everything of the session is gone, blobs that nobody else names too."""
+        ...
+
+    async def close(self) -> None: ...
