@@ -14,7 +14,7 @@ import uvloop
 from keryx.aio.scope import Scope
 from keryx.app import Runtime
 from keryx.engine.executor import Batch
-from keryx.engine.witness import CallView, Silent
+from keryx.engine.calls.witness import CallView, Silent
 from keryx.messages import ToolCall
 from keryx.testing.hangs import HANGING, Hang, Hangs
 

@@ -18,8 +18,8 @@ from keryx.aio.clock import Clock, RealClock
 from keryx.aio.scope import Scope
 from keryx.aio.warden import Warden
 from keryx.engine.executor import Executor
-from keryx.engine.lane import Lane
-from keryx.engine.witness import Silent, Witness
+from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.witness import Silent, Witness
 from keryx.ports.tool import Tool
 from keryx.tools.http import HttpClients
 

@@ -13,9 +13,9 @@ import msgspec
 from keryx.aio.clock import Clock
 from keryx.aio.scope import Scope
 from keryx.app import Runtime
+from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.witness import CallView, Silent, Witness
 from keryx.engine.executor import Batch
-from keryx.engine.lane import Lane
-from keryx.engine.witness import CallView, Silent, Witness
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.tool import Tool
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from keryx.engine.result import RESULT_LIMIT
-from keryx.engine.witness import Silent
+from keryx.engine.calls.result import RESULT_LIMIT
+from keryx.engine.calls.witness import Silent
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.effects import NO_EFFECTS, Effects
 from keryx.ports.tool import Tool, ToolContext

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keryx.aio.scope import get_token
-from keryx.engine.witness import CallView
+from keryx.engine.calls.witness import CallView
 from keryx.errors import ToolFailedError
 from keryx.messages import CallOutcome
 from keryx.ports.effects import NO_EFFECTS, Effects, reads, uses, writes

@@ -20,10 +20,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import FakeClock
 from keryx.aio.scope import EXIT_REPORT, GRACE, Reason, Scope
+from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.witness import CallView, Silent
 from keryx.engine.effects import conflict
 from keryx.engine.executor import Batch, Executor
-from keryx.engine.lane import Lane
-from keryx.engine.witness import CallView, Silent
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, uses
 from keryx.ports.tool import ToolContext

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from keryx.aio.scope import Scope
+from keryx.engine.calls.slots import Slots
+from keryx.engine.calls.witness import CallView, Silent
 from keryx.engine.executor import Executor
-from keryx.engine.slots import Slots
-from keryx.engine.witness import CallView, Silent
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.effects import NO_EFFECTS
 from keryx.tools.function import tool

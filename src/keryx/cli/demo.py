@@ -17,8 +17,8 @@ from typing import Final
 
 from keryx.aio.bridge import run_loop
 from keryx.app import Runtime
-from keryx.engine.lane import Lane
-from keryx.engine.witness import CallView, Silent
+from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.witness import CallView, Silent
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.effects import NO_EFFECTS
 from keryx.testing.hangs import HANGING, Hangs

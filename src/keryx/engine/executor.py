@@ -20,13 +20,13 @@ from typing import Any, Final
 from keryx.aio.bridge import THREADS, Bridge
 from keryx.aio.group import Group
 from keryx.aio.scope import EXIT_REPORT, GRACE, Reason, Scope, set_token
-from keryx.engine import ending
-from keryx.engine.call import Call
+from keryx.engine.calls import ending
+from keryx.engine.calls.call import Call
+from keryx.engine.calls.ending import Ending
+from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.slots import Slots
+from keryx.engine.calls.toolcontext import CallContext
 from keryx.engine.effects import canonical, names_paths, step_order
-from keryx.engine.ending import Ending
-from keryx.engine.lane import Lane
-from keryx.engine.slots import Slots
-from keryx.engine.toolcontext import CallContext
 from keryx.errors import DeveloperMustActError, KeryxError, ModelMustActError, UnknownToolError
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.tool import Tool, ToolContext

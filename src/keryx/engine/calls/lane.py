@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keryx.aio.bridge import Bridge
+from keryx.engine.calls.witness import Silent, Witness
 from keryx.engine.effects import Holdings, conflict
-from keryx.engine.witness import Silent, Witness
 from keryx.ports.effects import Effects
 from keryx.ports.place import Place
 from keryx.ports.tool import HttpClient, Tool

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import CancellationToken, call_soon
-from keryx.engine.call import Call
+from keryx.engine.calls.call import Call
 from keryx.errors import DeveloperMustActError
 from keryx.messages import CallOutcome
 from keryx.ports.place import Process

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from keryx.aio.bridge import ThreadWork
 from keryx.aio.clock import Deadline
 from keryx.aio.scope import Scope
-from keryx.engine.lane import Lane
-from keryx.engine.output import CallOutput
+from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.output import CallOutput
 from keryx.errors import ToolCancelledError
 from keryx.messages import CallOutcome
 from keryx.ports.effects import NO_EFFECTS, Effects

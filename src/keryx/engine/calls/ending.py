@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
 
-from keryx.engine.call import Call
-from keryx.engine.result import bounded, content_of
+from keryx.engine.calls.call import Call
+from keryx.engine.calls.result import bounded, content_of
 from keryx.errors import KeryxError, ToolCancelledError, WardenLostError
 from keryx.messages import CallOutcome, Outcome, Part, Text
 from keryx.ports.tool import Complete
