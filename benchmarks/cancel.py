@@ -13,8 +13,8 @@ import uvloop
 
 from keryx.aio.scope import Scope
 from keryx.app import Runtime
-from keryx.engine.executor import Batch
 from keryx.engine.calls.witness import CallView, Silent
+from keryx.engine.executor import Batch
 from keryx.messages import ToolCall
 from keryx.testing.hangs import HANGING, Hang, Hangs
 
@@ -35,7 +35,7 @@ class Watch(Silent):
         if HANGING.strip() in text:
             self.hangs.set()
 
-    def settled(self, call: CallView) -> None:
+    def settled(self, call: CallView, duration: float) -> None:
         self.done.set()
 
 

@@ -34,6 +34,24 @@ A tool raises `ToolFailedError` (or any other exception) to fail, and may let
 
 from __future__ import annotations
 
+from typing import Literal
+
+ErrorKind = Literal[
+    "rate_limit",
+    "auth",
+    "quota",
+    "context_too_long",
+    "model_not_found",
+    "not_configured",
+    "unreachable",
+    "stalled",
+    "bad_response",
+    "limit",
+    "store",
+    "internal",
+]
+"""Why a model gave no answer, or a turn ended without one."""
+
 
 class KeryxError(Exception):
     """The root of all errors that Keryx raises on purpose."""
@@ -76,13 +94,13 @@ class StoreTooNewError(StoreError):
 
 
 class ModelError(UserMustActError):
-    """The model gave no answer. The kind is one of `keryx.events.ErrorKind`."""
+    """The model gave no answer."""
 
     def __init__(
-        self, kind: str, message: str, hint: str, *, retry_after: float | None = None
+        self, kind: ErrorKind, message: str, hint: str, *, retry_after: float | None = None
     ) -> None:
         super().__init__(f"{message} ({hint})" if hint else message)
-        self.kind = kind
+        self.kind: ErrorKind = kind
         self.message = message
         self.hint = hint
         self.retry_after = retry_after

@@ -60,7 +60,7 @@ class Recorder(Silent):
     def ended(self, call: CallView, outcome: CallOutcome) -> None:
         self.note(outcome.outcome, call)
 
-    def settled(self, call: CallView) -> None:
+    def settled(self, call: CallView, duration: float) -> None:
         self.note("settled", call)
 
 

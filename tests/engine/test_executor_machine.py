@@ -259,7 +259,7 @@ class Watch(Silent):
     def ended(self, call: CallView, outcome: CallOutcome) -> None:
         self.machine.outcomes.setdefault(call.call_id, []).append(outcome.outcome)
 
-    def settled(self, call: CallView) -> None:
+    def settled(self, call: CallView, duration: float) -> None:
         self.machine.settled.add(call.call_id)
 
 

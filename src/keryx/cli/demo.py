@@ -96,8 +96,8 @@ class Watch(Silent):
         del outcome
         self.ended_at[call.call_id] = time.perf_counter()
 
-    def settled(self, call: CallView) -> None:
-        del call
+    def settled(self, call: CallView, duration: float) -> None:
+        del call, duration
         self.settled_calls += 1
         if self.settled_calls == LEFT_OVER:
             self.all_settled.set()

@@ -162,7 +162,15 @@ class Executor:
         if tool.isolation == "process":
             text = f"the tool {name!r} needs a process of its own, which this version does not give"
             return ending.failed(call_id, name, text)
-        call = Call(lane, call_id, tool, args, scope=scope.child(call_id), parent=parent)
+        call = Call(
+            lane,
+            call_id,
+            tool,
+            args,
+            arguments=arguments if isinstance(arguments, str) else "",
+            scope=scope.child(call_id),
+            parent=parent,
+        )
         call.effects = effects
         return call
 
@@ -339,9 +347,12 @@ class Executor:
         else:
             del self._left_over[call]
             call.lane.left_over.pop(call.call_id, None)
-            call.lane.witness.settled(call)
+            call.lane.witness.settled(call, self._since_start(call))
         call.output.close()
         call.scope.close()
+
+    def _since_start(self, call: Call) -> float:
+        return 0.0 if call.started_at is None else call.scope.clock.monotonic() - call.started_at
 
     def _conclude(self, call: Call, result: Ending, *, left_over: bool) -> None:
         """Give the call its one outcome, and everything that it held back."""

@@ -15,12 +15,12 @@ from typing import Final
 
 import msgspec
 
+from keryx.errors import ErrorKind
 from keryx.events.fields import (
     AbandonCause,
     CallAccess,
     CallEffects,
     ContextSize,
-    ErrorKind,
     Expiry,
     ForkPoint,
     NestedCall,

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from keryx.errors import ErrorKind
 from keryx.messages import VERSION, Outcome
 
 RiskLevel = Literal["none", "low", "high"]
@@ -22,21 +23,6 @@ Expiry = Literal["timeout", "undelivered", "interrupt", "steer", "shutdown", "pa
 
 AbandonCause = Literal["crash", "error", "interrupt", "steer", "timeout", "shutdown", "parent"]
 """Why a reply never came whole. A steer or an interrupt abandons only what had no text yet."""
-
-ErrorKind = Literal[
-    "rate_limit",
-    "auth",
-    "quota",
-    "context_too_long",
-    "model_not_found",
-    "not_configured",
-    "unreachable",
-    "stalled",
-    "bad_response",
-    "limit",
-    "store",
-    "internal",
-]
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,12 +10,12 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from keryx.errors import ErrorKind
 from keryx.events.fields import (
     AbandonCause,
     CallEffects,
     ContextSize,
     Envelope,
-    ErrorKind,
     Expiry,
     ForkPoint,
     NestedSummary,

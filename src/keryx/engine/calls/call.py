@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from keryx.aio.bridge import ThreadWork
 from keryx.aio.clock import Deadline
-from keryx.aio.scope import Scope
+from keryx.aio.scope import Reason, Scope
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.output import CallOutput
 from keryx.errors import ToolCancelledError
@@ -26,6 +26,7 @@ class Call:
 
     __slots__ = (
         "args",
+        "arguments",
         "blockers",
         "call_id",
         "children",
@@ -53,12 +54,21 @@ class Call:
     )
 
     def __init__(
-        self, lane: Lane, call_id: str, tool: Tool, args: Any, *, scope: Scope, parent: Call | None
+        self,
+        lane: Lane,
+        call_id: str,
+        tool: Tool,
+        args: Any,
+        *,
+        arguments: str,
+        scope: Scope,
+        parent: Call | None,
     ) -> None:
         self.lane = lane
         self.call_id = call_id
         self.tool = tool
         self.args = args
+        self.arguments = arguments
         self.scope = scope
         self.parent = parent
         self.phase: Phase = "accepted"
@@ -87,6 +97,10 @@ class Call:
     @property
     def depth(self) -> int:
         return 0 if self.parent is None else self.parent.depth + 1
+
+    @property
+    def reason(self) -> Reason | None:
+        return self.scope.reason
 
     @property
     def holds_processes(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from keryx.aio.scope import Reason
 from keryx.messages import CallOutcome
 from keryx.ports.effects import Effects
 from keryx.ports.tool import Tool
@@ -22,7 +23,17 @@ class CallView(Protocol):
     def args(self) -> Any: ...
 
     @property
+    def arguments(self) -> str:
+        """As the model wrote them."""
+        ...
+
+    @property
     def effects(self) -> Effects: ...
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it is cancelled, if it is."""
+        ...
 
     @property
     def overlaps(self) -> tuple[str, ...]:
@@ -55,7 +66,7 @@ class Witness(Protocol):
         """The call has its outcome; told as it ends, not in call order."""
         ...
 
-    def settled(self, call: CallView) -> None:
+    def settled(self, call: CallView, duration: float) -> None:
         """A left-over has ended at last."""
         ...
 
@@ -75,4 +86,4 @@ class Silent:
 
     def ended(self, call: CallView, outcome: CallOutcome) -> None: ...
 
-    def settled(self, call: CallView) -> None: ...
+    def settled(self, call: CallView, duration: float) -> None: ...

@@ -1,0 +1,90 @@
+"""What a session and its turns work with: the host's parts, and the session's own."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from keryx.aio.clock import Clock
+from keryx.aio.group import Group
+from keryx.aio.hub import Hub
+from keryx.aio.scope import Scope
+from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.witness import CallView, Witness
+from keryx.engine.context import Transcript
+from keryx.engine.executor import Executor
+from keryx.engine.limits import Limits
+from keryx.engine.log.fold import Fold, Settings
+from keryx.engine.log.ledger import Ledger
+from keryx.events import Event, LiveEvent
+from keryx.messages import Decision
+from keryx.ports.model import Model
+from keryx.ports.store import Store
+from keryx.ports.tool import Risk
+
+
+def mint(kind: str) -> str:
+    """A new id. The kind is for people who read logs."""
+    return f"{kind}_{secrets.token_hex(8)}"
+
+
+async def no_prompt(settings: Settings, workspace: str) -> Mapping[str, str]:
+    """Nothing from outside."""
+    del settings, workspace
+    return {}
+
+
+def never_ask(call: CallView) -> Risk | None:
+    """Every call may run."""
+    del call
+    return None
+
+
+@dataclass(slots=True, kw_only=True)
+class Surroundings:
+    """What the host gives to each of its sessions."""
+
+    store: Store
+    executor: Executor
+    clock: Clock
+    model: Callable[[str], Model]
+    """Finds a model by its name; `ModelError` if there is none."""
+    lane: Callable[[str, tuple[str, ...], Path, Witness], Lane]
+    """Makes the way through the executor: session, granted tools, workspace, witness."""
+    prompt: Callable[[Settings, str], Awaitable[Mapping[str, str]]] = no_prompt
+    """Reads the parts of the prompt that come from outside, at a turn's start."""
+    ask: Callable[[CallView], Risk | None] = never_ask
+    """Whether a call needs a person's consent, and why."""
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(slots=True)
+class Desk:
+    """One session's own parts. Everything on it changes on the session's loop, between awaits."""
+
+    around: Surroundings
+    scope: Scope
+    group: Group
+    fold: Fold
+    hub: Hub[Event]
+    ledger: Ledger
+    transcripts: dict[str, Transcript] = field(default_factory=dict[str, Transcript])
+    answers: dict[str, Callable[[Decision], None]] = field(
+        default_factory=dict[str, Callable[[Decision], None]]
+    )
+    """Who waits for which approval."""
+
+    def show(self, kind: type[LiveEvent], **fields: Any) -> None:
+        """A passing event, for whoever watches."""
+        self.hub.publish(
+            kind(session_id=self.fold.session_id, at=self.around.clock.wall(), **fields)
+        )
+
+    def transcript(self, model: Model) -> Transcript:
+        found = self.transcripts.get(model.name)
+        if found is None:
+            found = self.transcripts[model.name] = Transcript(model.encode)
+        return found

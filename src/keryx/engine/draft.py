@@ -1,0 +1,96 @@
+"""A reply while it streams: what has come so far, and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from keryx import events as ev
+from keryx.engine.desk import Desk
+from keryx.messages import ToolCall
+from keryx.ports.model import (
+    CallPiece,
+    Finished,
+    Piece,
+    ReasoningPiece,
+    Retrying,
+    Switching,
+    TextPiece,
+)
+
+
+class Draft:
+    """Collects the pieces of one step's reply and shows each as it comes."""
+
+    def __init__(self, desk: Desk, turn_id: str, step_id: str) -> None:
+        self._desk = desk
+        self._turn_id = turn_id
+        self.step_id = step_id
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: dict[int, list[str]] = {}
+        self.finished: Finished | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(self._reasoning)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls, with ids of our own: a provider's may repeat."""
+        return tuple(
+            ToolCall(self._call_id(index), tool, "".join(pieces) or "{}")
+            for index, (tool, *pieces) in sorted(self._calls.items())
+        )
+
+    async def take(self, stream: AsyncIterator[Piece]) -> None:
+        """Read the stream to its end."""
+        async for piece in stream:
+            self._add(piece)
+
+    def _add(self, piece: Piece) -> None:
+        match piece:
+            case TextPiece():
+                self._text.append(piece.text)
+                self._desk.show(ev.TextDelta, step_id=self.step_id, text=piece.text)
+            case ReasoningPiece():
+                self._reasoning.append(piece.text)
+                self._desk.show(ev.ReasoningDelta, step_id=self.step_id, text=piece.text)
+            case CallPiece():
+                self._add_call(piece)
+            case Finished():
+                self.finished = piece
+            case Retrying():
+                self._note(
+                    ev.ModelRetried, cause=piece.cause, message=piece.message, delay=piece.delay
+                )
+            case Switching():
+                self._note(ev.ModelSwitched, cause=piece.cause, from_=piece.from_, to=piece.to)
+
+    def _add_call(self, piece: CallPiece) -> None:
+        call = self._calls.setdefault(piece.index, [piece.tool])
+        if piece.tool:
+            call[0] = piece.tool
+        if piece.arguments:
+            call.append(piece.arguments)
+        self._desk.show(
+            ev.ArgumentsDelta,
+            step_id=self.step_id,
+            call_id=self._call_id(piece.index),
+            tool=call[0],
+            text=piece.arguments,
+        )
+
+    def _note(self, kind: type[ev.ModelRetried | ev.ModelSwitched], **fields: object) -> None:
+        """A fact about the asking itself, after which the reply starts anew."""
+        self._desk.ledger.record(kind, turn_id=self._turn_id, step_id=self.step_id, **fields)
+        self._text.clear()
+        self._reasoning.clear()
+        self._calls.clear()
+        self._desk.show(ev.StepReset, step_id=self.step_id)
+
+    def _call_id(self, index: int) -> str:
+        return f"{self.step_id}.{index}"

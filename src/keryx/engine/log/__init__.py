@@ -1,0 +1,1 @@
+"""A session's log: folded into state, written to, and picked up after a crash."""

@@ -1,0 +1,288 @@
+"""The state of a session, folded from its log. The same log always gives the same state.
+
+Pure: it reads facts in order and knows nothing of tasks, stores, models or time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from keryx import events as ev
+from keryx.messages import File, Image, Mode, ToolCall
+
+SETTINGS = (
+    "model",
+    "profile",
+    "place",
+    "workspace",
+    "tools",
+    "effort",
+    "personality",
+    "title",
+    "pinned",
+    "archived",
+)
+
+
+@dataclass(slots=True)
+class Settings:
+    """What a session works with; a running turn keeps what it started with."""
+
+    model: str = ""
+    profile: str = ""
+    place: str = ""
+    workspace: str = ""
+    tools: tuple[str, ...] = ()
+    effort: str | None = None
+    personality: str | None = None
+    title: str = ""
+    pinned: bool = False
+    archived: bool = False
+
+
+@dataclass(slots=True)
+class Queued:
+    """A message that was accepted and not delivered yet."""
+
+    message_id: str
+    turn_id: str
+    mode: Mode
+    text: str
+    workspace: str
+    attachments: tuple[Image | File, ...]
+    wait: bool
+    by: str
+
+
+@dataclass(slots=True)
+class Delivered:
+    """A message that is part of the conversation."""
+
+    turn_id: str
+    message: Queued
+
+
+@dataclass(slots=True)
+class Replied:
+    """A model's reply, and how the calls that it asked for ended so far."""
+
+    turn_id: str
+    reply: ev.StepReplied
+    results: dict[str, ev.CallFinished] = field(default_factory=dict[str, ev.CallFinished])
+
+    @property
+    def complete(self) -> bool:
+        return len(self.results) == len(self.reply.calls)
+
+    @property
+    def unfinished(self) -> list[ToolCall]:
+        return [call for call in self.reply.calls if call.call_id not in self.results]
+
+
+HistoryItem = Delivered | Replied
+
+
+@dataclass(slots=True)
+class OpenTurn:
+    """The turn under way."""
+
+    turn_id: str
+    workspace: str
+    cancelling: ev.TurnCancelling | None = None
+    step: ev.StepStarted | None = None
+    """The step whose reply is awaited."""
+    started: dict[str, ev.CallStarted] = field(default_factory=dict[str, ev.CallStarted])
+    """Calls that started and have not finished."""
+    steps: int = 0
+    resumes: int = 0
+    """How often it was resumed without a new fact since."""
+    suspended: bool = False
+    """Whether it was stopped gracefully, to go on at the next start."""
+    usage: ev.Usage = field(default_factory=ev.Usage)
+    cost: float | None = 0.0
+    left_over: tuple[str, ...] = ()
+
+
+class Fold:
+    """A session as its log tells it."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        self.last_seq = 0
+        self.settings = Settings()
+        self.queue: dict[str, Queued] = {}
+        """Messages that wait for a turn of their own, in order."""
+        self.steers: dict[str, Queued] = {}
+        """Messages that wait to join the turn under way, in order."""
+        self.turn: OpenTurn | None = None
+        self.over: dict[str, ev.TurnOutcome] = {}
+        self.history: list[HistoryItem] = []
+        self.undone: set[str] = set()
+        self.prompt: dict[str, str] = {}
+        self.approvals: dict[str, ev.ApprovalAsked] = {}
+        self._accepted: dict[str, Queued] = {}
+
+    def apply(self, event: ev.LoggedEvent) -> None:
+        """Take one more fact."""
+        assert event.seq == self.last_seq + 1, "a log has no gaps"
+        self.last_seq = event.seq
+        match event:
+            case ev.SessionOpened() | ev.SessionChanged():
+                self._change(event)
+            case ev.PromptChanged():
+                if event.blob is None:
+                    self.prompt.pop(event.part, None)
+                else:
+                    self.prompt[event.part] = event.blob
+            case ev.ApprovalAsked():
+                self.approvals[event.approval_id] = event
+            case ev.ApprovalAnswered() | ev.ApprovalExpired():
+                self.approvals.pop(event.approval_id, None)
+            case _:
+                self._apply_message(event)
+
+    def _change(self, event: ev.SessionOpened | ev.SessionChanged) -> None:
+        for name in SETTINGS:
+            value = getattr(event, name)
+            if value is not msgspec.UNSET:
+                setattr(self.settings, name, value)
+
+    def _apply_message(self, event: ev.LoggedEvent) -> None:
+        match event:
+            case ev.MessageAccepted():
+                self._accept(event)
+            case ev.MessageChanged():
+                self._revise(event)
+            case ev.MessageWithdrawn() | ev.MessageExpired():
+                self._forget(event.message_id)
+            case ev.MessageDelivered():
+                message = self._accepted[event.message_id]
+                self._forget(event.message_id)
+                self.history.append(Delivered(event.turn_id, message))
+            case _:
+                self._apply_turn(event)
+
+    def _accept(self, event: ev.MessageAccepted) -> None:
+        message = Queued(
+            message_id=event.message_id,
+            turn_id=event.turn_id,
+            mode=event.mode,
+            text=event.text,
+            workspace=event.workspace,
+            attachments=event.attachments,
+            wait=event.wait,
+            by=event.by,
+        )
+        self._accepted[message.message_id] = message
+        if self.turn is not None and event.turn_id == self.turn.turn_id:
+            self.steers[message.message_id] = message
+        elif event.mode == "interrupt":
+            # Its own text comes first: before the steers of the turn that it ends, and the queue.
+            self.queue = {message.message_id: message, **self.queue}
+        else:
+            self.queue[message.message_id] = message
+
+    def _revise(self, event: ev.MessageChanged) -> None:
+        message = self._accepted[event.message_id]
+        for name in ("turn_id", "mode", "text", "workspace", "attachments"):
+            value = getattr(event, name)
+            if value is not msgspec.UNSET:
+                setattr(message, name, value)
+        if not isinstance(event.before, msgspec.UnsetType):
+            self._place_before(message, event.before)
+
+    def _place_before(self, message: Queued, before: str | None) -> None:
+        others = [each for each in self.queue.values() if each is not message]
+        index = next(
+            (at for at, each in enumerate(others) if each.message_id == before), len(others)
+        )
+        others.insert(index, message)
+        self.queue = {each.message_id: each for each in others}
+
+    def _forget(self, message_id: str) -> None:
+        self.queue.pop(message_id, None)
+        self.steers.pop(message_id, None)
+        self._accepted.pop(message_id, None)
+
+    def _apply_turn(self, event: ev.LoggedEvent) -> None:
+        turn = self.turn
+        match event:
+            case ev.TurnStarted():
+                workspace = next(
+                    (
+                        self._accepted[message_id].workspace
+                        for message_id in event.message_ids
+                        if message_id in self._accepted
+                    ),
+                    self.settings.workspace,
+                )
+                self.turn = OpenTurn(event.turn_id, workspace)
+            case ev.TurnResumed() if turn is not None:
+                turn.resumes = 0 if turn.suspended else turn.resumes + 1
+                turn.suspended = False
+            case ev.TurnCancelling() if turn is not None and turn.turn_id == event.turn_id:
+                turn.cancelling = event
+            case ev.TurnFinished():
+                self._finish(event)
+            case ev.TurnUndone():
+                self.undone.add(event.turn_id)
+            case _ if turn is not None:
+                self._apply_step(turn, event)
+            case _:
+                return
+
+    def _finish(self, event: ev.TurnFinished) -> None:
+        self.over[event.turn_id] = event.outcome
+        if self.turn is None or self.turn.turn_id != event.turn_id:
+            return
+        self.turn = None
+        # Steers that were never delivered become turns of their own, ahead of the queue but
+        # behind the text of an interrupt that ended their turn.
+        leading = {key: each for key, each in self.queue.items() if each.mode == "interrupt"}
+        rest = {key: each for key, each in self.queue.items() if key not in leading}
+        self.queue = {**leading, **self.steers, **rest}
+        self.steers = {}
+
+    def _apply_step(self, turn: OpenTurn, event: ev.LoggedEvent) -> None:
+        match event:
+            case ev.StepStarted():
+                turn.step = event
+                turn.steps += 1
+            case ev.StepAbandoned():
+                turn.step = None
+                turn.suspended = event.cause == "shutdown"
+            case ev.StepReplied():
+                turn.step = None
+                turn.resumes = 0
+                self.history.append(Replied(event.turn_id, event))
+                _add_usage(turn, event)
+            case ev.CallStarted():
+                turn.started[event.call_id] = event
+            case ev.CallFinished():
+                self._finish_call(turn, event)
+            case _:
+                return
+
+    def _finish_call(self, turn: OpenTurn, event: ev.CallFinished) -> None:
+        turn.started.pop(event.call_id, None)
+        turn.left_over += event.left_over
+        if event.reason != "crash":
+            turn.resumes = 0
+        if event.reason == "shutdown":
+            turn.suspended = True
+        last = self.history[-1] if self.history else None
+        if isinstance(last, Replied) and any(c.call_id == event.call_id for c in last.reply.calls):
+            last.results[event.call_id] = event
+
+
+def _add_usage(turn: OpenTurn, event: ev.StepReplied) -> None:
+    if event.usage is not None:
+        turn.usage = ev.Usage(
+            input_tokens=turn.usage.input_tokens + event.usage.input_tokens,
+            output_tokens=turn.usage.output_tokens + event.usage.output_tokens,
+            cached_tokens=turn.usage.cached_tokens + event.usage.cached_tokens,
+            reasoning_tokens=turn.usage.reasoning_tokens + event.usage.reasoning_tokens,
+        )
+    turn.cost = None if turn.cost is None or event.cost is None else turn.cost + event.cost

@@ -1,0 +1,134 @@
+"""The one way into a session's log: facts are folded at once, and shown once they are durable.
+
+Facts that are recorded in one turn of the loop go into one commit. A commit that fails breaks the
+ledger: nothing more is recorded, and whoever owns the session reloads it from the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from keryx.aio.clock import Clock
+from keryx.aio.group import Group
+from keryx.aio.hub import Hub
+from keryx.engine.log.fold import Fold
+from keryx.events import Event, LoggedEvent
+from keryx.ports.store import Blob, Commit, InboxRow, Store
+
+E = TypeVar("E", bound=LoggedEvent)
+
+
+class Ledger:
+    """Records facts of one session. Belongs to the session's task and loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        fold: Fold,
+        hub: Hub[Event],
+        *,
+        epoch: int,
+        group: Group,
+        clock: Clock,
+        on_broken: Callable[[BaseException], None],
+    ) -> None:
+        self._store = store
+        self._fold = fold
+        self._hub = hub
+        self._epoch = epoch
+        self._group = group
+        self._clock = clock
+        self._on_broken = on_broken
+        self._loop = asyncio.get_running_loop()
+        self._events: list[LoggedEvent] = []
+        self._enters: list[InboxRow] = []
+        self._claims: list[str] = []
+        self._blobs: list[Blob] = []
+        # Who waits for what was recorded and not yet taken, and for the commit under way.
+        self._next: asyncio.Future[None] = self._loop.create_future()
+        self._under_way: asyncio.Future[None] | None = None
+        self._flushing = False
+        self.broken: BaseException | None = None
+
+    def record(self, kind: type[E], **fields: Any) -> E:
+        """State a fact. It counts at once here, and for everybody else after the commit."""
+        if self.broken is not None:
+            raise self.broken
+        fact = kind(
+            session_id=self._fold.session_id,
+            seq=self._fold.last_seq + 1,
+            at=self._clock.wall(),
+            **fields,
+        )
+        self._fold.apply(fact)
+        self._events.append(fact)
+        self._flush_soon()
+        return fact
+
+    def enter(self, row: InboxRow) -> None:
+        """The command that the facts of this commit follow from."""
+        self._enters.append(row)
+        self._flush_soon()
+
+    def claim(self, name: str) -> None:
+        """Only the first commit can take this name."""
+        self._claims.append(name)
+
+    def keep(self, blob: Blob) -> None:
+        """A large value that the facts of this commit name."""
+        self._blobs.append(blob)
+
+    async def durable(self) -> None:
+        """Return once everything recorded so far survives; raises if it never will."""
+        if self.broken is not None:
+            raise self.broken
+        if self._events or self._enters:
+            waiting = self._next
+        elif self._under_way is not None:
+            waiting = self._under_way
+        else:
+            return
+        await asyncio.shield(waiting)
+
+    def _flush_soon(self) -> None:
+        if not self._flushing:
+            self._flushing = True
+            self._group.start(self._flush(), name=f"commit {self._fold.session_id}")
+
+    async def _flush(self) -> None:
+        while self._events or self._enters:
+            commit = self._take()
+            assert self._under_way is not None
+            try:
+                await self._store.append(commit)
+            except Exception as error:  # noqa: BLE001 (whatever it is, nothing after it can be true)
+                self._break(error)
+                return
+            for event in commit.events:
+                self._hub.publish_fact(event.seq, event)
+            self._under_way.set_result(None)
+        self._under_way = None
+        self._flushing = False
+
+    def _take(self) -> Commit:
+        commit = Commit(
+            session_id=self._fold.session_id,
+            epoch=self._epoch,
+            events=tuple(self._events),
+            enters=tuple(self._enters),
+            claims=tuple(self._claims),
+            blobs=tuple(self._blobs),
+        )
+        self._under_way, self._next = self._next, self._loop.create_future()
+        self._events, self._enters, self._claims, self._blobs = [], [], [], []
+        return commit
+
+    def _break(self, error: Exception) -> None:
+        self.broken = error
+        for waiting in (self._under_way, self._next):
+            if waiting is not None:
+                waiting.set_exception(error)
+                waiting.exception()  # seen, also if nobody waits
+        self._on_broken(error)

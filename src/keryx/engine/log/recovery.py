@@ -1,0 +1,73 @@
+"""What to do with a turn that a crash, or a graceful stop, left in the middle. Pure: log → plan.
+
+Finished calls are never run again. A started call is run again only if its tool says that this is
+safe. A turn that was resumed twice with no new fact in between is parked: it kills its process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keryx.engine.log.fold import Fold, Replied
+from keryx.messages import ToolCall
+
+MOST_RESUMES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Facts to state first, then calls to run."""
+
+    attempt: int
+    open_step: str | None
+    lost: tuple[ToolCall, ...]
+    """Started, and nobody can tell how far they came."""
+    to_run: tuple[ToolCall, ...]
+    """Never started, or safe to run again."""
+    cancelled: bool
+    """The turn was being cancelled: nothing of it is revived."""
+    parked: bool
+    rested: bool
+    """The model had said its last word already."""
+
+
+def plan(fold: Fold) -> Plan:
+    """How the open turn of this log goes on."""
+    turn = fold.turn
+    assert turn is not None
+    last = fold.history[-1] if fold.history else None
+    unfinished = (
+        last.unfinished if isinstance(last, Replied) and last.turn_id == turn.turn_id else []
+    )
+    cancelled = turn.cancelling is not None
+    parked = not cancelled and not turn.suspended and turn.resumes >= MOST_RESUMES
+    lost: list[ToolCall] = []
+    to_run: list[ToolCall] = []
+    for call in unfinished:
+        started = turn.started.get(call.call_id)
+        if started is not None and (started.replay == "never" or cancelled or parked):
+            lost.append(call)
+        else:
+            to_run.append(call)
+    return Plan(
+        attempt=turn.resumes + 1,
+        open_step=None if turn.step is None else turn.step.step_id,
+        lost=tuple(lost),
+        to_run=tuple(to_run),
+        cancelled=cancelled,
+        parked=parked,
+        rested=_rested(fold, last),
+    )
+
+
+def _rested(fold: Fold, last: object) -> bool:
+    turn = fold.turn
+    return (
+        turn is not None
+        and isinstance(last, Replied)
+        and last.turn_id == turn.turn_id
+        and not last.reply.calls
+        and not last.reply.cut
+        and not fold.steers
+        and turn.step is None
+    )

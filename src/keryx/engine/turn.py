@@ -1,0 +1,290 @@
+"""The turn loop: ask the model, run the calls that it asks for, until it rests.
+
+It appends facts and asks ports; what must happen in which order stands in `run` and `_step`.
+Cancelling the turn's scope, or the step's for a steer, reaches the model's stream and all calls;
+the loop itself is never cancelled, so every turn that started gets its one terminal fact.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from keryx import events as ev
+from keryx.aio.scope import Reason, Scope
+from keryx.engine.context import system_text
+from keryx.engine.desk import Desk, mint
+from keryx.engine.draft import Draft
+from keryx.engine.executor import Batch
+from keryx.engine.log import recovery
+from keryx.engine.log.fold import OpenTurn
+from keryx.engine.sessionwitness import SessionWitness
+from keryx.errors import ModelError
+from keryx.messages import CallOutcome, ToolCall
+from keryx.ports.model import Model, ModelRequest, Piece, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnding:
+    """How a turn ends; a suspended one gets no terminal fact and goes on at the next start."""
+
+    outcome: ev.TurnOutcome | Literal["suspended"]
+    reason: Reason | Literal["no_progress"] | None = None
+    error: ev.TurnError | None = None
+
+
+class Turn:
+    """One turn of one session."""
+
+    def __init__(
+        self, desk: Desk, turn_id: str, prompt: Mapping[str, str], *, resumed: bool = False
+    ) -> None:
+        self._desk = desk
+        self._prompt = prompt
+        self._resumed = resumed
+        self._settings = desk.fold.settings
+        self.turn_id = turn_id
+        self.scope = desk.scope.child(turn_id)
+        self._step_scope: Scope | None = None
+        self._batch: Batch | None = None
+        turn = desk.fold.turn
+        assert turn is not None
+        witness = SessionWitness(desk, turn_id)
+        tools = desk.fold.settings.tools
+        self._lane = desk.around.lane(desk.fold.session_id, tools, Path(turn.workspace), witness)
+        if desk.around.limits.seconds is not None:
+            self.scope.cancel_at(self.scope.clock.monotonic() + desk.around.limits.seconds)
+
+    # -- what the session tells it
+
+    def steer(self, *, by: str) -> None:
+        """Cut what runs now; the next step begins with the guidance."""
+        if self._step_scope is not None:
+            self._step_scope.cancel("steer", by=by)
+
+    def cancel_call(self, call_id: str, reason: Reason, *, by: str) -> bool:
+        return self._batch is not None and self._batch.cancel(call_id, reason, by=by)
+
+    # -- the loop
+
+    async def run(self) -> None:
+        """From the first step, or from where a crash left it, to the one terminal fact."""
+        ending = await self._pick_up()
+        while ending is None:
+            ending = await self._step()
+        self._finish(ending)
+        self.scope.close()
+
+    async def _step(self) -> TurnEnding | None:
+        if (cancelled := self._cancelled()) is not None:
+            return cancelled
+        if (limit := self._desk.around.limits.reached(self._open)) is not None:
+            return TurnEnding("failed", error=limit)
+        try:
+            model = self._desk.around.model(self._settings.model)
+        except ModelError as error:
+            return TurnEnding("failed", error=_turn_error(error))
+        step_id = self._begin_step(model)
+        await self._desk.ledger.durable()
+        draft = Draft(self._desk, self.turn_id, step_id)
+        self._step_scope = self.scope.child(step_id)
+        try:
+            error = await self._ask(model, draft)
+            return await self._follow(model, draft, error)
+        finally:
+            self._step_scope.close()
+            self._step_scope = None
+
+    def _begin_step(self, model: Model) -> str:
+        ledger, fold = self._desk.ledger, self._desk.fold
+        for message_id in tuple(fold.steers):
+            ledger.record(ev.MessageDelivered, turn_id=self.turn_id, message_id=message_id)
+        step_id = mint("p")
+        ledger.record(
+            ev.StepStarted,
+            turn_id=self.turn_id,
+            step_id=step_id,
+            model=model.name,
+            effort=self._settings.effort,
+        )
+        return step_id
+
+    async def _ask(self, model: Model, draft: Draft) -> ModelError | None:
+        """Stream the reply into the draft, until it ends, fails, or is cut."""
+        assert self._step_scope is not None
+        request = ModelRequest(
+            system=system_text(self._prompt),
+            history=self._desk.transcript(model).history(self._desk.fold),
+            tools=[
+                ToolSpec(tool.name, tool.description, tool.parameters)
+                for tool in self._lane.tools.values()
+            ],
+            effort=self._settings.effort,
+        )
+        asking = self._desk.group.start(_read(draft, model.stream(request)), name=draft.step_id)
+        cut = self._step_scope.on_cancel(asking.cancel)
+        await asyncio.wait([asking])
+        cut.remove()
+        return None if asking.cancelled() else asking.result()
+
+    async def _follow(
+        self, model: Model, draft: Draft, error: ModelError | None
+    ) -> TurnEnding | None:
+        """Log the reply and do what it asks for."""
+        assert self._step_scope is not None
+        if self._step_scope.is_cancelled:
+            self._log_cut(model, draft)
+            return self._cancelled()
+        if error is not None:
+            self._abandon(draft, "error")
+            return TurnEnding("failed", error=_turn_error(error))
+        self._log_reply(model, draft, calls=draft.calls, cut=False)
+        if draft.calls:
+            await self.run_calls(draft.calls, self._step_scope)
+            return self._cancelled()
+        return None if self._desk.fold.steers else TurnEnding("completed")
+
+    async def run_calls(self, calls: Sequence[ToolCall], scope: Scope) -> None:
+        """Run the calls of a step; each outcome is logged as it comes."""
+        self._batch = self._desk.around.executor.start(self._lane, calls, scope)
+        async for outcome in self._batch.as_ended():
+            self.log_outcome(outcome)
+        self._batch = None
+
+    # -- facts
+
+    @property
+    def _open(self) -> OpenTurn:
+        turn = self._desk.fold.turn
+        assert turn is not None
+        return turn
+
+    def _cancelled(self) -> TurnEnding | None:
+        reason = self.scope.reason
+        if reason is None:
+            return None
+        if reason == "shutdown":
+            return TurnEnding("suspended")
+        if reason == "timeout" and self._desk.around.limits.seconds is not None:
+            return TurnEnding("failed", reason, self._desk.around.limits.out_of_time())
+        return TurnEnding("cancelled", reason)
+
+    def _log_cut(self, model: Model, draft: Draft) -> None:
+        """What was visible is kept; calls that were asked for and not started are dropped."""
+        if draft.text:
+            self._log_reply(model, draft, calls=(), cut=True)
+        else:
+            assert self._step_scope is not None
+            self._abandon(draft, self._step_scope.reason or "interrupt")
+
+    def _log_reply(
+        self, model: Model, draft: Draft, *, calls: tuple[ToolCall, ...], cut: bool
+    ) -> None:
+        finished = draft.finished
+        usage = None if finished is None else finished.usage
+        self._desk.ledger.record(
+            ev.StepReplied,
+            turn_id=self.turn_id,
+            step_id=draft.step_id,
+            text=draft.text,
+            reasoning="" if cut else draft.reasoning,
+            calls=calls,
+            usage=usage,
+            cost=None,
+            context=ev.ContextSize(
+                window=model.window,
+                compact_at=None,
+                last_prompt_tokens=None if usage is None else usage.input_tokens,
+            ),
+            stop_reason=None if finished is None else finished.stop_reason,
+            cut=cut,
+        )
+
+    def _abandon(self, draft: Draft, cause: ev.AbandonCause) -> None:
+        self._desk.ledger.record(
+            ev.StepAbandoned, turn_id=self.turn_id, step_id=draft.step_id, cause=cause
+        )
+
+    def log_outcome(self, outcome: CallOutcome) -> None:
+        self._desk.ledger.record(
+            ev.CallFinished,
+            turn_id=self.turn_id,
+            call_id=outcome.call_id,
+            tool=outcome.tool,
+            outcome=outcome.outcome,
+            reason=outcome.reason,
+            started=outcome.started,
+            result=outcome.content,
+            duration=outcome.duration,
+            left_over=outcome.left_over,
+            overlaps=outcome.overlaps,
+        )
+
+    def _finish(self, ending: TurnEnding) -> None:
+        if ending.outcome == "suspended":
+            return
+        turn = self._open
+        still = self._desk.around.executor.left_over
+        self._desk.ledger.record(
+            ev.TurnFinished,
+            turn_id=self.turn_id,
+            outcome=ending.outcome,
+            reason=ending.reason,
+            error=ending.error,
+            usage=turn.usage,
+            cost=turn.cost,
+            left_over=tuple(call_id for call_id in turn.left_over if call_id in still),
+        )
+
+    # -- after a crash
+
+    async def _pick_up(self) -> TurnEnding | None:
+        """Close what a crash left open, then run what may be run."""
+        if not self._resumed:
+            return None
+        found, ledger = recovery.plan(self._desk.fold), self._desk.ledger
+        if not (found.cancelled or found.parked):
+            ledger.record(ev.TurnResumed, turn_id=self.turn_id, attempt=found.attempt)
+        if found.open_step is not None:
+            ledger.record(
+                ev.StepAbandoned, turn_id=self.turn_id, step_id=found.open_step, cause="crash"
+            )
+        for call in found.lost:
+            self._log_lost(call)
+        if found.cancelled or found.parked:
+            for call in found.to_run:
+                self._log_dropped(call)
+            if found.parked:
+                return TurnEnding("parked", "no_progress")
+            cancelling = self._open.cancelling
+            return TurnEnding("cancelled", None if cancelling is None else cancelling.reason)
+        await ledger.durable()
+        if found.to_run:
+            await self.run_calls(found.to_run, self.scope)
+        return TurnEnding("completed") if found.rested else self._cancelled()
+
+    def _log_lost(self, call: ToolCall) -> None:
+        self.log_outcome(
+            CallOutcome(call.call_id, call.tool, "unknown", reason="crash", started=True)
+        )
+
+    def _log_dropped(self, call: ToolCall) -> None:
+        self.log_outcome(CallOutcome(call.call_id, call.tool, "cancelled", reason="crash"))
+
+
+async def _read(draft: Draft, stream: AsyncIterator[Piece]) -> ModelError | None:
+    """Read the reply; an error is a result here, for it is the turn's to judge."""
+    try:
+        await draft.take(stream)
+    except ModelError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 (an adapter's defect ends the turn, not the session)
+        return ModelError("internal", f"{type(error).__name__}: {error}", "report this")
+    return None
+
+
+def _turn_error(error: ModelError) -> ev.TurnError:
+    return ev.TurnError(kind=error.kind, message=error.message, hint=error.hint)
