@@ -34,8 +34,11 @@ def test_nothing_is_left_when_it_is_stopped_in_the_middle(number: signal.Signals
     ) as demo:
         assert demo.stdout is not None
         assert demo.stderr is not None
-        while "Every way to hang" not in demo.stdout.readline():
-            pass
+        for line in demo.stdout:
+            if "Every way to hang" in line:
+                break
+        else:
+            pytest.fail(demo.stderr.read())
         demo.send_signal(number)
         # The pipe ends only when nobody holds it any more, children included.
         demo.stdout.read()

@@ -117,7 +117,7 @@ class Turn:
         assert self._step_scope is not None
         request = ModelRequest(
             system=system_text(self._prompt),
-            history=self._desk.transcript(model).history(self._desk.fold),
+            history=tuple(self._desk.transcript(model).history(self._desk.fold)),
             tools=[
                 ToolSpec(tool.name, tool.description, tool.parameters)
                 for tool in self._lane.tools.values()
@@ -243,8 +243,9 @@ class Turn:
 
     async def _pick_up(self) -> TurnEnding | None:
         """Close what a crash left open, then run what may be run."""
-        if not self._resumed:
-            return None
+        if not self._resumed or self.scope.reason == "shutdown":
+            # Stopped again at once: no fact is stated, so it counts as no attempt.
+            return self._cancelled()
         found, ledger = recovery.plan(self._desk.fold), self._desk.ledger
         if not (found.cancelled or found.parked):
             ledger.record(ev.TurnResumed, turn_id=self.turn_id, attempt=found.attempt)
@@ -261,7 +262,6 @@ class Turn:
                 return TurnEnding("parked", "no_progress")
             cancelling = self._open.cancelling
             return TurnEnding("cancelled", None if cancelling is None else cancelling.reason)
-        await ledger.durable()
         if found.to_run:
             await self.run_calls(found.to_run, self.scope)
         return TurnEnding("completed") if found.rested else self._cancelled()

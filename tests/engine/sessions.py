@@ -1,0 +1,133 @@
+"""Sessions to test with: a runtime, a store, a scripted model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from keryx import commands as cm
+from keryx import events as ev
+from keryx.aio.clock import RealClock
+from keryx.app import Runtime
+from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.witness import CallView, Witness
+from keryx.engine.desk import Surroundings, never_ask
+from keryx.engine.limits import Limits
+from keryx.engine.session import Opening, Sent, Session
+from keryx.models.scripted import Script, ScriptedModel
+from keryx.ports.store import Commit, Store
+from keryx.ports.tool import Risk, Tool
+from keryx.store.memory import MemoryStore
+
+
+class Recording(MemoryStore):
+    """A store that remembers every commit, so that a test can go back to any of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits: list[Commit] = []
+
+    async def append(self, commit: Commit) -> int:
+        position = await super().append(commit)
+        self.commits.append(commit)
+        return position
+
+
+class World:
+    """A host for sessions over one store. Made anew over the same store, it is a restart."""
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        tools: Sequence[Tool] = (),
+        store: Store | None = None,
+        limits: Limits | None = None,
+        ask: Callable[[CallView], Risk | None] = never_ask,
+    ) -> None:
+        self.runtime = Runtime()
+        self.store = store if store is not None else Recording()
+        self.model = ScriptedModel(script)
+        self.tools = {tool.name: tool for tool in tools}
+        self.around = Surroundings(
+            store=self.store,
+            executor=self.runtime.executor,
+            clock=RealClock(),
+            model=lambda name: self.model,
+            lane=self._lane,
+            limits=limits or Limits(),
+            ask=ask,
+        )
+        self._ids = itertools.count(1)
+        self._sessions: list[Session] = []
+
+    def _lane(
+        self, session_id: str, tools: tuple[str, ...], workspace: Path, witness: Witness
+    ) -> Lane:
+        granted = [self.tools[name] for name in tools]
+        return self.runtime.lane(session_id, granted, workspace=workspace, witness=witness)
+
+    async def open(self, session_id: str = "s1") -> Session:
+        opening = Opening(model="scripted:demo", workspace="/", tools=tuple(self.tools))
+        session = await Session.open(session_id, self.around, self.runtime.scope, opening)
+        self._sessions.append(session)
+        return session
+
+    def command_id(self) -> str:
+        return f"command {next(self._ids)}"
+
+    async def send(
+        self,
+        session: Session,
+        text: str,
+        mode: cm.Mode = "queue",
+        *,
+        key: str | None = None,
+        wait: bool = False,
+    ) -> Sent:
+        return await session.send(
+            cm.SendMessage(
+                command_id=self.command_id(),
+                session_id=session.session_id,
+                by="tester",
+                text=text,
+                mode=mode,
+                key=key,
+                wait=wait,
+            )
+        )
+
+    async def cancel(self, session: Session, turn_id: str) -> bool:
+        return await session.cancel_turn(
+            cm.CancelTurn(
+                command_id=self.command_id(),
+                session_id=session.session_id,
+                by="tester",
+                turn_id=turn_id,
+            )
+        )
+
+    async def log(self, session: Session) -> list[ev.LoggedEvent]:
+        return await self.store.events(session.session_id)
+
+    async def types(self, session: Session) -> list[str]:
+        return [ev.type_of(event) for event in await self.log(session)]
+
+    async def close(self) -> None:
+        for session in self._sessions:
+            await session.close()
+        await self.runtime.close()
+
+
+E = TypeVar("E", bound=ev.Event)
+
+
+async def until(session: Session, kind: type[E], *, after: int = 0) -> E:
+    """Wait by event for the first of that kind."""
+    async with session.hub.read(after=after) as reader:
+        async for event in reader:
+            if isinstance(event, kind):
+                return event
+    raise AssertionError("the session ended")

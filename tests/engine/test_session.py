@@ -1,0 +1,345 @@
+"""Sessions: commands in, facts out, one terminal fact per turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+import pytest_asyncio
+
+from keryx import commands as cm
+from keryx import events as ev
+from keryx.engine.calls.witness import CallView
+from keryx.engine.limits import Limits
+from keryx.errors import AlreadyTakenError, KeyReusedError, ModelError
+from keryx.messages import AssistantMessage, ToolMessage, UserMessage
+from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
+from keryx.ports.effects import NO_EFFECTS
+from keryx.ports.model import ModelRequest
+from keryx.ports.tool import Risk, ToolContext
+from keryx.tools.function import tool
+from tests.engine.sessions import Recording, World, until
+
+Make = Callable[..., World]
+
+
+@pytest_asyncio.fixture
+async def make() -> AsyncIterator[Make]:
+    made: list[World] = []
+
+    def make_one(*args: object, **kwargs: object) -> World:
+        made.append(World(*args, **kwargs))  # pyright: ignore[reportArgumentType] (passed on)
+        return made[-1]
+
+    yield make_one
+    for world in made:
+        await world.close()
+
+
+@tool(effects=NO_EFFECTS)
+async def echo(text: str) -> str:
+    """Say it again."""
+    return text
+
+
+def say(text: str, *calls: ScriptedCall) -> ScriptedReply:
+    return ScriptedReply(text=text, calls=calls)
+
+
+ECHO_TWICE = [
+    say("Let me see.", ScriptedCall("echo", {"text": "a"}), ScriptedCall("echo", {"text": "b"})),
+    say("Done."),
+]
+
+
+async def test_a_turn_without_tools_is_two_commits(make: Make) -> None:
+    world = make([say("Hello!")])
+    session = await world.open()
+    sent = await world.send(session, "Hi")
+    await session.wait_rested()
+    assert await world.types(session) == [
+        "session.opened",
+        "message.accepted",
+        "session.changed",
+        "turn.started",
+        "message.delivered",
+        "step.started",
+        "step.replied",
+        "turn.finished",
+    ]
+    assert isinstance(world.store, Recording)
+    assert len(world.store.commits) <= 4
+    last = (await world.log(session))[-1]
+    assert isinstance(last, ev.TurnFinished)
+    assert (last.turn_id, last.outcome) == (sent.turn_id, "completed")
+    assert session.fold.settings.title == "Hi"
+
+
+async def test_calls_run_and_the_model_sees_their_results_in_call_order(make: Make) -> None:
+    world = make(ECHO_TWICE, tools=[echo])
+    session = await world.open()
+    await world.send(session, "Go")
+    await session.wait_rested()
+    user, assistant, one, other = history_of(world.model.asked[1])
+    assert isinstance(user, UserMessage)
+    assert isinstance(assistant, AssistantMessage)
+    assert isinstance(one, ToolMessage)
+    assert isinstance(other, ToolMessage)
+    assert [call.call_id for call in assistant.calls] == [one.call_id, other.call_id]
+    assert "[workspace: /]" in str(user.content)
+    accepted = next(e for e in await world.log(session) if isinstance(e, ev.MessageAccepted))
+    assert accepted.text == "Go", "the tag is not in the stored text"
+
+
+async def test_the_log_has_no_gaps_and_readers_see_it_live(make: Make) -> None:
+    world = make(ECHO_TWICE, tools=[echo])
+    session = await world.open()
+    async with session.hub.read(after=0) as reader:
+        await world.send(session, "Go")
+        seen: list[int] = []
+        deltas: list[str] = []
+        async for event in reader:
+            if isinstance(event, ev.TextDelta):
+                deltas.append(event.text)
+            if isinstance(event, ev.LoggedEvent):
+                seen.append(event.seq)
+            if isinstance(event, ev.TurnFinished):
+                break
+    assert seen == list(range(1, len(seen) + 1))
+    assert "".join(deltas) == "Let me see.Done."
+
+
+async def test_the_same_key_twice_is_one_message(make: Make) -> None:
+    world = make([say("One."), say("Two.")])
+    session = await world.open()
+    first = await world.send(session, "Hi", key="k")
+    again = await world.send(session, "Hi", key="k")
+    assert first == again
+    await session.wait_rested()
+    assert (await world.types(session)).count("message.accepted") == 1
+    with pytest.raises(KeyReusedError, match="another message"):
+        await world.send(session, "Something else", key="k")
+
+
+async def test_queued_messages_are_turns_of_their_own_in_order(make: Make) -> None:
+    gate = asyncio.Event()
+    world = make([ScriptedReply(text="One.", hold=gate.wait), say("Two."), say("Three.")])
+    session = await world.open()
+    sent = [await world.send(session, text) for text in ("a", "b", "c")]
+    gate.set()
+    await session.wait_rested()
+    finished = [e.turn_id for e in await world.log(session) if isinstance(e, ev.TurnFinished)]
+    assert finished == [each.turn_id for each in sent]
+
+
+async def test_a_queued_message_can_be_withdrawn(make: Make) -> None:
+    gate = asyncio.Event()
+    world = make([ScriptedReply(text="One.", hold=gate.wait)])
+    session = await world.open()
+    await world.send(session, "a")
+    queued = await world.send(session, "b")
+    command = cm.WithdrawMessage(
+        command_id="w", session_id="s1", by="tester", message_id=queued.message_id
+    )
+    assert await session.withdraw(command) is True
+    assert await session.withdraw(command) is False
+    gate.set()
+    await session.wait_rested()
+    assert len(world.model.asked) == 1
+
+
+async def test_a_cancelled_turn_keeps_what_was_visible(make: Make) -> None:
+    world = make([ScriptedReply(text="Once upon a time", hold=asyncio.Event().wait)])
+    session = await world.open()
+    sent = await world.send(session, "Tell")
+    await until(session, ev.TextDelta)
+    assert await world.cancel(session, sent.turn_id) is True
+    await session.wait_rested()
+    assert await world.cancel(session, sent.turn_id) is False
+    types = await world.types(session)
+    assert types[-3:] in (
+        ["turn.cancelling", "step.replied", "turn.finished"],
+        ["turn.cancelling", "step.abandoned", "turn.finished"],
+    )
+    last = (await world.log(session))[-1]
+    assert isinstance(last, ev.TurnFinished)
+    assert (last.outcome, last.reason) == ("cancelled", "interrupt")
+
+
+async def test_a_turn_cancelled_before_its_start_never_starts(make: Make) -> None:
+    gate = asyncio.Event()
+    world = make([ScriptedReply(text="One.", hold=gate.wait)])
+    session = await world.open()
+    await world.send(session, "a")
+    queued = await world.send(session, "b")
+    assert await world.cancel(session, queued.turn_id) is True
+    gate.set()
+    await session.wait_rested()
+    log = [e for e in await world.log(session) if getattr(e, "turn_id", None) == queued.turn_id]
+    assert [ev.type_of(event) for event in log] == [
+        "message.accepted",
+        "turn.cancelling",
+        "message.expired",
+        "turn.finished",
+    ]
+    assert isinstance(log[-1], ev.TurnFinished)
+    assert log[-1].started is False
+
+
+async def test_a_steer_cuts_the_reply_and_is_in_the_next_request(make: Make) -> None:
+    world = make([ScriptedReply(text="Long story", hold=asyncio.Event().wait), say("Short.")])
+    session = await world.open()
+    sent = await world.send(session, "Tell")
+    await until(session, ev.TextDelta)
+    steer = await world.send(session, "Shorter!", "steer")
+    assert steer.turn_id == sent.turn_id
+    await session.wait_rested()
+    *_, guidance = history_of(world.model.asked[1])
+    assert isinstance(guidance, UserMessage)
+    assert "Shorter!" in str(guidance.content)
+    finished = [e for e in await world.log(session) if isinstance(e, ev.TurnFinished)]
+    assert [each.outcome for each in finished] == ["completed"]
+
+
+async def test_a_steer_stops_running_calls_and_keeps_their_partial_results(make: Make) -> None:
+    @tool(effects=NO_EFFECTS)
+    async def search(context: ToolContext) -> str:
+        """Search for ever."""
+        context.emit("found one")
+        await asyncio.get_running_loop().create_future()
+        return "never"
+
+    world = make([say("", ScriptedCall("search")), say("Enough.")], tools=[search])
+    session = await world.open()
+    await world.send(session, "Search")
+    await until(session, ev.CallOutput)
+    await world.send(session, "Stop searching", "steer")
+    await session.wait_rested()
+    *_, result, guidance = history_of(world.model.asked[1])
+    assert "cancelled: steer" in str(result)
+    assert "found one" in str(result)
+    assert "Stop searching" in str(guidance)
+
+
+async def test_a_steer_that_waits_cuts_nothing(make: Make) -> None:
+    gate = asyncio.Event()
+    world = make([ScriptedReply(text="Whole.", hold=gate.wait), say("And more.")])
+    session = await world.open()
+    await world.send(session, "Tell")
+    await until(session, ev.TextDelta)
+    await world.send(session, "Later", "steer", wait=True)
+    gate.set()
+    await session.wait_rested()
+    replies = [e for e in await world.log(session) if isinstance(e, ev.StepReplied)]
+    assert [(reply.text, reply.cut) for reply in replies] == [
+        ("Whole.", False),
+        ("And more.", False),
+    ]
+
+
+async def test_an_interrupt_ends_the_turn_and_goes_first_then_steers_then_the_queue(
+    make: Make,
+) -> None:
+    world = make(
+        [
+            ScriptedReply(text="One.", hold=asyncio.Event().wait),
+            *(say(str(number)) for number in range(3)),
+        ]
+    )
+    session = await world.open()
+    await world.send(session, "first")
+    await until(session, ev.TextDelta)
+    queued = await world.send(session, "queued")
+    steered = await world.send(session, "steered", "steer", wait=True)
+    interrupting = await world.send(session, "interrupting", "interrupt")
+    await session.wait_rested()
+    delivered = [
+        event.message_id
+        for event in await world.log(session)
+        if isinstance(event, ev.MessageDelivered)
+    ]
+    assert delivered[1:] == [
+        interrupting.message_id,
+        steered.message_id,
+        queued.message_id,
+    ]
+    outcomes = [e.outcome for e in await world.log(session) if isinstance(e, ev.TurnFinished)]
+    assert outcomes == ["cancelled", "completed", "completed", "completed"]
+
+
+async def test_a_model_that_fails_ends_the_turn_with_its_kind_and_hint(make: Make) -> None:
+    world = make([ScriptedReply(text="Hm", error=ModelError("auth", "bad key", "set a key"))])
+    session = await world.open()
+    await world.send(session, "Hi")
+    await session.wait_rested()
+    last = (await world.log(session))[-1]
+    assert isinstance(last, ev.TurnFinished)
+    assert last.outcome == "failed"
+    assert last.error == ev.TurnError(kind="auth", message="bad key", hint="set a key")
+
+
+def again(request: ModelRequest) -> ScriptedReply:
+    return say("", ScriptedCall("echo", {"text": "again"}))
+
+
+async def test_a_turn_that_does_not_end_is_ended_by_its_limit(make: Make) -> None:
+    world = make(
+        again,
+        tools=[echo],
+        limits=Limits(steps=5),
+    )
+    session = await world.open()
+    await world.send(session, "Loop")
+    await session.wait_rested()
+    last = (await world.log(session))[-1]
+    assert isinstance(last, ev.TurnFinished)
+    assert last.error is not None
+    assert (last.outcome, last.error.kind) == ("failed", "limit")
+    assert len(world.model.asked) == 5
+
+
+def always_ask(call: CallView) -> Risk | None:
+    return Risk("high", "it echoes")
+
+
+async def test_an_approval_is_asked_answered_once_and_then_the_call_runs(make: Make) -> None:
+    world = make(
+        [say("", ScriptedCall("echo", {"text": "a"})), say("Done.")], tools=[echo], ask=always_ask
+    )
+    session = await world.open()
+    await world.send(session, "Go")
+    asked = await until(session, ev.ApprovalAsked)
+    assert "call.started" not in await world.types(session)
+    answer = cm.AnswerApproval(
+        command_id="x",
+        session_id="s1",
+        by="tester",
+        approval_id=asked.approval_id,
+        decision="once",
+        where="test",
+    )
+    await session.answer(answer)
+    with pytest.raises(AlreadyTakenError):
+        await session.answer(answer)
+    await session.wait_rested()
+    types = await world.types(session)
+    assert types.index("approval.answered") < types.index("call.started")
+
+
+async def test_a_steer_makes_a_pending_approval_pointless(make: Make) -> None:
+    world = make(
+        [say("", ScriptedCall("echo", {"text": "a"})), say("Fine.")],
+        tools=[echo],
+        ask=always_ask,
+    )
+    session = await world.open()
+    await world.send(session, "Go")
+    await until(session, ev.ApprovalAsked)
+    await world.send(session, "Don't", "steer")
+    await session.wait_rested()
+    log = await world.log(session)
+    expired = next(event for event in log if isinstance(event, ev.ApprovalExpired))
+    finished = next(event for event in log if isinstance(event, ev.CallFinished))
+    assert expired.cause == "steer"
+    assert (finished.outcome, finished.started) == ("cancelled", False)
