@@ -15,6 +15,7 @@ NAMES = {
     "CancellationToken": "keryx.aio.scope",
     "Complete": "keryx.ports.tool",
     "Effects": "keryx.ports.effects",
+    "Keryx": "keryx.app",
     "KeryxError": "keryx.errors",
     "Risk": "keryx.ports.tool",
     "ToolCancelledError": "keryx.errors",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from keryx.aio.scope import CancellationToken, get_token, is_interrupted
+    from keryx.app import Keryx
     from keryx.errors import KeryxError, ToolCancelledError, ToolFailedError
     from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, reads, uses, writes
     from keryx.ports.tool import Complete, Risk, ToolContext
@@ -22,6 +23,7 @@ __all__ = [
     "CancellationToken",
     "Complete",
     "Effects",
+    "Keryx",
     "KeryxError",
     "Risk",
     "ToolCancelledError",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "keryx.app": ("Keryx",),
     "keryx.aio.scope": ("CancellationToken", "get_token", "is_interrupted"),
     "keryx.errors": ("KeryxError", "ToolCancelledError", "ToolFailedError"),
     "keryx.ports.effects": ("EXCLUSIVE", "NO_EFFECTS", "Effects", "reads", "uses", "writes"),

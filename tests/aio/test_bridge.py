@@ -12,7 +12,8 @@ from types import FrameType
 import pytest
 import pytest_asyncio
 
-from keryx.aio.bridge import Bridge, LoopThread, run_loop
+from keryx.aio.bridge import Bridge
+from keryx.aio.loops import LoopThread, run_loop
 from keryx.aio.scope import CancellationToken, Scope, set_token
 from keryx.errors import (
     DeadlineError,

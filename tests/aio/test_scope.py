@@ -10,8 +10,9 @@ import threading
 
 import pytest
 
-from keryx.aio.bridge import Bridge, LoopThread
+from keryx.aio.bridge import Bridge
 from keryx.aio.clock import FakeClock
+from keryx.aio.loops import LoopThread
 from keryx.aio.scope import (
     GRACE,
     CancellationToken,

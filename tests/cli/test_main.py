@@ -12,7 +12,7 @@ from keryx.cli.main import COMMANDS, main
 
 # All that `keryx --help` may import beyond what Python has loaded by itself. Heavy parts stay out.
 MAY_IMPORT = {
-    *("keryx", "keryx.cli", "keryx.cli.main"),
+    *("keryx", "keryx.cli", "keryx.cli.main", "keryx.errors"),
     # argparse and what it stands on
     *("argparse", "gettext", "locale", "os", "re", "shutil", "textwrap", "fnmatch"),
     *("bz2", "errno", "grp", "lzma", "pwd", "struct", "zlib"),

@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from keryx.aio.bridge import LoopThread
+from keryx.aio.loops import LoopThread
 from keryx.aio.owned import Owned, Shared
 from keryx.tools.http import HttpClients
 

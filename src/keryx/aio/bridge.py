@@ -1,16 +1,14 @@
 """The one bridge between blocking and async code, and between loops.
 
 A `Bridge` belongs to the loop that made it. All its tables change on that loop only; threads
-hand it their results with `call_soon_threadsafe`. It starts the only threads in Keryx: daemons,
-because library pools join their threads at exit and a tool that never returns would hold the
-process.
+hand it their results with `call_soon_threadsafe`. Its threads are daemons, because library pools
+join theirs at exit and a tool that never returns would hold the process.
 
-The four ways across:
+The three ways across:
 
 - `to_thread`: async code on the owner loop runs blocking code in a thread;
 - `from_thread`: blocking code in any other thread runs async code on the owner loop;
-- `from_loop`: async code on another loop runs async code on the owner loop;
-- `LoopThread`: a program without a loop gets one, in a thread of its own.
+- `from_loop`: async code on another loop runs async code on the owner loop.
 
 Contexts are copied on the way, so the call's token is found on both sides; cancelling the token
 reaches both sides too.
@@ -19,15 +17,14 @@ reaches both sides too.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from keryx.aio.group import Group, keep_until_ended
+from keryx.aio.group import Group
 from keryx.aio.scope import GRACE, Scope, call_soon, get_token, is_loop_thread
 from keryx.errors import (
     DeadlineError,
@@ -43,8 +40,6 @@ T = TypeVar("T")
 THREADS: Final = 64
 # Left-overs keep their thread, so the pool grows past them; beyond this, something is broken.
 MOST_THREADS: Final = 512
-# How long the end of a loop may take: closing clients is quick, a stuck one must not hold the exit.
-LOOP_JOIN: Final = 5.0
 
 
 class ThreadWork(Generic[T]):
@@ -379,104 +374,3 @@ def _storable(error: BaseException) -> BaseException:
         wrapped.__cause__ = error
         return wrapped
     return error
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    """A uvloop where it is installed, else asyncio's own."""
-    try:
-        import uvloop  # noqa: PLC0415 (heavy; loaded when the first loop is made)
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
-
-
-def run_loop(
-    main: Coroutine[Any, Any, T],
-    *,
-    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
-) -> T:
-    """Run a program to its end on a new loop, and leave within the grace.
-
-    `asyncio.run` waits for every task at exit, for ever if one swallows its cancellation.
-    """
-    loop = (loop_factory or new_loop)()
-    task = loop.create_task(main, name="main")
-    try:
-        return loop.run_until_complete(task)
-    finally:
-        # After Ctrl+C the program itself has not ended: it cleans up first, then the rest ends.
-        _end(loop, set() if task.done() else {task}, LOOP_JOIN)
-        _end(loop, asyncio.all_tasks(loop), GRACE)
-        loop.run_until_complete(_bounded(loop.shutdown_asyncgens()))
-        loop.close()
-
-
-def _end(loop: asyncio.AbstractEventLoop, tasks: set[asyncio.Task[Any]], patience: float) -> None:
-    for task in tasks:
-        task.cancel()
-        keep_until_ended(task)
-    if tasks:
-        loop.run_until_complete(asyncio.wait(tasks, timeout=patience))
-
-
-async def _bounded(work: Coroutine[Any, Any, None]) -> None:
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(work, LOOP_JOIN)
-
-
-class LoopThread:
-    """An event loop in a thread of its own, with a bridge to it, for programs that have none."""
-
-    def __init__(
-        self,
-        *,
-        name: str = "keryx-loop",
-        loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
-    ) -> None:
-        self._ready = threading.Event()
-        self._stop: asyncio.Event | None = None
-        self._bridge: Bridge | None = None
-        self._loop_factory = loop_factory
-        self._thread = threading.Thread(  # noqa: TID251 (the bridge is where threads come from)
-            target=self._serve, name=name, daemon=True
-        )
-        self._thread.start()
-        self._ready.wait()
-
-    @property
-    def bridge(self) -> Bridge:
-        assert self._bridge is not None
-        return self._bridge
-
-    def call(
-        self,
-        work: Callable[..., Coroutine[Any, Any, T]],
-        *args: Any,
-        timeout: float | None = None,
-    ) -> T:
-        """Run async code on the loop and block for its result."""
-        return self.bridge.from_thread(work, *args, timeout=timeout)
-
-    def close(self) -> None:
-        """Stop the loop; what runs on it is cancelled."""
-        if self._stop is not None and call_soon(self.bridge.loop, self._stop.set):
-            self._thread.join(LOOP_JOIN)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def _serve(self) -> None:
-        run_loop(self._main(), loop_factory=self._loop_factory)
-
-    async def _main(self) -> None:
-        self._stop = asyncio.Event()
-        scope = Scope("loop thread")
-        self._bridge = Bridge(scope)
-        self._ready.set()
-        await self._stop.wait()
-        scope.cancel("shutdown", by="close")
-        await self._bridge.close()
-        scope.close()

@@ -1,10 +1,11 @@
-"""`keryx demo`: what the runtime does, measured on this machine, in a few seconds.
+"""Show what the runtime does, measured on this machine, in a few seconds.
 
 Everything is real: tools run in tasks, threads and processes, and the times are measured.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import shutil
 import sys
@@ -15,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from keryx.aio.bridge import run_loop
-from keryx.app import Runtime
+from keryx.aio.loops import run_loop
+from keryx.app.runtime import Runtime
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import CallView, Silent
 from keryx.messages import CallOutcome, ToolCall
@@ -103,8 +104,14 @@ class Watch(Silent):
             self.all_settled.set()
 
 
-def run() -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """It has none."""
+    del parser
+
+
+def run(options: argparse.Namespace) -> int:
     """The command. Exit code 0 if everything behaved."""
+    del options
     return run_loop(_demo(Path(tempfile.gettempdir())))  # nothing is written there
 
 

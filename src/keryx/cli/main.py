@@ -12,10 +12,16 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from keryx.errors import UserMustActError
+
 COMMANDS: Final = {
+    "run": "ask an agent once and print what it says",
+    "sessions": "list, show or delete what was said",
     "demo": "show what is special, in half a minute, with no key and no network",
 }
 
+FAILED: Final = 1
+USAGE: Final = 2
 # What shells report for a program that a signal ended: 128 and the signal's number.
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
@@ -23,13 +29,25 @@ BROKEN_PIPE: Final = 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the result is the exit code."""
-    options = _parser().parse_args(argv)
-    if options.command is None:
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words:
         _parser().print_help()
-        return 2
-    run: Callable[[], int] = importlib.import_module(f"keryx.cli.{options.command}").run
+        return USAGE
+    if words[0] not in COMMANDS:
+        _parser().parse_args(words)  # --help, --version, or an error that names the commands
+        return USAGE
+    command = importlib.import_module(f"keryx.cli.{words[0]}")
+    parser = argparse.ArgumentParser(prog=f"keryx {words[0]}", description=command.__doc__)
+    command.add_arguments(parser)
+    return _run(command.run, parser.parse_args(words[1:]))
+
+
+def _run(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     try:
-        return run()
+        return run(options)
+    except UserMustActError as error:
+        print(f"keryx: {error}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -43,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="keryx",
         description="Runs AI agents whose work can be watched, steered, stopped and resumed.",
+        epilog="`keryx COMMAND --help` says more about each.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")

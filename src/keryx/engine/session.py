@@ -22,7 +22,7 @@ from keryx.engine.log.fold import Fold, Queued
 from keryx.engine.log.ledger import Ledger
 from keryx.engine.turn import Turn
 from keryx.errors import AlreadyTakenError, DeveloperMustActError, KeyReusedError
-from keryx.ports.store import InboxRow, Store
+from keryx.ports.store import Blob, InboxRow, Store, blob_hash
 
 TITLE_LENGTH = 60
 
@@ -113,10 +113,31 @@ class Session:
         """Resume what an earlier owner left, or begin what is queued."""
         fold = self._desk.fold
         if fold.turn is not None:
-            self._prompt = await self._desk.around.prompt(fold.settings, fold.turn.workspace)
+            self._prompt = await self._logged_prompt()
             self._start(Turn(self._desk, fold.turn.turn_id, self._prompt, resumed=True))
         elif fold.queue:
             await self._next_turn()
+
+    async def _logged_prompt(self) -> Mapping[str, str]:
+        """The parts of the prompt as they were logged: a resumed turn keeps what it had."""
+        found: dict[str, str] = {}
+        for part, name in self._desk.fold.prompt.items():
+            data = await self._desk.around.store.blob(name)
+            if data is not None:
+                found[part] = data.decode()
+        return found
+
+    def _log_prompt(self) -> None:
+        """What came from outside is logged when it has changed, so that the log tells it all."""
+        ledger, known = self._desk.ledger, dict(self._desk.fold.prompt)
+        for part, text in self._prompt.items():
+            data = text.encode()
+            name = blob_hash(data)
+            if known.pop(part, None) != name:
+                ledger.keep(Blob(name, data))
+                ledger.record(ev.PromptChanged, part=part, blob=name)
+        for part in known:
+            ledger.record(ev.PromptChanged, part=part, blob=None)
 
     # -- what anyone may ask
 
@@ -175,6 +196,13 @@ class Session:
         ledger.enter(InboxRow(command.command_id, cm.encode(command)))
         await ledger.durable()
         return True
+
+    def cancel_soon(self, turn_id: str, *, by: str = "signal") -> bool:
+        """Cancel the running turn from a signal handler: its scope now, the log right after."""
+        turn = self._turn
+        if turn is None or turn.turn_id != turn_id:
+            return False
+        return turn.scope.cancel("interrupt", by=by)
 
     async def cancel_call(self, command: cm.CancelCall) -> bool:
         """End one call; its turn goes on with the outcome."""
@@ -327,6 +355,7 @@ class Session:
         """Begin the turn of the first queued message, in the same commit as its acceptance."""
         fold, ledger = self._desk.fold, self._desk.ledger
         message = next(iter(fold.queue.values()))
+        self._log_prompt()
         ledger.record(ev.TurnStarted, turn_id=message.turn_id, message_ids=(message.message_id,))
         ledger.record(ev.MessageDelivered, turn_id=message.turn_id, message_id=message.message_id)
         self._start(Turn(self._desk, message.turn_id, self._prompt))

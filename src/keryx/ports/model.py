@@ -6,7 +6,7 @@ once, message by message, so that a long turn does not encode it again at every 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -113,10 +113,10 @@ class Model(Protocol):
         """The message as this model's API takes it; the caller keeps the bytes."""
         ...
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         """Ask. Pieces that came in one read are one piece.
 
-        Raises `ModelError` with a kind and a hint. Closing the iterator (`aclose`) or cancelling
+        Raises `ModelError` with a kind and a hint. Closing the generator (`aclose`) or cancelling
         whoever iterates closes the connection at once.
         """
         ...

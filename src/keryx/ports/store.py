@@ -7,6 +7,7 @@ all. Every append is fenced: only the owner with the session's newest epoch can 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -15,6 +16,11 @@ from keryx.events import LoggedEvent
 
 SessionState = Literal["idle", "running", "waiting"]
 """running: a turn is under way. waiting: it waits for a person."""
+
+
+def blob_hash(data: bytes) -> str:
+    """The name of a blob with this content."""
+    return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +91,14 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptRow:
-    """One entry of a transcript: the fact that it comes from, as it was logged."""
+    """One entry of a transcript: the fact that it comes from, as it was logged.
+
+    A message stands where it was delivered, and its event is its `message.accepted` as it was
+    then: what `message.changed` had made of it, in the turn that it was delivered to.
+    """
 
     seq: int
+    """Its place in the log."""
     event: LoggedEvent
 
 
@@ -108,21 +119,31 @@ class Store(Protocol):
     """Keeps the logs of all sessions of one host."""
 
     async def claim(self, session_id: str) -> int:
-        """Become the owner: raise the session's epoch and return it. Earlier owners are fenced."""
+        """Become the owner: raise the session's epoch and return it. Earlier owners are fenced.
+
+        The first claim makes the session, which is in no list before its first event.
+        """
         ...
 
     async def append(self, commit: Commit) -> int:
         """Make it durable; returns the global position. Raises without any effect otherwise:
 
-        `FencedError` (someone else owns the session now), `SequenceError` (the events do not follow
-        the log), `AlreadyEnteredError` (a command with this key and body is in already),
-        `KeyReusedError` (the same key with another body), `AlreadyTakenError` (a claim is taken),
-        `RecordChangedError`, `StoreError` (disk full, read-only, damaged).
+        `FencedError` (someone else owns the session now, or it was deleted), `SequenceError` (the
+        events do not follow the log, or a command to be consumed never entered),
+        `AlreadyEnteredError` (a command with this key and body is in already), `KeyReusedError`
+        (the same key with another body), `AlreadyTakenError` (a claim, a command to be consumed or
+        the id of an outbox row is taken), `RecordChangedError`, `StoreError` (disk full, read-only,
+        damaged).
+
+        It is done or refused even if who awaits it is cancelled.
         """
         ...
 
     async def enter(self, session_id: str, row: InboxRow) -> bool:
-        """Put a command into the inbox of a session that someone else owns. False: it was in."""
+        """Put a command into the inbox of a session that someone else owns. False: it was in.
+
+        `KeyReusedError` if it was in with another body; `FencedError` if there is no such session.
+        """
         ...
 
     async def pending(self, session_id: str) -> list[InboxRow]:
@@ -146,7 +167,10 @@ class Store(Protocol):
     async def session(self, session_id: str) -> SessionRow | None: ...
 
     async def unfinished(self) -> list[str]:
-        """Sessions with a turn under way, messages queued, or commands pending: to be resumed."""
+        """Sessions with a turn under way, messages queued, or commands pending: to be resumed.
+
+        Also those where a call that a person ran has not ended, or an answer is still awaited.
+        """
         ...
 
     async def transcript(
@@ -159,7 +183,9 @@ class Store(Protocol):
 
     async def blob(self, hash_: str) -> bytes | None: ...
 
-    async def outbox(self, topic: str, *, limit: int = 100) -> list[OutboxRow]: ...
+    async def outbox(self, topic: str, *, limit: int = 100) -> list[OutboxRow]:
+        """What is to be done and not `sent`, oldest first."""
+        ...
 
     async def sent(self, ids: Sequence[str]) -> None:
         """Those rows of the outbox are done."""
@@ -170,7 +196,7 @@ class Store(Protocol):
         ...
 
     async def delete(self, session_id: str) -> bool:
-        """Everything of the session is gone, blobs that nobody else names too."""
+        """Everything of the session is gone, blobs that nobody else names too. False: it was."""
         ...
 
     async def close(self) -> None: ...

@@ -14,8 +14,8 @@ import pytest
 import pytest_asyncio
 from blockbuster import blockbuster_ctx
 
-from keryx.aio.bridge import new_loop
 from keryx.aio.clock import FakeClock
+from keryx.aio.loops import new_loop
 from keryx.testing.leftovers import State, tasks_left_over
 
 

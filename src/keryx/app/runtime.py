@@ -1,7 +1,6 @@
-"""The composition root: the one place that names concrete classes and introduces them.
+"""What every host has: threads, child processes, an HTTP client and the executor, in one scope.
 
-A `Runtime` is what every host has: threads, child processes, an HTTP client and the executor,
-all in one scope, so that leaving it ends everything.
+Leaving a `Runtime` ends everything that runs in it.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.clock import Clock, RealClock
 from keryx.aio.scope import Scope
 from keryx.aio.warden import Warden
-from keryx.engine.executor import Executor
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Silent, Witness
+from keryx.engine.executor import Executor
 from keryx.ports.tool import Tool
 from keryx.tools.http import HttpClients
 

@@ -1,0 +1,150 @@
+"""A session and a turn, for those who talk to them and wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from keryx import commands as cm
+from keryx import events as ev
+from keryx.engine.desk import mint
+from keryx.engine.session import Session
+from keryx.errors import DeveloperMustActError
+from keryx.messages import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """How a turn ended."""
+
+    outcome: ev.TurnOutcome
+    text: str
+    usage: ev.Usage
+    cost: float | None
+    calls: tuple[ev.CallFinished, ...]
+    left_over: tuple[str, ...]
+    reason: str | None
+    error: ev.TurnError | None
+
+
+class SessionHandle:
+    """One session, for those who talk to it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def session_id(self) -> str:
+        return self._session.session_id
+
+    async def send(self, text: str, *, key: str | None = None) -> TurnHandle:
+        """Say something; returns once the message is durable."""
+        return await self._send(text, "queue", key=key)
+
+    async def steer(self, text: str, *, wait: bool = False, key: str | None = None) -> TurnHandle:
+        """Guide the running turn: now, or at the next boundary with `wait`."""
+        return await self._send(text, "steer", wait=wait, key=key)
+
+    async def interrupt(self, text: str, *, key: str | None = None) -> TurnHandle:
+        """End the running turn; this message is the next one."""
+        return await self._send(text, "interrupt", key=key)
+
+    async def events(self, after: int = 0) -> AsyncIterator[ev.Event]:
+        """The log after that fact, then whatever comes, live events included."""
+        async with self._session.hub.read(after=after) as reader:
+            async for event in reader:
+                if not isinstance(event, str):
+                    yield event
+
+    async def _send(
+        self, text: str, mode: cm.Mode, *, key: str | None, wait: bool = False
+    ) -> TurnHandle:
+        before = self._session.fold.last_seq
+        sent = await self._session.send(
+            cm.SendMessage(
+                command_id=mint("c"),
+                session_id=self.session_id,
+                by="program",
+                text=text,
+                mode=mode,
+                key=key,
+                wait=wait,
+            )
+        )
+        return TurnHandle(self._session, sent.turn_id, before if key is None else 0)
+
+
+class TurnHandle:
+    """One turn, for those who wait for it."""
+
+    def __init__(self, session: Session, turn_id: str, after: int) -> None:
+        self._session = session
+        self._after = after
+        self.turn_id = turn_id
+
+    async def events(self) -> AsyncIterator[ev.Event]:
+        """Everything that the turn says, until its one terminal fact."""
+        begun = False
+        async with self._session.hub.read(after=self._after) as reader:
+            async for event in reader:
+                if isinstance(event, str):
+                    continue
+                begun = begun or getattr(event, "turn_id", None) == self.turn_id
+                if begun:
+                    yield event
+                if isinstance(event, ev.TurnFinished) and event.turn_id == self.turn_id:
+                    return
+
+    async def result(self) -> TurnResult:
+        """How it ended, once it has."""
+        text, calls = "", list[ev.CallFinished]()
+        async for event in self.events():
+            match event:
+                case ev.StepReplied() if event.turn_id == self.turn_id:
+                    text = event.text or text
+                case ev.CallFinished() if event.turn_id == self.turn_id:
+                    calls.append(event)
+                case ev.TurnFinished() if event.turn_id == self.turn_id:
+                    return TurnResult(
+                        outcome=event.outcome,
+                        text=text,
+                        usage=event.usage,
+                        cost=event.cost,
+                        calls=tuple(calls),
+                        left_over=event.left_over,
+                        reason=event.reason,
+                        error=event.error,
+                    )
+                case _:
+                    continue
+        raise DeveloperMustActError("the session was closed before the turn ended")
+
+    def cancel_soon(self) -> bool:
+        """Cancel the turn from a signal handler. False: it is being cancelled already."""
+        return self._session.cancel_soon(self.turn_id)
+
+    async def cancel(
+        self, *, call: str | None = None, reason: Reason = "interrupt"
+    ) -> TurnResult | bool:
+        """End the turn, and say how it ended; or one call of it: False if that was over."""
+        session_id = self._session.session_id
+        if call is not None:
+            return await self._session.cancel_call(
+                cm.CancelCall(
+                    command_id=mint("c"),
+                    session_id=session_id,
+                    by="program",
+                    call_id=call,
+                    reason=reason,
+                )
+            )
+        await self._session.cancel_turn(
+            cm.CancelTurn(
+                command_id=mint("c"),
+                session_id=session_id,
+                by="program",
+                turn_id=self.turn_id,
+                reason=reason,
+            )
+        )
+        return await self.result()

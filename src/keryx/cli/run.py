@@ -1,0 +1,95 @@
+"""Ask an agent once and print what it says. The exit code tells how the turn ended."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from typing import Final
+
+from keryx import events as ev
+from keryx.aio.loops import run_loop
+from keryx.app import Keryx, SessionHandle, TurnHandle
+
+EXIT_CODES: Final = {"completed": 0, "failed": 1, "parked": 3, "cancelled": 130}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("prompt", nargs="?", help="what to say; from stdin if it is - or absent")
+    parser.add_argument("--model", help="provider:name; default: what is configured")
+    parser.add_argument("--session", help="go on with this session")
+    parser.add_argument("--workspace", default=".", help="the folder that it is about")
+    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
+    parser.add_argument("--json", action="store_true", help="print every event as a line of JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    prompt = options.prompt
+    if prompt in (None, "-"):
+        prompt = sys.stdin.read()
+    if not prompt.strip():
+        print("keryx run: there is nothing to say; give a prompt, or pipe one in", file=sys.stderr)
+        return 2
+    return run_loop(_run(options, prompt))
+
+
+async def _run(options: argparse.Namespace, prompt: str) -> int:
+    async with Keryx(model=options.model, workspace=options.workspace, home=options.home) as app:
+        session = await app.open(options.session)
+        turn = await session.send(prompt)
+        with _Interrupts(session, turn):
+            return await _show(turn, as_json=options.json)
+
+
+class _Interrupts:
+    """Ctrl+C cancels the turn; a second one ends the program."""
+
+    def __init__(self, session: SessionHandle, turn: TurnHandle) -> None:
+        self._session = session
+        self._turn = turn
+        self._before: object = None
+
+    def __enter__(self) -> None:
+        self._before = signal.signal(signal.SIGINT, self._handle)
+
+    def __exit__(self, *exc: object) -> None:
+        signal.signal(signal.SIGINT, self._before)  # pyright: ignore[reportArgumentType] (what it gave)
+
+    def _handle(self, number: int, frame: object) -> None:
+        del number, frame
+        if not self._turn.cancel_soon():
+            raise KeyboardInterrupt
+
+
+async def _show(turn: TurnHandle, *, as_json: bool) -> int:
+    code = 1
+    async for event in turn.events():
+        if as_json:
+            sys.stdout.write(ev.encode(event).decode() + "\n")
+            sys.stdout.flush()
+        else:
+            _print(event)
+        if isinstance(event, ev.TurnFinished) and event.turn_id == turn.turn_id:
+            code = EXIT_CODES[event.outcome]
+    return code
+
+
+def _print(event: ev.Event) -> None:
+    """Text to stdout; everything about it to stderr."""
+    match event:
+        case ev.TextDelta():
+            print(event.text, end="", flush=True)
+        case ev.StepReplied():
+            print()
+        case ev.CallStarted():
+            print(f"[{event.tool}] {event.preview}", file=sys.stderr)
+        case ev.CallFinished() if event.outcome != "completed":
+            print(f"[{event.tool}] {event.outcome}: {event.reason}", file=sys.stderr)
+        case ev.ModelRetried():
+            print(f"[again in {event.delay:.1f} s: {event.message}]", file=sys.stderr)
+        case ev.TurnFinished() if event.error is not None:
+            print(f"keryx: {event.error.message}: {event.error.hint}", file=sys.stderr)
+        case ev.TurnFinished() if event.outcome != "completed":
+            print(f"keryx: {event.outcome} ({event.reason})", file=sys.stderr)
+        case _:
+            return

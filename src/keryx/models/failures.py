@@ -1,0 +1,273 @@
+"""What went wrong with a model, as a `ModelError` with a kind, a cause and what to do about it.
+
+This module owns the words. It refuses to know which HTTP client found the failure and who asks
+again. A failure that may pass by itself carries a `retry_after`, 0 if the server named no time.
+No text that leaves here holds a secret of its source.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from keryx.errors import ErrorKind, ModelError
+
+# A page of HTML or a stack trace is no help; its beginning is.
+EXCERPT: Final = 300
+# Shorter header values ("true", "beta") are no secrets, and hiding them would garble other words.
+SECRET_LENGTH: Final = 8
+
+_MORE_THAN_THE_STATUS: Final[tuple[tuple[frozenset[str], ErrorKind], ...]] = (
+    (
+        frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}),
+        "quota",
+    ),
+    (frozenset({"context_length_exceeded", "exceed_context_size_error"}), "context_too_long"),
+    (frozenset({"model_not_found", "not_found_error"}), "model_not_found"),
+)
+"""Codes that say more than the status that they come with."""
+_BY_WORD: Final[Mapping[str, ErrorKind]] = {
+    "invalid_api_key": "auth",
+    "authentication_error": "auth",
+    "permission_error": "auth",
+    "rate_limit_exceeded": "rate_limit",
+    "rate_limit_error": "rate_limit",
+    "server_error": "unreachable",
+    "internal_server_error": "unreachable",
+    "api_error": "unreachable",
+    "overloaded_error": "unreachable",
+    "service_unavailable": "unreachable",
+    "timeout": "stalled",
+}
+_BY_STATUS: Final[Mapping[int, ErrorKind]] = {
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    404: "model_not_found",
+    408: "stalled",
+    413: "context_too_long",
+    429: "rate_limit",
+}
+_SERVER_FAULT: Final = 500
+
+_HINT: Final = "does {url} speak this API, and does the model take these options?"
+_HINTS: Final[Mapping[ErrorKind, str]] = {
+    "auth": "check the key for {url} and what it may use",
+    "quota": "the account has no credit left: add some, or use another model",
+    "model_not_found": "check the model's name and the address {url}",
+    "rate_limit": "wait a little, or use another model",
+    "context_too_long": "compact the session, or use a model with a larger window",
+    "unreachable": "the server at {url} is in trouble: ask again later, or use another model",
+    "stalled": "the server at {url} is in trouble: ask again later, or use another model",
+}
+
+_TOO_LONG_MESSAGE: Final = re.compile(
+    r"context (length|window|size)|maximum context|too many tokens|prompt is too long",
+    re.IGNORECASE,
+)
+_TRY_AGAIN: Final = re.compile(
+    r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?\s*[a-z]+\s?)+)", re.IGNORECASE
+)
+_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)", re.IGNORECASE)
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Who was asked, as it may be shown."""
+
+    name: str
+    url: str
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def shown(self, text: str) -> str:
+        """Foreign text on one line, bounded, and without secrets."""
+        for secret in self.secrets:
+            text = text.replace(secret, "[secret]")
+        text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+        return text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
+
+
+def source(name: str, url: str, api_key: str | None, headers: Mapping[str, str]) -> Source:
+    """A source whose address is shown without user, password and query."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+        shown = urlunsplit((parts.scheme, host, parts.path, "", ""))
+    except ValueError:
+        # It cannot be read, so nobody knows which part of it is secret.
+        return Source(name, "the address that is configured", (url, *filter(None, [api_key])))
+    values = {parts.password, *headers.values()}
+    hidden = {value for value in values if value and len(value) >= SECRET_LENGTH}
+    if api_key:
+        hidden.add(api_key)
+    # The longest first, so that a secret that is part of another leaves nothing of it behind.
+    return Source(name, shown, tuple(sorted(hidden, key=len, reverse=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a server says of itself."""
+
+    message: str = ""
+    words: frozenset[str] = frozenset()
+    status: int | None = None
+
+
+def problem_in(body: bytes) -> Problem | None:
+    """The error object in a body, in any of the shapes that servers use; None if there is none."""
+    try:
+        value: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    fields = cast("dict[str, Any]", value)
+    inner: Any = fields.get("error", fields.get("detail", fields.get("message")))
+    if inner is None:
+        return None
+    if not isinstance(inner, dict):
+        return Problem(inner if isinstance(inner, str) else msgspec.json.encode(inner).decode())
+    return _problem(cast("dict[str, Any]", inner))
+
+
+def _problem(fields: dict[str, Any]) -> Problem:
+    message, code = fields.get("message"), fields.get("code")
+    words = {word.lower() for word in (code, fields.get("type")) if isinstance(word, str)}
+    digits = next((word for word in words if word.isdecimal() and len(word) == len("500")), None)
+    status = code if isinstance(code, int) else int(digits) if digits else None
+    return Problem(message if isinstance(message, str) else "", frozenset(words), status)
+
+
+def refused(
+    source: Source, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> ModelError:
+    """An answer that is not 200."""
+    problem = problem_in(body)
+    said = problem.message if problem is not None else body.decode(errors="replace")
+    problem = problem or Problem(said)
+    kind = _kind(problem, status)
+    message = f"{source.name} answered {status}"
+    if said := source.shown(said):
+        message += f": {said}"
+    return ModelError(
+        kind, message, _hint(kind, source), retry_after=_delay(kind, headers, problem.message, now)
+    )
+
+
+def refused_in_stream(source: Source, problem: Problem, *, now: float) -> ModelError:
+    """An error object where a piece of the reply should have been."""
+    kind = _kind(problem, problem.status)
+    message = (
+        f"{source.name} broke off with an error: {source.shown(problem.message) or 'no cause'}"
+    )
+    delay = _delay(kind, {}, problem.message, now)
+    if kind == "bad_response":
+        # The server had taken the question, so the fault is its own and may pass.
+        delay = 0.0
+    return ModelError(kind, message, _hint(kind, source), retry_after=delay)
+
+
+def unreachable(source: Source, why: str) -> ModelError:
+    return ModelError(
+        "unreachable",
+        f"{source.name} cannot be reached: {source.shown(why)}",
+        f"is {source.url} the right address, and is the network up?",
+        retry_after=0.0,
+    )
+
+
+def stalled(source: Source, seconds: float, *, where: str) -> ModelError:
+    return ModelError(
+        "stalled",
+        f"{source.name} sent nothing for {seconds:g} s {where}",
+        "ask again, or raise the model's deadlines in the configuration",
+        retry_after=0.0,
+    )
+
+
+def cut(source: Source, why: str) -> ModelError:
+    return ModelError(
+        "bad_response",
+        f"the reply of {source.name} was cut: {source.shown(why)}",
+        "ask again; if it happens often, something between here and the server ends connections",
+        retry_after=0.0,
+    )
+
+
+def nonsense(source: Source, what: str, excerpt: bytes = b"") -> ModelError:
+    """An answer that is not what the API gives."""
+    message = f"{source.name} sent {what}"
+    if text := source.shown(excerpt[: EXCERPT * 4].decode(errors="replace")):
+        message += f": {text}"
+    return ModelError("bad_response", message, f"does {source.url} speak this API?")
+
+
+def not_configured() -> ModelError:
+    """Nobody has said which model to ask."""
+    return ModelError(
+        "not_configured",
+        "no model is configured",
+        "set OPENAI_API_KEY, or add [providers] to config.toml; `keryx demo` needs neither",
+    )
+
+
+def _kind(problem: Problem, status: int | None) -> ErrorKind:
+    for words, kind in _MORE_THAN_THE_STATUS:
+        if problem.words & words:
+            return kind
+    if status in {None, 400, 422} and _TOO_LONG_MESSAGE.search(problem.message):
+        return "context_too_long"
+    if status is not None and status >= _SERVER_FAULT:
+        return "unreachable"
+    if status is not None and status in _BY_STATUS:
+        return _BY_STATUS[status]
+    for word in sorted(problem.words & _BY_WORD.keys()):
+        return _BY_WORD[word]
+    return "bad_response"
+
+
+def _hint(kind: ErrorKind, source: Source) -> str:
+    return _HINTS.get(kind, _HINT).format(url=source.url)
+
+
+def _delay(kind: ErrorKind, headers: Mapping[str, str], message: str, now: float) -> float | None:
+    if kind not in {"rate_limit", "unreachable", "stalled"}:
+        return None
+    found = _milliseconds(headers.get("retry-after-ms", ""))
+    if found is None:
+        found = _retry_after(headers.get("retry-after", ""), now)
+    if found is None and (match := _TRY_AGAIN.search(message)):
+        spans = _SPAN.findall(match[1])
+        found = sum(float(number) * _SECONDS[unit.lower()] for number, unit in spans)
+    return found or 0.0
+
+
+def _milliseconds(text: str) -> float | None:
+    seconds = _number(text)
+    return None if seconds is None else seconds / 1000
+
+
+def _retry_after(text: str, now: float) -> float | None:
+    seconds = _number(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None

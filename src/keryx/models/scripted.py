@@ -1,0 +1,147 @@
+"""A model without a network: it says what a script tells it to. For demos and tests.
+
+It streams in pieces like any other, pauses by the sleep that it is given, and fails when told.
+Its messages are encoded in the vocabulary's own JSON, so a script can read its history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from keryx.errors import ModelError
+from keryx.events import Usage
+from keryx.messages import Message
+from keryx.ports.model import (
+    CallPiece,
+    Finished,
+    ModelRequest,
+    Piece,
+    ReasoningPiece,
+    TextPiece,
+)
+
+# About a token's length, so that a demo looks as a model does.
+PIECE: Final = 5
+
+_decode: Final = msgspec.json.Decoder(Message).decode
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedCall:
+    """A call to ask for; arguments given as a text are sent as they are."""
+
+    tool: str
+    arguments: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.arguments, str):
+            return self.arguments
+        return msgspec.json.encode(self.arguments).decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedReply:
+    """One reply: first the reasoning, then the text, then the calls."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: Sequence[ScriptedCall] = ()
+    usage: Usage | None = None
+    pause: float = 0.0
+    """Seconds before each piece."""
+    piece: int = PIECE
+    """How many characters come at a time."""
+    hold: Callable[[], Awaitable[object]] | None = None
+    """Awaited after the last piece and before the end, for instance `event.wait`."""
+    error: ModelError | None = None
+    """Raised instead of the end."""
+
+
+Script = Sequence[ScriptedReply] | Callable[[ModelRequest], ScriptedReply]
+
+
+class ScriptedModel:
+    """Replies in the script's order, or as its function says."""
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        name: str = "scripted:demo",
+        window: int | None = None,
+        sees_images: bool = False,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._script = script
+        self._name = name
+        self._window = window
+        self._sees_images = sees_images
+        self._sleep = sleep
+        self.asked: list[ModelRequest] = []
+
+    def __repr__(self) -> str:
+        return f"ScriptedModel({self._name!r})"
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def window(self) -> int | None:
+        return self._window
+
+    @property
+    def sees_images(self) -> bool:
+        return self._sees_images
+
+    def encode(self, message: Message) -> bytes:
+        return msgspec.json.encode(message)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+        self.asked.append(request)
+        number = len(self.asked)
+        reply = self._next(request, number)
+        for piece in _pieces(reply, number):
+            # Also without a pause, others get their turn between pieces, as on a network.
+            await self._sleep(reply.pause)
+            yield piece
+        if reply.hold is not None:
+            await reply.hold()
+        if reply.error is not None:
+            raise reply.error
+        yield Finished("tool_calls" if reply.calls else "stop", reply.usage, self._name)
+
+    def _next(self, request: ModelRequest, number: int) -> ScriptedReply:
+        if callable(self._script):
+            return self._script(request)
+        if number > len(self._script):
+            raise ModelError(
+                "bad_response",
+                f"the script of {self._name} has {len(self._script)} replies and is over",
+                "give it one reply for each step",
+            )
+        return self._script[number - 1]
+
+
+def history_of(request: ModelRequest) -> list[Message]:
+    """What a scripted model was told, as messages."""
+    return [_decode(encoded) for encoded in request.history]
+
+
+def _pieces(reply: ScriptedReply, number: int) -> list[Piece]:
+    pieces: list[Piece] = [ReasoningPiece(text) for text in _cut(reply.reasoning, reply.piece)]
+    pieces += [TextPiece(text) for text in _cut(reply.text, reply.piece)]
+    for index, call in enumerate(reply.calls):
+        pieces.append(CallPiece(index, f"scripted_{number}_{index}", call.tool))
+        pieces += [CallPiece(index, arguments=text) for text in _cut(call.text, reply.piece)]
+    return pieces
+
+
+def _cut(text: str, size: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text), size)]

@@ -1,0 +1,277 @@
+"""What the events of one commit change beside the log: a pure function, the same for every store.
+
+It owns the rules: what is open, what a person reads, what was spent, which blobs are named. It
+refuses to know where any of that is kept, and it reads no earlier event: what it needs of the
+past is the model of the step under way, and what it cannot know is left to the store as the
+name of a message that was accepted before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args, get_type_hints
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from keryx.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    ApprovalExpired,
+    CallFinished,
+    CallStarted,
+    ContextCompacted,
+    FilesChanged,
+    LoggedEvent,
+    MessageAccepted,
+    MessageChanged,
+    MessageDelivered,
+    MessageExpired,
+    MessageWithdrawn,
+    ModelSwitched,
+    PromptChanged,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionExpired,
+    SessionChanged,
+    SessionOpened,
+    StepReplied,
+    StepStarted,
+    TurnFinished,
+    TurnResumed,
+    TurnStarted,
+    TurnUndone,
+    Usage,
+    UsageRecorded,
+)
+from keryx.messages import File, Image, Part
+from keryx.ports.store import SessionState
+
+OpenKind = Literal["turn", "message", "approval", "question", "call"]
+OpenKey = tuple[OpenKind, str]
+"""Something that a fact began and a later one will end."""
+
+NOTHING: Final = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One entry of the transcript, made of the events `sources`.
+
+    If `message_id` is there, the message was accepted by an earlier commit: the sources that are
+    kept with it come first.
+    """
+
+    seq: int
+    turn_id: str | None
+    sources: tuple[int, ...]
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one event says was spent with one model."""
+
+    model: str
+    usage: Usage
+    cost: float | None
+
+
+@dataclass(slots=True)
+class Projection:
+    """What a commit changes; to be applied in the order of the fields."""
+
+    step_model: str
+    title: str | None = None
+    changed: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    """Messages accepted before, each with a fact that changed it."""
+    shown: list[Shown] = field(default_factory=list[Shown])
+    closed: list[OpenKey] = field(default_factory=list[OpenKey])
+    opened: dict[OpenKey, list[int]] = field(default_factory=dict[OpenKey, list[int]])
+    undone: list[str] = field(default_factory=list[str])
+    spent: list[Spent] = field(default_factory=list[Spent])
+    blobs: list[str] = field(default_factory=list[str])
+
+    def open(self, kind: OpenKind, name: str, seq: int) -> None:
+        self.opened.setdefault((kind, name), [seq])
+
+    def close(self, kind: OpenKind, name: str) -> None:
+        was_opened_here = self.opened.pop((kind, name), None) is not None
+        # A turn is opened again whenever it is resumed, so it may be open from before all the same.
+        if kind == "turn" or not was_opened_here:
+            self.closed.append((kind, name))
+
+    def name_blob(self, hash_: str | None) -> None:
+        if hash_ is not None:
+            self.blobs.append(hash_)
+
+    def name_blobs_in(self, parts: Iterable[Part]) -> None:
+        self.blobs.extend(part.blob for part in parts if isinstance(part, Image | File))
+
+    def show(self, event: LoggedEvent, turn_id: str | None) -> None:
+        self.shown.append(Shown(event.seq, turn_id, (event.seq,)))
+
+
+def project(events: Iterable[LoggedEvent], step_model: str) -> Projection:
+    """What these events change; `step_model` is the model of the step that was under way."""
+    changes = Projection(step_model)
+    for event in events:
+        for rule in _RULES.get(type(event), ()):
+            rule(event, changes)
+    return changes
+
+
+def state_of(*, turn: bool, person: bool) -> SessionState:
+    """The state of a session with a turn open, or with a person to answer."""
+    if person:
+        return "waiting"
+    return "running" if turn else "idle"
+
+
+def as_delivered(
+    accepted: LoggedEvent, later: Sequence[LoggedEvent], turn_id: str | None
+) -> LoggedEvent:
+    """A message as it was when it was delivered; any other event as it is."""
+    if not isinstance(accepted, MessageAccepted):
+        return accepted
+    fields: dict[str, object] = {}
+    for event in later:
+        if isinstance(event, MessageChanged):
+            for name in ("mode", "text", "workspace", "attachments"):
+                value: object = getattr(event, name)
+                if value is not UNSET:
+                    fields[name] = value
+    if turn_id is not None and turn_id != accepted.turn_id:
+        fields["turn_id"] = turn_id
+    return msgspec.structs.replace(accepted, **fields) if fields else accepted
+
+
+def _what_is_open(
+    event: TurnStarted
+    | TurnResumed
+    | TurnFinished
+    | ApprovalAsked
+    | ApprovalAnswered
+    | ApprovalExpired
+    | QuestionAsked
+    | QuestionAnswered
+    | QuestionExpired,
+    changes: Projection,
+) -> None:
+    match event:
+        case TurnStarted() | TurnResumed():
+            changes.open("turn", event.turn_id, event.seq)
+        case TurnFinished():
+            changes.close("turn", event.turn_id)
+        case ApprovalAsked():
+            changes.open("approval", event.approval_id, event.seq)
+        case ApprovalAnswered() | ApprovalExpired():
+            changes.close("approval", event.approval_id)
+        case QuestionAsked():
+            changes.open("question", event.question_id, event.seq)
+        case QuestionAnswered() | QuestionExpired():
+            changes.close("question", event.question_id)
+
+
+def _calls_of_a_person(event: CallStarted | CallFinished, changes: Projection) -> None:
+    # A call of a turn is open as long as the turn is; one that a person ran has only itself.
+    if event.turn_id is None:
+        if isinstance(event, CallStarted):
+            changes.open("call", event.call_id, event.seq)
+        else:
+            changes.close("call", event.call_id)
+
+
+def _messages(
+    event: MessageAccepted | MessageChanged | MessageDelivered | MessageWithdrawn | MessageExpired,
+    changes: Projection,
+) -> None:
+    match event:
+        case MessageAccepted():
+            changes.open("message", event.message_id, event.seq)
+        case MessageChanged():
+            sources = changes.opened.get(("message", event.message_id))
+            if sources is None:
+                changes.changed.append((event.message_id, event.seq))
+            else:
+                sources.append(event.seq)
+        case MessageDelivered():
+            sources = changes.opened.get(("message", event.message_id))
+            before = event.message_id if sources is None else None
+            changes.shown.append(Shown(event.seq, event.turn_id, tuple(sources or ()), before))
+            changes.close("message", event.message_id)
+        case MessageWithdrawn() | MessageExpired():
+            changes.close("message", event.message_id)
+
+
+def _what_is_read(
+    event: StepReplied | CallStarted | CallFinished | ContextCompacted | TurnFinished | TurnUndone,
+    changes: Projection,
+) -> None:
+    match event:
+        case StepReplied() | CallFinished() | ContextCompacted():
+            changes.show(event, event.turn_id)
+        case CallStarted():
+            # No reply tells what a person ran.
+            if event.step_id is None:
+                changes.show(event, event.turn_id)
+        case TurnFinished():
+            if event.outcome != "completed":
+                changes.show(event, event.turn_id)
+        case TurnUndone():
+            changes.undone.append(event.turn_id)
+
+
+def _titles(event: SessionOpened | SessionChanged, changes: Projection) -> None:
+    if not isinstance(event.title, UnsetType):
+        changes.title = event.title
+
+
+def _what_is_spent(
+    event: StepStarted | ModelSwitched | StepReplied | UsageRecorded, changes: Projection
+) -> None:
+    match event:
+        case StepStarted():
+            changes.step_model = event.model
+        case ModelSwitched():
+            changes.step_model = event.to
+        case StepReplied():
+            changes.spent.append(Spent(changes.step_model, event.usage or NOTHING, event.cost))
+        case UsageRecorded():
+            changes.spent.append(Spent(event.model, event.usage or NOTHING, event.cost))
+
+
+def _blobs(
+    event: PromptChanged | FilesChanged | MessageAccepted | MessageChanged | CallFinished,
+    changes: Projection,
+) -> None:
+    match event:
+        case PromptChanged():
+            changes.name_blob(event.blob)
+        case FilesChanged():
+            changes.name_blob(event.before)
+        case MessageAccepted() | MessageChanged():
+            if not isinstance(event.attachments, UnsetType):
+                changes.name_blobs_in(event.attachments)
+        case CallFinished():
+            changes.name_blobs_in(event.result)
+            if event.nested is not None:
+                changes.name_blob(event.nested.blob)
+
+
+def _by_type(
+    *rules: Callable[[Any, Projection], None],
+) -> dict[type, list[Callable[[Any, Projection], None]]]:
+    """Each event is shown only to the rules that are declared for it."""
+    found: dict[type, list[Callable[[Any, Projection], None]]] = {}
+    for rule in rules:
+        for kind in get_args(get_type_hints(rule)["event"]):
+            found.setdefault(kind, []).append(rule)
+    return found
+
+
+_RULES: Final = _by_type(
+    *(_what_is_open, _calls_of_a_person, _messages, _what_is_read),
+    *(_titles, _what_is_spent, _blobs),
+)

@@ -1,0 +1,153 @@
+"""What each reading asks of the tables.
+
+Blocking code: it runs in a reader's thread, on a connection that cannot write. It refuses to
+know about threads and files.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from keryx.events import LoggedEvent
+from keryx.ports.store import InboxRow, OutboxRow, SessionRow, TranscriptRow, UsageRow
+from keryx.store.projections import as_delivered
+from keryx.store.sqlite.faults import read_event
+
+_SESSION: Final = (
+    "SELECT session_id, title, state, last_seq, created_at, changed_at, position"
+    " FROM sessions WHERE last_seq > 0"
+)
+_IN_SESSION: Final = "no = (SELECT no FROM sessions WHERE session_id = ?)"
+# Larger than any seq or position, so that "before" always has a value.
+_END: Final = 2**62
+
+
+@contextmanager
+def _snapshot(connection: sqlite3.Connection) -> Generator[None]:
+    """Several statements that see one and the same state."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def pending(connection: sqlite3.Connection, session_id: str) -> list[InboxRow]:
+    rows = connection.execute(
+        f"SELECT key, body FROM inbox WHERE {_IN_SESSION} AND pending IS NOT NULL ORDER BY pending",  # noqa: S608 (a text of ours)
+        (session_id,),
+    )
+    return [InboxRow(*row) for row in rows]
+
+
+def command(connection: sqlite3.Connection, session_id: str, key: str) -> InboxRow | None:
+    row = connection.execute(
+        f"SELECT key, body FROM inbox WHERE {_IN_SESSION} AND key = ?",  # noqa: S608 (a text of ours)
+        (session_id, key),
+    ).fetchone()
+    return None if row is None else InboxRow(*row)
+
+
+def events(
+    connection: sqlite3.Connection, path: Path, session_id: str, after: int, limit: int | None
+) -> list[LoggedEvent]:
+    rows = connection.execute(
+        f"SELECT seq, body FROM events WHERE {_IN_SESSION} AND seq > ? ORDER BY seq LIMIT ?",  # noqa: S608 (a text of ours)
+        (session_id, after, -1 if limit is None else limit),
+    )
+    return [read_event(path, session_id, seq, body) for seq, body in rows]
+
+
+def sessions(connection: sqlite3.Connection, limit: int, before: int | None) -> list[SessionRow]:
+    rows = connection.execute(
+        f"{_SESSION} AND position < ? ORDER BY position DESC LIMIT ?",
+        (_END if before is None else before, limit),
+    )
+    return [_session_row(row) for row in rows]
+
+
+def session(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
+    row = connection.execute(f"{_SESSION} AND session_id = ?", (session_id,)).fetchone()
+    return None if row is None else _session_row(row)
+
+
+def _session_row(row: Sequence[object]) -> SessionRow:
+    names = ("session_id", "title", "state", "last_seq", "created_at", "changed_at", "position")
+    return SessionRow(**dict(zip(names, row, strict=True)))  # pyright: ignore[reportArgumentType] (the table's columns have these types)
+
+
+def unfinished(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute(
+        "SELECT session_id FROM sessions WHERE no IN (SELECT no FROM open)"
+        " OR no IN (SELECT no FROM inbox WHERE pending IS NOT NULL) ORDER BY position, no"
+    )
+    return [session_id for (session_id,) in rows]
+
+
+def transcript(
+    connection: sqlite3.Connection, path: Path, session_id: str, before: int | None, limit: int
+) -> list[TranscriptRow]:
+    with _snapshot(connection):
+        rows = connection.execute(
+            "SELECT t.no, t.seq, t.turn_id, t.source, t.later, e.body FROM transcript t"  # noqa: S608 (a text of ours)
+            f" JOIN events e ON e.no = t.no AND e.seq = t.source WHERE t.{_IN_SESSION}"
+            " AND t.seq < ? ORDER BY t.seq DESC LIMIT ?",
+            (session_id, _END if before is None else before, limit),
+        ).fetchall()
+        found: list[TranscriptRow] = []
+        for no, seq, turn_id, source, later, body in reversed(rows):
+            changes = _events_at(connection, path, session_id, no, later.split())
+            event = as_delivered(read_event(path, session_id, source, body), changes, turn_id)
+            found.append(TranscriptRow(seq=seq, event=event))
+    return found
+
+
+def _events_at(
+    connection: sqlite3.Connection, path: Path, session_id: str, no: int, seqs: Sequence[str]
+) -> list[LoggedEvent]:
+    found: list[LoggedEvent] = []
+    for seq in seqs:
+        row = connection.execute(
+            "SELECT body FROM events WHERE no = ? AND seq = ?", (no, int(seq))
+        ).fetchone()
+        found.append(read_event(path, session_id, int(seq), row[0]))
+    return found
+
+
+def usage(connection: sqlite3.Connection, session_id: str | None) -> list[UsageRow]:
+    rows = connection.execute(
+        "SELECT s.session_id, model, input_tokens, output_tokens, cached_tokens, reasoning_tokens,"
+        " cost FROM usage JOIN sessions s USING (no) WHERE ?1 IS NULL OR s.session_id = ?1"
+        " ORDER BY no, model",
+        (session_id,),
+    )
+    return [_usage_row(row) for row in rows]
+
+
+def _usage_row(row: Sequence[object]) -> UsageRow:
+    names = (
+        *("session_id", "model", "input_tokens", "output_tokens"),
+        *("cached_tokens", "reasoning_tokens", "cost"),
+    )
+    return UsageRow(**dict(zip(names, row, strict=True)))  # pyright: ignore[reportArgumentType] (the table's columns have these types)
+
+
+def blob(connection: sqlite3.Connection, hash_: str) -> bytes | None:
+    row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (hash_,)).fetchone()
+    return None if row is None else row[0]
+
+
+def outbox(connection: sqlite3.Connection, topic: str, limit: int) -> list[OutboxRow]:
+    rows = connection.execute(
+        "SELECT id, topic, body FROM outbox WHERE topic = ? ORDER BY place LIMIT ?", (topic, limit)
+    )
+    return [OutboxRow(*row) for row in rows]
+
+
+def record(connection: sqlite3.Connection, key: str) -> tuple[int, bytes] | None:
+    row = connection.execute("SELECT version, value FROM records WHERE key = ?", (key,)).fetchone()
+    return None if row is None else (row[0], row[1])

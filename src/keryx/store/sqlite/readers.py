@@ -1,0 +1,121 @@
+"""Reading: a few connections that cannot write, each used by one thread at a time.
+
+Reads never wait for writes, nor writes for reads. The tables of who waits belong to the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from keryx.aio.bridge import Bridge
+from keryx.errors import ScopeClosedError, StoreDamagedError, StoreError
+from keryx.store.sqlite.faults import as_store_error
+from keryx.store.sqlite.files import open_for_reading
+
+T = TypeVar("T")
+Query = Callable[[sqlite3.Connection], T]
+
+# Reads are short and mostly in memory, so more connections than this would only take turns.
+MOST_READERS: Final = 4
+
+
+class Readers:
+    """The connections that read, and who waits for one."""
+
+    def __init__(
+        self, path: Path, bridge: Bridge, on_damage: Callable[[StoreDamagedError], None]
+    ) -> None:
+        self._bridge = bridge
+        self._on_damage = on_damage
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[tuple[Query[Any], asyncio.Future[Any]]] = deque()
+        self._all = [_Reader(path) for _ in range(MOST_READERS)]
+        # The last that was used is used next, so that a quiet store keeps one connection.
+        self._idle = self._all[::-1]
+        self._rested: asyncio.Future[None] | None = None
+        self._end: asyncio.Future[None] | None = None
+        self._closed = False
+
+    def submit(self, query: Query[T]) -> asyncio.Future[T]:
+        if self._closed:
+            raise ScopeClosedError("the store is closed; nothing can be read")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._waiting.append((query, future))
+        self._begin()
+        return future
+
+    async def close(self) -> None:
+        """Let those that read finish, then let go of the file."""
+        self._closed = True
+        while len(self._idle) < len(self._all):
+            self._rested = self._rested or self._loop.create_future()
+            await asyncio.shield(self._rested)
+        if self._end is None:
+            self._end = self._bridge.start_thread(self._let_go, name="close").future
+        await asyncio.shield(self._end)
+
+    def _begin(self) -> None:
+        while self._waiting and self._idle:
+            query, future = self._waiting.popleft()
+            if future.done():
+                continue
+            reader = self._idle.pop()
+            try:
+                done = self._bridge.start_thread(partial(reader.read, query), name="read").future
+            except Exception as error:  # noqa: BLE001 (no thread, whatever the cause)
+                self._idle.append(reader)
+                future.set_exception(StoreError(f"nothing can be read: {error}"))
+                continue
+            done.add_done_callback(partial(self._ended, reader, future))
+
+    def _ended(
+        self, reader: _Reader, future: asyncio.Future[Any], done: asyncio.Future[Any]
+    ) -> None:
+        self._idle.append(reader)
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, StoreDamagedError):
+            self._on_damage(error)
+        if not future.done():
+            if done.cancelled():
+                future.set_exception(StoreError("the host was closed meanwhile"))
+            elif error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(done.result())
+        self._begin()
+        if self._rested is not None and len(self._idle) == len(self._all):
+            self._rested.set_result(None)
+            self._rested = None
+
+    def _let_go(self) -> None:
+        for reader in self._all:
+            reader.close()
+
+
+class _Reader:
+    """One connection, made when it is first used."""
+
+    __slots__ = ("_connection", "_path")
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def read(self, query: Query[T]) -> T:
+        try:
+            if self._connection is None:
+                self._connection = open_for_reading(self._path)
+            return query(self._connection)
+        except sqlite3.Error as error:
+            raise as_store_error(self._path, error) from error
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,159 @@
+"""The store in one SQLite file: one connection writes, a few others read.
+
+This module puts the parts together and owns nothing but their order. What is written to the
+tables stands in `writes`, what is read from them in `queries`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from keryx.aio.bridge import Bridge
+from keryx.errors import StoreDamagedError, StoreError
+from keryx.events import LoggedEvent
+from keryx.ports.store import (
+    Commit,
+    InboxRow,
+    OutboxRow,
+    SessionRow,
+    TranscriptRow,
+    UsageRow,
+)
+from keryx.store.sqlite import queries, writes
+from keryx.store.sqlite.files import Durability, check_for_reading, open_for_writing
+from keryx.store.sqlite.readers import Readers
+from keryx.store.sqlite.writer import Change, T, Writer
+
+
+class SqliteStore:
+    """Keeps the logs of all sessions of one host in one file. Belongs to the bridge's loop.
+
+    Give it a bridge of its own: on one that blocking tools share, commits would wait for them.
+    """
+
+    def __init__(self, path: Path, bridge: Bridge, connection: sqlite3.Connection | None) -> None:
+        """Use `open`."""
+        self._path = path
+        self._writer = None if connection is None else Writer(connection, path, bridge)
+        self._readers = Readers(path, bridge, self._on_damage)
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        bridge: Bridge,
+        *,
+        durability: Durability = "normal",
+        read_only: bool = False,
+    ) -> Self:
+        """Open the file, make it if there is none, and bring it up to date.
+
+        `StoreError` says why that cannot be; nothing of the file is changed then.
+        """
+        if read_only:
+            await bridge.to_thread(check_for_reading, path)
+            return cls(path, bridge, None)
+        opening = bridge.start_thread(
+            partial(open_for_writing, path, durability), name="open the store"
+        ).future
+        try:
+            return cls(path, bridge, await asyncio.shield(opening))
+        except asyncio.CancelledError:
+            opening.add_done_callback(partial(_close_unused, bridge))
+            raise
+
+    # -- writing
+
+    async def claim(self, session_id: str) -> int:
+        return await self._write(lambda transaction: writes.claim(transaction, session_id))
+
+    async def append(self, commit: Commit) -> int:
+        return await self._write(lambda transaction: writes.append(transaction, commit))
+
+    async def enter(self, session_id: str, row: InboxRow) -> bool:
+        return await self._write(lambda transaction: writes.enter(transaction, session_id, row))
+
+    async def sent(self, ids: Sequence[str]) -> None:
+        await self._write(lambda transaction: writes.sent(transaction, ids))
+
+    async def delete(self, session_id: str) -> bool:
+        return await self._write(lambda transaction: writes.delete(transaction, session_id))
+
+    # -- reading
+
+    async def pending(self, session_id: str) -> list[InboxRow]:
+        return await self._readers.submit(partial(queries.pending, session_id=session_id))
+
+    async def command(self, session_id: str, key: str) -> InboxRow | None:
+        return await self._readers.submit(partial(queries.command, session_id=session_id, key=key))
+
+    async def events(
+        self, session_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[LoggedEvent]:
+        return await self._readers.submit(
+            partial(
+                queries.events, path=self._path, session_id=session_id, after=after, limit=limit
+            )
+        )
+
+    async def sessions(self, *, limit: int = 50, before: int | None = None) -> list[SessionRow]:
+        return await self._readers.submit(partial(queries.sessions, limit=limit, before=before))
+
+    async def session(self, session_id: str) -> SessionRow | None:
+        return await self._readers.submit(partial(queries.session, session_id=session_id))
+
+    async def unfinished(self) -> list[str]:
+        return await self._readers.submit(queries.unfinished)
+
+    async def transcript(
+        self, session_id: str, *, before: int | None = None, limit: int = 50
+    ) -> list[TranscriptRow]:
+        return await self._readers.submit(
+            partial(
+                queries.transcript,
+                path=self._path,
+                session_id=session_id,
+                before=before,
+                limit=limit,
+            )
+        )
+
+    async def usage(self, session_id: str | None = None) -> list[UsageRow]:
+        return await self._readers.submit(partial(queries.usage, session_id=session_id))
+
+    async def blob(self, hash_: str) -> bytes | None:
+        return await self._readers.submit(partial(queries.blob, hash_=hash_))
+
+    async def outbox(self, topic: str, *, limit: int = 100) -> list[OutboxRow]:
+        return await self._readers.submit(partial(queries.outbox, topic=topic, limit=limit))
+
+    async def record(self, key: str) -> tuple[int, bytes] | None:
+        return await self._readers.submit(partial(queries.record, key=key))
+
+    # -- the end
+
+    async def close(self) -> None:
+        """Write what was accepted, then let go of the file. A second time does nothing."""
+        # The last to close tidies the file up, which a reader cannot.
+        await self._readers.close()
+        if self._writer is not None:
+            await self._writer.close()
+
+    async def _write(self, change: Change[T]) -> T:
+        if self._writer is None:
+            raise StoreError(f"{self._path} was opened for reading only; nothing was written")
+        return await self._writer.submit(change)
+
+    def _on_damage(self, damage: StoreDamagedError) -> None:
+        if self._writer is not None:
+            self._writer.stop_writing(damage)
+
+
+def _close_unused(bridge: Bridge, opening: asyncio.Future[sqlite3.Connection]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        bridge.start_thread(opening.result().close, name="close the store")

@@ -1,0 +1,277 @@
+"""What each change does to the tables, inside a transaction that somebody else began.
+
+Blocking code: it runs in the writer's thread. A change that is refused raises, and its caller
+takes back what it had done so far. It refuses to know about threads, files and who waits.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keryx.errors import (
+    AlreadyEnteredError,
+    AlreadyTakenError,
+    FencedError,
+    KeyReusedError,
+    RecordChangedError,
+    SequenceError,
+)
+from keryx.events import encode, type_of
+from keryx.ports.store import Commit, InboxRow, OutboxRow, RecordChange
+from keryx.store.projections import Projection, project
+from keryx.store.sqlite.projected import apply, current_state, keep_blobs
+
+
+class Transaction:
+    """One transaction, shared by all that is written together."""
+
+    __slots__ = ("_position", "connection", "owes_purge")
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.owes_purge = False
+        self._position: int | None = None
+
+    def next_position(self) -> int:
+        """The global position of one more commit."""
+        if self._position is None:
+            self._position = _last_position(self.connection)
+        self._position += 1
+        return self._position
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """What a commit needs to know of its session."""
+
+    no: int
+    epoch: int
+    last_seq: int
+    title: str
+    state: str
+    step_model: str
+    created_at: float
+    changed_at: float
+
+
+def get_meta(connection: sqlite3.Connection, name: str) -> int:
+    (value,) = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    return int(value)
+
+
+def set_meta(connection: sqlite3.Connection, name: str, value: int) -> None:
+    connection.execute("UPDATE meta SET value = ? WHERE name = ?", (value, name))
+
+
+def _last_position(connection: sqlite3.Connection) -> int:
+    # The table of what is unique to the file is only touched when a session goes.
+    (position,) = connection.execute("SELECT max(position) FROM sessions").fetchone()
+    return max(position or 0, get_meta(connection, "position"))
+
+
+def claim(transaction: Transaction, session_id: str) -> int:
+    run = transaction.connection.execute
+    row = run(
+        "UPDATE sessions SET epoch = epoch + 1 WHERE session_id = ? RETURNING epoch", (session_id,)
+    ).fetchall()
+    if row:
+        return int(row[0][0])
+    epoch = get_meta(transaction.connection, "floor") + 1
+    run("INSERT INTO sessions (session_id, epoch) VALUES (?, ?)", (session_id, epoch))
+    return epoch
+
+
+def append(transaction: Transaction, commit: Commit) -> int:
+    connection = transaction.connection
+    session = _owned_session(connection, commit)
+    _check_sequence(session, commit)
+    for row in commit.enters:
+        _check_key(connection, session.no, row)
+    for key in commit.consumes:
+        _consume(connection, session.no, key)
+    _insert_inbox(connection, session.no, commit.enters)
+    _take_claims(connection, session.no, commit.claims)
+    for record in commit.records:
+        _change_record(connection, record)
+    _insert_outbox(connection, session.no, commit.outbox)
+    changes = project(commit.events, session.step_model)
+    keep_blobs(connection, session.no, commit.blobs, changes.blobs)
+    connection.executemany(
+        "INSERT INTO events VALUES (?, ?, ?, ?)",
+        [(session.no, event.seq, type_of(event), encode(event)) for event in commit.events],
+    )
+    apply(connection, session.no, changes)
+    return _move_session(transaction, session, commit, changes)
+
+
+def enter(transaction: Transaction, session_id: str, row: InboxRow) -> bool:
+    connection = transaction.connection
+    no = _number(connection, session_id)
+    if no is None:
+        raise FencedError(f"there is no session {session_id!r}; the command was not kept")
+    try:
+        _check_key(connection, no, row)
+    except AlreadyEnteredError:
+        return False
+    connection.execute(
+        "INSERT INTO inbox SELECT ?1, ?2, ?3, 1 + coalesce(max(pending), 0) FROM inbox"
+        " WHERE no = ?1 AND pending IS NOT NULL",
+        (no, row.key, row.body),
+    )
+    return True
+
+
+def sent(transaction: Transaction, ids: Sequence[str]) -> None:
+    transaction.connection.executemany("DELETE FROM outbox WHERE id = ?", [(id_,) for id_ in ids])
+
+
+def delete(transaction: Transaction, session_id: str) -> bool:
+    connection = transaction.connection
+    row = connection.execute(
+        "SELECT no, epoch FROM sessions WHERE session_id = ?", (session_id,)
+    ).fetchone()
+    if row is None:
+        return False
+    no, epoch = row
+    set_meta(connection, "floor", max(epoch, get_meta(connection, "floor")))
+    set_meta(connection, "position", _last_position(connection))
+    set_meta(connection, "purge", 1)
+    connection.execute(
+        "DELETE FROM blobs WHERE hash IN (SELECT hash FROM names WHERE no = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM names WHERE hash = blobs.hash AND no <> ?1)",
+        (no,),
+    )
+    for table in (
+        *("names", "events", "inbox", "claims", "open"),
+        *("transcript", "usage", "outbox", "sessions"),
+    ):
+        connection.execute(f"DELETE FROM {table} WHERE no = ?", (no,))  # noqa: S608 (names of ours)
+    transaction.owes_purge = True
+    return True
+
+
+# -- what an append is made of
+
+
+def _number(connection: sqlite3.Connection, session_id: str) -> int | None:
+    row = connection.execute(
+        "SELECT no FROM sessions WHERE session_id = ?", (session_id,)
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _owned_session(connection: sqlite3.Connection, commit: Commit) -> _Session:
+    row = connection.execute(
+        "SELECT no, epoch, last_seq, title, state, step_model, created_at, changed_at"
+        " FROM sessions WHERE session_id = ?",
+        (commit.session_id,),
+    ).fetchone()
+    if row is None:
+        raise FencedError(f"there is no session {commit.session_id!r}; nothing was written")
+    session = _Session(*row)
+    if session.epoch != commit.epoch:
+        raise FencedError(
+            f"session {commit.session_id!r} is at epoch {session.epoch}, the writer at "
+            f"{commit.epoch}; nothing was written"
+        )
+    return session
+
+
+def _check_sequence(session: _Session, commit: Commit) -> None:
+    for expected, event in enumerate(commit.events, session.last_seq + 1):
+        if event.seq != expected or event.session_id != commit.session_id:
+            raise SequenceError(
+                f"event {expected} of session {commit.session_id!r} is next, "
+                f"not {event.seq} of {event.session_id!r}; nothing was written"
+            )
+
+
+def _check_key(connection: sqlite3.Connection, no: int, row: InboxRow) -> None:
+    found = connection.execute(
+        "SELECT body FROM inbox WHERE no = ? AND key = ?", (no, row.key)
+    ).fetchone()
+    if found is None:
+        return
+    if found[0] == row.body:
+        raise AlreadyEnteredError(f"the command {row.key!r} is in already")
+    raise KeyReusedError(f"the key {row.key!r} was used for another command; make a new key")
+
+
+def _insert_inbox(connection: sqlite3.Connection, no: int, rows: Sequence[InboxRow]) -> None:
+    for row in rows:
+        try:
+            connection.execute("INSERT INTO inbox VALUES (?, ?, ?, NULL)", (no, row.key, row.body))
+        except sqlite3.IntegrityError:
+            # They were free a moment ago, so it is twice in this very commit.
+            raise KeyReusedError(f"the key {row.key!r} is twice in one commit") from None
+
+
+def _consume(connection: sqlite3.Connection, no: int, key: str) -> None:
+    done = connection.execute(
+        "UPDATE inbox SET pending = NULL WHERE no = ? AND key = ? AND pending IS NOT NULL",
+        (no, key),
+    )
+    if done.rowcount:
+        return
+    found = connection.execute("SELECT 1 FROM inbox WHERE no = ? AND key = ?", (no, key)).fetchone()
+    if found is None:
+        raise SequenceError(f"no command {key!r} has entered, so it cannot be consumed")
+    raise AlreadyTakenError(f"the command {key!r} was consumed before")
+
+
+def _take_claims(connection: sqlite3.Connection, no: int, names: Sequence[str]) -> None:
+    for name in names:
+        try:
+            connection.execute("INSERT INTO claims VALUES (?, ?)", (no, name))
+        except sqlite3.IntegrityError:
+            raise AlreadyTakenError(f"{name!r} was taken before") from None
+
+
+def _change_record(connection: sqlite3.Connection, change: RecordChange) -> None:
+    found = connection.execute(
+        "SELECT version FROM records WHERE key = ?", (change.key,)
+    ).fetchone()
+    version = 0 if found is None else int(found[0])
+    if version != change.version:
+        raise RecordChangedError(
+            f"record {change.key!r} has version {version}, not {change.version}; read it again"
+        )
+    connection.execute(
+        "INSERT OR REPLACE INTO records VALUES (?, ?, ?)", (change.key, version + 1, change.value)
+    )
+
+
+def _insert_outbox(connection: sqlite3.Connection, no: int, rows: Sequence[OutboxRow]) -> None:
+    for row in rows:
+        try:
+            connection.execute(
+                "INSERT INTO outbox (id, no, topic, body) VALUES (?, ?, ?, ?)",
+                (row.id, no, row.topic, row.body),
+            )
+        except sqlite3.IntegrityError:
+            raise AlreadyTakenError(f"the outbox has a row {row.id!r} already") from None
+
+
+def _move_session(
+    transaction: Transaction, session: _Session, commit: Commit, changes: Projection
+) -> int:
+    state = session.state
+    if changes.opened or changes.closed:
+        state = current_state(transaction.connection, session.no)
+    title = session.title if changes.title is None else changes.title
+    created_at, changed_at = session.created_at, session.changed_at
+    if commit.events:
+        changed_at = commit.events[-1].at
+        created_at = created_at if session.last_seq else commit.events[0].at
+    position = transaction.next_position()
+    transaction.connection.execute(
+        "UPDATE sessions SET last_seq = ?, position = ?, title = ?, state = ?, step_model = ?,"
+        " created_at = ?, changed_at = ? WHERE no = ?",
+        (
+            *(session.last_seq + len(commit.events), position, title, state, changes.step_model),
+            *(created_at, changed_at, session.no),
+        ),
+    )
+    return position

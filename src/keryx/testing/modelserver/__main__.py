@@ -1,0 +1,52 @@
+"""The scripted model server as a program, so that it has a core of its own."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from keryx.aio.loops import run_loop
+from keryx.testing.modelserver.answer import Asked
+from keryx.testing.modelserver.script import Reply, Script
+from keryx.testing.modelserver.server import ModelServer
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve a script until SIGTERM or Ctrl+C."""
+    parser = argparse.ArgumentParser(prog="python -m keryx.testing.modelserver")
+    parser.add_argument("--port", type=int, default=0, help="0 takes any that is free")
+    parser.add_argument("--script", type=Path, required=True, help="replies, as JSON")
+    parser.add_argument("--key", default=None, help="the key that must be given")
+    options = parser.parse_args(argv)
+    script = msgspec.json.decode(options.script.read_bytes(), type=Script)
+    with suppress(KeyboardInterrupt):
+        run_loop(_serve(script, port=options.port, key=options.key))
+    return 0
+
+
+async def _serve(script: Script, *, port: int, key: str | None) -> None:
+    replies = script.replies
+
+    def repeat(asked: Asked) -> Reply:
+        return replies[(asked.number - 1) % len(replies)]
+
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    answers = repeat if script.repeat else replies
+    # Nobody can look at what it was asked, and a long measurement would fill the memory.
+    async with ModelServer(answers, key=key, port=port, keeps_asked=False) as server:
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
+        await ended.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+"""What Chat Completions takes, and nothing else: the strictness of the scripted model server.
+
+Real servers differ in what they let pass. Here every unknown field, wrong type and break of the
+order between calls and their results is refused, so that a test that passes here can only meet
+servers that are more lenient. It knows nothing of HTTP and of replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+Name = Annotated[str, msgspec.Meta(pattern="^[a-zA-Z0-9_-]{1,64}$")]
+Id = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Strict(msgspec.Struct, forbid_unknown_fields=True):
+    """Refuses what it does not know."""
+
+
+class TextPart(_Strict, tag_field="type", tag="text"):
+    text: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class ImageUrl(_Strict):
+    url: Annotated[str, msgspec.Meta(pattern="^(https?://.|data:image/[a-z+.-]+;base64,.)")]
+    detail: Literal["auto", "low", "high"] = "auto"
+
+
+class ImagePart(_Strict, tag_field="type", tag="image_url"):
+    image_url: ImageUrl
+
+
+class SystemMessage(_Strict, tag_field="role", tag="system"):
+    content: str | list[TextPart]
+    name: Name | None = None
+
+
+class DeveloperMessage(_Strict, tag_field="role", tag="developer"):
+    content: str | list[TextPart]
+    name: Name | None = None
+
+
+class UserMessage(_Strict, tag_field="role", tag="user"):
+    content: str | Annotated[list[TextPart | ImagePart], msgspec.Meta(min_length=1)]
+    name: Name | None = None
+
+
+class CalledFunction(_Strict):
+    name: Name
+    arguments: str
+
+
+class AskedCall(_Strict):
+    id: Id
+    type: Literal["function"]
+    function: CalledFunction
+
+
+class AssistantMessage(_Strict, tag_field="role", tag="assistant"):
+    content: str | list[TextPart] | None = None
+    refusal: str | None = None
+    name: Name | None = None
+    tool_calls: Annotated[list[AskedCall], msgspec.Meta(min_length=1)] | None = None
+
+
+class ToolMessage(_Strict, tag_field="role", tag="tool"):
+    tool_call_id: Id
+    content: str | list[TextPart]
+
+
+ChatMessage = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+class FunctionSpec(_Strict):
+    name: Name
+    description: str = ""
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ToolSpec(_Strict):
+    type: Literal["function"]
+    function: FunctionSpec
+
+
+class StreamOptions(_Strict):
+    include_usage: bool = False
+    include_obfuscation: bool = True
+
+
+class NamedSchema(_Strict):
+    name: Name
+    schema: dict[str, Any]
+    strict: bool | None = None
+    description: str = ""
+
+
+class TextFormat(_Strict, tag_field="type", tag="text"):
+    pass
+
+
+class JsonFormat(_Strict, tag_field="type", tag="json_object"):
+    pass
+
+
+class SchemaFormat(_Strict, tag_field="type", tag="json_schema"):
+    json_schema: NamedSchema
+
+
+class ChosenFunction(_Strict):
+    name: Name
+
+
+class ChosenTool(_Strict):
+    type: Literal["function"]
+    function: ChosenFunction
+
+
+class ChatBody(_Strict):
+    """The body of a request."""
+
+    model: Id
+    messages: Annotated[list[ChatMessage], msgspec.Meta(min_length=1)]
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    tools: Annotated[list[ToolSpec], msgspec.Meta(min_length=1, max_length=128)] | None = None
+    tool_choice: Literal["none", "auto", "required"] | ChosenTool | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: TextFormat | JsonFormat | SchemaFormat | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+    max_completion_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    n: Literal[1] | None = None
+    stop: str | list[str] | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    user: str | None = None
+    store: bool | None = None
+    metadata: dict[str, str] | None = None
+    service_tier: str | None = None
+    prompt_cache_key: str | None = None
+    safety_identifier: str | None = None
+
+
+class RefusedError(Exception):
+    """What the API would say, as an HTTP status and an error object."""
+
+    def __init__(
+        self,
+        message: str,
+        status: int = 400,
+        code: str | int | None = None,
+        type_: str = "invalid_request_error",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.code = code
+        self.type = type_
+
+
+_decoder = msgspec.json.Decoder(ChatBody)
+
+
+def check(raw: bytes, models: Sequence[str]) -> ChatBody:
+    """The body, if it keeps every rule. Raises `RefusedError`."""
+    try:
+        body = _decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RefusedError(f"the body is not what the API takes: {error}") from None
+    if body.model not in models:
+        message = f"The model `{body.model}` does not exist or you do not have access to it."
+        raise RefusedError(message, 404, "model_not_found")
+    _check_options(body)
+    _check_order(body.messages)
+    return body
+
+
+def _check_options(body: ChatBody) -> None:
+    if body.stream_options is not None and not body.stream:
+        raise RefusedError("stream_options is only allowed when stream is true")
+    if not body.tools:
+        if body.parallel_tool_calls is not None or body.tool_choice is not None:
+            raise RefusedError("parallel_tool_calls and tool_choice are only allowed with tools")
+        return
+    names = [tool.function.name for tool in body.tools]
+    if len(set(names)) != len(names):
+        raise RefusedError(f"tool names must be unique: {sorted(names)}")
+    for tool in body.tools:
+        parameters = tool.function.parameters
+        if parameters is not None and parameters.get("type") != "object":
+            raise RefusedError(
+                f"Invalid schema for function '{tool.function.name}': its type must be object"
+            )
+
+
+def _check_order(messages: list[ChatMessage]) -> None:
+    open_ids: list[str] = []
+    seen: set[str] = set()
+    for index, message in enumerate(messages):
+        at = f"messages[{index}]"
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id not in open_ids:
+                raise RefusedError(
+                    f"{at}: a tool message must answer an open tool_call of the assistant message "
+                    f"right before its block; {message.tool_call_id!r} is none"
+                )
+            open_ids.remove(message.tool_call_id)
+            continue
+        if open_ids:
+            raise RefusedError(
+                "An assistant message with 'tool_calls' must be followed by tool messages "
+                f"responding to each 'tool_call_id'; before {at} these are missing: {open_ids}"
+            )
+        if isinstance(message, SystemMessage | DeveloperMessage) and index > 0:
+            raise RefusedError(f"{at}: a system message may only be the first")
+        if isinstance(message, AssistantMessage):
+            open_ids = _asked(message, seen, at)
+    if open_ids:
+        raise RefusedError(f"tool_calls without a tool message at the end: {open_ids}")
+
+
+def _asked(message: AssistantMessage, seen: set[str], at: str) -> list[str]:
+    ids = [call.id for call in message.tool_calls or ()]
+    if not ids and not message.content and not message.refusal:
+        raise RefusedError(f"{at}: an assistant message needs content or tool_calls")
+    for call_id in ids:
+        if call_id in seen:
+            raise RefusedError(f"{at}: the tool_call id {call_id!r} was used before")
+        seen.add(call_id)
+    return ids

@@ -1,0 +1,130 @@
+"""The scripted model server itself: routes, keys, and who gets which reply."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from typing import Final, Self
+
+import msgspec
+from aiohttp import web
+from aiohttp.client_exceptions import ClientConnectionResetError
+
+from keryx.testing.modelserver.answer import Answer, Asked, error_response, json_response
+from keryx.testing.modelserver.rules import RefusedError, check
+from keryx.testing.modelserver.script import Reply
+
+MODEL: Final = "test-model"
+# Whatever still hangs when the server is left has nobody who waits for it.
+SHUTDOWN: Final = 0.05
+LARGEST_BODY: Final = 1 << 28
+
+
+Answers = Sequence[Reply] | Callable[[Asked], Reply]
+"""Replies in order, or a function that chooses one."""
+
+
+class ModelServer:
+    """Serves while it is entered."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        *,
+        key: str | None = None,
+        models: Sequence[str] = (MODEL,),
+        port: int = 0,
+        keeps_asked: bool = True,
+    ) -> None:
+        self._answers = answers
+        self._key = key
+        self._models = tuple(models)
+        self._port = port
+        self._keeps_asked = keeps_asked
+        self._count = 0
+        self._runner: web.AppRunner | None = None
+        self._more = asyncio.Event()
+        self.url = ""
+        """Up to and with `/v1`, once it is entered."""
+        self.asked: list[Asked] = []
+        """Everything that came, refused or not; nothing if it is not to be kept."""
+        self.refused: list[RefusedError] = []
+
+    async def __aenter__(self) -> Self:
+        app = web.Application(client_max_size=LARGEST_BODY)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_get("/v1/models", self._list)
+        self._runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN
+        )
+        await self._runner.setup()
+        # Made here, so that its port is known without asking the runner.
+        listener = socket.create_server(("127.0.0.1", self._port), backlog=1024)
+        port: int = listener.getsockname()[1]
+        await web.SockSite(self._runner, listener).start()
+        self.url = f"http://127.0.0.1:{port}/v1"
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        assert self._runner is not None
+        await self._runner.cleanup()
+
+    async def wait_asked(self, number: int) -> Asked:
+        """The request of that number, counted from 1, once it has come."""
+        while len(self.asked) < number:
+            self._more.clear()
+            await self._more.wait()
+        return self.asked[number - 1]
+
+    # -- what is served
+
+    async def _list(self, request: web.Request) -> web.Response:
+        try:
+            self._check_headers(request)
+        except RefusedError as refused:
+            return error_response(refused)
+        listed = [
+            {"id": name, "object": "model", "created": 0, "owned_by": "keryx"}
+            for name in self._models
+        ]
+        return json_response(msgspec.json.encode({"object": "list", "data": listed}))
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        raw = await request.read()
+        self._count += 1
+        asked = Asked(self._count, dict(request.headers), raw)
+        if self._keeps_asked:
+            self.asked.append(asked)
+        self._more.set()
+        try:
+            self._check_headers(request)
+            body = check(raw, self._models)
+            reply = self._reply(asked)
+        except RefusedError as refused:
+            self.refused.append(refused)
+            return error_response(refused)
+        answer = Answer(request, asked, body, reply)
+        try:
+            response = await answer.give()
+        except (asyncio.CancelledError, ClientConnectionResetError):
+            asked.gone.set()
+            raise
+        asked.answered.set()
+        return response
+
+    def _check_headers(self, request: web.Request) -> None:
+        if request.method == "POST" and request.content_type != "application/json":
+            raise RefusedError("the content type must be application/json")
+        given = request.headers.get("Authorization", "")
+        if self._key is not None and given != f"Bearer {self._key}":
+            # Real servers show a part of the key; this one all, to prove that nobody repeats it.
+            raise RefusedError(f"Incorrect API key provided: {given}", 401, "invalid_api_key")
+
+    def _reply(self, asked: Asked) -> Reply:
+        if callable(self._answers):
+            return self._answers(asked)
+        if asked.number > len(self._answers):
+            message = f"the script has {len(self._answers)} replies and is over"
+            raise RefusedError(message, code="script_is_over")
+        return self._answers[asked.number - 1]

@@ -1,0 +1,242 @@
+"""The contract of what a store makes of the logs: lists, states, transcripts, sums.
+
+Part of `keryx.testing.storecontract.StoreContract`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from keryx.events import LoggedEvent, MessageAccepted, ModelSwitched, StepReplied, Usage
+from keryx.ports.store import Commit, InboxRow, Store, UsageRow
+from keryx.testing.facts import Facts
+
+
+class _Log:
+    """A session whose facts are appended as they are made."""
+
+    def __init__(self, store: Store, epoch: int, session_id: str) -> None:
+        self.store = store
+        self.epoch = epoch
+        self.facts = Facts(session_id)
+
+    async def add(self, *events: LoggedEvent) -> int:
+        return await self.store.append(
+            Commit(session_id=self.facts.session_id, epoch=self.epoch, events=events)
+        )
+
+    async def state(self) -> str:
+        row = await self.store.session(self.facts.session_id)
+        assert row is not None
+        return row.state
+
+
+async def log_of(store: Store, session_id: str = "s") -> _Log:
+    log = _Log(store, await store.claim(session_id), session_id)
+    await log.add(log.facts.opened())
+    return log
+
+
+async def texts(store: Store, *, before: int | None = None, limit: int = 50) -> list[str]:
+    rows = await store.transcript("s", before=before, limit=limit)
+    return [
+        event.text if isinstance(event, MessageAccepted | StepReplied) else type(event).__name__
+        for event in (row.event for row in rows)
+    ]
+
+
+class ProjectionContract:
+    """Everything that is read of a session is made of its log."""
+
+    # -- the list
+
+    async def test_the_list_shows_the_last_changed_first_and_has_pages(
+        self, subject: Store
+    ) -> None:
+        logs = [await log_of(subject, name) for name in "abcd"]
+        logs[1].facts.at = 1.0  # its clock is far behind, and it is the last to change
+        await logs[1].add(logs[1].facts.renamed("b's"))
+        page = await subject.sessions(limit=3)
+        assert [row.session_id for row in page] == ["b", "d", "c"]
+        assert (page[0].title, page[0].last_seq, page[0].changed_at) == ("b's", 2, 1.0)
+        assert page[0].created_at == 1000.0
+        rest = await subject.sessions(limit=3, before=page[-1].position)
+        assert [row.session_id for row in rest] == ["a"]
+        assert await subject.session("b") == page[0]
+
+    async def test_a_session_without_a_fact_is_in_no_list(self, subject: Store) -> None:
+        await subject.claim("s")
+        assert await subject.sessions() == []
+        assert await subject.session("s") is None
+
+    async def test_the_title_is_the_last_that_was_given(self, subject: Store) -> None:
+        log = await log_of(subject)
+        await log.add(log.facts.renamed("first"), log.facts.renamed("second"))
+        await log.add(log.facts.accepted())
+        row = await subject.session("s")
+        assert row is not None
+        assert row.title == "second"
+
+    # -- states
+
+    async def test_a_session_runs_waits_and_rests(self, subject: Store) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        assert await log.state() == "idle"
+        await log.add(facts.started())
+        assert await log.state() == "running"
+        await log.add(facts.asked("a1"), facts.asked("a2"))
+        assert await log.state() == "waiting"
+        await log.add(facts.answered("a1"))
+        assert await log.state() == "waiting"
+        await log.add(facts.answered("a2"))
+        assert await log.state() == "running"
+        await log.add(facts.resumed(), facts.finished())
+        assert await log.state() == "idle"
+
+    async def test_what_begins_and_ends_in_one_commit_leaves_nothing_open(
+        self, subject: Store
+    ) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        await log.add(
+            *(facts.accepted(), facts.delivered(), facts.started()),
+            *(facts.asked(), facts.answered(), facts.finished()),
+        )
+        assert await log.state() == "idle"
+        assert await subject.unfinished() == []
+
+    async def test_unfinished_are_those_with_a_turn_a_message_or_a_command(
+        self, subject: Store
+    ) -> None:
+        logs = {name: await log_of(subject, name) for name in "abcde"}
+        await logs["a"].add(logs["a"].facts.started())
+        await logs["b"].add(logs["b"].facts.accepted("m1"), logs["b"].facts.accepted("m2"))
+        await subject.enter("c", InboxRow("k", b""))
+        await logs["d"].add(logs["d"].facts.call(turn_id=None))
+        assert sorted(await subject.unfinished()) == ["a", "b", "c", "d"]
+        await logs["a"].add(logs["a"].facts.finished())
+        await logs["b"].add(logs["b"].facts.withdrawn("m1"))
+        await subject.append(Commit(session_id="c", epoch=1, consumes=("k",)))
+        await logs["d"].add(logs["d"].facts.called(turn_id=None))
+        assert await subject.unfinished() == ["b"]
+        await logs["b"].add(logs["b"].facts.delivered("m2"))
+        assert await subject.unfinished() == []
+
+    # -- transcripts
+
+    async def test_a_transcript_is_what_a_person_reads(self, subject: Store) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        await log.add(facts.accepted(text="do it"), facts.delivered(), facts.started())
+        await log.add(facts.step(), facts.replied("I will"), facts.call())
+        await log.add(facts.called(), facts.step())
+        await log.add(facts.replied("done"), facts.finished())
+        assert await texts(subject) == ["do it", "I will", "CallFinished", "done"]
+
+    async def test_a_failed_turn_and_a_person_s_own_call_are_read_too(self, subject: Store) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        await log.add(facts.started(), facts.finished(outcome="failed"))
+        await log.add(facts.call(turn_id=None), facts.called(turn_id=None))
+        assert await texts(subject) == ["TurnFinished", "CallStarted", "CallFinished"]
+
+    async def test_a_message_stands_where_it_was_delivered_as_it_was_then(
+        self, subject: Store
+    ) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        await log.add(facts.accepted("m1", "one", "t1"), facts.accepted("m2", "two", "t2"))
+        await log.add(facts.accepted("m3", "never", "t3"))
+        await log.add(facts.changed("m2", "two, but better"))
+        await log.add(facts.changed("m2", "two at its best"), facts.withdrawn("m3"))
+        await log.add(facts.delivered("m1", "t1"), facts.replied("first answer"))
+        delivered = facts.delivered("m2", "t9")
+        await log.add(delivered)
+        await log.add(facts.accepted("m4", "rough"), facts.changed("m4", "fine"))
+        await log.add(facts.delivered("m4"))
+        assert await texts(subject) == ["one", "first answer", "two at its best", "fine"]
+        row = (await subject.transcript("s"))[2]
+        assert isinstance(row.event, MessageAccepted)
+        assert (row.seq, row.event.turn_id) == (delivered.seq, "t9")
+
+    async def test_a_transcript_has_pages_from_its_end(self, subject: Store) -> None:
+        log = await log_of(subject)
+        await log.add(*(log.facts.replied(str(number)) for number in range(5)))
+        page = await subject.transcript("s", limit=2)
+        assert await texts(subject, limit=2) == ["3", "4"]
+        assert await texts(subject, before=page[0].seq, limit=2) == ["1", "2"]
+        assert await texts(subject, before=page[0].seq) == ["0", "1", "2"]
+        assert await texts(subject, limit=0) == []
+
+    async def test_an_undone_turn_is_not_read_any_more(self, subject: Store) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        for turn in ("t1", "t2"):
+            await log.add(facts.accepted(turn, turn, turn), facts.delivered(turn, turn))
+            await log.add(facts.started(turn), facts.replied(turn, turn_id=turn))
+            await log.add(facts.finished(turn))
+        await log.add(facts.undone("t2"))
+        assert await texts(subject) == ["t1", "t1"]
+
+    # -- what was spent
+
+    async def test_usage_is_summed_by_model_and_an_unknown_cost_stays_unknown(
+        self, subject: Store
+    ) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        used = Usage(input_tokens=10, output_tokens=2, cached_tokens=5, reasoning_tokens=1)
+        await log.add(facts.step("one"))
+        await log.add(facts.replied(usage=used, cost=0.5))
+        await log.add(facts.step("one"), facts.replied(usage=used, cost=0.25))
+        switched = ModelSwitched(
+            session_id="s",
+            at=0,
+            seq=facts.step("one").seq + 1,
+            turn_id="t1",
+            step_id="p1",
+            cause="rate_limit",
+            from_="one",
+            to="two",
+        )
+        facts.last_seq -= 1
+        await log.add(facts.step("one"), switched)
+        facts.last_seq += 1
+        await log.add(facts.replied(usage=used, cost=0.5), facts.spent("two", used, None))
+        await log.add(facts.spent("two", None, 1.0))
+
+        def row(model: str, times: int, cost: float | None) -> UsageRow:
+            return UsageRow(
+                session_id="s",
+                model=model,
+                input_tokens=10 * times,
+                output_tokens=2 * times,
+                cached_tokens=5 * times,
+                reasoning_tokens=1 * times,
+                cost=cost,
+            )
+
+        expected = [row("one", 2, 0.75), row("two", 2, None)]
+        assert await subject.usage("s") == await subject.usage() == expected
+        assert await subject.usage("nobody") == []
+
+    # -- at once
+
+    async def test_who_reads_while_others_write_sees_whole_commits(self, subject: Store) -> None:
+        log = await log_of(subject)
+
+        async def write() -> None:
+            for _ in range(30):
+                await log.add(log.facts.replied("a"), log.facts.replied("b"))
+
+        async def read() -> None:
+            while len(seen) < 61:
+                seen[:] = await subject.events("s")
+                assert len(seen) % 2 == 1
+
+        seen: list[LoggedEvent] = []
+        async with asyncio.TaskGroup() as group:
+            group.create_task(write())
+            group.create_task(read())
+        assert [event.seq for event in seen] == list(range(1, 62))

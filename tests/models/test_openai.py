@@ -1,0 +1,351 @@
+"""Chat Completions over a real connection: what is sent, what is read, what a cancel does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from keryx.events import Usage
+from keryx.messages import (
+    AssistantMessage,
+    File,
+    Image,
+    Json,
+    Message,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from keryx.models.http import Clients
+from keryx.models.openai import OpenAIModel
+from keryx.ports.model import ModelRequest, Piece, TextPiece, ToolSpec
+from keryx.testing.modelserver import MODEL, Asked, Call, ModelServer, Reply
+from tests.models.world import KEY, PATIENCE, TOOLS, ask, openai_model, request, user
+
+HISTORY: tuple[Message, ...] = (
+    user("look at both\n\u2028 «ünïcödé» 🎉 \x07"),
+    AssistantMessage(
+        (Text("I will."),),
+        (ToolCall("c1", "look", '{"path": "a"}'), ToolCall("c2", "look", "not json")),
+        reasoning="two of them",
+    ),
+    ToolMessage("c1", (Text("one"), Json(msgspec.Raw(b'{"a":[1]}')))),
+    ToolMessage("c2", ()),
+    AssistantMessage((), (ToolCall("c3", "look"),)),
+    ToolMessage("c3", (Image("hash", "image/png", "x.png"),)),
+    AssistantMessage((Text("Done."),)),
+    user("thanks"),
+)
+
+
+def offline(**options: Any) -> OpenAIModel:
+    async def nobody() -> Any:
+        raise AssertionError("nothing is sent")
+
+    return OpenAIModel(
+        name="openai:test",
+        model="test",
+        base_url="http://127.0.0.1/v1",
+        api_key=KEY,
+        clients=nobody,
+        **options,
+    )
+
+
+async def test_text_reasoning_calls_and_usage_come_whole(clients: Clients) -> None:
+    usage = Usage(input_tokens=100, output_tokens=20, cached_tokens=64, reasoning_tokens=7)
+    reply = Reply(
+        text="Hello there, «wörld» 🎉\n",
+        reasoning="Let me think.",
+        calls=(Call("look", {"path": "a"}, id="x1"), Call("look", {"path": "b"}, id="x2")),
+        usage=usage,
+        chunk=3,
+    )
+    async with ModelServer([reply], key=KEY) as server:
+        answer = await ask(openai_model(server.url, clients), tools=TOOLS)
+    assert answer.text == reply.text
+    assert answer.reasoning == reply.reasoning
+    assert answer.calls == {0: ["x1", "look", '{"path":"a"}'], 1: ["x2", "look", '{"path":"b"}']}
+    assert answer.finished is not None
+    assert answer.finished.stop_reason == "tool_calls"
+    assert answer.finished.usage == usage
+    assert answer.finished.model == "openai:test-model"
+
+
+async def test_the_body_is_what_a_plain_encoding_would_be(clients: Clients) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    async with ModelServer([Reply(text="ok")]) as server:
+        await ask(
+            openai_model(server.url, clients),
+            *HISTORY,
+            tools=TOOLS,
+            effort="low",
+            max_tokens=99,
+            schema=schema,
+            extra={"temperature": 0.5, "model": "another", "messages": []},
+        )
+        (asked,) = server.asked
+    spec = TOOLS[0]
+
+    def calls(*made: tuple[str, str]) -> list[dict[str, Any]]:
+        return [
+            {"id": id_, "type": "function", "function": {"name": "look", "arguments": arguments}}
+            for id_, arguments in made
+        ]
+
+    two = calls(("c1", '{"path": "a"}'), ("c2", "not json"))
+    assert asked.body == {
+        "model": MODEL,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "messages": [
+            {"role": "system", "content": "You are a test."},
+            {"role": "user", "content": "look at both\n\u2028 «ünïcödé» 🎉 \x07"},
+            {"role": "assistant", "content": "I will.", "tool_calls": two},
+            {"role": "tool", "tool_call_id": "c1", "content": 'one\n{"a":[1]}'},
+            {"role": "tool", "tool_call_id": "c2", "content": ""},
+            {"role": "assistant", "content": None, "tool_calls": calls(("c3", "{}"))},
+            {"role": "tool", "tool_call_id": "c3", "content": "[image/png x.png]"},
+            {"role": "assistant", "content": "Done."},
+            {"role": "user", "content": "thanks"},
+        ],
+        "tools": [
+            {
+                "type": "function",
+                "function": {
+                    "name": spec.name,
+                    "description": spec.description,
+                    "parameters": spec.parameters,
+                },
+            }
+        ],
+        "parallel_tool_calls": True,
+        "temperature": 0.5,
+        "reasoning_effort": "low",
+        "max_completion_tokens": 99,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": schema, "strict": True},
+        },
+    }
+    assert asked.headers["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string"}},
+            "additionalProperties": False,
+        },
+        {"type": "array", "items": [{"type": "object"}]},
+    ],
+)
+async def test_a_schema_that_the_api_would_not_take_as_strict_is_not_called_strict(
+    clients: Clients, schema: dict[str, Any]
+) -> None:
+    async with ModelServer([Reply(text="{}")]) as server:
+        await ask(openai_model(server.url, clients), schema=schema)
+        assert server.asked[0].body["response_format"]["json_schema"]["strict"] is False
+
+
+async def test_a_request_without_system_tools_and_options_has_only_what_it_needs(
+    clients: Clients,
+) -> None:
+    async with ModelServer([Reply(text="ok")]) as server:
+        await ask(openai_model(server.url, clients, api_key=None), system="")
+        (asked,) = server.asked
+    assert asked.body.keys() == {"model", "stream", "stream_options", "messages"}
+    assert asked.body["messages"] == [{"role": "user", "content": "hello"}]
+    assert "Authorization" not in asked.headers
+
+
+async def test_tools_are_encoded_once_while_they_are_the_same_objects(clients: Clients) -> None:
+    parameters = {"type": "object"}
+    spec = ToolSpec("look", "Look.", parameters)
+    other = ToolSpec("look", "Look again.", {"type": "object"})
+    async with ModelServer(lambda _: Reply(text="ok")) as server:
+        model = openai_model(server.url, clients)
+        await ask(model, tools=[spec])
+        # Nobody may change it; if it is not sent, it was not read again.
+        parameters["title"] = "changed"
+        for tools in ((spec,), [other], [spec]):
+            await ask(model, tools=tools)
+        sent = [asked.body["tools"][0]["function"] for asked in server.asked]
+    assert [tool["description"] for tool in sent] == ["Look.", "Look.", "Look again.", "Look."]
+    assert all(tool["parameters"] == {"type": "object"} for tool in sent)
+
+
+def test_images_are_sent_to_a_model_that_sees_them() -> None:
+    model = offline(sees_images=True, blobs={"h1": b"\x89PNG"}.__getitem__)
+    message = UserMessage(
+        (
+            Text("what is"),
+            Text("this?"),
+            Image("h1", "image/png"),
+            Image("lost", "image/png", "gone.png"),
+            File("h2", "text/plain", "notes.txt"),
+        )
+    )
+    assert msgspec.json.decode(model.encode(message))["content"] == [
+        {"type": "text", "text": "what is\nthis?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
+        {
+            "type": "text",
+            "text": "[image/png gone.png: the image is not there any more]\n[text/plain notes.txt]",
+        },
+    ]
+
+
+@pytest.mark.parametrize("options", [{}, {"blobs": {"h1": b"x"}.__getitem__}])
+def test_a_model_that_sees_no_images_is_told_how_to_look(options: dict[str, Any]) -> None:
+    message = UserMessage((Text("see"), Image("h1", "image/png", "cat.png")))
+    content = msgspec.json.decode(offline(**options).encode(message))["content"]
+    assert content == "see\n[image/png cat.png: use vision_analyze to see it]"
+
+
+def test_a_name_that_a_model_made_up_is_said_back_in_a_form_that_the_api_takes() -> None:
+    names = ["functions.read file", "x" * 100, ""]
+    calls = tuple(ToolCall(f"c{n}", name, "") for n, name in enumerate(names))
+    sent = msgspec.json.decode(offline().encode(AssistantMessage((), calls)))["tool_calls"]
+    assert [call["function"]["name"] for call in sent] == [
+        "functions_read_file",
+        "x" * 64,
+        "unknown",
+    ]
+    assert {call["function"]["arguments"] for call in sent} == {"{}"}
+
+
+async def test_pieces_that_came_in_one_read_are_one_piece(clients: Clients) -> None:
+    reply = Reply(
+        text="some words that come in many chunks",
+        reasoning="and some thoughts",
+        calls=(Call("look", {"path": "a"}), Call("look", {"path": "b"})),
+        chunk=1,
+        fault="one write",
+    )
+    async with ModelServer([reply]) as server:
+        answer = await ask(openai_model(server.url, clients), tools=TOOLS)
+    assert [type(piece).__name__ for piece in answer.pieces] == [
+        "ReasoningPiece",
+        "TextPiece",
+        "CallPiece",
+        "CallPiece",
+        "Finished",
+    ]
+    assert answer.text == reply.text
+
+
+async def test_a_very_large_question_and_a_very_large_answer_pass(clients: Clients) -> None:
+    large = "0123456789abcdef" * (1 << 17)  # 2 MiB of question, 32 MiB of answer
+
+    def by_size(asked: Asked) -> Reply:
+        assert len(asked.raw) > len(large)
+        return Reply(text=large * 16, chunk=1 << 21)
+
+    async with ModelServer(by_size) as server:
+        answer = await ask(openai_model(server.url, clients), user(large))
+    assert answer.text == large * 16
+
+
+async def test_the_connection_is_used_again(clients: Clients) -> None:
+    async with ModelServer(lambda _: Reply(text="ok")) as server:
+        model = openai_model(server.url, clients)
+        for _ in range(5):
+            await ask(model)
+        client = await clients()
+        connector = client.connector
+        assert connector is not None
+        # aiohttp shows what it keeps by no public name; one idle connection means one was made.
+        kept: dict[Any, Any] = vars(connector)["_conns"]
+        assert [len(idle) for idle in kept.values()] == [1]
+
+
+async def test_a_hundred_replies_stream_at_once(clients: Clients) -> None:
+    def echo(asked: Asked) -> Reply:
+        said = asked.body["messages"][-1]["content"]
+        return Reply(text=f"{said} " * 20, chunk=7)
+
+    async with ModelServer(echo) as server:
+        model = openai_model(server.url, clients)
+        async with asyncio.TaskGroup() as group:
+            answers = [group.create_task(ask(model, user(f"number {n}"))) for n in range(100)]
+    for number, answer in enumerate(answers):
+        assert answer.result().text == f"number {number} " * 20
+
+
+# -- stopping in the middle
+
+
+async def first_piece(pieces: Any) -> Piece:
+    async with asyncio.timeout(PATIENCE):
+        return await anext(pieces)
+
+
+async def test_closing_the_stream_hangs_up_at_once(clients: Clients) -> None:
+    async with ModelServer([Reply(text="a long story", fault="hang mid-stream")]) as server:
+        model = openai_model(server.url, clients)
+        pieces = model.stream(request(model))
+        assert isinstance(await first_piece(pieces), TextPiece)
+        await server.asked[0].hanging.wait()
+        await pieces.aclose()
+        async with asyncio.timeout(PATIENCE):
+            await server.asked[0].gone.wait()
+        assert not server.asked[0].answered.is_set()
+
+
+@pytest.mark.parametrize("fault", ["hang before headers", "hang after headers", "hang mid-stream"])
+async def test_cancelling_whoever_reads_hangs_up_at_once(clients: Clients, fault: Any) -> None:
+    async with ModelServer([Reply(text="a long story", fault=fault)]) as server:
+        reader = asyncio.create_task(ask(openai_model(server.url, clients)))
+        asked = await server.wait_asked(1)
+        await asked.hanging.wait()
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
+        async with asyncio.timeout(PATIENCE):
+            await asked.gone.wait()
+
+
+async def test_an_abandoned_reply_does_not_reach_the_next_one(clients: Clients) -> None:
+    def by_number(asked: Asked) -> Reply:
+        if asked.number % 2:
+            return Reply(text="abandoned " * 50, fault="hang mid-stream", after=20)
+        return Reply(text="whole")
+
+    async with ModelServer(by_number) as server:
+        model = openai_model(server.url, clients)
+        for _ in range(5):
+            pieces = model.stream(request(model))
+            await first_piece(pieces)
+            await pieces.aclose()
+            assert (await ask(model)).text == "whole"
+
+
+async def test_a_server_that_keeps_the_connection_open_holds_nobody(clients: Clients) -> None:
+    async with ModelServer([Reply(text="said it all", fault="keeps open")]) as server:
+        assert (await ask(openai_model(server.url, clients))).text == "said it all"
+        async with asyncio.timeout(PATIENCE):
+            await server.asked[0].gone.wait()
+
+
+def test_a_model_shows_neither_its_key_nor_its_headers() -> None:
+    shown = repr(offline(headers={"X-Secret": "another-secret"}))
+    assert shown == "OpenAIModel('openai:test')"
+
+
+def test_a_model_says_what_it_is() -> None:
+    model = offline(window=1000, sees_images=True)
+    assert (model.name, model.window, model.sees_images) == ("openai:test", 1000, True)
+    assert ModelRequest(system="", history=[]).extra == {}

@@ -1,0 +1,17 @@
+"""A bridge for the stores of the tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from keryx.aio.bridge import Bridge
+from keryx.aio.scope import Scope
+
+
+@pytest_asyncio.fixture
+async def bridge() -> AsyncIterator[Bridge]:
+    made = Bridge(Scope("test"), threads=8)
+    yield made
+    await made.close()

@@ -1,0 +1,28 @@
+"""Both stores keep the same contract."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+
+from keryx.aio.bridge import Bridge
+from keryx.ports.store import Store
+from keryx.store.memory import MemoryStore
+from keryx.store.sqlite import SqliteStore
+from keryx.testing.storecontract import StoreContract
+
+
+class TestMemory(StoreContract):
+    @pytest_asyncio.fixture
+    async def subject(self) -> Store:
+        return MemoryStore()
+
+
+class TestSqlite(StoreContract):
+    @pytest_asyncio.fixture
+    async def subject(self, tmp_path: Path, bridge: Bridge) -> AsyncIterator[Store]:
+        store = await SqliteStore.open(tmp_path / "store.db", bridge)
+        yield store
+        await store.close()

@@ -1,0 +1,115 @@
+"""The file's shape: every earlier version is brought up to date, a later one is left alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from keryx.aio.bridge import Bridge
+from keryx.errors import StoreError, StoreTooNewError
+from keryx.ports.store import Commit
+from keryx.store.sqlite import SqliteStore
+from keryx.store.sqlite.migrations import MIGRATIONS, Migration, migrate, version_of
+from keryx.testing.facts import Facts
+
+# What a future might bring: a column with a default, then a table that is filled from another.
+FUTURE: Sequence[Migration] = (
+    ("CREATE TABLE events (seq INTEGER PRIMARY KEY, body TEXT)",),
+    ("ALTER TABLE events ADD COLUMN type TEXT NOT NULL DEFAULT 'fact'",),
+    (
+        "CREATE TABLE lengths (seq INTEGER PRIMARY KEY, length INTEGER)",
+        "INSERT INTO lengths SELECT seq, length(body) FROM events",
+    ),
+)
+
+
+def make(path: Path, version: int, migrations: Sequence[Migration]) -> sqlite3.Connection:
+    """A file as the version with that number made it."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    if version:
+        migrate(connection, path, migrations[:version])
+    return connection
+
+
+@pytest.mark.parametrize("version", range(len(MIGRATIONS) + 1))
+async def test_a_file_of_any_version_is_brought_up_to_date_and_used(
+    tmp_path: Path, bridge: Bridge, version: int
+) -> None:
+    path = tmp_path / "store.db"
+    connection = await bridge.to_thread(make, path, version, MIGRATIONS)
+    connection.close()
+    store = await SqliteStore.open(path, bridge)
+    event = Facts().opened()
+    await store.append(Commit(session_id="s", epoch=await store.claim("s"), events=(event,)))
+    assert await store.events("s") == [event]
+    await store.close()
+    with closing(sqlite3.connect(path, check_same_thread=False)) as connection:
+        assert await bridge.to_thread(version_of, connection, path) == len(MIGRATIONS)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_several_steps_at_once_keep_what_is_there(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "store.db"
+    with closing(make(path, version, FUTURE)) as connection:
+        connection.execute("INSERT INTO events (seq, body) VALUES (1, 'kept')")
+        if version == 3:
+            connection.execute("INSERT INTO lengths VALUES (1, 4)")
+        migrate(connection, path, FUTURE)
+        assert version_of(connection, path, FUTURE) == 3
+        assert connection.execute("SELECT * FROM events").fetchall() == [(1, "kept", "fact")]
+        assert connection.execute("SELECT * FROM lengths").fetchall() == [(1, 4)]
+
+
+def test_a_step_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with closing(make(path, 1, FUTURE)) as connection:
+        connection.execute("INSERT INTO events (seq, body) VALUES (1, 'kept')")
+        broken = (*FUTURE[:2], ("CREATE TABLE good (x)", "CREATE TABLE events (twice)"))
+        with pytest.raises(sqlite3.Error):
+            migrate(connection, path, broken)
+        assert version_of(connection, path, FUTURE) == 1
+        assert connection.execute("SELECT * FROM events").fetchall() == [(1, "kept")]
+        assert connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_a_file_of_a_newer_version_is_refused_and_not_touched(
+    tmp_path: Path, bridge: Bridge, read_only: bool
+) -> None:
+    path = tmp_path / "store.db"
+    with closing(await bridge.to_thread(make, path, len(MIGRATIONS), MIGRATIONS)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    before = path.read_bytes()
+    with pytest.raises(StoreTooNewError) as refused:
+        await SqliteStore.open(path, bridge, read_only=read_only)
+    said = str(refused.value)
+    assert str(path) in said
+    assert "version 99" in said
+    assert f"up to {len(MIGRATIONS)}" in said
+    assert "update Keryx" in said
+    assert path.read_bytes() == before
+
+
+async def test_a_database_of_another_program_is_refused_and_not_touched(
+    tmp_path: Path, bridge: Bridge
+) -> None:
+    path = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="another program"):
+        await SqliteStore.open(path, bridge)
+    assert path.read_bytes() == before
+
+
+async def test_an_earlier_version_cannot_be_read_without_changing_it(
+    tmp_path: Path, bridge: Bridge
+) -> None:
+    path = tmp_path / "store.db"
+    make(path, 0, MIGRATIONS).execute("VACUUM").connection.close()
+    with pytest.raises(StoreError, match="open it once for writing"):
+        await SqliteStore.open(path, bridge, read_only=True)
