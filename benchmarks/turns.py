@@ -48,8 +48,10 @@ def model_server(replies: list[dict[str, Any]]) -> Generator[str]:
         command = [sys.executable, "-m", "keryx.testing.modelserver", "--script", script.name]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
-            yield server.stdout.readline().strip()
-            server.send_signal(signal.SIGTERM)
+            try:
+                yield server.stdout.readline().strip()
+            finally:
+                server.send_signal(signal.SIGTERM)
 
 
 # -- the floor

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from keryx import config
+from keryx.aio.bridge import Bridge
 from keryx.aio.clock import RealClock
 from keryx.app.handles import SessionHandle
 from keryx.app.home import Home
@@ -24,6 +25,9 @@ from keryx.ports.model import Model
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
 from keryx.store.sqlite import SqliteStore
+
+STORE_THREADS: Final = 8
+"""One writes, the others read."""
 
 
 class Keryx:
@@ -92,8 +96,10 @@ class _Opened:
 
     def __init__(
         self,
+        *,
         runtime: Runtime,
         home: Home,
+        threads: Bridge,
         store: Store,
         models: Models,
         model_name: str,
@@ -105,6 +111,7 @@ class _Opened:
         self.store = store
         self.model_name = model_name
         self._home = home
+        self._threads = threads
         self._models = models
         self._tools = tools
         self._sessions: dict[str, Session] = {}
@@ -130,7 +137,9 @@ class _Opened:
             await runtime.close()
             raise
         try:
-            store = await SqliteStore.open(taken.store, runtime.bridge)
+            # Threads of its own: a commit must not wait behind tools that block.
+            threads = Bridge(runtime.scope, threads=STORE_THREADS)
+            store = await SqliteStore.open(taken.store, threads)
         except BaseException:
             taken.release()
             await runtime.close()
@@ -140,7 +149,17 @@ class _Opened:
             models.add(model)
         name = model if isinstance(model, str) else model.name if model else found.model or ""
         limits = Limits(found.limits.steps, found.limits.tokens, found.limits.seconds)
-        return cls(runtime, taken, store, models, name, tools, limits, dict(found.personalities))
+        return cls(
+            runtime=runtime,
+            home=taken,
+            threads=threads,
+            store=store,
+            models=models,
+            model_name=name,
+            tools=tools,
+            limits=limits,
+            personalities=dict(found.personalities),
+        )
 
     async def resume(self) -> None:
         """Go on with every turn that an earlier host left unfinished."""
@@ -165,6 +184,7 @@ class _Opened:
             await session.close()
         await self.runtime.executor.close()
         await self.store.close()
+        await self._threads.close()
         await self._models.close()
         await self.runtime.close()
         self._home.release()

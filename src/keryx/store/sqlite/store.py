@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from keryx.aio.bridge import Bridge
 from keryx.errors import StoreDamagedError, StoreError
@@ -28,6 +28,9 @@ from keryx.store.sqlite import queries, writes
 from keryx.store.sqlite.files import Durability, check_for_reading, open_for_writing
 from keryx.store.sqlite.readers import Readers
 from keryx.store.sqlite.writer import Change, T, Writer
+
+# Opening takes milliseconds, and as long as its patience with a lock; then it is left to itself.
+UNUSED: Final = 5.0
 
 
 class SqliteStore:
@@ -64,7 +67,7 @@ class SqliteStore:
         try:
             return cls(path, bridge, await asyncio.shield(opening))
         except asyncio.CancelledError:
-            opening.add_done_callback(partial(_close_unused, bridge))
+            await _close_unused(bridge, opening)
             raise
 
     # -- writing
@@ -154,6 +157,8 @@ class SqliteStore:
             self._writer.stop_writing(damage)
 
 
-def _close_unused(bridge: Bridge, opening: asyncio.Future[sqlite3.Connection]) -> None:
-    if not opening.cancelled() and opening.exception() is None:
-        bridge.start_thread(opening.result().close, name="close the store")
+async def _close_unused(bridge: Bridge, opening: asyncio.Future[sqlite3.Connection]) -> None:
+    """Let go of a file that nobody wants any more, as soon as it is open."""
+    await asyncio.wait([opening], timeout=UNUSED)
+    if opening.done() and not opening.cancelled() and opening.exception() is None:
+        await bridge.to_thread(opening.result().close)
