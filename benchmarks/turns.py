@@ -100,7 +100,7 @@ async def bare_exchange(
 ) -> tuple[str, str]:
     """One request and its reply: the text, and the id of the call that it asks for."""
     body = (
-        b'{"model":"m","stream":true,"messages":['
+        b'{"model":"test-model","stream":true,"messages":['
         + b",".join(history)
         + b'],"tools":'
         + TOOLS
@@ -109,6 +109,7 @@ async def bare_exchange(
     headers = {"Content-Type": "application/json"}
     text, call = "", ""
     async with client.post(f"{url}/chat/completions", data=body, headers=headers) as response:
+        assert response.status == 200, await response.text()
         pending = b""
         async for data in response.content.iter_any():
             *lines, pending = (pending + data).split(b"\n")
@@ -116,7 +117,8 @@ async def bare_exchange(
                 if line.startswith(b"data: {"):
                     for choice in decode(line[6:]).choices:
                         text += choice.delta.content or ""
-                        call = choice.delta.tool_calls[0].id if choice.delta.tool_calls else call
+                        for asked in choice.delta.tool_calls:
+                            call = asked.id or call
     return text, call
 
 
@@ -152,7 +154,7 @@ async def measure(url: str, turns: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as home:
         async with (
             aiohttp.ClientSession() as client,
-            Keryx(model="openai:m", tools=[add], home=home, workspace=home) as app,
+            Keryx(model="openai:test-model", tools=[add], home=home, workspace=home) as app,
         ):
             for _ in range(turns):
                 began = time.perf_counter()
@@ -174,7 +176,7 @@ import asyncio, sys, tempfile
 from keryx import Keryx
 async def main():
     with tempfile.TemporaryDirectory() as home:
-        async with Keryx(model="openai:m", home=home, workspace=home) as app:
+        async with Keryx(model="openai:test-model", home=home, workspace=home) as app:
             print((await (await (await app.open()).send("hi")).result()).outcome)
 from keryx.aio.loops import run_loop
 run_loop(main())
@@ -183,7 +185,7 @@ COLD_BARE = """
 import asyncio, sys, os, aiohttp, msgspec
 async def main():
     async with aiohttp.ClientSession() as client:
-        body = msgspec.json.encode({"model": "m", "stream": True,
+        body = msgspec.json.encode({"model": "test-model", "stream": True,
                                     "messages": [{"role": "user", "content": "hi"}]})
         async with client.post(os.environ["OPENAI_BASE_URL"] + "/chat/completions", data=body,
                                headers={"Content-Type": "application/json"}) as response:

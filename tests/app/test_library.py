@@ -66,6 +66,24 @@ async def test_the_workspace_s_instructions_reach_the_model_and_the_log(tmp_path
     assert sum(isinstance(event, ev.PromptChanged) for event in log) == 1, "only when it changes"
 
 
+async def test_a_reader_that_comes_late_gets_the_step_so_far(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    model = ScriptedModel([ScriptedReply(text="Once upon a time", hold=gate.wait)])
+    async with Keryx(model=model, home=tmp_path) as app:
+        session = await app.open()
+        turn = await session.send("Tell")
+        seen = ""
+        async for event in turn.events():
+            seen += event.text if isinstance(event, ev.TextDelta) else ""
+            if seen == "Once upon a time":
+                break
+        async for event in turn.events():
+            if isinstance(event, ev.StepSnapshot):
+                assert event.text == "Once upon a time"
+                gate.set()
+        assert gate.is_set()
+
+
 async def test_cancelling_says_how_the_turn_ended(tmp_path: Path) -> None:
     model = ScriptedModel([ScriptedReply(text="Once upon", hold=asyncio.Event().wait)])
     async with Keryx(model=model, home=tmp_path) as app:
@@ -130,7 +148,7 @@ def test_the_blocking_library_works_from_any_thread(tmp_path: Path) -> None:
         session = app.open()
         turn = session.send("Hi")
         kinds = {type(event) for event in turn.events()}
-        assert {ev.TurnStarted, ev.TextDelta, ev.TurnFinished} <= kinds
+        assert {ev.TurnStarted, ev.StepReplied, ev.TurnFinished} <= kinds
 
         def elsewhere() -> None:
             results.append(session.send("Hi again").result(timeout=10).outcome)

@@ -42,7 +42,7 @@ def test_json_prints_every_event_as_a_line(tmp_path: Path) -> None:
     result = keryx(tmp_path, "run", "--json", "--model", "scripted:demo", "Hi")
     events = [json.loads(line) for line in result.stdout.splitlines()]
     assert events[-1]["type"] == "turn.finished"
-    assert {"message.accepted", "turn.started", "text.delta"} <= {e["type"] for e in events}
+    assert {"message.accepted", "turn.started", "step.replied"} <= {e["type"] for e in events}
 
 
 def test_with_nothing_configured_it_says_what_to_do(tmp_path: Path) -> None:

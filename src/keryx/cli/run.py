@@ -62,25 +62,48 @@ class _Interrupts:
 
 
 async def _show(turn: TurnHandle, *, as_json: bool) -> int:
-    code = 1
+    code, printer = 1, _Printer()
     async for event in turn.events():
         if as_json:
             sys.stdout.write(ev.encode(event).decode() + "\n")
             sys.stdout.flush()
         else:
-            _print(event)
+            printer.show(event)
         if isinstance(event, ev.TurnFinished) and event.turn_id == turn.turn_id:
             code = EXIT_CODES[event.outcome]
     return code
 
 
-def _print(event: ev.Event) -> None:
-    """Text to stdout; everything about it to stderr."""
+class _Printer:
+    """Text to stdout, each piece once; everything about it to stderr."""
+
+    def __init__(self) -> None:
+        self._printed = 0
+
+    def show(self, event: ev.Event) -> None:
+        match event:
+            case ev.TextDelta():
+                self._text(event.text)
+            case ev.StepSnapshot():
+                # The turn had begun to speak before anybody listened.
+                self._text(event.text[self._printed :])
+            case ev.StepReset():
+                print("\n[the reply starts anew]", file=sys.stderr)
+                self._printed = 0
+            case ev.StepReplied():
+                self._text(event.text[self._printed :])
+                print()
+                self._printed = 0
+            case _:
+                _tell(event)
+
+    def _text(self, text: str) -> None:
+        print(text, end="", flush=True)
+        self._printed += len(text)
+
+
+def _tell(event: ev.Event) -> None:
     match event:
-        case ev.TextDelta():
-            print(event.text, end="", flush=True)
-        case ev.StepReplied():
-            print()
         case ev.CallStarted():
             print(f"[{event.tool}] {event.preview}", file=sys.stderr)
         case ev.CallFinished() if event.outcome != "completed":

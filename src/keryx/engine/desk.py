@@ -76,6 +76,11 @@ class Desk:
         default_factory=dict[str, Callable[[Decision], None]]
     )
     """Who waits for which approval."""
+    draft: Callable[[], LiveEvent] | None = None
+    """Tells the reply that streams right now, for readers that come late."""
+
+    def snapshot(self) -> tuple[LiveEvent, ...]:
+        return () if self.draft is None else (self.draft(),)
 
     def show(self, kind: type[LiveEvent], **fields: Any) -> None:
         """A passing event, for whoever watches."""

@@ -46,6 +46,19 @@ class Draft:
             for index, (tool, *pieces) in sorted(self._calls.items())
         )
 
+    def snapshot(self) -> ev.StepSnapshot:
+        """The step so far, for a reader that comes late."""
+        return ev.StepSnapshot(
+            session_id=self._desk.fold.session_id,
+            at=self._desk.around.clock.wall(),
+            after=self._desk.hub.last,
+            turn_id=self._turn_id,
+            step_id=self.step_id,
+            text=self.text,
+            reasoning=self.reasoning,
+            calls=self.calls,
+        )
+
     async def take(self, stream: AsyncIterator[Piece]) -> None:
         """Read the stream to its end."""
         async for piece in stream:

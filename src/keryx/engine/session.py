@@ -74,7 +74,11 @@ class Session:
         for event in log:
             fold.apply(event)
         own = scope.child(session_id)
-        hub: Hub[ev.Event] = Hub(replay=_replay(around.store, session_id), last=fold.last_seq)
+        hub: Hub[ev.Event] = Hub(
+            replay=_replay(around.store, session_id),
+            snapshot=lambda: desk.snapshot(),  # noqa: PLW0108 (the desk is made after the hub)
+            last=fold.last_seq,
+        )
         # A tree of its own: turns and commits end by themselves when the session is cancelled.
         group = Group(Scope(f"work of {session_id}", clock=around.clock))
 
@@ -90,7 +94,8 @@ class Session:
             clock=around.clock,
             on_broken=broken,
         )
-        session = cls(Desk(around, own, group, fold, hub, ledger), _sent(log))
+        desk = Desk(around, own, group, fold, hub, ledger)
+        session = cls(desk, _sent(log))
         if not log and opening is not None:
             await session._begin(opening)
         await session._go_on()
@@ -358,7 +363,9 @@ class Session:
         self._log_prompt()
         ledger.record(ev.TurnStarted, turn_id=message.turn_id, message_ids=(message.message_id,))
         ledger.record(ev.MessageDelivered, turn_id=message.turn_id, message_id=message.message_id)
-        self._start(Turn(self._desk, message.turn_id, self._prompt))
+        turn = Turn(self._desk, message.turn_id, self._prompt)
+        turn.begin()
+        self._start(turn)
 
     def _start(self, turn: Turn) -> None:
         self._turn = turn

@@ -50,6 +50,7 @@ class Turn:
         self.scope = desk.scope.child(turn_id)
         self._step_scope: Scope | None = None
         self._batch: Batch | None = None
+        self._begun: tuple[Model, Draft] | TurnEnding | None = None
         turn = desk.fold.turn
         assert turn is not None
         witness = SessionWitness(desk, turn_id)
@@ -59,6 +60,10 @@ class Turn:
             self.scope.cancel_at(self.scope.clock.monotonic() + desk.around.limits.seconds)
 
     # -- what the session tells it
+
+    def begin(self) -> None:
+        """Begin the first step now, in the same commit as the message that the turn is for."""
+        self._begun = self._begin_step()
 
     def steer(self, *, by: str) -> None:
         """Cut what runs now; the next step begins with the guidance."""
@@ -81,16 +86,14 @@ class Turn:
     async def _step(self) -> TurnEnding | None:
         if (cancelled := self._cancelled()) is not None:
             return cancelled
-        if (limit := self._desk.around.limits.reached(self._open)) is not None:
-            return TurnEnding("failed", error=limit)
-        try:
-            model = self._desk.around.model(self._settings.model)
-        except ModelError as error:
-            return TurnEnding("failed", error=_turn_error(error))
-        step_id = self._begin_step(model)
+        begun, self._begun = self._begun, None
+        if begun is None:
+            begun = self._begin_step()
+        if isinstance(begun, TurnEnding):
+            return begun
+        model, draft = begun
         await self._desk.ledger.durable()
-        draft = Draft(self._desk, self.turn_id, step_id)
-        self._step_scope = self.scope.child(step_id)
+        self._step_scope = self.scope.child(draft.step_id)
         try:
             error = await self._ask(model, draft)
             return await self._follow(model, draft, error)
@@ -98,8 +101,15 @@ class Turn:
             self._step_scope.close()
             self._step_scope = None
 
-    def _begin_step(self, model: Model) -> str:
+    def _begin_step(self) -> tuple[Model, Draft] | TurnEnding:
+        """Deliver the steers and state that the model is asked; or why it cannot be."""
         ledger, fold = self._desk.ledger, self._desk.fold
+        if (limit := self._desk.around.limits.reached(self._open)) is not None:
+            return TurnEnding("failed", error=limit)
+        try:
+            model = self._desk.around.model(self._settings.model)
+        except ModelError as error:
+            return TurnEnding("failed", error=_turn_error(error))
         for message_id in tuple(fold.steers):
             ledger.record(ev.MessageDelivered, turn_id=self.turn_id, message_id=message_id)
         step_id = mint("p")
@@ -110,7 +120,7 @@ class Turn:
             model=model.name,
             effort=self._settings.effort,
         )
-        return step_id
+        return model, Draft(self._desk, self.turn_id, step_id)
 
     async def _ask(self, model: Model, draft: Draft) -> ModelError | None:
         """Stream the reply into the draft, until it ends, fails, or is cut."""
@@ -126,7 +136,9 @@ class Turn:
         )
         asking = self._desk.group.start(_read(draft, model.stream(request)), name=draft.step_id)
         cut = self._step_scope.on_cancel(asking.cancel)
+        self._desk.draft = draft.snapshot
         await asyncio.wait([asking])
+        self._desk.draft = None
         cut.remove()
         return None if asking.cancelled() else asking.result()
 
