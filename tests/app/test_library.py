@@ -118,6 +118,7 @@ async def test_one_call_is_cancelled_and_the_turn_goes_on(tmp_path: Path) -> Non
     assert result.calls[0].outcome == "cancelled"
 
 
+@pytest.mark.promise("sessions.2")
 async def test_a_home_has_one_host_and_the_second_is_told_who_it_is(tmp_path: Path) -> None:
     async with Keryx(home=tmp_path):
         with pytest.raises(HomeTakenError, match=str(os.getpid())):

@@ -20,6 +20,8 @@ from keryx.app.home import STORE
 from keryx.store.sqlite import SqliteStore
 from tests.conftest import SOAK
 
+pytestmark = pytest.mark.promise("sessions.1")
+
 KILLS = 1000 if SOAK else 50
 ROOT = Path(__file__).parent.parent.parent
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -13,7 +12,7 @@ from keryx.aio.clock import RealClock
 from keryx.app import Runtime
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import CallView, Witness
-from keryx.engine.desk import Surroundings, never_ask
+from keryx.engine.desk import Surroundings, mint, never_ask
 from keryx.engine.limits import Limits
 from keryx.engine.session import Opening, Sent, Session
 from keryx.models.scripted import Script, ScriptedModel
@@ -60,7 +59,6 @@ class World:
             limits=limits or Limits(),
             ask=ask,
         )
-        self._ids = itertools.count(1)
         self._sessions: list[Session] = []
 
     def _lane(
@@ -76,7 +74,7 @@ class World:
         return session
 
     def command_id(self) -> str:
-        return f"command {next(self._ids)}"
+        return mint("c")
 
     async def send(
         self,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from keryx import events as ev
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.recovery import Plan, plan
@@ -16,6 +18,8 @@ from keryx.ports.store import Commit
 from keryx.ports.tool import Replay, Tool
 from keryx.tools.function import tool
 from tests.engine.sessions import Recording, World, until
+
+pytestmark = pytest.mark.promise("sessions.1")
 
 
 def script(request: ModelRequest) -> ScriptedReply:

@@ -202,6 +202,7 @@ async def test_a_steer_cuts_the_reply_and_is_in_the_next_request(make: Make) -> 
     assert [each.outcome for each in finished] == ["completed"]
 
 
+@pytest.mark.promise("001.4", "001.5")
 async def test_a_steer_stops_running_calls_and_keeps_their_partial_results(make: Make) -> None:
     @tool(effects=NO_EFFECTS)
     async def search(context: ToolContext) -> str:

@@ -15,6 +15,8 @@ from keryx.models.http import Clients
 from keryx.testing.modelserver import Call, Fault, ModelServer, Reply
 from tests.models.world import KEY, PATIENCE, TOOLS, ask, failure, openai_model, request
 
+pytestmark = pytest.mark.promise("sessions.5")
+
 STORY = "once upon a time there was a «stream» 🎉"
 
 

@@ -21,6 +21,8 @@ from keryx.testing.facts import Facts
 from tests.store.child import NOBODY
 from tests.store.children import child, said_by
 
+pytestmark = pytest.mark.promise("sessions.6")
+
 PAGE = 4096
 
 

@@ -17,6 +17,8 @@ from tests.conftest import SOAK
 from tests.store.child import ROUNDS
 from tests.store.children import child
 
+pytestmark = pytest.mark.promise("sessions.1", "sessions.2")
+
 KILLS = 1000 if SOAK else 50
 
 

@@ -22,8 +22,9 @@ from keryx.engine.executor import Batch
 from keryx.engine.log import recovery
 from keryx.engine.log.fold import OpenTurn
 from keryx.engine.sessionwitness import SessionWitness
+from keryx.engine.turnfacts import TurnFacts
 from keryx.errors import ModelError
-from keryx.messages import CallOutcome, ToolCall
+from keryx.messages import ToolCall
 from keryx.ports.model import Model, ModelRequest, Piece, ToolSpec
 
 
@@ -47,6 +48,7 @@ class Turn:
         self._resumed = resumed
         self._settings = desk.fold.settings
         self.turn_id = turn_id
+        self._facts = TurnFacts(desk, turn_id)
         self.scope = desk.scope.child(turn_id)
         self._step_scope: Scope | None = None
         self._batch: Batch | None = None
@@ -84,9 +86,11 @@ class Turn:
         self.scope.close()
 
     async def _step(self) -> TurnEnding | None:
-        if (cancelled := self._cancelled()) is not None:
-            return cancelled
         begun, self._begun = self._begun, None
+        if (cancelled := self._cancelled()) is not None:
+            if isinstance(begun, tuple):
+                self._facts.abandoned(begun[1].step_id, self.scope.reason or "interrupt")
+            return cancelled
         if begun is None:
             begun = self._begin_step()
         if isinstance(begun, TurnEnding):
@@ -151,9 +155,9 @@ class Turn:
             self._log_cut(model, draft)
             return self._cancelled()
         if error is not None:
-            self._abandon(draft, "error")
+            self._facts.abandoned(draft.step_id, "error")
             return TurnEnding("failed", error=_turn_error(error))
-        self._log_reply(model, draft, calls=draft.calls, cut=False)
+        self._facts.replied(model, draft)
         if draft.calls:
             await self.run_calls(draft.calls, self._step_scope)
             return self._cancelled()
@@ -163,7 +167,7 @@ class Turn:
         """Run the calls of a step; each outcome is logged as it comes."""
         self._batch = self._desk.around.executor.start(self._lane, calls, scope)
         async for outcome in self._batch.as_ended():
-            self.log_outcome(outcome)
+            self._facts.ended(outcome)
         self._batch = None
 
     # -- facts
@@ -187,69 +191,21 @@ class Turn:
     def _log_cut(self, model: Model, draft: Draft) -> None:
         """What was visible is kept; calls that were asked for and not started are dropped."""
         if draft.text:
-            self._log_reply(model, draft, calls=(), cut=True)
+            self._facts.replied(model, draft, cut=True)
         else:
             assert self._step_scope is not None
-            self._abandon(draft, self._step_scope.reason or "interrupt")
-
-    def _log_reply(
-        self, model: Model, draft: Draft, *, calls: tuple[ToolCall, ...], cut: bool
-    ) -> None:
-        finished = draft.finished
-        usage = None if finished is None else finished.usage
-        self._desk.ledger.record(
-            ev.StepReplied,
-            turn_id=self.turn_id,
-            step_id=draft.step_id,
-            text=draft.text,
-            reasoning="" if cut else draft.reasoning,
-            calls=calls,
-            usage=usage,
-            cost=None,
-            context=ev.ContextSize(
-                window=model.window,
-                compact_at=None,
-                last_prompt_tokens=None if usage is None else usage.input_tokens,
-            ),
-            stop_reason=None if finished is None else finished.stop_reason,
-            cut=cut,
-        )
-
-    def _abandon(self, draft: Draft, cause: ev.AbandonCause) -> None:
-        self._desk.ledger.record(
-            ev.StepAbandoned, turn_id=self.turn_id, step_id=draft.step_id, cause=cause
-        )
-
-    def log_outcome(self, outcome: CallOutcome) -> None:
-        self._desk.ledger.record(
-            ev.CallFinished,
-            turn_id=self.turn_id,
-            call_id=outcome.call_id,
-            tool=outcome.tool,
-            outcome=outcome.outcome,
-            reason=outcome.reason,
-            started=outcome.started,
-            result=outcome.content,
-            duration=outcome.duration,
-            left_over=outcome.left_over,
-            overlaps=outcome.overlaps,
-        )
+            self._facts.abandoned(draft.step_id, self._step_scope.reason or "interrupt")
 
     def _finish(self, ending: TurnEnding) -> None:
         if ending.outcome == "suspended":
             return
-        turn = self._open
-        still = self._desk.around.executor.left_over
-        self._desk.ledger.record(
-            ev.TurnFinished,
-            turn_id=self.turn_id,
-            outcome=ending.outcome,
-            reason=ending.reason,
-            error=ending.error,
-            usage=turn.usage,
-            cost=turn.cost,
-            left_over=tuple(call_id for call_id in turn.left_over if call_id in still),
-        )
+        undelivered = tuple(self._desk.fold.steers)
+        self._facts.finished(ending.outcome, ending.reason, ending.error)
+        for message_id in undelivered:
+            # It came too late for this turn, so it gets one of its own.
+            self._desk.ledger.record(
+                ev.MessageChanged, message_id=message_id, by="keryx", turn_id=mint("t")
+            )
 
     # -- after a crash
 
@@ -262,14 +218,12 @@ class Turn:
         if not (found.cancelled or found.parked):
             ledger.record(ev.TurnResumed, turn_id=self.turn_id, attempt=found.attempt)
         if found.open_step is not None:
-            ledger.record(
-                ev.StepAbandoned, turn_id=self.turn_id, step_id=found.open_step, cause="crash"
-            )
+            self._facts.abandoned(found.open_step, "crash")
         for call in found.lost:
-            self._log_lost(call)
+            self._facts.lost(call)
         if found.cancelled or found.parked:
             for call in found.to_run:
-                self._log_dropped(call)
+                self._facts.dropped(call)
             if found.parked:
                 return TurnEnding("parked", "no_progress")
             cancelling = self._open.cancelling
@@ -277,14 +231,6 @@ class Turn:
         if found.to_run:
             await self.run_calls(found.to_run, self.scope)
         return TurnEnding("completed") if found.rested else self._cancelled()
-
-    def _log_lost(self, call: ToolCall) -> None:
-        self.log_outcome(
-            CallOutcome(call.call_id, call.tool, "unknown", reason="crash", started=True)
-        )
-
-    def _log_dropped(self, call: ToolCall) -> None:
-        self.log_outcome(CallOutcome(call.call_id, call.tool, "cancelled", reason="crash"))
 
 
 async def _read(draft: Draft, stream: AsyncIterator[Piece]) -> ModelError | None:

@@ -1,0 +1,92 @@
+"""How a turn says what happened: one method for each fact that it states."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from keryx import events as ev
+from keryx.engine.desk import Desk
+from keryx.engine.draft import Draft
+from keryx.messages import CallOutcome, Reason, ToolCall
+from keryx.ports.model import Model
+
+
+class TurnFacts:
+    """States the facts of one turn."""
+
+    def __init__(self, desk: Desk, turn_id: str) -> None:
+        self._desk = desk
+        self._turn_id = turn_id
+
+    def replied(self, model: Model, draft: Draft, *, cut: bool = False) -> None:
+        """The reply; of one that was cut, only what was visible."""
+        finished = draft.finished
+        usage = None if finished is None else finished.usage
+        self._desk.ledger.record(
+            ev.StepReplied,
+            turn_id=self._turn_id,
+            step_id=draft.step_id,
+            text=draft.text,
+            reasoning="" if cut else draft.reasoning,
+            calls=() if cut else draft.calls,
+            usage=usage,
+            cost=None,
+            context=ev.ContextSize(
+                window=model.window,
+                compact_at=None,
+                last_prompt_tokens=None if usage is None else usage.input_tokens,
+            ),
+            stop_reason=None if finished is None else finished.stop_reason,
+            cut=cut,
+        )
+
+    def abandoned(self, step_id: str, cause: ev.AbandonCause) -> None:
+        """The reply is given up and leaves no message."""
+        self._desk.ledger.record(
+            ev.StepAbandoned, turn_id=self._turn_id, step_id=step_id, cause=cause
+        )
+
+    def ended(self, outcome: CallOutcome) -> None:
+        """How a call ended."""
+        self._desk.ledger.record(
+            ev.CallFinished,
+            turn_id=self._turn_id,
+            call_id=outcome.call_id,
+            tool=outcome.tool,
+            outcome=outcome.outcome,
+            reason=outcome.reason,
+            started=outcome.started,
+            result=outcome.content,
+            duration=outcome.duration,
+            left_over=outcome.left_over,
+            overlaps=outcome.overlaps,
+        )
+
+    def lost(self, call: ToolCall) -> None:
+        """A crash came while it ran, and nobody can tell how far it got."""
+        self.ended(CallOutcome(call.call_id, call.tool, "unknown", reason="crash", started=True))
+
+    def dropped(self, call: ToolCall) -> None:
+        """It was asked for and will never start."""
+        self.ended(CallOutcome(call.call_id, call.tool, "cancelled", reason="crash"))
+
+    def finished(
+        self,
+        outcome: ev.TurnOutcome,
+        reason: Reason | Literal["no_progress"] | None,
+        error: ev.TurnError | None,
+    ) -> None:
+        """The turn is over."""
+        turn = self._desk.fold.turn
+        assert turn is not None
+        still = self._desk.around.executor.left_over
+        self._desk.ledger.record(
+            ev.TurnFinished,
+            turn_id=self._turn_id,
+            outcome=outcome,
+            reason=reason,
+            error=error,
+            usage=turn.usage,
+            cost=turn.cost,
+            left_over=tuple(call_id for call_id in turn.left_over if call_id in still),
+        )
