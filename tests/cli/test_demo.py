@@ -27,23 +27,31 @@ def test_the_demo_shows_all_three_acts_and_ends_well() -> None:
     assert lines.count("completed    ") >= 4
 
 
+def stop(demo: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
+    """Send the signal in the middle; how it ended and what it said, once all of it has ended."""
+    assert demo.stdout is not None
+    assert demo.stderr is not None
+    for line in demo.stdout:
+        if "Every way to hang" in line:
+            break
+    else:
+        pytest.fail(demo.stderr.read())
+    demo.send_signal(number)
+    # The pipe ends only when nobody holds it any more, children included.
+    demo.stdout.read()
+    said = demo.stderr.read()
+    return demo.wait(), said
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_when_it_is_stopped_in_the_middle(number: signal.Signals) -> None:
     with subprocess.Popen(
         COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as demo:
-        assert demo.stdout is not None
-        assert demo.stderr is not None
-        for line in demo.stdout:
-            if "Every way to hang" in line:
-                break
-        else:
-            pytest.fail(demo.stderr.read())
-        demo.send_signal(number)
-        # The pipe ends only when nobody holds it any more, children included.
-        demo.stdout.read()
-        said = demo.stderr.read()
-        code = demo.wait()
+        try:
+            code, said = stop(demo, number)
+        finally:
+            demo.kill()  # a demo that hangs shall fail the test, not hang it
     if number == signal.SIGINT:
         assert (code, said) == (130, "interrupted\n")
     else:
@@ -56,5 +64,8 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         os.close(writing)
         os.close(reading)
         assert demo.stderr is not None
-        assert demo.stderr.read() == ""
-        assert demo.wait() == 141
+        try:
+            assert demo.stderr.read() == ""
+            assert demo.wait() == 141
+        finally:
+            demo.kill()

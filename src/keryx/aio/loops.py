@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Self, TypeVar
@@ -38,14 +39,54 @@ def run_loop(
     """
     loop = (loop_factory or new_loop)()
     task = loop.create_task(main, name="main")
+    interrupts = _Interrupts(loop, task)
     try:
-        return loop.run_until_complete(task)
+        with interrupts:
+            result = loop.run_until_complete(task)
+    except asyncio.CancelledError:
+        if interrupts.came:
+            raise KeyboardInterrupt from None
+        raise
+    else:
+        return result
     finally:
-        # After Ctrl+C the program itself has not ended: it cleans up first, then the rest ends.
         _end(loop, set() if task.done() else {task}, LOOP_JOIN)
         _end(loop, asyncio.all_tasks(loop), GRACE)
         loop.run_until_complete(_bounded(loop.shutdown_asyncgens()))
         loop.close()
+
+
+class _Interrupts:
+    """Ctrl+C cancels the program, which then cleans up; a second one ends it where it is.
+
+    Python's own handler raises wherever the main thread happens to be. In a callback of the loop
+    that error can get lost, and the program would go on as if nobody had pressed a key.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+        self._loop = loop
+        self._task = task
+        self._installed = False
+        self.came = False
+
+    def __enter__(self) -> None:
+        if (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        ):
+            signal.signal(signal.SIGINT, self._handle)
+            self._installed = True
+
+    def __exit__(self, *exc: object) -> None:
+        if self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _handle(self, number: int, frame: object) -> None:
+        del number, frame
+        if self.came:
+            raise KeyboardInterrupt
+        self.came = True
+        call_soon(self._loop, self._task.cancel)
 
 
 def _end(loop: asyncio.AbstractEventLoop, tasks: set[asyncio.Task[Any]], patience: float) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from types import FrameType
 from typing import Final
 
 from keryx import events as ev
 from keryx.aio.loops import run_loop
-from keryx.app import Keryx, SessionHandle, TurnHandle
+from keryx.app import Keryx, TurnHandle
 
 EXIT_CODES: Final = {"completed": 0, "failed": 1, "parked": 3, "cancelled": 130}
 
@@ -37,28 +38,26 @@ async def _run(options: argparse.Namespace, prompt: str) -> int:
     async with Keryx(model=options.model, workspace=options.workspace, home=options.home) as app:
         session = await app.open(options.session)
         turn = await session.send(prompt)
-        with _Interrupts(session, turn):
+        with _Interrupts(turn):
             return await _show(turn, as_json=options.json)
 
 
 class _Interrupts:
     """Ctrl+C cancels the turn; a second one ends the program."""
 
-    def __init__(self, session: SessionHandle, turn: TurnHandle) -> None:
-        self._session = session
+    def __init__(self, turn: TurnHandle) -> None:
         self._turn = turn
-        self._before: object = None
+        self._before = signal.getsignal(signal.SIGINT)
 
     def __enter__(self) -> None:
-        self._before = signal.signal(signal.SIGINT, self._handle)
+        signal.signal(signal.SIGINT, self._handle)
 
     def __exit__(self, *exc: object) -> None:
-        signal.signal(signal.SIGINT, self._before)  # pyright: ignore[reportArgumentType] (what it gave)
+        signal.signal(signal.SIGINT, self._before)
 
-    def _handle(self, number: int, frame: object) -> None:
-        del number, frame
-        if not self._turn.cancel_soon():
-            raise KeyboardInterrupt
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if not self._turn.cancel_soon() and callable(self._before):
+            self._before(number, frame)
 
 
 async def _show(turn: TurnHandle, *, as_json: bool) -> int:
