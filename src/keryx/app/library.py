@@ -163,7 +163,9 @@ class _Opened:
 
     async def resume(self) -> None:
         """Go on with every turn that an earlier host left unfinished."""
-        for session_id in await self.store.unfinished():
+        unfinished = await self.store.unfinished()
+        self._around.neighbours.expect(unfinished)
+        for session_id in unfinished:
             await self.session(session_id, None)
 
     async def session(self, session_id: str, opening: Opening | None) -> Session:

@@ -19,6 +19,7 @@ from keryx.engine.executor import Executor
 from keryx.engine.limits import Limits
 from keryx.engine.log.fold import Fold, Settings
 from keryx.engine.log.ledger import Ledger
+from keryx.engine.log.neighbours import Neighbours
 from keryx.events import Event, LiveEvent
 from keryx.messages import Decision
 from keryx.ports.model import Model
@@ -59,6 +60,7 @@ class Surroundings:
     ask: Callable[[CallView], Risk | None] = never_ask
     """Whether a call needs a person's consent, and why."""
     limits: Limits = field(default_factory=Limits)
+    neighbours: Neighbours = field(default_factory=Neighbours)
 
 
 @dataclass(slots=True)

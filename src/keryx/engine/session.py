@@ -20,7 +20,7 @@ from keryx.aio.scope import Scope
 from keryx.engine.desk import Desk, Surroundings, mint
 from keryx.engine.log.fold import Fold, Queued
 from keryx.engine.log.ledger import Ledger
-from keryx.engine.turn import Turn
+from keryx.engine.turns.turn import Turn
 from keryx.errors import AlreadyTakenError, DeveloperMustActError, KeyReusedError
 from keryx.ports.store import Blob, InboxRow, Store, blob_hash
 
@@ -85,10 +85,14 @@ class Session:
         def broken(error: BaseException) -> None:
             own.cancel("shutdown", by=f"the log failed: {error}")
 
+        def show(fact: ev.LoggedEvent) -> None:
+            hub.publish_fact(fact.seq, fact)
+            around.neighbours.saw(fact)
+
         ledger = Ledger(
             around.store,
             fold,
-            hub,
+            show=show,
             epoch=epoch,
             group=group,
             clock=around.clock,
@@ -120,7 +124,9 @@ class Session:
         if fold.turn is not None:
             self._prompt = await self._logged_prompt()
             self._start(Turn(self._desk, fold.turn.turn_id, self._prompt, resumed=True))
-        elif fold.queue:
+            return
+        self._desk.around.neighbours.rests(self.session_id)
+        if fold.queue:
             await self._next_turn()
 
     async def _logged_prompt(self) -> Mapping[str, str]:
@@ -377,6 +383,7 @@ class Session:
             await turn.run()
         finally:
             self._turn = None
+            self._desk.around.neighbours.rests(self.session_id)
             if self._desk.scope.is_cancelled or not self._desk.fold.queue:
                 self._rest.set()
         if not self._rest.is_set():

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 
 from keryx.aio.clock import Clock
 from keryx.aio.group import Group
-from keryx.aio.hub import Hub
 from keryx.engine.log.fold import Fold
-from keryx.events import Event, LoggedEvent
+from keryx.events import LoggedEvent
 from keryx.ports.store import Blob, Commit, InboxRow, Store
 
 E = TypeVar("E", bound=LoggedEvent)
@@ -27,8 +26,8 @@ class Ledger:
         self,
         store: Store,
         fold: Fold,
-        hub: Hub[Event],
         *,
+        show: Callable[[LoggedEvent], None],
         epoch: int,
         group: Group,
         clock: Clock,
@@ -36,7 +35,7 @@ class Ledger:
     ) -> None:
         self._store = store
         self._fold = fold
-        self._hub = hub
+        self._show = show
         self._epoch = epoch
         self._group = group
         self._clock = clock
@@ -107,7 +106,7 @@ class Ledger:
                 self._break(error)
                 return
             for event in commit.events:
-                self._hub.publish_fact(event.seq, event)
+                self._show(event)
             self._under_way.set_result(None)
         self._under_way = None
         self._flushing = False

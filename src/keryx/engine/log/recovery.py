@@ -27,6 +27,8 @@ class Plan:
     cancelled: bool
     """The turn was being cancelled: nothing of it is revived."""
     parked: bool
+    doubtful: bool
+    """It was resumed before and logged nothing since: perhaps it is what kills its host."""
     rested: bool
     """The model had said its last word already."""
 
@@ -56,6 +58,7 @@ def plan(fold: Fold) -> Plan:
         to_run=tuple(to_run),
         cancelled=cancelled,
         parked=parked,
+        doubtful=not (cancelled or parked or turn.suspended) and turn.resumes > 0,
         rested=_rested(fold, last),
     )
 

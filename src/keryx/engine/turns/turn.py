@@ -17,12 +17,12 @@ from keryx import events as ev
 from keryx.aio.scope import Reason, Scope
 from keryx.engine.context import system_text
 from keryx.engine.desk import Desk, mint
-from keryx.engine.draft import Draft
 from keryx.engine.executor import Batch
 from keryx.engine.log import recovery
 from keryx.engine.log.fold import OpenTurn
-from keryx.engine.sessionwitness import SessionWitness
-from keryx.engine.turnfacts import TurnFacts
+from keryx.engine.turns.draft import Draft
+from keryx.engine.turns.facts import TurnFacts
+from keryx.engine.turns.witness import SessionWitness
 from keryx.errors import ModelError
 from keryx.messages import ToolCall
 from keryx.ports.model import Model, ModelRequest, Piece, ToolSpec
@@ -211,26 +211,38 @@ class Turn:
 
     async def _pick_up(self) -> TurnEnding | None:
         """Close what a crash left open, then run what may be run."""
-        if not self._resumed or self.scope.reason == "shutdown":
+        fold = self._desk.fold
+        if not self._resumed:
+            return self._cancelled()
+        if recovery.plan(fold).doubtful:
+            await self._desk.around.neighbours.wait_alone(fold.session_id, self.scope)
+        if self._is_stopping():
             # Stopped again at once: no fact is stated, so it counts as no attempt.
             return self._cancelled()
-        found, ledger = recovery.plan(self._desk.fold), self._desk.ledger
+        found = recovery.plan(fold)
         if not (found.cancelled or found.parked):
-            ledger.record(ev.TurnResumed, turn_id=self.turn_id, attempt=found.attempt)
+            self._desk.ledger.record(ev.TurnResumed, turn_id=self.turn_id, attempt=found.attempt)
         if found.open_step is not None:
             self._facts.abandoned(found.open_step, "crash")
         for call in found.lost:
             self._facts.lost(call)
         if found.cancelled or found.parked:
-            for call in found.to_run:
-                self._facts.dropped(call)
-            if found.parked:
-                return TurnEnding("parked", "no_progress")
-            cancelling = self._open.cancelling
-            return TurnEnding("cancelled", None if cancelling is None else cancelling.reason)
+            return self._give_up(found)
         if found.to_run:
             await self.run_calls(found.to_run, self.scope)
         return TurnEnding("completed") if found.rested else self._cancelled()
+
+    def _is_stopping(self) -> bool:
+        return self.scope.reason == "shutdown"
+
+    def _give_up(self, found: recovery.Plan) -> TurnEnding:
+        """It was being cancelled, or kills its host: nothing of it is run again."""
+        for call in found.to_run:
+            self._facts.dropped(call)
+        if found.parked:
+            return TurnEnding("parked", "no_progress")
+        cancelling = self._open.cancelling
+        return TurnEnding("cancelled", None if cancelling is None else cancelling.reason)
 
 
 async def _read(draft: Draft, stream: AsyncIterator[Piece]) -> ModelError | None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from keryx import events as ev
 from keryx.engine.desk import Desk
-from keryx.engine.draft import Draft
+from keryx.engine.turns.draft import Draft
 from keryx.messages import CallOutcome, Reason, ToolCall
 from keryx.ports.model import Model
 
