@@ -60,11 +60,12 @@ PINNED: tuple[tuple[Command, str], ...] = (
             workspace="/w",
             key="k1",
             wait=True,
+            schema="{}",
         ),
         _text(
             "message.send",
             f'"text":"go","mode":"steer","turn_id":"t1","attachments":{ATTACHED_JSON},'
-            '"workspace":"/w","key":"k1","wait":true',
+            '"workspace":"/w","key":"k1","wait":true,"schema":"{}"',
         ),
     ),
     (

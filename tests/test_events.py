@@ -154,11 +154,13 @@ PINNED: tuple[tuple[Event, str], ...] = (
         _fact("session.changed", f'"by":"ann",{LOOK_JSON}'),
     ),
     (
-        events.MessageAccepted(**FACT, **SAID, turn_id="t1", key="k1", by="ann", wait=True),
+        events.MessageAccepted(
+            **FACT, **SAID, turn_id="t1", key="k1", by="ann", wait=True, schema="{}"
+        ),
         _fact(
             "message.accepted",
             '"message_id":"m1","turn_id":"t1","key":"k1","by":"ann","mode":"steer",'
-            f'"text":"go","workspace":"/w","attachments":{ATTACHED_JSON},"wait":true',
+            f'"text":"go","workspace":"/w","attachments":{ATTACHED_JSON},"wait":true,"schema":"{{}}"',
         ),
     ),
     (
@@ -186,8 +188,8 @@ PINNED: tuple[tuple[Event, str], ...] = (
         _fact("prompt.changed", '"part":"skills","blob":"b1"'),
     ),
     (
-        events.TurnStarted(**TURN, message_ids=("m1", "m2")),
-        _turn("turn.started", '"message_ids":["m1","m2"]'),
+        events.TurnStarted(**TURN, message_ids=("m1", "m2"), warnings=("hm",)),
+        _turn("turn.started", '"message_ids":["m1","m2"],"warnings":["hm"]'),
     ),
     (events.TurnResumed(**TURN, attempt=2), _turn("turn.resumed", '"attempt":2')),
     (

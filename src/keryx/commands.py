@@ -37,7 +37,8 @@ class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
     `wait` lets a steer wait for the next boundary. `key` is the client's own id: the same key
     twice is one message. No workspace means the session's. `turn_id` is the turn that a steer
     or an interrupt is meant for: if that is over, or none is named and none runs, the message
-    is a plain one, so that it never hits a turn that its sender has not seen.
+    is a plain one, so that it never hits a turn that its sender has not seen. `schema` is the text
+    of a JSON schema that the answer must fit.
     """
 
     text: str
@@ -47,6 +48,7 @@ class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
     workspace: str | None = None
     key: str | None = None
     wait: bool = False
+    schema: str | None = None
 
 
 class ChangeMessage(_Command, frozen=True, kw_only=True, tag="message.change"):

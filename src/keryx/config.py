@@ -42,12 +42,31 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: float | None = None
 
 
+class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How an agent speaks."""
+
+    system_prompt: str = ""
+    prompt: str = ""
+    tone: str = ""
+    style: str = ""
+
+    @property
+    def text(self) -> str:
+        """As the model is told."""
+        said = [self.system_prompt or self.prompt]
+        said += [f"Tone: {self.tone}"] if self.tone else []
+        said += [f"Style: {self.style}"] if self.style else []
+        return "\n".join(line for line in said if line)
+
+
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str | None = None
     durability: str = "normal"
     providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
-    personalities: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    personalities: dict[str, str | Personality] = msgspec.field(
+        default_factory=dict[str, str | Personality]
+    )
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,13 +77,29 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     durability: str
     providers: Mapping[str, Provider]
     limits: LimitsConfig
-    personalities: Mapping[str, str]
+    personalities: Mapping[str, Personality]
+    written: tuple[int, int] | None
+    """When the file was written and how long it was, to notice a change."""
+    environment: Mapping[str, str]
+    """The variables that were read, for reading the file again."""
 
 
 def load(home: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Config:
     """Read the configuration; `ConfigurationError` says what to mend."""
     env = dict(os.environ) if environment is None else dict(environment)  # noqa: TID251 (the one reader)
     where = Path(home or env.get("KERYX_HOME") or _user_data(env)).expanduser()
+    return _load(where, env)
+
+
+def reload(known: Config) -> Config:
+    """The same object if the file has not changed, else what it says now."""
+    if _stamp(known.home / FILE) == known.written:
+        return known
+    return _load(known.home, known.environment)
+
+
+def _load(where: Path, env: Mapping[str, str]) -> Config:
+    written = _stamp(where / FILE)
     found = _read(where / FILE)
     providers = {**_providers_of(env), **found.providers}
     return Config(
@@ -73,8 +108,21 @@ def load(home: Path | str | None = None, environment: Mapping[str, str] | None =
         durability=found.durability,
         providers={name: _with_key(each, env) for name, each in providers.items()},
         limits=found.limits,
-        personalities=found.personalities,
+        personalities={
+            name: Personality(each) if isinstance(each, str) else each
+            for name, each in found.personalities.items()
+        },
+        written=written,
+        environment=env,
     )
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def _read(path: Path) -> _File:

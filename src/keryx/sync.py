@@ -105,6 +105,8 @@ class Turn:
         self, *, call: str | None = None, reason: Reason = "interrupt"
     ) -> app.TurnResult | bool:
         """End the turn, or one call of it."""
+        if call is None:
+            return self._thread.call(lambda: self._handle.cancel(reason=reason))
         return self._thread.call(lambda: self._handle.cancel(call=call, reason=reason))
 
 

@@ -137,6 +137,28 @@ async def test_closing_ends_the_iteration_and_forgets_the_reader() -> None:
     assert log.hub.readers == 0
 
 
+async def test_a_closed_hub_ends_its_readers_after_what_there_is() -> None:
+    log = Log()
+    async with log.hub.read() as reader:
+        log.append()
+        log.hub.close()
+        assert [item async for item in reader] == ["fact 1"]
+    async with log.hub.read(after=0) as late:
+        assert [item async for item in late] == ["fact 1"]
+
+
+async def test_a_hub_that_failed_tells_its_readers_why() -> None:
+    log = Log()
+    async with log.hub.read() as reader:
+        waiting = aiter(reader)
+        log.append()
+        assert await anext(waiting) == "fact 1"
+        log.hub.close(OSError("the disk is full"))
+        with pytest.raises(OSError, match="the disk is full"):
+            await anext(waiting)
+    assert log.hub.readers == 0
+
+
 class HubMachine(RuleBasedStateMachine):
     """Any interleaving of facts, deltas, slow and late readers: no fact lost, none twice."""
 

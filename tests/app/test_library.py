@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from keryx import NO_EFFECTS, Keryx, ToolContext, sync, tool
 from keryx import events as ev
-from keryx.app.home import HomeTakenError
 from keryx.errors import DeveloperMustActError, UserMustActError
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 
@@ -116,15 +114,6 @@ async def test_one_call_is_cancelled_and_the_turn_goes_on(tmp_path: Path) -> Non
         result = await turn.result()
     assert (result.outcome, result.text) == ("completed", "Gone on.")
     assert result.calls[0].outcome == "cancelled"
-
-
-@pytest.mark.promise("sessions.2")
-async def test_a_home_has_one_host_and_the_second_is_told_who_it_is(tmp_path: Path) -> None:
-    async with Keryx(home=tmp_path):
-        with pytest.raises(HomeTakenError, match=str(os.getpid())):
-            await Keryx(home=tmp_path).__aenter__()
-    async with Keryx(home=tmp_path):
-        pass
 
 
 async def test_what_is_wrong_is_said(tmp_path: Path) -> None:

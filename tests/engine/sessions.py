@@ -14,8 +14,9 @@ from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import CallView, Witness
 from keryx.engine.desk import Surroundings, mint, never_ask
 from keryx.engine.limits import Limits
-from keryx.engine.session import Opening, Sent, Session
+from keryx.engine.session import Opening, Session
 from keryx.models.scripted import Script, ScriptedModel
+from keryx.ports.dispatch import Done, Sent
 from keryx.ports.store import Commit, Store
 from keryx.ports.tool import Risk, Tool
 from keryx.store.memory import MemoryStore
@@ -85,7 +86,7 @@ class World:
         key: str | None = None,
         wait: bool = False,
     ) -> Sent:
-        return await session.send(
+        answer = await session.tell(
             cm.SendMessage(
                 command_id=self.command_id(),
                 session_id=session.session_id,
@@ -96,9 +97,11 @@ class World:
                 wait=wait,
             )
         )
+        assert isinstance(answer, Sent)
+        return answer
 
     async def cancel(self, session: Session, turn_id: str) -> bool:
-        return await session.cancel_turn(
+        answer = await session.tell(
             cm.CancelTurn(
                 command_id=self.command_id(),
                 session_id=session.session_id,
@@ -106,6 +109,8 @@ class World:
                 turn_id=turn_id,
             )
         )
+        assert isinstance(answer, Done)
+        return answer.done
 
     async def log(self, session: Session) -> list[ev.LoggedEvent]:
         return await self.store.events(session.session_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -15,6 +16,7 @@ from keryx.engine.limits import Limits
 from keryx.errors import AlreadyTakenError, KeyReusedError, ModelError
 from keryx.messages import AssistantMessage, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
+from keryx.ports.dispatch import Done
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.model import ModelRequest
 from keryx.ports.tool import Risk, ToolContext
@@ -118,7 +120,7 @@ async def test_the_same_key_twice_is_one_message(make: Make) -> None:
     assert first == again
     await session.wait_rested()
     assert (await world.types(session)).count("message.accepted") == 1
-    with pytest.raises(KeyReusedError, match="another message"):
+    with pytest.raises(KeyReusedError, match="another command"):
         await world.send(session, "Something else", key="k")
 
 
@@ -142,8 +144,11 @@ async def test_a_queued_message_can_be_withdrawn(make: Make) -> None:
     command = cm.WithdrawMessage(
         command_id="w", session_id="s1", by="tester", message_id=queued.message_id
     )
-    assert await session.withdraw(command) is True
-    assert await session.withdraw(command) is False
+    assert await session.tell(command) == Done(True)
+    again = cm.WithdrawMessage(
+        command_id="c-again", session_id="s1", by="tester", message_id=command.message_id
+    )
+    assert await session.tell(again) == Done(False)
     gate.set()
     await session.wait_rested()
     assert len(world.model.asked) == 1
@@ -320,9 +325,10 @@ async def test_an_approval_is_asked_answered_once_and_then_the_call_runs(make: M
         decision="once",
         where="test",
     )
-    await session.answer(answer)
+    assert await session.tell(answer) == Done(True)
+    assert await session.tell(answer) == Done(True), "the same command again is the same command"
     with pytest.raises(AlreadyTakenError):
-        await session.answer(answer)
+        await session.tell(msgspec.structs.replace(answer, command_id="y"))
     await session.wait_rested()
     types = await world.types(session)
     assert types.index("approval.answered") < types.index("call.started")

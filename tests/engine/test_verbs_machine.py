@@ -126,7 +126,7 @@ class Machine(RuleBasedStateMachine):
             self.loop.close()
 
     async def _end(self) -> None:
-        while not self.session._rest.is_set():  # pyright: ignore[reportPrivateUsage] (asked, not waited for: gates open meanwhile)
+        while not self.session.is_resting:
             for gate in self.gates:
                 gate.set()
             await self._settle()

@@ -47,6 +47,7 @@ class Hub(Generic[T]):
         self._last = last
         self._recent: deque[tuple[int, T]] = deque(maxlen=recent)
         self._readers: set[Reader[T]] = set()
+        self._end: tuple[BaseException | None] | None = None
 
     @property
     def last(self) -> int:
@@ -84,7 +85,15 @@ class Hub(Generic[T]):
         """
         reader = Reader(self, self._last if after is None else after, items, weight)
         self._readers.add(reader)
+        if self._end is not None:
+            reader.end(self._end[0])
         return reader
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Nothing more will come: readers end once they have read what there is, or fail."""
+        self._end = self._end or (error,)
+        for reader in self._readers:
+            reader.end(self._end[0])
 
     # -- for readers
 
@@ -117,6 +126,7 @@ class Reader(Generic[T]):
         self._greeting = hub.snapshot()
         self._lost = False
         self._closed = False
+        self._end: tuple[BaseException | None] | None = None
 
     @property
     def seen(self) -> int:
@@ -139,6 +149,11 @@ class Reader(Generic[T]):
         else:
             self._queue.append((seq, item, weight))
             self._queued += weight
+        self._wake()
+
+    def end(self, error: BaseException | None) -> None:
+        """Nothing more will be pushed."""
+        self._end = (error,)
         self._wake()
 
     def close(self) -> None:
@@ -169,6 +184,10 @@ class Reader(Generic[T]):
                     if seq is not None:
                         self._seen = seq
                     yield item
+                elif self._end is not None:
+                    self._closed = True
+                    if self._end[0] is not None:
+                        raise self._end[0]
                 else:
                     await self._wait_woken()
         finally:

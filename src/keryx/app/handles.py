@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import overload
 
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.app.front import Front
 from keryx.engine.desk import mint
-from keryx.engine.session import Session
 from keryx.errors import DeveloperMustActError
 from keryx.messages import Reason
+from keryx.ports.dispatch import Done, Sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +32,18 @@ class TurnResult:
 class SessionHandle:
     """One session, for those who talk to it."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, front: Front, session_id: str) -> None:
+        self._front = front
+        self.session_id = session_id
 
-    @property
-    def session_id(self) -> str:
-        return self._session.session_id
+    async def send(
+        self, text: str, *, key: str | None = None, schema: str | None = None
+    ) -> TurnHandle:
+        """Say something; returns once the message is durable.
 
-    async def send(self, text: str, *, key: str | None = None) -> TurnHandle:
-        """Say something; returns once the message is durable."""
-        return await self._send(text, "queue", key=key)
+        The schema is the text of a JSON schema that the answer must fit.
+        """
+        return await self._send(text, "queue", key=key, schema=schema)
 
     async def steer(self, text: str, *, wait: bool = False, key: str | None = None) -> TurnHandle:
         """Guide the running turn: now, or at the next boundary with `wait`."""
@@ -51,16 +55,19 @@ class SessionHandle:
 
     async def events(self, after: int = 0) -> AsyncIterator[ev.Event]:
         """The log after that fact, then whatever comes, live events included."""
-        async with self._session.hub.read(after=after) as reader:
-            async for event in reader:
-                if not isinstance(event, str):
-                    yield event
+        async for event in self._front.follow(self.session_id, after=after):
+            yield event
 
     async def _send(
-        self, text: str, mode: cm.Mode, *, key: str | None, wait: bool = False
+        self,
+        text: str,
+        mode: cm.Mode,
+        *,
+        key: str | None,
+        wait: bool = False,
+        schema: str | None = None,
     ) -> TurnHandle:
-        before = self._session.fold.last_seq
-        sent = await self._session.send(
+        sent = await self._front.tell(
             cm.SendMessage(
                 command_id=mint("c"),
                 session_id=self.session_id,
@@ -69,31 +76,31 @@ class SessionHandle:
                 mode=mode,
                 key=key,
                 wait=wait,
+                schema=schema,
             )
         )
-        return TurnHandle(self._session, sent.turn_id, before if key is None else 0)
+        assert isinstance(sent, Sent)
+        return TurnHandle(self._front, self.session_id, sent)
 
 
 class TurnHandle:
     """One turn, for those who wait for it."""
 
-    def __init__(self, session: Session, turn_id: str, after: int) -> None:
-        self._session = session
-        self._after = after
-        self.turn_id = turn_id
+    def __init__(self, front: Front, session_id: str, sent: Sent) -> None:
+        self._front = front
+        self._session_id = session_id
+        self._after = sent.seq - 1
+        self.turn_id = sent.turn_id
 
     async def events(self) -> AsyncIterator[ev.Event]:
         """Everything that the turn says, until its one terminal fact."""
         begun = False
-        async with self._session.hub.read(after=self._after) as reader:
-            async for event in reader:
-                if isinstance(event, str):
-                    continue
-                begun = begun or getattr(event, "turn_id", None) == self.turn_id
-                if begun:
-                    yield event
-                if isinstance(event, ev.TurnFinished) and event.turn_id == self.turn_id:
-                    return
+        async for event in self._front.follow(self._session_id, after=self._after):
+            begun = begun or getattr(event, "turn_id", None) == self.turn_id
+            if begun:
+                yield event
+            if isinstance(event, ev.TurnFinished) and event.turn_id == self.turn_id:
+                return
 
     async def result(self) -> TurnResult:
         """How it ended, once it has."""
@@ -119,29 +126,29 @@ class TurnHandle:
                     continue
         raise DeveloperMustActError("the session was closed before the turn ended")
 
-    def cancel_soon(self) -> bool:
-        """Cancel the turn from a signal handler. False: it is being cancelled already."""
-        return self._session.cancel_soon(self.turn_id)
-
+    @overload
+    async def cancel(self, *, reason: Reason = "interrupt") -> TurnResult: ...
+    @overload
+    async def cancel(self, *, call: str, reason: Reason = "interrupt") -> bool: ...
     async def cancel(
         self, *, call: str | None = None, reason: Reason = "interrupt"
     ) -> TurnResult | bool:
         """End the turn, and say how it ended; or one call of it: False if that was over."""
-        session_id = self._session.session_id
         if call is not None:
-            return await self._session.cancel_call(
+            answer = await self._front.tell(
                 cm.CancelCall(
                     command_id=mint("c"),
-                    session_id=session_id,
+                    session_id=self._session_id,
                     by="program",
                     call_id=call,
                     reason=reason,
                 )
             )
-        await self._session.cancel_turn(
+            return isinstance(answer, Done) and answer.done
+        await self._front.tell(
             cm.CancelTurn(
                 command_id=mint("c"),
-                session_id=session_id,
+                session_id=self._session_id,
                 by="program",
                 turn_id=self.turn_id,
                 reason=reason,

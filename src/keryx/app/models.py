@@ -15,14 +15,31 @@ from keryx.ports.model import Model, ModelRequest
 class Models:
     """Makes models by their names and keeps them: a model keeps its connections."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, asked: str | Model | None = None) -> None:
         self._config = config
+        self._asked = asked
         self._clients = model_clients()
-        self._made: dict[str, Model] = {}
+        self._brought: dict[str, Model] = {}
+        if asked is not None and not isinstance(asked, str):
+            self._brought[asked.name] = asked
+        self._made: dict[str, Model] = dict(self._brought)
 
-    def add(self, model: Model) -> None:
-        """A model that a program brings along."""
-        self._made[model.name] = model
+    @property
+    def brought(self) -> bool:
+        """Whether a program brought a model of its own along."""
+        return bool(self._brought)
+
+    @property
+    def default(self) -> str:
+        """The model of a session that names none."""
+        if isinstance(self._asked, str):
+            return self._asked
+        return self._config.model or "" if self._asked is None else self._asked.name
+
+    def configure(self, config: Config) -> None:
+        """What is asked for from now on is made anew; a running turn keeps what it has."""
+        self._config = config
+        self._made = dict(self._brought)
 
     def find(self, name: str) -> Model:
         """The model of that name; `ModelError` says what to configure."""

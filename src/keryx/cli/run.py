@@ -1,18 +1,28 @@
-"""Ask an agent once and print what it says. The exit code tells how the turn ended."""
+"""Ask an agent once and print what it says. The exit code tells how the turn ended.
+
+Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 parked, 4 the answer does not fit the schema,
+130 cancelled. Ctrl+C cancels the turn; a second one leaves at once, and the turn goes on when a
+host starts again.
+"""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import signal
 import sys
 from types import FrameType
-from typing import Final
+from typing import Final, Self
 
 from keryx import events as ev
+from keryx.aio.group import Group
 from keryx.aio.loops import run_loop
+from keryx.aio.scope import Scope, call_soon
 from keryx.app import Keryx, TurnHandle
+from keryx.cli.schema import misfit, read_schema
 
 EXIT_CODES: Final = {"completed": 0, "failed": 1, "parked": 3, "cancelled": 130}
+MISFIT: Final = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,24 +32,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workspace", default=".", help="the folder that it is about")
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     parser.add_argument("--json", action="store_true", help="print every event as a line of JSON")
+    parser.add_argument(
+        "--schema",
+        help="a JSON schema, or a file with one: only the answer is printed, and it must fit",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
+    schema = None if options.schema is None else read_schema(options.schema)
     prompt = options.prompt
     if prompt in (None, "-"):
         prompt = sys.stdin.read()
     if not prompt.strip():
         print("keryx run: there is nothing to say; give a prompt, or pipe one in", file=sys.stderr)
         return 2
-    return run_loop(_run(options, prompt))
+    return run_loop(_run(options, prompt, schema))
 
 
-async def _run(options: argparse.Namespace, prompt: str) -> int:
+async def _run(options: argparse.Namespace, prompt: str, schema: str | None) -> int:
     async with Keryx(model=options.model, workspace=options.workspace, home=options.home) as app:
         session = await app.open(options.session)
-        turn = await session.send(prompt)
-        with _Interrupts(turn):
-            return await _show(turn, as_json=options.json)
+        turn = await session.send(prompt, schema=schema)
+        with _Interrupts(turn) as interrupts:
+            code = await _show(turn, _screen(options, schema))
+        await interrupts.ended()
+        return code
 
 
 class _Interrupts:
@@ -47,30 +64,82 @@ class _Interrupts:
 
     def __init__(self, turn: TurnHandle) -> None:
         self._turn = turn
+        self._loop = asyncio.get_running_loop()
+        self._group = Group(Scope("interrupts"))
         self._before = signal.getsignal(signal.SIGINT)
+        self._came = False
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         signal.signal(signal.SIGINT, self._handle)
+        return self
 
     def __exit__(self, *exc: object) -> None:
         signal.signal(signal.SIGINT, self._before)
 
+    async def ended(self) -> None:
+        await self._group.leave()
+        self._group.scope.close()
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if not self._turn.cancel_soon() and callable(self._before):
+        if self._came and callable(self._before):
             self._before(number, frame)
+        self._came = True
+        call_soon(self._loop, self._cancel)
+
+    def _cancel(self) -> None:
+        if len(self._group) == 0:
+            print("\n[stopping; Ctrl+C again leaves at once]", file=sys.stderr)
+            self._group.start(self._turn.cancel(), name="cancel")
 
 
-async def _show(turn: TurnHandle, *, as_json: bool) -> int:
-    code, printer = 1, _Printer()
+async def _show(turn: TurnHandle, screen: _Lines | _Printer | _Answer) -> int:
+    code = EXIT_CODES["failed"]
     async for event in turn.events():
-        if as_json:
-            sys.stdout.write(ev.encode(event).decode() + "\n")
-            sys.stdout.flush()
-        else:
-            printer.show(event)
+        screen.show(event)
         if isinstance(event, ev.TurnFinished) and event.turn_id == turn.turn_id:
-            code = EXIT_CODES[event.outcome]
+            code = screen.end(EXIT_CODES[event.outcome])
     return code
+
+
+def _screen(options: argparse.Namespace, schema: str | None) -> _Lines | _Printer | _Answer:
+    if options.json:
+        return _Lines()
+    return _Printer() if schema is None else _Answer(schema)
+
+
+class _Lines:
+    """Every event as a line of JSON."""
+
+    def show(self, event: ev.Event) -> None:
+        sys.stdout.write(ev.encode(event).decode() + "\n")
+        sys.stdout.flush()
+
+    def end(self, code: int) -> int:
+        return code
+
+
+class _Answer:
+    """The last reply alone, if it fits the schema."""
+
+    def __init__(self, schema: str) -> None:
+        self._schema = schema
+        self._text = ""
+
+    def show(self, event: ev.Event) -> None:
+        if isinstance(event, ev.StepReplied):
+            self._text = event.text
+        else:
+            _tell(event)
+
+    def end(self, code: int) -> int:
+        if code != EXIT_CODES["completed"]:
+            return code
+        print(self._text)
+        problem = misfit(self._text, self._schema)
+        if problem is None:
+            return code
+        print(f"keryx: {problem}; ask again, or use a model that keeps to schemas", file=sys.stderr)
+        return MISFIT
 
 
 class _Printer:
@@ -96,6 +165,9 @@ class _Printer:
             case _:
                 _tell(event)
 
+    def end(self, code: int) -> int:
+        return code
+
     def _text(self, text: str) -> None:
         print(text, end="", flush=True)
         self._printed += len(text)
@@ -103,12 +175,17 @@ class _Printer:
 
 def _tell(event: ev.Event) -> None:
     match event:
+        case ev.TurnStarted():
+            for warning in event.warnings:
+                print(f"keryx: warning: {warning}", file=sys.stderr)
         case ev.CallStarted():
             print(f"[{event.tool}] {event.preview}", file=sys.stderr)
         case ev.CallFinished() if event.outcome != "completed":
             print(f"[{event.tool}] {event.outcome}: {event.reason}", file=sys.stderr)
         case ev.ModelRetried():
             print(f"[again in {event.delay:.1f} s: {event.message}]", file=sys.stderr)
+        case ev.ModelSwitched():
+            print(f"[{event.to} answers instead of {event.from_}]", file=sys.stderr)
         case ev.TurnFinished() if event.error is not None:
             print(f"keryx: {event.error.message}: {event.error.hint}", file=sys.stderr)
         case ev.TurnFinished() if event.outcome != "completed":

@@ -33,7 +33,7 @@ async def _run(options: argparse.Namespace) -> int:
             return 1
         if options.verb == "show":
             return await _show(app.store, options.session)
-        await app.store.delete(options.session)
+        await app.delete(options.session)
         return 0
 
 

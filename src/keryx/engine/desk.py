@@ -32,10 +32,18 @@ def mint(kind: str) -> str:
     return f"{kind}_{secrets.token_hex(8)}"
 
 
-async def no_prompt(settings: Settings, workspace: str) -> Mapping[str, str]:
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What a turn starts with that comes from outside: parts of the prompt, and what is amiss."""
+
+    parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    warnings: tuple[str, ...] = ()
+
+
+async def no_brief(settings: Settings, workspace: str) -> Brief:
     """Nothing from outside."""
     del settings, workspace
-    return {}
+    return Brief()
 
 
 def never_ask(call: CallView) -> Risk | None:
@@ -55,8 +63,8 @@ class Surroundings:
     """Finds a model by its name; `ModelError` if there is none."""
     lane: Callable[[str, tuple[str, ...], Path, Witness], Lane]
     """Makes the way through the executor: session, granted tools, workspace, witness."""
-    prompt: Callable[[Settings, str], Awaitable[Mapping[str, str]]] = no_prompt
-    """Reads the parts of the prompt that come from outside, at a turn's start."""
+    brief: Callable[[Settings, str], Awaitable[Brief]] = no_brief
+    """Reads what comes from outside, at a turn's start."""
     ask: Callable[[CallView], Risk | None] = never_ask
     """Whether a call needs a person's consent, and why."""
     limits: Limits = field(default_factory=Limits)

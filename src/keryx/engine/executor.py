@@ -61,6 +61,11 @@ class Batch:
         for _ in self._ended:
             yield await arrived.get()
 
+    def holds(self, call_id: str) -> bool:
+        """Whether that call is of this batch and has not ended."""
+        call = self._calls.get(call_id)
+        return call is not None and not call.ended.done()
+
     def cancel(self, call_id: str, reason: Reason = "interrupt", *, by: str = "") -> bool:
         """Cancel one call while the others go on. False if it is over, or not of this batch."""
         call = self._calls.get(call_id)

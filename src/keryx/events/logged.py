@@ -100,6 +100,8 @@ class MessageAccepted(_Logged, frozen=True, kw_only=True, tag="message.accepted"
     workspace: str
     attachments: tuple[Image | File, ...] = ()
     wait: bool = False
+    schema: str | None = None
+    """JSON text of a JSON schema that the answer must fit."""
 
 
 class MessageChanged(_Logged, frozen=True, kw_only=True, tag="message.changed"):
@@ -155,6 +157,8 @@ class TurnStarted(_InTurn, frozen=True, kw_only=True, tag="turn.started"):
     """The agent works on these messages."""
 
     message_ids: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """What is amiss and does not stop it, for people to read."""
 
 
 class TurnResumed(_InTurn, frozen=True, kw_only=True, tag="turn.resumed"):

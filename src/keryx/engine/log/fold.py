@@ -54,6 +54,7 @@ class Queued:
     attachments: tuple[Image | File, ...]
     wait: bool
     by: str
+    schema: str | None = None
 
 
 @dataclass(slots=True)
@@ -90,6 +91,8 @@ class OpenTurn:
 
     turn_id: str
     workspace: str
+    schema: str | None = None
+    """What its answer must fit."""
     cancelling: ev.TurnCancelling | None = None
     step: ev.StepStarted | None = None
     """The step whose reply is awaited."""
@@ -174,6 +177,7 @@ class Fold:
             attachments=event.attachments,
             wait=event.wait,
             by=event.by,
+            schema=event.schema,
         )
         self._accepted[message.message_id] = message
         if self.turn is not None and event.turn_id == self.turn.turn_id:
@@ -210,15 +214,11 @@ class Fold:
         turn = self.turn
         match event:
             case ev.TurnStarted():
-                workspace = next(
-                    (
-                        self._accepted[message_id].workspace
-                        for message_id in event.message_ids
-                        if message_id in self._accepted
-                    ),
-                    self.settings.workspace,
-                )
-                self.turn = OpenTurn(event.turn_id, workspace)
+                first = self._accepted.get(event.message_ids[0]) if event.message_ids else None
+                if first is None:
+                    self.turn = OpenTurn(event.turn_id, self.settings.workspace)
+                else:
+                    self.turn = OpenTurn(event.turn_id, first.workspace, first.schema)
             case ev.TurnResumed() if turn is not None:
                 turn.resumes = 0 if turn.suspended else turn.resumes + 1
                 turn.suspended = False

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from keryx.aio.clock import Clock
 from keryx.aio.group import Group
 from keryx.engine.log.fold import Fold
+from keryx.errors import ScopeClosedError
 from keryx.events import LoggedEvent
 from keryx.ports.store import Blob, Commit, InboxRow, Store
 
@@ -43,6 +44,7 @@ class Ledger:
         self._loop = asyncio.get_running_loop()
         self._events: list[LoggedEvent] = []
         self._enters: list[InboxRow] = []
+        self._consumes: list[str] = []
         self._claims: list[str] = []
         self._blobs: list[Blob] = []
         # Who waits for what was recorded and not yet taken, and for the commit under way.
@@ -51,10 +53,13 @@ class Ledger:
         self._flushing = False
         self.broken: BaseException | None = None
 
-    def record(self, kind: type[E], **fields: Any) -> E:
-        """State a fact. It counts at once here, and for everybody else after the commit."""
+    def raise_if_broken(self) -> None:
         if self.broken is not None:
             raise self.broken
+
+    def record(self, kind: type[E], **fields: Any) -> E:
+        """State a fact. It counts at once here, and for everybody else after the commit."""
+        self.raise_if_broken()
         fact = kind(
             session_id=self._fold.session_id,
             seq=self._fold.last_seq + 1,
@@ -71,6 +76,11 @@ class Ledger:
         self._enters.append(row)
         self._flush_soon()
 
+    def consume(self, key: str) -> None:
+        """A command that had entered before, which the facts of this commit follow from."""
+        self._consumes.append(key)
+        self._flush_soon()
+
     def claim(self, name: str) -> None:
         """Only the first commit can take this name."""
         self._claims.append(name)
@@ -81,9 +91,8 @@ class Ledger:
 
     async def durable(self) -> None:
         """Return once everything recorded so far survives; raises if it never will."""
-        if self.broken is not None:
-            raise self.broken
-        if self._events or self._enters:
+        self.raise_if_broken()
+        if self._waits:
             waiting = self._next
         elif self._under_way is not None:
             waiting = self._under_way
@@ -91,13 +100,17 @@ class Ledger:
             return
         await asyncio.shield(waiting)
 
+    @property
+    def _waits(self) -> bool:
+        return bool(self._events or self._enters or self._consumes)
+
     def _flush_soon(self) -> None:
         if not self._flushing:
             self._flushing = True
             self._group.start(self._flush(), name=f"commit {self._fold.session_id}")
 
     async def _flush(self) -> None:
-        while self._events or self._enters:
+        while self._waits:
             commit = self._take()
             assert self._under_way is not None
             try:
@@ -117,12 +130,18 @@ class Ledger:
             epoch=self._epoch,
             events=tuple(self._events),
             enters=tuple(self._enters),
+            consumes=tuple(self._consumes),
             claims=tuple(self._claims),
             blobs=tuple(self._blobs),
         )
         self._under_way, self._next = self._next, self._loop.create_future()
-        self._events, self._enters, self._claims, self._blobs = [], [], [], []
+        self._events, self._enters, self._consumes = [], [], []
+        self._claims, self._blobs = [], []
         return commit
+
+    def close(self) -> None:
+        """Nothing more is recorded; what a left-over does later is not this session's any more."""
+        self.broken = self.broken or ScopeClosedError("the session was closed; open it again")
 
     def _break(self, error: Exception) -> None:
         self.broken = error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from keryx import events as ev
 from keryx.engine.desk import Desk
@@ -59,8 +59,14 @@ class Draft:
             calls=self.calls,
         )
 
-    async def take(self, stream: AsyncIterator[Piece]) -> None:
-        """Read the stream to its end."""
+    async def take(
+        self, stream: AsyncIterator[Piece], ready: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Read the stream to its end; nothing of it is shown before it is ready."""
+        async for piece in stream:
+            await ready()
+            self._add(piece)
+            break
         async for piece in stream:
             self._add(piece)
 

@@ -8,10 +8,12 @@ the loop itself is never cancelled, so every turn that started gets its one term
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from keryx import events as ev
 from keryx.aio.scope import Reason, Scope
@@ -52,6 +54,8 @@ class Turn:
         self.scope = desk.scope.child(turn_id)
         self._step_scope: Scope | None = None
         self._batch: Batch | None = None
+        self._has_results = resumed
+        self._awaited: dict[str, asyncio.Future[None]] = {}
         self._begun: tuple[Model, Draft] | TurnEnding | None = None
         turn = desk.fold.turn
         assert turn is not None
@@ -72,8 +76,14 @@ class Turn:
         if self._step_scope is not None:
             self._step_scope.cancel("steer", by=by)
 
-    def cancel_call(self, call_id: str, reason: Reason, *, by: str) -> bool:
-        return self._batch is not None and self._batch.cancel(call_id, reason, by=by)
+    def cancel_call(self, call_id: str, reason: Reason, *, by: str) -> asyncio.Future[None] | None:
+        """Cancel one call; the future is done once its outcome is stated. None: it is over."""
+        if self._batch is None or not self._batch.holds(call_id):
+            return None
+        self._batch.cancel(call_id, reason, by=by)
+        if call_id not in self._awaited:
+            self._awaited[call_id] = asyncio.get_running_loop().create_future()
+        return self._awaited[call_id]
 
     # -- the loop
 
@@ -96,7 +106,9 @@ class Turn:
         if isinstance(begun, TurnEnding):
             return begun
         model, draft = begun
-        await self._desk.ledger.durable()
+        if self._has_results:
+            # The model sees the outcome of a call only once that is durable.
+            await self._desk.ledger.durable()
         self._step_scope = self.scope.child(draft.step_id)
         try:
             error = await self._ask(model, draft)
@@ -129,6 +141,7 @@ class Turn:
     async def _ask(self, model: Model, draft: Draft) -> ModelError | None:
         """Stream the reply into the draft, until it ends, fails, or is cut."""
         assert self._step_scope is not None
+        schema = self._open.schema
         request = ModelRequest(
             system=system_text(self._prompt),
             history=tuple(self._desk.transcript(model).history(self._desk.fold)),
@@ -137,8 +150,10 @@ class Turn:
                 for tool in self._lane.tools.values()
             ],
             effort=self._settings.effort,
+            schema=None if schema is None else msgspec.json.decode(schema),
         )
-        asking = self._desk.group.start(_read(draft, model.stream(request)), name=draft.step_id)
+        reading = _read(draft, model.stream(request), self._desk.ledger.durable)
+        asking = self._desk.group.start(reading, name=draft.step_id)
         cut = self._step_scope.on_cancel(asking.cancel)
         self._desk.draft = draft.snapshot
         await asyncio.wait([asking])
@@ -165,9 +180,12 @@ class Turn:
 
     async def run_calls(self, calls: Sequence[ToolCall], scope: Scope) -> None:
         """Run the calls of a step; each outcome is logged as it comes."""
+        self._has_results = True
         self._batch = self._desk.around.executor.start(self._lane, calls, scope)
         async for outcome in self._batch.as_ended():
             self._facts.ended(outcome)
+            if (awaited := self._awaited.pop(outcome.call_id, None)) is not None:
+                awaited.set_result(None)
         self._batch = None
 
     # -- facts
@@ -245,10 +263,15 @@ class Turn:
         return TurnEnding("cancelled", None if cancelling is None else cancelling.reason)
 
 
-async def _read(draft: Draft, stream: AsyncIterator[Piece]) -> ModelError | None:
-    """Read the reply; an error is a result here, for it is the turn's to judge."""
+async def _read(
+    draft: Draft, stream: AsyncIterator[Piece], durable: Callable[[], Awaitable[None]]
+) -> ModelError | None:
+    """Read the reply; an error is a result here, for it is the turn's to judge.
+
+    Nothing of it is shown before what it answers is durable.
+    """
     try:
-        await draft.take(stream)
+        await draft.take(stream, durable)
     except ModelError as error:
         return error
     except Exception as error:  # noqa: BLE001 (an adapter's defect ends the turn, not the session)

@@ -1,0 +1,65 @@
+"""What a turn starts with: the configuration as it is now, AGENTS.md, a personality."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from keryx import config
+from keryx.aio.bridge import Bridge
+from keryx.app.models import Models
+from keryx.config import Config, ConfigurationError
+from keryx.engine.desk import Brief
+from keryx.engine.log.fold import Settings
+
+AGENTS: Final = "AGENTS.md"
+# A file of instructions is a page or two; one of this size is something else.
+LARGEST: Final = 200_000
+
+
+class Briefs:
+    """Reads them at each turn's start; a running turn keeps what it started with."""
+
+    def __init__(self, bridge: Bridge, found: Config, models: Models) -> None:
+        self._bridge = bridge
+        self._config = found
+        self._models = models
+
+    async def read(self, settings: Settings, workspace: str) -> Brief:
+        found, agents, warnings = await self._bridge.to_thread(_read, self._config, Path(workspace))
+        if found is not self._config:
+            self._config = found
+            self._models.configure(found)
+        parts: dict[str, str] = {}
+        if agents:
+            parts["agents"] = agents
+        if settings.personality is not None:
+            personality = found.personalities.get(settings.personality)
+            if personality is None:
+                warnings = (*warnings, _unknown(settings.personality, found))
+            else:
+                parts["personality"] = personality.text
+        return Brief(parts, warnings)
+
+
+def _read(known: Config, workspace: Path) -> tuple[Config, str, tuple[str, ...]]:
+    """In a thread: all that comes from the disk, in one go."""
+    warnings: tuple[str, ...] = ()
+    try:
+        known = config.reload(known)
+    except ConfigurationError as error:
+        warnings = (f"{error}; the configuration from before is used",)
+    return known, _read_agents(workspace), warnings
+
+
+def _read_agents(workspace: Path) -> str:
+    try:
+        with (workspace / AGENTS).open(errors="replace") as file:
+            return file.read(LARGEST)
+    except OSError:
+        return ""  # there is none, or it may not be read: the turn runs without it
+
+
+def _unknown(name: str, found: Config) -> str:
+    known = ", ".join(sorted(found.personalities)) or "none"
+    return f"there is no personality {name!r} (configured: {known}); the turn runs without one"

@@ -1,0 +1,188 @@
+"""The way of this process to its sessions, whoever hosts them: this process, or another one.
+
+When the host of another process goes away, this process attaches to the next one, or becomes the
+host itself, and goes on where it was: commands carry ids and streams have numbers, so nothing
+happens twice and nothing is missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+from keryx import commands as cm
+from keryx.aio.group import Group
+from keryx.app.host.attached import AttachedHost
+from keryx.app.host.home import Home, HomeTakenError, Plate
+from keryx.app.host.own import OwnHost
+from keryx.app.host.wire import NewSession
+from keryx.app.models import Models
+from keryx.app.runtime import Runtime
+from keryx.config import Config
+from keryx.errors import DeveloperMustActError
+from keryx.events import Event
+from keryx.ports.dispatch import Answer, Bus
+from keryx.ports.store import Store
+from keryx.ports.tool import Tool
+from keryx.rpc import PeerLostError
+
+# A process that dies lets go of its socket and of its lock at two instants. There is no event for
+# the second one, so it is asked for again after a moment, this often.
+TRIES: Final = 100
+MOMENT: Final = 0.05
+
+
+class Host(Bus, Protocol):
+    """What owns the sessions, or leads to it."""
+
+    store: Store
+
+    async def open(self, wanted: NewSession) -> None: ...
+
+    async def delete(self, session_id: str) -> bool: ...
+
+    async def end(self) -> None: ...
+
+
+class Front:
+    """Belongs to one loop. `join` it first, and `leave` it."""
+
+    def __init__(
+        self,
+        config: Config,
+        runtime: Runtime,
+        *,
+        models: Models,
+        tools: Mapping[str, Tool],
+        resume: bool,
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._models = models
+        self._tools = tools
+        self._resume = resume
+        self._group = Group(runtime.scope.child("joining"))
+        self._host: Host | None = None
+        self._joining: asyncio.Task[Host] | None = None
+        self._left = False
+
+    @property
+    def store(self) -> Store:
+        """The logs, for reading."""
+        return self._there.store
+
+    @property
+    def _there(self) -> Host:
+        if self._host is None:
+            raise DeveloperMustActError("use it inside `async with Keryx(...) as app:`")
+        return self._host
+
+    # -- joining
+
+    async def join(self) -> None:
+        """Become the host of the home, or attach to it."""
+        self._host = await self._find()
+
+    async def leave(self) -> None:
+        self._left = True
+        host, self._host = self._host, None
+        await self._group.leave()
+        self._group.scope.close()
+        if host is not None:
+            await host.end()
+
+    async def _rejoin(self, lost: Host) -> None:
+        """The host is gone: find the next one, once for all who noticed."""
+        if self._host is not lost or self._left:
+            return
+        if self._joining is None or self._joining.done():
+            self._joining = self._group.start(self._replace(lost), name="rejoin")
+        self._host = await asyncio.shield(self._joining)
+
+    async def _replace(self, lost: Host) -> Host:
+        await lost.end()
+        return await self._find()
+
+    async def _find(self) -> Host:
+        bridge = self._runtime.bridge
+        home = self._config.home
+        for _ in range(TRIES):
+            found = await bridge.to_thread(Home.take, home)
+            if isinstance(found, Home):
+                return await self._own(found)
+            self._refuse_what_cannot_be_lent(found, home)
+            try:
+                return await AttachedHost.connect(found, home, self._runtime.scope, bridge)
+            except (PeerLostError, FileNotFoundError):
+                await asyncio.sleep(MOMENT)
+        raise HomeTakenError(
+            f"another Keryx owns the home {home} and cannot be reached; "
+            "stop it, or choose another home with KERYX_HOME"
+        )
+
+    async def _own(self, home: Home) -> Host:
+        host = await OwnHost.begin(
+            home,
+            self._runtime,
+            models=self._models,
+            tools=self._tools,
+            config=self._config,
+        )
+        if self._resume:
+            await host.resume()
+        return host
+
+    def _refuse_what_cannot_be_lent(self, plate: Plate, home: Path) -> None:
+        if self._tools or self._models.brought:
+            raise HomeTakenError(
+                f"another Keryx (process {plate.pid}) owns the home {home}, and tools or models "
+                "that a program brings along cannot run there; "
+                "stop it, or choose another home with KERYX_HOME"
+            )
+
+    # -- what is asked
+
+    async def open(self, wanted: NewSession) -> None:
+        while True:
+            host = self._there
+            try:
+                return await host.open(wanted)
+            except PeerLostError:
+                await self._rejoin(host)
+
+    async def tell(self, command: cm.Command) -> Answer:
+        """Safe to try again: a command takes effect once, by its id."""
+        while True:
+            host = self._there
+            try:
+                return await host.tell(command)
+            except PeerLostError:
+                await self._rejoin(host)
+
+    async def delete(self, session_id: str) -> bool:
+        while True:
+            host = self._there
+            try:
+                return await host.delete(session_id)
+            except PeerLostError:
+                await self._rejoin(host)
+
+    async def follow(self, session_id: str, *, after: int) -> AsyncIterator[Event]:
+        """The log after that fact, then whatever comes, over any change of hosts."""
+        while True:
+            host = self._there
+            try:
+                async with await host.watch(session_id, after=after) as reader:
+                    try:
+                        async for event in reader:
+                            # A reader that lost live events reads the facts on by itself.
+                            if not isinstance(event, str):
+                                yield event
+                    finally:
+                        after = reader.seen
+            except PeerLostError:
+                await self._rejoin(host)
+            else:
+                return

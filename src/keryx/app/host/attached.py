@@ -1,0 +1,184 @@
+"""A process that does not own its home: the same surface, over the owner's local socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final, Literal, Self
+
+from keryx import commands as cm
+from keryx import errors
+from keryx.aio.bridge import Bridge
+from keryx.aio.group import Group
+from keryx.aio.scope import Scope
+from keryx.app.host import wire
+from keryx.app.host.home import STORE, HomeTakenError, Plate
+from keryx.errors import KeryxError, UserMustActError
+from keryx.events import Event
+from keryx.ports.dispatch import Answer, Watching
+from keryx.ports.store import Store
+from keryx.rpc import CallError, Peer, PeerLostError, connect
+from keryx.store.sqlite import SqliteStore
+
+# A host that is starting opens its store first; one that does not answer for longer is stuck.
+HELLO_PATIENCE: Final = 10.0
+# Events that may wait for a slow reader here; more wait in the socket, and then at the host.
+MOST_WAITING: Final = 1_000
+
+
+class AttachedHost:
+    """The host of another process, as this one sees it."""
+
+    def __init__(self, plate: Plate, scope: Scope, peer: Peer, store: Store) -> None:
+        self.store = store
+        self._plate = plate
+        self._scope = scope
+        self._peer = peer
+
+    @classmethod
+    async def connect(cls, plate: Plate, home: Path, scope: Scope, bridge: Bridge) -> Self:
+        """Reach the owner; `OSError` if nobody listens there any more."""
+        peer = await _connect(plate, scope)
+        try:
+            store = await SqliteStore.open(home / STORE, bridge, read_only=True)
+        except BaseException:
+            peer.close()
+            await peer.wait_ended()
+            raise
+        return cls(plate, scope, peer, store)
+
+    async def open(self, wanted: wire.NewSession) -> None:
+        await _call(self._peer, wire.OPEN, wire.encode_value(wanted))
+
+    async def tell(self, command: cm.Command) -> Answer:
+        return wire.decode_answer(await _call(self._peer, wire.TELL, cm.encode(command)))
+
+    async def watch(self, session_id: str, *, after: int) -> Watching:
+        # A connection of its own: a reader that does not keep up holds back nothing else.
+        peer = await _connect(self._plate, self._scope)
+        return _Remote(peer, wire.Watch(session_id, after), self._scope)
+
+    async def delete(self, session_id: str) -> bool:
+        data = await _call(self._peer, wire.DELETE, wire.encode_value(wire.Delete(session_id)))
+        return data == b"true"
+
+    async def end(self) -> None:
+        """Let go of the host, which goes on."""
+        self._peer.close()
+        await self._peer.wait_ended()
+        await self.store.close()
+
+
+async def _connect(plate: Plate, scope: Scope) -> Peer:
+    if not plate.socket:
+        raise FileNotFoundError("the host of this home has not said where it listens")
+    try:
+        peer = await connect(plate.socket, scope)
+    except OSError as error:
+        raise PeerLostError(f"nobody listens at the home's socket: {error}") from error
+    try:
+        async with asyncio.timeout(HELLO_PATIENCE):
+            await _call(peer, wire.HELLO, wire.encode_value(wire.Hello(plate.secret)))
+    except TimeoutError:
+        await _hang_up(peer)
+        raise HomeTakenError(
+            f"the Keryx that owns this home (process {plate.pid}) does not answer; "
+            "stop it, or choose another home with KERYX_HOME"
+        ) from None
+    except BaseException:
+        await _hang_up(peer)
+        raise
+    return peer
+
+
+async def _hang_up(peer: Peer) -> None:
+    peer.close()
+    await peer.wait_ended()
+
+
+async def _call(peer: Peer, method: str, params: bytes) -> bytes:
+    try:
+        return await peer.call(method, params)
+    except CallError as error:
+        raise _as_raised(error) from error
+
+
+def _as_raised(error: CallError) -> KeryxError:
+    """The error that the host raised, as far as it can be made here."""
+    kind = getattr(errors, error.name, None)
+    if not (isinstance(kind, type) and issubclass(kind, KeryxError)):
+        kind = UserMustActError
+    try:
+        return kind(error.message)
+    except TypeError:
+        return UserMustActError(error.message)
+
+
+class _Remote:
+    """One reader's place in a stream that comes over a connection."""
+
+    def __init__(self, peer: Peer, asked: wire.Watch, scope: Scope) -> None:
+        self._peer = peer
+        self._asked = asked
+        self._group = Group(scope.child(f"watch {asked.session_id}"))
+        self._items: deque[bytes] = deque()
+        self._woken: asyncio.Future[None] | None = None
+        self._held = False
+        self.seen = asked.after
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await _hang_up(self._peer)
+        await self._group.leave()
+        self._group.scope.close()
+
+    async def __aiter__(self) -> AsyncIterator[Event | Literal["resync"]]:
+        watching = self._group.start(self._watch(), name="watch")
+        watching.add_done_callback(lambda _: self._wake())
+        while True:
+            while self._items:
+                item = wire.decode_item(self._items.popleft())
+                self._let_go_on()
+                if isinstance(item, str):
+                    yield "resync"
+                else:
+                    self.seen = getattr(item, "seq", self.seen)
+                    yield item
+            if watching.done():
+                if (error := watching.result()) is not None:
+                    raise error
+                return
+            self._woken = asyncio.get_running_loop().create_future()
+            await self._woken
+
+    async def _watch(self) -> KeryxError | None:
+        """Wait for the end of the stream; an error is a result, so that it comes last."""
+        try:
+            await self._peer.call(
+                wire.WATCH, wire.encode_value(self._asked), on_progress=self._take
+            )
+        except PeerLostError as error:
+            return error
+        except CallError as error:
+            return _as_raised(error)
+        return None
+
+    def _take(self, item: bytes) -> None:
+        self._items.append(item)
+        if len(self._items) >= MOST_WAITING and not self._held:
+            self._held = True
+            self._peer.wire.hold(held=True)
+        self._wake()
+
+    def _let_go_on(self) -> None:
+        if self._held and len(self._items) < MOST_WAITING // 2:
+            self._held = False
+            self._peer.wire.hold(held=False)
+
+    def _wake(self) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)

@@ -1,0 +1,151 @@
+"""The home of a host: where its state lives, who owns it, and how others reach the owner.
+
+A lock of the kernel is the host's sign of life, not a clock: it is gone with its process, however
+that ended. Taking the home, listening on its socket and saying where that is happen behind one
+door, so whoever finds the home taken finds its owner's plate too.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import socket
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from keryx.errors import UserMustActError
+
+LOCK: Final = "host.lock"
+DOOR: Final = "host.door"
+PLATE: Final = "host.json"
+SOCKET: Final = "host.sock"
+STORE: Final = "keryx.db"
+# The kernel's limit for the path of a socket is 108 bytes, on macOS 104.
+LONGEST_SOCKET_PATH: Final = 100
+BACKLOG: Final = 128
+
+
+class HomeTakenError(UserMustActError):
+    """Another host owns this home, and cannot do what is asked."""
+
+
+class Plate(msgspec.Struct, frozen=True):
+    """Who owns the home, and how to reach it."""
+
+    pid: int
+    socket: str
+    secret: str
+
+
+class Home:
+    """A home that this process owns, until it is released."""
+
+    def __init__(self, path: Path, lock: int, listening: socket.socket, plate: Plate) -> None:
+        self.path = path
+        self.listening = listening
+        self.plate = plate
+        self._lock = lock
+
+    @classmethod
+    def take(cls, path: Path) -> Home | Plate:
+        """Own the home, made if there is none; or learn who does. Asks the disk: use a thread."""
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _door(path):
+                return _take(path)
+        except OSError as error:
+            raise UserMustActError(
+                f"the home {path} cannot be used: {error}; choose another with KERYX_HOME"
+            ) from error
+
+    @property
+    def store(self) -> Path:
+        return self.path / STORE
+
+    def release(self) -> None:
+        """Let others have it. Whoever is connected stays so."""
+        _remove_socket(self.plate, self.path)
+        with suppress(OSError):
+            (self.path / PLATE).unlink()
+        self.listening.close()
+        os.close(self._lock)
+
+
+class _door:  # noqa: N801 (reads as a word where it is used)
+    """Held for the moment in which a home changes hands."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path / DOOR, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def __enter__(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, *exc: object) -> None:
+        os.close(self._file)
+
+
+def _take(path: Path) -> Home | Plate:
+    lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return _read_plate(path) or Plate(0, "", "")
+    try:
+        before = _read_plate(path)
+        if before is not None:
+            _remove_socket(before, path)
+        listening, where = _listen(path)
+        plate = Plate(os.getpid(), where, secrets.token_hex(32))
+        _write_plate(path, plate)
+    except BaseException:
+        os.close(lock)
+        raise
+    return Home(path, lock, listening, plate)
+
+
+def _listen(path: Path) -> tuple[socket.socket, str]:
+    where = str(path.absolute() / SOCKET)
+    if len(os.fsencode(where)) > LONGEST_SOCKET_PATH:
+        where = str(Path(tempfile.mkdtemp(prefix="keryx-")) / SOCKET)
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        with suppress(FileNotFoundError):
+            Path(where).unlink()
+        listening.bind(where)
+        Path(where).chmod(0o600)
+        listening.listen(BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    return listening, where
+
+
+def _read_plate(path: Path) -> Plate | None:
+    try:
+        return msgspec.json.decode((path / PLATE).read_bytes(), type=Plate)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _write_plate(path: Path, plate: Plate) -> None:
+    made = path / f"{PLATE}.new"
+    file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, msgspec.json.encode(plate))
+    finally:
+        os.close(file)
+    made.replace(path / PLATE)
+
+
+def _remove_socket(plate: Plate, path: Path) -> None:
+    where = Path(plate.socket)
+    with suppress(OSError):
+        where.unlink()
+        if where.parent != path.absolute():
+            where.parent.rmdir()  # made for a home whose own path is too long

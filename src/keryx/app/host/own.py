@@ -1,0 +1,152 @@
+"""The host in this process: it owns the home, its sessions live here, others may attach to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Self
+
+from keryx import commands as cm
+from keryx.aio.bridge import Bridge
+from keryx.aio.clock import RealClock
+from keryx.app.briefs import Briefs
+from keryx.app.host.dispatch import LocalDispatch
+from keryx.app.host.home import Home
+from keryx.app.host.served import Served
+from keryx.app.host.wire import NewSession
+from keryx.app.models import Models
+from keryx.app.runtime import Runtime
+from keryx.config import Config
+from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.witness import Witness
+from keryx.engine.desk import Surroundings
+from keryx.engine.limits import Limits
+from keryx.engine.session import Opening, Session
+from keryx.errors import DeveloperMustActError
+from keryx.ports.dispatch import Answer, Watching
+from keryx.ports.store import Store
+from keryx.ports.tool import Tool
+from keryx.store.sqlite import SqliteStore
+
+STORE_THREADS: Final = 8
+"""One writes, the others read."""
+
+
+class OwnHost:
+    """Owns a home, and everything that runs for its sessions."""
+
+    def __init__(
+        self,
+        *,
+        runtime: Runtime,
+        home: Home,
+        threads: Bridge,
+        store: Store,
+        models: Models,
+        tools: Mapping[str, Tool],
+        config: Config,
+    ) -> None:
+        self.store = store
+        self._runtime = runtime
+        self._home = home
+        self._threads = threads
+        self._models = models
+        self._tools = tools
+        self._around = Surroundings(
+            store=store,
+            executor=runtime.executor,
+            clock=RealClock(),
+            model=models.find,
+            lane=self._lane,
+            brief=Briefs(runtime.bridge, config, models).read,
+            limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
+        )
+        self._dispatch = LocalDispatch(runtime.scope, self._open)
+        self._served = Served(self, runtime.scope, home.plate.secret)
+
+    @classmethod
+    async def begin(
+        cls,
+        home: Home,
+        runtime: Runtime,
+        *,
+        models: Models,
+        tools: Mapping[str, Tool],
+        config: Config,
+    ) -> Self:
+        """Open the home's store and take connections."""
+        # Threads of its own: a commit must not wait behind tools that block.
+        threads = Bridge(runtime.scope, threads=STORE_THREADS)
+        try:
+            store = await SqliteStore.open(home.store, threads)
+        except BaseException:
+            await threads.close()
+            await runtime.bridge.to_thread(home.release)
+            raise
+        host = cls(
+            runtime=runtime,
+            home=home,
+            threads=threads,
+            store=store,
+            models=models,
+            tools=tools,
+            config=config,
+        )
+        await host._served.listen(home.listening)
+        return host
+
+    async def resume(self) -> None:
+        """Go on with everything that an earlier host left unfinished."""
+        unfinished = await self.store.unfinished()
+        self._around.neighbours.expect(unfinished)
+        for session_id in unfinished:
+            await self._dispatch.wake(session_id)
+
+    # -- what front ends ask
+
+    async def open(self, wanted: NewSession) -> None:
+        """Make a session, or take up one that exists."""
+        if wanted.exists and await self.store.session(wanted.session_id) is None:
+            raise DeveloperMustActError(
+                f"there is no session {wanted.session_id!r}; "
+                "`keryx sessions list` shows those there are"
+            )
+        opening = Opening(
+            model=self._models.default if wanted.model is None else wanted.model,
+            workspace=wanted.workspace,
+            tools=tuple(self._tools) if wanted.tools is None else wanted.tools,
+            personality=wanted.personality,
+        )
+        await self._dispatch.session(wanted.session_id, opening)
+
+    async def tell(self, command: cm.Command) -> Answer:
+        return await self._dispatch.tell(command)
+
+    async def watch(self, session_id: str, *, after: int) -> Watching:
+        return await self._dispatch.watch(session_id, after=after)
+
+    async def delete(self, session_id: str) -> bool:
+        """Everything of the session is gone. False: there was none."""
+        await self._dispatch.forget(session_id)
+        return await self.store.delete(session_id)
+
+    async def end(self) -> None:
+        """Stop gracefully. Those attached are let go last, when the home is free for them."""
+        self._served.stop_listening()
+        await self._dispatch.close()
+        await self._runtime.executor.close()
+        await self.store.close()
+        await self._threads.close()
+        await self._runtime.bridge.to_thread(self._home.release)
+        await self._served.close()
+
+    # -- what sessions need
+
+    async def _open(self, session_id: str, opening: Opening | None) -> Session:
+        return await Session.open(session_id, self._around, self._runtime.scope, opening)
+
+    def _lane(
+        self, session_id: str, tools: tuple[str, ...], workspace: Path, witness: Witness
+    ) -> Lane:
+        granted = [self._tools[name] for name in tools if name in self._tools]
+        return self._runtime.lane(session_id, granted, workspace=workspace, witness=witness)

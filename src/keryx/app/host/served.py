@@ -1,0 +1,104 @@
+"""The host's side of the local socket: what other processes of the home ask of it."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import socket
+from typing import Protocol
+
+import msgspec
+
+from keryx import commands as cm
+from keryx.aio.scope import Scope
+from keryx.app.host import wire
+from keryx.errors import KeryxError
+from keryx.ports.dispatch import Bus
+from keryx.rpc import Call, CallError, Listener
+from keryx.rpc.peer import METHOD_NOT_FOUND, Handler
+
+
+class Serves(Bus, Protocol):
+    """What a host does for those who attach."""
+
+    async def open(self, wanted: wire.NewSession) -> None: ...
+
+    async def delete(self, session_id: str) -> bool: ...
+
+
+class Served:
+    """Takes connections and does what those ask who know the secret."""
+
+    def __init__(self, host: Serves, scope: Scope, secret: str) -> None:
+        self._host = host
+        self._secret = secret
+        self._listener = Listener(scope, self._handler)
+
+    async def listen(self, listening: socket.socket) -> None:
+        await self._listener.listen(listening)
+
+    def stop_listening(self) -> None:
+        self._listener.stop_listening()
+
+    async def close(self) -> None:
+        await self._listener.close()
+
+    def _handler(self) -> Handler:
+        return _Visitor(self._host, self._secret).handle
+
+
+class _Visitor:
+    """One connection."""
+
+    def __init__(self, host: Serves, secret: str) -> None:
+        self._host = host
+        self._secret = secret
+        self._known = False
+
+    async def handle(self, call: Call) -> bytes | None:
+        try:
+            if call.method == wire.HELLO:
+                return self._greet(msgspec.json.decode(call.params, type=wire.Hello))
+            if not self._known:
+                raise CallError("say hello with the home's secret first", name="SecretError")
+            return await self._do(call)
+        except KeryxError as error:
+            if isinstance(error, CallError):
+                raise
+            raise CallError(str(error), name=type(error).__name__) from error
+        except msgspec.DecodeError as error:
+            raise CallError(f"{call.method}: {error}", name="DeveloperMustActError") from error
+
+    def _greet(self, hello: wire.Hello) -> bytes | None:
+        if hello.version != wire.VERSION:
+            raise CallError(
+                f"the host speaks version {wire.VERSION} and this program {hello.version}; "
+                "use the same version of Keryx for both",
+                name="UserMustActError",
+            )
+        if not hmac.compare_digest(hello.secret, self._secret):
+            raise CallError("that is not the secret of this home", name="SecretError")
+        self._known = True
+        return None
+
+    async def _do(self, call: Call) -> bytes | None:
+        match call.method:
+            case wire.TELL:
+                return wire.encode_value(await self._host.tell(cm.decode(call.params)))
+            case wire.WATCH:
+                await self._watch(call, msgspec.json.decode(call.params, type=wire.Watch))
+            case wire.OPEN:
+                await self._host.open(msgspec.json.decode(call.params, type=wire.NewSession))
+            case wire.DELETE:
+                asked = msgspec.json.decode(call.params, type=wire.Delete)
+                return wire.encode_value(await self._host.delete(asked.session_id))
+            case _:
+                raise CallError(f"there is no method {call.method!r}", code=METHOD_NOT_FOUND)
+        return None
+
+    async def _watch(self, call: Call, asked: wire.Watch) -> None:
+        async with await self._host.watch(asked.session_id, after=asked.after) as reader:
+            async for item in reader:
+                await call.progress(wire.encode_item(item))
+        # The host is ending. Its last act is to hang up, when the home is free for whoever is left.
+        await asyncio.get_running_loop().create_future()

@@ -1,0 +1,64 @@
+"""What a process says to the host of its home: the calls of the local socket and their values."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from keryx.events import Event, decode, encode
+from keryx.ports.dispatch import Answer
+
+HELLO: Final = "hello"
+OPEN: Final = "open"
+TELL: Final = "tell"
+WATCH: Final = "watch"
+DELETE: Final = "delete"
+
+VERSION: Final = 1
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """The first call of every connection: who comes without the home's secret is turned away."""
+
+    secret: str
+    version: int = VERSION
+
+
+class NewSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session to be made, or to be opened if it exists. What is None, the host decides."""
+
+    session_id: str
+    exists: bool = False
+    workspace: str = ""
+    model: str | None = None
+    tools: tuple[str, ...] | None = None
+    personality: str | None = None
+
+
+class Watch(msgspec.Struct, frozen=True):
+    """Read this session's stream after that fact."""
+
+    session_id: str
+    after: int
+
+
+class Delete(msgspec.Struct, frozen=True):
+    """Everything of this session is to be gone."""
+
+    session_id: str
+
+
+RESYNC: Final = b'"resync"'
+
+encode_value: Final = msgspec.json.Encoder().encode
+decode_answer: Final = msgspec.json.Decoder(Answer).decode
+
+
+def encode_item(item: Event | str) -> bytes:
+    """One item of a stream."""
+    return RESYNC if isinstance(item, str) else encode(item)
+
+
+def decode_item(data: bytes) -> Event | str:
+    return "resync" if data == RESYNC else decode(data)

@@ -1,0 +1,296 @@
+"""What a session is told: each command takes effect once, and is answered once it is durable.
+
+Commands change the state synchronously, so each sees it as all earlier ones left it. A cancel
+reaches its scope when it is read; only its answer waits for the commit. The same key twice is one
+command. Commands that others entered into the store are taken from there by whoever owns the
+session.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import msgspec
+
+from keryx import commands as cm
+from keryx import events as ev
+from keryx.engine.desk import Desk, mint
+from keryx.engine.log.fold import Queued
+from keryx.engine.turns.course import Course
+from keryx.errors import AlreadyTakenError, KeryxError, KeyReusedError, UnsupportedError
+from keryx.messages import Reason
+from keryx.ports.dispatch import Answer, Done, Sent
+from keryx.ports.store import InboxRow
+
+TITLE_LENGTH = 60
+
+
+def row_of(command: cm.Command) -> InboxRow:
+    """The command as the inbox holds it: all but the id of this attempt makes it the same."""
+    key = command.key if isinstance(command, cm.SendMessage) and command.key else None
+    body = cm.encode(msgspec.structs.replace(command, command_id=""))
+    return InboxRow(key or command.command_id, body)
+
+
+class Inbox:
+    """Takes the commands of one session."""
+
+    def __init__(self, desk: Desk, course: Course, log: list[ev.LoggedEvent]) -> None:
+        self._desk = desk
+        self._course = course
+        self._sent = {
+            event.key: Sent(event.message_id, event.turn_id, event.seq)
+            for event in log
+            if isinstance(event, ev.MessageAccepted) and event.key is not None
+        }
+        self._pending: set[str] = set()
+        """Keys of commands that wait in the store."""
+        self._taken: dict[str, bytes] = {}
+        """Commands that were taken since the session was opened, by key."""
+
+    async def tell(self, command: cm.Command) -> Answer:
+        """Take a command; returns once it is durable."""
+        match command:
+            case cm.SendMessage():
+                return await self._send(command)
+            case cm.CancelTurn():
+                return await self._cancel_turn(command)
+            case cm.CancelCall():
+                return await self._cancel_call(command)
+            case cm.AnswerApproval():
+                return await self._answer(command)
+            case cm.WithdrawMessage() | cm.ChangeMessage() | cm.ChangeSession():
+                return await self._change(command)
+            case (
+                cm.UndoTurn()
+                | cm.RunCall()
+                | cm.RevertFiles()
+                | cm.AnswerQuestion()
+                | cm.CompactContext()
+                | cm.ForkSession()
+                | cm.SetDraft()
+            ):
+                raise UnsupportedError(f"this version cannot do {type(command).__name__} yet")
+            case _:
+                assert_never(command)
+
+    async def read(self) -> None:
+        """Take what others entered into the store."""
+        session_id = self._desk.fold.session_id
+        for row in await self._desk.around.store.pending(session_id):
+            if row.key in self._taken or row.key in self._pending:
+                continue
+            self._pending.add(row.key)
+            try:
+                command = cm.decode(row.body)
+                await self.tell(msgspec.structs.replace(command, command_id=row.key))
+            except (KeryxError, msgspec.DecodeError):
+                # Whoever entered it is not here to be told; it is done with all the same.
+                self._desk.ledger.raise_if_broken()
+            if row.key in self._pending:
+                self._pending.discard(row.key)
+                self._desk.ledger.consume(row.key)
+        await self._desk.ledger.durable()
+
+    # -- once
+
+    def _take(self, row: InboxRow) -> None:
+        """The facts that are stated now follow from this command."""
+        self._taken[row.key] = row.body
+        if row.key in self._pending:
+            self._pending.discard(row.key)
+            self._desk.ledger.consume(row.key)
+        else:
+            self._desk.ledger.enter(row)
+
+    async def _was_taken(self, row: InboxRow) -> bool:
+        """Whether the same command was taken before; the same key for another is an error."""
+        if row.key in self._pending:
+            return False
+        stored = await self._desk.around.store.command(self._desk.fold.session_id, row.key)
+        body = self._taken.get(row.key, None if stored is None else stored.body)
+        if body not in (None, row.body):
+            raise KeyReusedError(
+                f"the key {row.key!r} was used for another command; choose a new one"
+            )
+        return body is not None
+
+    async def _done(self, *, done: bool = True) -> Done:
+        await self._desk.ledger.durable()
+        return Done(done)
+
+    # -- messages
+
+    async def _send(self, command: cm.SendMessage) -> Sent:
+        row, brief = row_of(command), None
+        # A key that its maker minted for this attempt alone needs no look into the store.
+        if (command.key is not None or row.key in self._sent) and await self._was_taken(row):
+            return await self._acknowledge(row.key)
+        if self._course.is_resting:
+            brief = await self._course.read_brief(command.workspace)
+        if row.key not in self._sent:
+            self._sent[row.key] = self._accept(command, row.key)
+            self._take(row)
+            if brief is not None and self._course.is_resting:
+                self._course.start_next(brief)
+            else:
+                self._react(command)
+        return await self._acknowledge(row.key)
+
+    async def _acknowledge(self, key: str) -> Sent:
+        await self._desk.ledger.durable()
+        return self._sent[key]
+
+    def _accept(self, command: cm.SendMessage, key: str) -> Sent:
+        fold = self._desk.fold
+        joins = (
+            command.mode == "steer"
+            and fold.turn is not None
+            and fold.turn.cancelling is None
+            and command.turn_id in (None, fold.turn.turn_id)
+        )
+        turn_id = fold.turn.turn_id if joins and fold.turn is not None else mint("t")
+        accepted = self._desk.ledger.record(
+            ev.MessageAccepted,
+            message_id=mint("m"),
+            turn_id=turn_id,
+            key=key,
+            by=command.by,
+            mode=command.mode,
+            text=command.text,
+            workspace=command.workspace or fold.settings.workspace,
+            attachments=command.attachments,
+            wait=command.wait,
+            schema=command.schema,
+        )
+        if not fold.settings.title and command.text.strip():
+            title = command.text.strip().splitlines()[0][:TITLE_LENGTH]
+            self._desk.ledger.record(ev.SessionChanged, by="keryx", title=title)
+        return Sent(accepted.message_id, turn_id, accepted.seq)
+
+    def _react(self, command: cm.SendMessage) -> None:
+        """What an accepted message does at once to the turn that runs."""
+        fold, turn = self._desk.fold, self._course.turn
+        if fold.turn is None or turn is None:
+            return
+        if command.mode == "interrupt" and command.turn_id in (None, fold.turn.turn_id):
+            self._log_cancelling(fold.turn.turn_id, "interrupt", command.by)
+            turn.scope.cancel("interrupt", by=command.by)
+        elif command.mode == "steer" and not command.wait and fold.steers:
+            turn.steer(by=command.by)
+
+    # -- turns and calls
+
+    async def _cancel_turn(self, command: cm.CancelTurn) -> Done:
+        fold, turn, row = self._desk.fold, self._course.turn, row_of(command)
+        if fold.turn is not None and fold.turn.turn_id == command.turn_id:
+            if self._log_cancelling(command.turn_id, command.reason, command.by):
+                self._take(row)
+            if turn is not None:
+                turn.scope.cancel(command.reason, by=command.by)
+        elif (message := self._queued_for(command.turn_id)) is not None:
+            self._cancel_before_start(message, command)
+            self._take(row)
+        else:
+            return Done(await self._was_taken(row))
+        return await self._done()
+
+    def _log_cancelling(self, turn_id: str, reason: Reason, by: str) -> bool:
+        """Log that the turn under way is being cancelled, so that no crash revives it."""
+        turn = self._desk.fold.turn
+        if turn is None or turn.cancelling is not None:
+            return False
+        self._desk.ledger.record(ev.TurnCancelling, turn_id=turn_id, reason=reason, by=by)
+        return True
+
+    def _queued_for(self, turn_id: str) -> Queued | None:
+        return next((m for m in self._desk.fold.queue.values() if m.turn_id == turn_id), None)
+
+    def _cancel_before_start(self, message: Queued, command: cm.CancelTurn) -> None:
+        ledger, turn_id = self._desk.ledger, command.turn_id
+        ledger.record(ev.TurnCancelling, turn_id=turn_id, reason=command.reason, by=command.by)
+        ledger.record(
+            ev.MessageExpired,
+            turn_id=turn_id,
+            message_id=message.message_id,
+            cause=command.reason,
+        )
+        ledger.record(
+            ev.TurnFinished,
+            turn_id=turn_id,
+            outcome="cancelled",
+            reason=command.reason,
+            started=False,
+            usage=ev.Usage(),
+            cost=0.0,
+        )
+
+    async def _cancel_call(self, command: cm.CancelCall) -> Done:
+        """Its outcome is the durable sign of it, so the answer waits for that."""
+        turn = self._course.turn
+        ended = None
+        if turn is not None:
+            ended = turn.cancel_call(command.call_id, command.reason, by=command.by)
+        if ended is None:
+            return Done(False)
+        await ended
+        return await self._done()
+
+    # -- approvals, and what people change
+
+    async def _answer(self, command: cm.AnswerApproval) -> Done:
+        """The first answer wins; later ones are refused."""
+        asked, row = self._desk.fold.approvals.get(command.approval_id), row_of(command)
+        if asked is None:
+            if await self._was_taken(row):
+                return await self._done()
+            raise AlreadyTakenError(f"approval {command.approval_id} is answered or expired")
+        self._desk.ledger.claim(f"approval {command.approval_id}")
+        self._desk.ledger.record(
+            ev.ApprovalAnswered,
+            turn_id=asked.turn_id,
+            approval_id=command.approval_id,
+            call_id=asked.call_id,
+            decision=command.decision,
+            by=command.by,
+            where=command.where,
+        )
+        self._take(row)
+        await self._desk.ledger.durable()
+        waiting = self._desk.answers.get(command.approval_id)
+        if waiting is not None:
+            waiting(command.decision)
+        return Done(True)
+
+    async def _change(
+        self, command: cm.WithdrawMessage | cm.ChangeMessage | cm.ChangeSession
+    ) -> Done:
+        row = row_of(command)
+        if await self._was_taken(row):
+            return await self._done()
+        match command:
+            case cm.WithdrawMessage() if self._waits(command.message_id):
+                fact, target = ev.MessageWithdrawn, {"message_id": command.message_id}
+            case cm.ChangeMessage() if command.message_id in self._desk.fold.queue:
+                fact, target = ev.MessageChanged, _given(command)
+            case cm.ChangeSession():
+                fact, target = ev.SessionChanged, _given(command)
+            case _:
+                return Done(False)
+        self._desk.ledger.record(fact, by=command.by, **target)
+        self._take(row)
+        return await self._done()
+
+    def _waits(self, message_id: str) -> bool:
+        fold = self._desk.fold
+        return message_id in fold.queue or message_id in fold.steers
+
+
+def _given(command: cm.ChangeMessage | cm.ChangeSession) -> dict[str, object]:
+    """What the command names, without its own head; what it does not name stays as it is."""
+    return {
+        name: value
+        for name in command.__struct_fields__
+        if name not in ("command_id", "session_id", "by", "v")
+        and (value := getattr(command, name)) is not msgspec.UNSET
+    }

@@ -1,0 +1,63 @@
+"""Frames on a stream of bytes: a length of four bytes, the largest first, then that many bytes.
+
+It knows nothing of what is in a frame.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from keryx.errors import NobodyMustActError
+
+_LENGTH: Final = struct.Struct(">I")
+# More than any value that people pass around, and far from what a machine has in memory.
+LARGEST_FRAME: Final = 256 * 1024 * 1024
+
+
+class FrameError(NobodyMustActError):
+    """The other side does not speak in frames, or in larger ones than are taken."""
+
+
+def frame(data: bytes) -> bytes:
+    """The data as one frame."""
+    return _LENGTH.pack(len(data)) + data
+
+
+class FrameReader:
+    """Puts frames together from the pieces in which they come."""
+
+    def __init__(self, largest: int = LARGEST_FRAME) -> None:
+        self._largest = largest
+        self._buffer = bytearray()
+        self._needed = _LENGTH.size
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take a piece; hand out the frames that are whole now. `FrameError` if it cannot be one.
+
+        The buffer is looked at only when it holds enough, so time grows linearly with size.
+        """
+        self._buffer += data
+        if len(self._buffer) < self._needed:
+            return
+        at = 0
+        while len(self._buffer) - at >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer, at)
+            if length > self._largest:
+                raise FrameError(
+                    f"a frame of {length} bytes is larger than the {self._largest} that are taken"
+                )
+            end = at + _LENGTH.size + length
+            if len(self._buffer) < end:
+                break
+            yield bytes(memoryview(self._buffer)[at + _LENGTH.size : end])
+            at = end
+        del self._buffer[:at]
+        self._needed = self._wanted()
+
+    def _wanted(self) -> int:
+        if len(self._buffer) < _LENGTH.size:
+            return _LENGTH.size
+        (length,) = _LENGTH.unpack_from(self._buffer)
+        return _LENGTH.size + length
