@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
+import signal
 import subprocess
-import sys
 from pathlib import Path
 
-COMMAND = str(Path(sys.executable).with_name("keryx"))
+import pytest
 
-
-def keryx(home: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "KERYX_HOME": str(home)}
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "KERYX_MODEL"):
-        env.pop(name, None)
-    return subprocess.run(
-        [COMMAND, *words], input=stdin, capture_output=True, text=True, check=False, env=env
-    )
+from tests.cli.commands import COMMAND, environment, keryx, model_server
 
 
 def test_it_prints_the_answer_and_the_session_can_be_shown_continued_and_deleted(
@@ -58,3 +50,100 @@ def test_wrong_input_is_refused_with_a_reason(tmp_path: Path) -> None:
     broken = keryx(tmp_path, "run", "Hi")
     assert broken.returncode == 1
     assert "config.toml" in broken.stderr
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> str:
+    """What it prints, up to and with this text."""
+    assert process.stdout is not None
+    seen = ""
+    while text not in seen:
+        letter = process.stdout.read(1)
+        assert letter, f"it ended after {seen!r}"
+        seen += letter
+    return seen
+
+
+def test_ctrl_c_cancels_the_turn_and_the_log_says_so(tmp_path: Path) -> None:
+    with model_server(tmp_path, {"text": "Half of it", "fault": "hang mid-stream", "after": 3}):
+        command = [COMMAND, "run", "Tell"]
+        with subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(tmp_path),
+        ) as process:
+            try:
+                read_until(process, "Half")
+                process.send_signal(signal.SIGINT)
+                _, errors = process.communicate(timeout=20)
+            finally:
+                process.kill()
+        assert process.returncode == 130
+        assert "keryx: cancelled (interrupt)" in errors
+        assert "Traceback" not in errors
+    (row,) = keryx(tmp_path, "sessions", "list").stdout.splitlines()
+    shown = keryx(tmp_path, "sessions", "show", row.split()[0], "--json").stdout
+    types = [json.loads(line)["type"] for line in shown.splitlines()]
+    assert types.index("turn.cancelling") < types.index("turn.finished")
+
+
+def test_two_at_once_share_one_home(tmp_path: Path) -> None:
+    with model_server(tmp_path, {"text": "Fine."}, repeat=True):
+        several = [
+            subprocess.Popen(
+                [COMMAND, "run", f"Hi {number}"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment(tmp_path),
+            )
+            for number in range(4)
+        ]
+        for process in several:
+            try:
+                output, errors = process.communicate(timeout=30)
+            finally:
+                process.kill()
+            assert (process.returncode, output, errors) == (0, "Fine.\n", "")
+    assert len(keryx(tmp_path, "sessions", "list").stdout.splitlines()) == 4
+
+
+SCHEMA = '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        ('{"n": 5}', 0, ""),
+        ('{"n": "five"}', 4, "does not fit the schema"),
+        ("five", 4, "is not JSON"),
+    ],
+)
+def test_an_answer_with_a_schema_is_printed_alone_and_checked(
+    tmp_path: Path, answer: str, code: int, said: str
+) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text(SCHEMA)
+    with model_server(tmp_path, {"text": answer}):
+        result = keryx(tmp_path, "run", "--schema", str(schema), "How many?")
+    assert (result.returncode, result.stdout) == (code, answer + "\n")
+    assert said in result.stderr
+
+
+def test_what_is_no_schema_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    for given, said in (
+        ("missing.json", "cannot be read"),
+        ("{", "is not JSON"),
+        ('{"type": 5}', "is no JSON schema"),
+    ):
+        result = keryx(tmp_path, "run", "--model", "scripted:demo", "--schema", given, "Hi")
+        assert result.returncode == 1
+        assert said in result.stderr
+
+
+def test_an_unknown_personality_is_a_warning_and_the_turn_runs(tmp_path: Path) -> None:
+    words = ("run", "--model", "scripted:demo", "--personality", "pirate", "Hi")
+    result = keryx(tmp_path, *words)
+    assert result.returncode == 0
+    assert "there is no personality 'pirate' (configured: none)" in result.stderr

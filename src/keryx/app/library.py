@@ -71,7 +71,9 @@ class Keryx:
         if self._runtime is not None:
             await self._runtime.close()
 
-    async def open(self, session_id: str | None = None) -> SessionHandle:
+    async def open(
+        self, session_id: str | None = None, *, personality: str | None = None
+    ) -> SessionHandle:
         """A new session, or an old one by its id."""
         front, runtime = self._there, self._runtime
         assert runtime is not None
@@ -81,6 +83,7 @@ class Keryx:
             exists=session_id is not None,
             workspace=str(workspace),
             model=self._model if isinstance(self._model, str) else None,
+            personality=personality,
         )
         await front.open(wanted)
         return SessionHandle(front, wanted.session_id)

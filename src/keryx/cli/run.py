@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help="provider:name; default: what is configured")
     parser.add_argument("--session", help="go on with this session")
     parser.add_argument("--workspace", default=".", help="the folder that it is about")
+    parser.add_argument("--personality", help="how it speaks; one that is configured")
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     parser.add_argument("--json", action="store_true", help="print every event as a line of JSON")
     parser.add_argument(
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _run(options: argparse.Namespace, prompt: str, schema: str | None) -> int:
     async with Keryx(model=options.model, workspace=options.workspace, home=options.home) as app:
-        session = await app.open(options.session)
+        session = await app.open(options.session, personality=options.personality)
         turn = await session.send(prompt, schema=schema)
         with _Interrupts(turn) as interrupts:
             code = await _show(turn, _screen(options, schema))

@@ -17,7 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     verbs.add_parser("list", help="all sessions, last changed first")
     for verb, text in (("show", "what was said in one"), ("delete", "everything of one is gone")):
-        verbs.add_parser(verb, help=text).add_argument("session")
+        words = verbs.add_parser(verb, help=text)
+        words.add_argument("session")
+        if verb == "show":
+            words.add_argument("--json", action="store_true", help="its log, a fact a line")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,7 +35,7 @@ async def _run(options: argparse.Namespace) -> int:
             print(f"keryx: there is no session {options.session!r}", file=sys.stderr)
             return 1
         if options.verb == "show":
-            return await _show(app.store, options.session)
+            return await _show(app.store, options.session, as_json=options.json)
         await app.delete(options.session)
         return 0
 
@@ -44,8 +47,11 @@ async def _list(store: Store) -> int:
     return 0
 
 
-async def _show(store: Store, session_id: str) -> int:
+async def _show(store: Store, session_id: str, *, as_json: bool) -> int:
     for event in await store.events(session_id):
+        if as_json:
+            print(ev.encode(event).decode())
+            continue
         match event:
             case ev.MessageAccepted():
                 print(f"> {event.text}")

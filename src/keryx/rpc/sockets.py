@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from keryx.aio.scope import Scope
 from keryx.rpc.frames import LARGEST_FRAME
@@ -27,9 +27,8 @@ class _Wire(asyncio.Protocol):
     # -- what the loop says
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(high=HIGH_WATER)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
+        self._transport.set_write_buffer_limits(high=HIGH_WATER)
         self.peer = self._made(self)
 
     def data_received(self, data: bytes) -> None:

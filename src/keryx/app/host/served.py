@@ -32,30 +32,47 @@ class Served:
     def __init__(self, host: Serves, scope: Scope, secret: str) -> None:
         self._host = host
         self._secret = secret
+        self._ending = asyncio.Event()
         self._listener = Listener(scope, self._handler)
 
     async def listen(self, listening: socket.socket) -> None:
         await self._listener.listen(listening)
 
     def stop_listening(self) -> None:
+        """The host begins to end: whoever is connected is answered nothing more."""
+        self._ending.set()
         self._listener.stop_listening()
 
     async def close(self) -> None:
         await self._listener.close()
 
     def _handler(self) -> Handler:
-        return _Visitor(self._host, self._secret).handle
+        return _Visitor(self._host, self._secret, self._ending).handle
 
 
 class _Visitor:
     """One connection."""
 
-    def __init__(self, host: Serves, secret: str) -> None:
+    def __init__(self, host: Serves, secret: str, ending: asyncio.Event) -> None:
         self._host = host
         self._secret = secret
+        self._ending = ending
         self._known = False
 
     async def handle(self, call: Call) -> bytes | None:
+        """Answer, unless the host is ending.
+
+        What fails then says nothing about the call. The host's last act is to hang up, when the
+        home is free: then the caller finds the next host, and asks that one.
+        """
+        try:
+            return await self._answer(call)
+        except CallError:
+            if self._ending.is_set():
+                await asyncio.get_running_loop().create_future()
+            raise
+
+    async def _answer(self, call: Call) -> bytes | None:
         try:
             if call.method == wire.HELLO:
                 return self._greet(msgspec.json.decode(call.params, type=wire.Hello))
@@ -100,5 +117,4 @@ class _Visitor:
         async with await self._host.watch(asked.session_id, after=asked.after) as reader:
             async for item in reader:
                 await call.progress(wire.encode_item(item))
-        # The host is ending. Its last act is to hang up, when the home is free for whoever is left.
-        await asyncio.get_running_loop().create_future()
+        raise CallError("the session was closed", name="ScopeClosedError")

@@ -147,7 +147,7 @@ class Answer:
     @property
     def _transport(self) -> asyncio.Transport:
         transport = self._request.transport
-        if not isinstance(transport, asyncio.Transport):
+        if transport is None:
             raise ClientConnectionResetError("the client has hung up")
         return transport
 
