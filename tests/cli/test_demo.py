@@ -14,7 +14,7 @@ import pytest
 COMMAND = [str(Path(sys.executable).with_name("keryx")), "demo"]
 
 
-def test_the_demo_shows_all_three_acts_and_ends_well() -> None:
+def test_the_demo_shows_all_its_acts_and_ends_well() -> None:
     result = subprocess.run(COMMAND, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout
@@ -25,6 +25,9 @@ def test_the_demo_shows_all_three_acts_and_ends_well() -> None:
     ]
     assert "0 of them acted after their outcome" in lines
     assert lines.count("completed    ") >= 4
+    assert lines.count("✓ look") == 3
+    assert lines.count("cancelled: steer") == 3
+    assert "Fine: the door is closed." in lines
 
 
 def stop(demo: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:

@@ -18,6 +18,7 @@ from typing import Final
 
 from keryx.aio.loops import run_loop
 from keryx.app.runtime import Runtime
+from keryx.cli.liveturn import show_turns
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import CallView, Silent
 from keryx.messages import CallOutcome, ToolCall
@@ -124,6 +125,8 @@ async def _demo(workspace: Path) -> int:
             await _cancel_everything(runtime, workspace, screen),
             await _cancel_one(runtime, workspace, screen),
         ]
+    screen.heading(4, "Two turns, live; the second is steered while its tools run")
+    fine.append(await show_turns())
     if not all(fine):
         print("\n   Something did not behave as promised; see above.", file=sys.stderr)
         return 1
