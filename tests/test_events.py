@@ -258,11 +258,13 @@ PINNED: tuple[tuple[Event, str], ...] = (
             effects=EFFECTS,
             replay="never",
             overlaps=("c0",),
+            arguments_blob="b1",
         ),
         _turn(
             "call.started",
             '"call_id":"c1","step_id":"p1","by":"model","tool":"sh","arguments":"{}",'
-            f'"preview":"ls","effects":{EFFECTS_JSON},"replay":"never","overlaps":["c0"]',
+            f'"preview":"ls","effects":{EFFECTS_JSON},"replay":"never","overlaps":["c0"],'
+            '"arguments_blob":"b1"',
         ),
     ),
     (

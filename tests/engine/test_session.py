@@ -12,11 +12,12 @@ import pytest_asyncio
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.calls.witness import CallView
+from keryx.engine.inbox import row_of
 from keryx.engine.limits import Limits
 from keryx.errors import AlreadyTakenError, KeyReusedError, ModelError
-from keryx.messages import AssistantMessage, ToolMessage, UserMessage
+from keryx.messages import AssistantMessage, Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
-from keryx.ports.dispatch import Done
+from keryx.ports.dispatch import Done, Sent
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.model import ModelRequest
 from keryx.ports.tool import Risk, ToolContext
@@ -350,3 +351,48 @@ async def test_a_steer_makes_a_pending_approval_pointless(make: Make) -> None:
     finished = next(event for event in log if isinstance(event, ev.CallFinished))
     assert expired.cause == "steer"
     assert (finished.outcome, finished.started) == ("cancelled", False)
+
+
+async def test_long_arguments_live_in_a_blob_and_reach_the_tool_whole(make: Make) -> None:
+    text = "x" * 100_000
+    world = make([say("", ScriptedCall("echo", {"text": text})), say("Done.")], tools=[echo])
+    session = await world.open()
+    await world.send(session, "Go")
+    await session.wait_rested()
+    log = await world.log(session)
+    started = next(event for event in log if isinstance(event, ev.CallStarted))
+    finished = next(event for event in log if isinstance(event, ev.CallFinished))
+    assert len(started.arguments) < 10_000
+    assert started.arguments_blob is not None
+    whole = await world.store.blob(started.arguments_blob)
+    assert whole is not None
+    assert msgspec.json.decode(whole) == {"text": text}
+    assert finished.result[0] == Text(text)
+
+
+async def test_a_command_that_others_entered_is_taken_once(make: Make) -> None:
+    """A front end without the owner puts a message into the store's inbox, twice by mistake."""
+    world = make([say("One."), say("Two.")])
+    session = await world.open()
+    command = cm.SendMessage(command_id="c9", session_id="s1", by="elsewhere", text="Hi", key="k9")
+    row = row_of(command)
+    assert await world.store.enter("s1", row) is True
+    assert await world.store.enter("s1", row) is False
+    await session.read_inbox()
+    await session.read_inbox()
+    await session.wait_rested()
+    assert await world.store.pending("s1") == []
+    accepted = [e for e in await world.log(session) if isinstance(e, ev.MessageAccepted)]
+    assert [event.text for event in accepted] == ["Hi"]
+    answer = await session.tell(command)
+    assert isinstance(answer, Sent)
+    assert answer.message_id == accepted[0].message_id
+
+
+async def test_a_pending_command_without_effect_is_done_with_too(make: Make) -> None:
+    world = make([])
+    session = await world.open()
+    late = cm.CancelTurn(command_id="c1", session_id="s1", by="elsewhere", turn_id="t_gone")
+    await world.store.enter("s1", row_of(late))
+    await session.read_inbox()
+    assert await world.store.pending("s1") == []

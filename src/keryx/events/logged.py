@@ -236,7 +236,10 @@ class StepReplied(_InTurn, frozen=True, kw_only=True, tag="step.replied"):
 
 
 class CallStarted(_AtWork, frozen=True, kw_only=True, tag="call.started"):
-    """The call may act from now on; `overlaps` names left-overs that it may meet."""
+    """The call may act from now on; `overlaps` names left-overs that it may meet.
+
+    Of long arguments only the beginning is here, and `arguments_blob` names the whole.
+    """
 
     call_id: str
     step_id: str | None
@@ -247,6 +250,7 @@ class CallStarted(_AtWork, frozen=True, kw_only=True, tag="call.started"):
     effects: CallEffects
     replay: Replay
     overlaps: tuple[str, ...] = ()
+    arguments_blob: str | None = None
 
 
 class CallFinished(_AtWork, frozen=True, kw_only=True, tag="call.finished"):

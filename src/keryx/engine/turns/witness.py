@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from keryx import events as ev
 from keryx.engine.calls.witness import CallView
 from keryx.engine.desk import Desk, mint
 from keryx.messages import CallOutcome, Decision
 from keryx.ports.effects import Effects
+from keryx.ports.store import Blob, blob_hash
+
+LONG_ARGUMENTS: Final = 8_192
+"""Longer ones live in a blob."""
 
 
 class SessionWitness:
@@ -70,6 +75,7 @@ class SessionWitness:
         """Before a call acts, the log knows of it. Nested calls are shown, not logged."""
         if call.parent is not None:
             return
+        arguments, blob = self._bounded(call.arguments)
         self._desk.ledger.record(
             ev.CallStarted,
             turn_id=self._turn_id,
@@ -77,13 +83,23 @@ class SessionWitness:
             step_id=call.call_id.rpartition(".")[0],
             by="model",
             tool=call.tool.name,
-            arguments=call.arguments,
+            arguments=arguments,
+            arguments_blob=blob,
             preview=call.tool.preview(call.args),
             effects=_logged_effects(call.effects),
             replay=call.tool.replay,
             overlaps=call.overlaps,
         )
         await self._desk.ledger.durable()
+
+    def _bounded(self, arguments: str) -> tuple[str, str | None]:
+        """Everyone who watches gets this event, and few want a whole file that is written."""
+        if len(arguments) <= LONG_ARGUMENTS:
+            return arguments, None
+        data = arguments.encode()
+        blob = Blob(blob_hash(data), data)
+        self._desk.ledger.keep(blob)
+        return arguments[:LONG_ARGUMENTS], blob.hash
 
     def output(self, call: CallView, stream: str, text: str) -> None:
         self._desk.show(
