@@ -7,6 +7,7 @@ each turn's start; what is read is frozen, and a running turn keeps it.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -19,6 +20,10 @@ from keryx.errors import UserMustActError
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 FILE: Final = "config.toml"
+_SECRET_NAME: Final = re.compile(
+    r"(KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIALS?)$|^(KEY|TOKEN|SECRET|PASSWORD)_",
+    re.IGNORECASE,
+)
 
 
 class ConfigurationError(UserMustActError):
@@ -96,6 +101,17 @@ def reload(known: Config) -> Config:
     if _stamp(known.home / FILE) == known.written:
         return known
     return _load(known.home, known.environment)
+
+
+def secrets_of(found: Config) -> dict[str, str]:
+    """The values that nobody may see, by name: keys of providers, and variables that sound so."""
+    secrets = {
+        name: value for name, value in found.environment.items() if _SECRET_NAME.search(name)
+    }
+    for name, provider in found.providers.items():
+        if provider.api_key:
+            secrets.setdefault(provider.api_key_env or f"the key of {name}", provider.api_key)
+    return secrets
 
 
 def _load(where: Path, env: Mapping[str, str]) -> Config:

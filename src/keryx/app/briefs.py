@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from keryx import config
 from keryx.aio.bridge import Bridge
-from keryx.app.models import Models
 from keryx.config import Config, ConfigurationError
 from keryx.engine.desk import Brief
 from keryx.engine.log.fold import Settings
@@ -20,16 +20,16 @@ LARGEST: Final = 200_000
 class Briefs:
     """Reads them at each turn's start; a running turn keeps what it started with."""
 
-    def __init__(self, bridge: Bridge, found: Config, models: Models) -> None:
+    def __init__(self, bridge: Bridge, found: Config, on_change: Callable[[Config], None]) -> None:
         self._bridge = bridge
         self._config = found
-        self._models = models
+        self._on_change = on_change
 
     async def read(self, settings: Settings, workspace: str) -> Brief:
         found, agents, warnings = await self._bridge.to_thread(_read, self._config, Path(workspace))
         if found is not self._config:
             self._config = found
-            self._models.configure(found)
+            self._on_change(found)
         parts: dict[str, str] = {}
         if agents:
             parts["agents"] = agents

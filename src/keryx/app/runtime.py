@@ -19,6 +19,7 @@ from keryx.aio.warden import Warden
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Silent, Witness
 from keryx.engine.executor import Executor
+from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.ports.tool import Tool
 from keryx.tools.http import HttpClients
 
@@ -44,6 +45,7 @@ class Runtime:
         workspace: Path,
         witness: Witness | None = None,
         environment: Mapping[str, str] = CHILD_ENVIRONMENT,
+        redactor: Redactor = NO_SECRETS,
     ) -> Lane:
         """A session's way through the executor."""
         return Lane(
@@ -56,6 +58,7 @@ class Runtime:
             http=self._http.get,
             environment=environment,
             witness=witness or Silent(),
+            redactor=redactor,
         )
 
     async def close(self) -> tuple[str, ...]:

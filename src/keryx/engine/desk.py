@@ -20,6 +20,7 @@ from keryx.engine.limits import Limits
 from keryx.engine.log.fold import Fold, Settings
 from keryx.engine.log.ledger import Ledger
 from keryx.engine.log.neighbours import Neighbours
+from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.events import Event, LiveEvent
 from keryx.messages import Decision
 from keryx.ports.model import Model
@@ -67,6 +68,8 @@ class Surroundings:
     """Reads what comes from outside, at a turn's start."""
     ask: Callable[[CallView], Risk | None] = never_ask
     """Whether a call needs a person's consent, and why."""
+    redactor: Redactor = NO_SECRETS
+    """Takes the values of secrets out of what is said."""
     limits: Limits = field(default_factory=Limits)
     neighbours: Neighbours = field(default_factory=Neighbours)
 

@@ -50,6 +50,10 @@ class Inbox:
 
     async def tell(self, command: cm.Command) -> Answer:
         """Take a command; returns once it is durable."""
+        if isinstance(command, cm.SendMessage | cm.ChangeMessage) and command.text:
+            # Before anything else: not even the inbox shall hold a secret.
+            text = self._desk.around.redactor.text(command.text)
+            command = msgspec.structs.replace(command, text=text)
         match command:
             case cm.SendMessage():
                 return await self._send(command)

@@ -16,11 +16,12 @@ from keryx.app.host.served import Served
 from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
-from keryx.config import Config
+from keryx.config import Config, secrets_of
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Witness
 from keryx.engine.desk import Surroundings
 from keryx.engine.limits import Limits
+from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
 from keryx.errors import DeveloperMustActError
 from keryx.ports.dispatch import Answer, Watching
@@ -58,7 +59,8 @@ class OwnHost:
             clock=RealClock(),
             model=models.find,
             lane=self._lane,
-            brief=Briefs(runtime.bridge, config, models).read,
+            brief=Briefs(runtime.bridge, config, self._configure).read,
+            redactor=Redactor(secrets_of(config)),
             limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
         )
         self._dispatch = LocalDispatch(runtime.scope, self._open)
@@ -149,4 +151,15 @@ class OwnHost:
         self, session_id: str, tools: tuple[str, ...], workspace: Path, witness: Witness
     ) -> Lane:
         granted = [self._tools[name] for name in tools if name in self._tools]
-        return self._runtime.lane(session_id, granted, workspace=workspace, witness=witness)
+        return self._runtime.lane(
+            session_id,
+            granted,
+            workspace=workspace,
+            witness=witness,
+            redactor=self._around.redactor,
+        )
+
+    def _configure(self, config: Config) -> None:
+        """The configuration has changed; turns that start from now on see it."""
+        self._models.configure(config)
+        self._around.redactor = Redactor(secrets_of(config))

@@ -76,7 +76,7 @@ class Call:
         self.overlaps: tuple[str, ...] = ()
         self.started_at: float | None = None
         self.ended: asyncio.Future[CallOutcome] = lane.loop.create_future()
-        self.output = CallOutput(lane.loop, self._publish)
+        self.output = CallOutput(lane.loop, self._publish, lane.redactor)
         self.task: asyncio.Task[None] | None = None
         self.thread: ThreadWork[Any] | None = None
         self.ladder: Deadline | None = None

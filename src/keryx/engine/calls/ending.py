@@ -89,7 +89,9 @@ def outcome_of(call: Call, ending: Ending, *, left_over: bool) -> CallOutcome:
     if outcome == "cancelled" and names:
         # Something below it may still run, so it cannot claim that nothing does.
         outcome = "unknown"
-    content = ending.content if call.parent is not None else bounded(ending.content)
+    content = call.lane.redactor.content(ending.content)
+    if call.parent is None:
+        content = bounded(content)
     if call.overlaps:
         content = (*content, Text(_overlap_note(call.overlaps)))
     started_at = call.started_at

@@ -10,6 +10,7 @@ from pathlib import Path
 from keryx.aio.bridge import Bridge
 from keryx.engine.calls.witness import Silent, Witness
 from keryx.engine.effects import Holdings, conflict
+from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.ports.effects import Effects
 from keryx.ports.place import Place
 from keryx.ports.tool import HttpClient, Tool
@@ -27,6 +28,7 @@ class Lane:
     witness: Witness = field(default_factory=Silent)
     place: Place | None = None
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    redactor: Redactor = NO_SECRETS
     http: Callable[[], Awaitable[HttpClient]] | None = None
     holdings: Holdings = field(default_factory=Holdings)
     left_over: dict[str, Effects] = field(default_factory=dict[str, Effects])

@@ -9,6 +9,7 @@ from typing import Final
 
 from keryx.aio.capture import Capture
 from keryx.aio.scope import call_soon, is_loop_thread
+from keryx.engine.redaction import NO_SECRETS, Redactor, StreamRedactor
 
 # A thread that emits faster than the loop reads waits once this many pieces are under way.
 PIECES_UNDER_WAY: Final = 64
@@ -21,13 +22,26 @@ class CallOutput:
     The capture changes on the loop only; a thread hands its pieces over through a bounded queue.
     """
 
-    __slots__ = ("_capture", "_handed_over", "_loop", "_publish", "_under_way")
+    __slots__ = (
+        "_capture",
+        "_handed_over",
+        "_loop",
+        "_publish",
+        "_redactor",
+        "_redactors",
+        "_under_way",
+    )
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, publish: Callable[[str, str], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        publish: Callable[[str, str], None],
+        redactor: Redactor = NO_SECRETS,
     ) -> None:
         self._loop = loop
         self._publish = publish
+        self._redactor = redactor
+        self._redactors: dict[str, StreamRedactor] = {}
         self._capture: Capture | None = None
         self._under_way: queue.Queue[tuple[str, bytes]] | None = None
         self._handed_over = False
@@ -51,16 +65,28 @@ class CallOutput:
     def feed(self, stream: str, data: bytes) -> None:
         if self._capture is None:
             self._capture = Capture(on_data=self._publish)
+        if self._redactor:
+            if stream not in self._redactors:
+                self._redactors[stream] = StreamRedactor(self._redactor)
+            data = self._redactors[stream].feed(data)
         self._capture.feed(stream, data)
 
     def text(self) -> str:
         """What was emitted so far: head and tail, with a line that says what is left out."""
         self._drain()
+        self._let_go()
         return "" if self._capture is None else self._capture.text()
 
     def close(self) -> None:
+        self._let_go()
         if self._capture is not None:
             self._capture.close()
+
+    def _let_go(self) -> None:
+        """Show what was held back because it looked like the beginning of a secret."""
+        for stream, redactor in self._redactors.items():
+            if self._capture is not None:
+                self._capture.feed(stream, redactor.end())
 
     def _drain(self) -> None:
         if self._under_way is None:
