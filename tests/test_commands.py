@@ -61,11 +61,12 @@ PINNED: tuple[tuple[Command, str], ...] = (
             key="k1",
             wait=True,
             schema="{}",
+            attended=False,
         ),
         _text(
             "message.send",
             f'"text":"go","mode":"steer","turn_id":"t1","attachments":{ATTACHED_JSON},'
-            '"workspace":"/w","key":"k1","wait":true,"schema":"{}"',
+            '"workspace":"/w","key":"k1","wait":true,"schema":"{}","attended":false',
         ),
     ),
     (
@@ -123,11 +124,14 @@ PINNED: tuple[tuple[Command, str], ...] = (
             title="Hello",
             pinned=True,
             archived=False,
+            approvals="never",
+            read_only=True,
         ),
         _text(
             "session.change",
             '"model":"openai:m","profile":"work","place":"box","workspace":"/w","tools":[],'
-            '"effort":"high","personality":null,"title":"Hello","pinned":true,"archived":false',
+            '"effort":"high","personality":null,"title":"Hello","pinned":true,"archived":false,'
+            '"approvals":"never","read_only":true',
         ),
     ),
     (commands.CompactContext(**HEAD), _text("context.compact")),

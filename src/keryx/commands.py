@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from keryx.messages import VERSION, Decision, File, Image, Mode, Reason
+from keryx.messages import VERSION, ApprovalMode, Decision, File, Image, Mode, Reason
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -38,7 +38,8 @@ class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
     twice is one message. No workspace means the session's. `turn_id` is the turn that a steer
     or an interrupt is meant for: if that is over, or none is named and none runs, the message
     is a plain one, so that it never hits a turn that its sender has not seen. `schema` is the text
-    of a JSON schema that the answer must fit.
+    of a JSON schema that the answer must fit. `attended`: whether a person is there who can answer
+    what the turn asks; if not, what would ask is denied.
     """
 
     text: str
@@ -49,6 +50,7 @@ class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
     key: str | None = None
     wait: bool = False
     schema: str | None = None
+    attended: bool = True
 
 
 class ChangeMessage(_Command, frozen=True, kw_only=True, tag="message.change"):
@@ -153,6 +155,8 @@ class ChangeSession(_Command, frozen=True, kw_only=True, tag="session.change"):
     title: str | UnsetType = UNSET
     pinned: bool | UnsetType = UNSET
     archived: bool | UnsetType = UNSET
+    approvals: ApprovalMode | UnsetType | None = UNSET
+    read_only: bool | UnsetType = UNSET
 
 
 class CompactContext(_Command, frozen=True, kw_only=True, tag="context.compact"):

@@ -60,6 +60,43 @@ Decision = Literal["once", "session", "always", "deny"]
 """How an approval is answered."""
 
 
+ApprovalMode = Literal["ask", "auto", "never"]
+"""Which calls ask a person: all that change something, only risky ones, or none."""
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """What a call needs beyond its session's confinement: absolute paths, the network."""
+
+    network: bool = False
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.network or bool(self.reads or self.writes)
+
+    def __or__(self, other: Needs) -> Needs:
+        return Needs(
+            self.network or other.network,
+            tuple(dict.fromkeys(self.reads + other.reads)),
+            tuple(dict.fromkeys(self.writes + other.writes)),
+        )
+
+    def within(self, granted: Needs) -> bool:
+        """Whether all of it is granted; a folder stands for everything below it."""
+        return (
+            (granted.network or not self.network)
+            and all(_below(path, granted.reads + granted.writes) for path in self.reads)
+            and all(_below(path, granted.writes) for path in self.writes)
+        )
+
+
+def _below(path: str, trees: tuple[str, ...]) -> bool:
+    return any(path == tree or path.startswith(tree.rstrip("/") + "/") for tree in trees)
+
+
+NO_NEEDS = Needs()
+
+
 class ToolCall(msgspec.Struct, frozen=True):
     """A call that a model asked for; the arguments are the JSON text that it wrote."""
 

@@ -10,10 +10,12 @@ from keryx import commands as cm
 from keryx import events as ev
 from keryx.aio.clock import RealClock
 from keryx.app import Runtime
+from keryx.engine.approval import Approvals, Judge, Judgement, Rule
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import CallView, Witness
-from keryx.engine.desk import Surroundings, mint, never_ask
+from keryx.engine.desk import Surroundings, mint
 from keryx.engine.limits import Limits
+from keryx.engine.log.state import Settings
 from keryx.engine.session import Opening, Session
 from keryx.models.scripted import Script, ScriptedModel
 from keryx.ports.dispatch import Done, Sent
@@ -35,6 +37,19 @@ class Recording(MemoryStore):
         return position
 
 
+class AsksWhen:
+    """A policy that asks whenever this function gives a risk."""
+
+    expires: float | None = None
+
+    def __init__(self, ask: Callable[[CallView], Risk | None]) -> None:
+        self._ask = ask
+
+    def judge(self, call: CallView, settings: Settings, rules: Sequence[Rule]) -> Judgement:
+        risk = self._ask(call)
+        return Judgement("allow", Risk("none")) if risk is None else Judgement("ask", risk)
+
+
 class World:
     """A host for sessions over one store. Made anew over the same store, it is a restart."""
 
@@ -45,7 +60,8 @@ class World:
         tools: Sequence[Tool] = (),
         store: Store | None = None,
         limits: Limits | None = None,
-        ask: Callable[[CallView], Risk | None] = never_ask,
+        ask: Callable[[CallView], Risk | None] | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self.runtime = Runtime()
         self.store = store if store is not None else Recording()
@@ -58,7 +74,7 @@ class World:
             model=lambda name: self.model,
             lane=self._lane,
             limits=limits or Limits(),
-            ask=ask,
+            judge=judge or (Approvals() if ask is None else AsksWhen(ask)),
         )
         self._sessions: list[Session] = []
 

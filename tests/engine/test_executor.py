@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keryx.aio.scope import get_token
-from keryx.engine.calls.witness import CallView
+from keryx.engine.calls.witness import CallView, Consent
 from keryx.errors import ToolFailedError
 from keryx.messages import CallOutcome
 from keryx.ports.effects import NO_EFFECTS, Effects, reads, uses, writes
@@ -222,8 +222,8 @@ async def test_a_failed_call_lets_the_next_one_go(host: Host) -> None:
 
 async def test_a_denied_call_never_starts_and_says_why(host: Host) -> None:
     class Denies(Recorder):
-        async def approve(self, call: CallView) -> str | None:
-            return "expired"
+        async def approve(self, call: CallView) -> Consent:
+            return Consent("expired")
 
     lane = host.lane(echo, witness=Denies())
     (outcome,) = await host.run(lane, host.call(echo, text="x"))
@@ -236,10 +236,10 @@ async def test_a_call_that_waits_for_approval_holds_back_only_later_conflicting_
     asked = asyncio.Event()
 
     class Asks(Recorder):
-        async def approve(self, call: CallView) -> str | None:
+        async def approve(self, call: CallView) -> Consent:
             if call.call_id == "c1":
                 await asked.wait()
-            return None
+            return Consent()
 
     gates = Gates(by_path)
     lane = host.lane(gates.tool, witness=Asks())

@@ -12,8 +12,8 @@ import pytest_asyncio
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.calls.witness import CallView
-from keryx.engine.inbox import row_of
 from keryx.engine.limits import Limits
+from keryx.engine.log.once import row_of
 from keryx.errors import AlreadyTakenError, KeyReusedError, ModelError
 from keryx.messages import AssistantMessage, Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of

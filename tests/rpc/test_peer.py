@@ -32,7 +32,7 @@ async def peers(
     listening.bind(str(path))
     listening.listen()
     listener = Listener(scope, lambda: handler, largest_frame=largest_frame)
-    await listener.listen(listening)
+    listener.listen(listening)
     client = await connect(str(path), scope)
     async with asyncio.timeout(PATIENCE):
         yield client, listener, scope
@@ -43,6 +43,11 @@ async def peers(
 
 
 async def echo(call: Call) -> bytes:
+    return call.params
+
+
+async def never(call: Call) -> bytes:
+    await asyncio.Event().wait()
     return call.params
 
 
@@ -238,6 +243,28 @@ class _Memory:
 
     def close(self) -> None:
         return
+
+
+async def test_a_connection_on_its_way_when_the_listener_closes_is_hung_up_on(
+    tmp_path: Path,
+) -> None:
+    scope = Scope("test")
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(tmp_path / "s"))
+    listening.listen()
+    listener = Listener(scope, lambda: never)
+    listener.listen(listening)
+    clients = [await connect(str(tmp_path / "s"), scope) for _ in range(5)]
+    async with asyncio.timeout(PATIENCE):
+        group = Group(scope.child("callers"))
+        calls = [group.start(_lost(client), name="call") for client in clients]
+        await listener.close()
+        for call in calls:
+            assert "lost" in await call
+        await group.leave()
+    for client in clients:
+        await client.wait_ended()
+    scope.close()
 
 
 @given(st.lists(st.binary(max_size=300), max_size=8), st.integers(1, 40))

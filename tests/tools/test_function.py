@@ -8,6 +8,7 @@ import inspect
 import sys
 import types
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
@@ -54,8 +55,12 @@ def test_a_plain_function_becomes_a_tool_with_careful_defaults() -> None:
     assert made.container is False
     args = made.parse('{"text": "hi"}')
     assert made.effects(args) is EXCLUSIVE
-    assert made.risk(args) == Risk("none")
+    assert made.risk(args, Path("/")) == Risk("none")
     assert made.invoke(args, CONTEXT) == "HI"
+
+
+def _judge(args: Any) -> Risk:
+    return Risk("high" if args.path == "/" else "low")
 
 
 async def test_an_async_function_runs_on_the_loop_and_gets_the_context() -> None:
@@ -111,15 +116,15 @@ def test_effects_and_risk_may_depend_on_the_arguments() -> None:
     def effects(args: Any) -> Effects:
         return writes(args.path) if args.text else reads(args.path)
 
-    @tool(effects=effects, risk=lambda args: Risk("high" if args.path == "/" else "low"))
+    @tool(effects=effects, risk=_judge)
     def put(path: str, text: str = "") -> None:
         """Put a text."""
 
     look, write = put.parse({"path": "/"}), put.parse({"path": "a", "text": "b"})
     assert put.effects(look) == reads("/")
     assert put.effects(write) == writes("a")
-    assert put.risk(look) == Risk("high")
-    assert put.risk(write) == Risk("low")
+    assert put.risk(look, Path("/")) == Risk("high")
+    assert put.risk(write, Path("/")) == Risk("low")
 
 
 def test_effects_and_risk_may_be_fixed() -> None:
@@ -128,7 +133,7 @@ def test_effects_and_risk_may_be_fixed() -> None:
         """Look."""
 
     assert look.effects(look.parse("")) is NO_EFFECTS
-    assert look.risk(look.parse("")) == Risk("high", "it is")
+    assert look.risk(look.parse(""), Path("/")) == Risk("high", "it is")
 
 
 def test_an_error_in_effects_or_risk_is_not_hidden() -> None:
@@ -142,7 +147,7 @@ def test_an_error_in_effects_or_risk_is_not_hidden() -> None:
     with pytest.raises(AttributeError):
         look.effects(look.parse(""))
     with pytest.raises(AttributeError):
-        look.risk(look.parse(""))
+        look.risk(look.parse(""), Path("/"))
 
 
 class Note(msgspec.Struct):

@@ -149,7 +149,8 @@ class Reader(Generic[T]):
         else:
             self._queue.append((seq, item, weight))
             self._queued += weight
-        self._wake()
+        if self._woken is not None:
+            self._wake()
 
     def end(self, error: BaseException | None) -> None:
         """Nothing more will be pushed."""
@@ -170,6 +171,7 @@ class Reader(Generic[T]):
         self.close()
 
     async def __aiter__(self) -> AsyncIterator[T | Resync]:
+        loop = asyncio.get_running_loop()
         try:
             while not self._closed:
                 if self._behind:
@@ -189,7 +191,12 @@ class Reader(Generic[T]):
                     if self._end[0] is not None:
                         raise self._end[0]
                 else:
-                    await self._wait_woken()
+                    # Not in a method of its own: every item that is waited for passes here.
+                    self._woken = loop.create_future()
+                    try:
+                        await self._woken
+                    finally:
+                        self._woken = None
         finally:
             self.close()
 
@@ -216,13 +223,6 @@ class Reader(Generic[T]):
         self._behind = True
         self._target = self._hub.last
         self._greeting = self._hub.snapshot()
-
-    async def _wait_woken(self) -> None:
-        self._woken = asyncio.get_running_loop().create_future()
-        try:
-            await self._woken
-        finally:
-            self._woken = None
 
     def _wake(self) -> None:
         if self._woken is not None and not self._woken.done():

@@ -10,7 +10,7 @@ from keryx import config
 from keryx.aio.bridge import Bridge
 from keryx.config import Config, ConfigurationError
 from keryx.engine.desk import Brief
-from keryx.engine.log.fold import Settings
+from keryx.engine.log.state import Settings
 
 AGENTS: Final = "AGENTS.md"
 # A file of instructions is a page or two; one of this size is something else.

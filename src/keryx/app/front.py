@@ -8,7 +8,7 @@ happens twice and nothing is missed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -21,8 +21,8 @@ from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.config import Config
-from keryx.errors import DeveloperMustActError
-from keryx.events import Event
+from keryx.errors import DeveloperMustActError, KeryxError
+from keryx.events import Event, Resync
 from keryx.ports.dispatch import Answer, Bus
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
@@ -65,7 +65,7 @@ class Front:
         self._resume = resume
         self._group = Group(runtime.scope.child("joining"))
         self._host: Host | None = None
-        self._joining: asyncio.Task[Host] | None = None
+        self._joining: asyncio.Task[Host | KeryxError] | None = None
         self._left = False
 
     @property
@@ -99,11 +99,18 @@ class Front:
             return
         if self._joining is None or self._joining.done():
             self._joining = self._group.start(self._replace(lost), name="rejoin")
-        self._host = await asyncio.shield(self._joining)
+        found = await asyncio.shield(self._joining)
+        if isinstance(found, KeryxError):
+            raise found
+        self._host = found
 
-    async def _replace(self, lost: Host) -> Host:
-        await lost.end()
-        return await self._find()
+    async def _replace(self, lost: Host) -> Host | KeryxError:
+        """An error is a result here: the group of others who join shall not end with it."""
+        try:
+            await lost.end()
+            return await self._find()
+        except KeryxError as error:
+            return error
 
     async def _find(self) -> Host:
         bridge = self._runtime.bridge
@@ -169,7 +176,11 @@ class Front:
             except PeerLostError:
                 await self._rejoin(host)
 
-    async def follow(self, session_id: str, *, after: int) -> AsyncIterator[Event]:
+    def _resync(self, session_id: str) -> Resync:
+        """Live events were lost. The facts that were missed follow, and what streams now."""
+        return Resync(session_id=session_id, at=self._runtime.scope.clock.wall())
+
+    async def follow(self, session_id: str, *, after: int) -> AsyncGenerator[Event]:
         """The log after that fact, then whatever comes, over any change of hosts."""
         while True:
             host = self._there
@@ -177,9 +188,7 @@ class Front:
                 async with await host.watch(session_id, after=after) as reader:
                     try:
                         async for event in reader:
-                            # A reader that lost live events reads the facts on by itself.
-                            if not isinstance(event, str):
-                                yield event
+                            yield self._resync(session_id) if isinstance(event, str) else event
                     finally:
                         after = reader.seen
             except PeerLostError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import overload
 
@@ -53,7 +53,7 @@ class SessionHandle:
         """End the running turn; this message is the next one."""
         return await self._send(text, "interrupt", key=key)
 
-    async def events(self, after: int = 0) -> AsyncIterator[ev.Event]:
+    async def events(self, after: int = 0) -> AsyncGenerator[ev.Event]:
         """The log after that fact, then whatever comes, live events included."""
         async for event in self._front.follow(self.session_id, after=after):
             yield event
@@ -92,7 +92,7 @@ class TurnHandle:
         self._after = sent.seq - 1
         self.turn_id = sent.turn_id
 
-    async def events(self) -> AsyncIterator[ev.Event]:
+    async def events(self) -> AsyncGenerator[ev.Event]:
         """Everything that the turn says, until its one terminal fact."""
         begun = False
         async for event in self._front.follow(self._session_id, after=self._after):

@@ -16,6 +16,7 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.clock import Clock, RealClock
 from keryx.aio.scope import Scope
 from keryx.aio.warden import Warden
+from keryx.app.place import OpenPlace
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Silent, Witness
 from keryx.engine.executor import Executor
@@ -54,7 +55,7 @@ class Runtime:
             workspace=workspace,
             loop=asyncio.get_running_loop(),
             bridge=self.bridge,
-            place=self.warden,
+            place=OpenPlace(self.warden),
             http=self._http.get,
             environment=environment,
             witness=witness or Silent(),

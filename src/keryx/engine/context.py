@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from keryx import events as ev
-from keryx.engine.log.fold import Delivered, Fold, HistoryItem, Replied
+from keryx.engine.log.fold import Fold
+from keryx.engine.log.state import Delivered, HistoryItem, Replied
 from keryx.messages import AssistantMessage, Message, Part, Text, ToolMessage, UserMessage
 
 SIDE_BY_SIDE = (

@@ -12,20 +12,20 @@ from keryx.aio.clock import Clock
 from keryx.aio.group import Group
 from keryx.aio.hub import Hub
 from keryx.aio.scope import Scope
+from keryx.engine.approval import Approvals, Judge, Rule
 from keryx.engine.calls.lane import Lane
-from keryx.engine.calls.witness import CallView, Witness
+from keryx.engine.calls.witness import Witness
 from keryx.engine.context import Transcript
 from keryx.engine.executor import Executor
 from keryx.engine.limits import Limits
-from keryx.engine.log.fold import Fold, Settings
+from keryx.engine.log.fold import Fold
 from keryx.engine.log.ledger import Ledger
 from keryx.engine.log.neighbours import Neighbours
+from keryx.engine.log.state import Settings
 from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.events import Event, LiveEvent
-from keryx.messages import Decision
 from keryx.ports.model import Model
 from keryx.ports.store import Store
-from keryx.ports.tool import Risk
 
 
 def mint(kind: str) -> str:
@@ -47,10 +47,9 @@ async def no_brief(settings: Settings, workspace: str) -> Brief:
     return Brief()
 
 
-def never_ask(call: CallView) -> Risk | None:
-    """Every call may run."""
-    del call
-    return None
+def ignore(rule: Rule) -> None:
+    """Nothing is remembered beyond the session."""
+    del rule
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,8 +65,10 @@ class Surroundings:
     """Makes the way through the executor: session, granted tools, workspace, witness."""
     brief: Callable[[Settings, str], Awaitable[Brief]] = no_brief
     """Reads what comes from outside, at a turn's start."""
-    ask: Callable[[CallView], Risk | None] = never_ask
-    """Whether a call needs a person's consent, and why."""
+    judge: Judge = field(default_factory=Approvals)
+    """Which calls need a person's consent."""
+    remember: Callable[[Rule], None] = ignore
+    """A person consented to such calls in every session."""
     redactor: Redactor = NO_SECRETS
     """Takes the values of secrets out of what is said."""
     limits: Limits = field(default_factory=Limits)
@@ -85,10 +86,10 @@ class Desk:
     hub: Hub[Event]
     ledger: Ledger
     transcripts: dict[str, Transcript] = field(default_factory=dict[str, Transcript])
-    answers: dict[str, Callable[[Decision], None]] = field(
-        default_factory=dict[str, Callable[[Decision], None]]
+    answers: dict[str, Callable[[str | None], None]] = field(
+        default_factory=dict[str, Callable[[str | None], None]]
     )
-    """Who waits for which approval."""
+    """Who waits for which approval or question; None tells that nobody answered in time."""
     draft: Callable[[], LiveEvent] | None = None
     """Tells the reply that streams right now, for readers that come late."""
 

@@ -251,9 +251,10 @@ class Executor:
         if call.blockers:
             call.unblocked = self._loop.create_future()
             await call.unblocked
-        denied = await call.lane.witness.approve(call)
-        if denied is not None:
-            raise ending.DeniedError(denied)
+        consent = await call.lane.witness.approve(call)
+        if consent.denied is not None:
+            raise ending.DeniedError(consent.denied)
+        call.granted = consent.needs
         if not call.tool.container:
             await call.lane.holdings.take(call, call.effects)
             await self._slots[call.tool.isolation].take(call.lane.session_id)

@@ -14,22 +14,16 @@ import msgspec
 
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.engine.answers import Answers
 from keryx.engine.desk import Desk, mint
-from keryx.engine.log.fold import Queued
+from keryx.engine.log.once import Once, row_of
+from keryx.engine.log.state import Queued
 from keryx.engine.turns.course import Course
-from keryx.errors import AlreadyTakenError, KeryxError, KeyReusedError, UnsupportedError
+from keryx.errors import KeryxError, UnsupportedError
 from keryx.messages import Reason
 from keryx.ports.dispatch import Answer, Done, Sent
-from keryx.ports.store import InboxRow
 
 TITLE_LENGTH = 60
-
-
-def row_of(command: cm.Command) -> InboxRow:
-    """The command as the inbox holds it: all but the id of this attempt makes it the same."""
-    key = command.key if isinstance(command, cm.SendMessage) and command.key else None
-    body = cm.encode(msgspec.structs.replace(command, command_id=""))
-    return InboxRow(key or command.command_id, body)
 
 
 class Inbox:
@@ -43,10 +37,8 @@ class Inbox:
             for event in log
             if isinstance(event, ev.MessageAccepted) and event.key is not None
         }
-        self._pending: set[str] = set()
-        """Keys of commands that wait in the store."""
-        self._taken: dict[str, bytes] = {}
-        """Commands that were taken since the session was opened, by key."""
+        self._once = Once(desk)
+        self._answers = Answers(desk, self._once)
 
     async def tell(self, command: cm.Command) -> Answer:
         """Take a command; returns once it is durable."""
@@ -62,14 +54,15 @@ class Inbox:
             case cm.CancelCall():
                 return await self._cancel_call(command)
             case cm.AnswerApproval():
-                return await self._answer(command)
+                return await self._answers.approval(command)
+            case cm.AnswerQuestion():
+                return await self._answers.question(command)
             case cm.WithdrawMessage() | cm.ChangeMessage() | cm.ChangeSession():
                 return await self._change(command)
             case (
                 cm.UndoTurn()
                 | cm.RunCall()
                 | cm.RevertFiles()
-                | cm.AnswerQuestion()
                 | cm.CompactContext()
                 | cm.ForkSession()
                 | cm.SetDraft()
@@ -80,44 +73,15 @@ class Inbox:
 
     async def read(self) -> None:
         """Take what others entered into the store."""
-        session_id = self._desk.fold.session_id
-        for row in await self._desk.around.store.pending(session_id):
-            if row.key in self._taken or row.key in self._pending:
-                continue
-            self._pending.add(row.key)
+        for row in await self._once.pending():
             try:
                 command = cm.decode(row.body)
                 await self.tell(msgspec.structs.replace(command, command_id=row.key))
             except (KeryxError, msgspec.DecodeError):
                 # Whoever entered it is not here to be told; it is done with all the same.
                 self._desk.ledger.raise_if_broken()
-            if row.key in self._pending:
-                self._pending.discard(row.key)
-                self._desk.ledger.consume(row.key)
+            self._once.done_with(row)
         await self._desk.ledger.durable()
-
-    # -- once
-
-    def _take(self, row: InboxRow) -> None:
-        """The facts that are stated now follow from this command."""
-        self._taken[row.key] = row.body
-        if row.key in self._pending:
-            self._pending.discard(row.key)
-            self._desk.ledger.consume(row.key)
-        else:
-            self._desk.ledger.enter(row)
-
-    async def _was_taken(self, row: InboxRow) -> bool:
-        """Whether the same command was taken before; the same key for another is an error."""
-        if row.key in self._pending:
-            return False
-        stored = await self._desk.around.store.command(self._desk.fold.session_id, row.key)
-        body = self._taken.get(row.key, None if stored is None else stored.body)
-        if body not in (None, row.body):
-            raise KeyReusedError(
-                f"the key {row.key!r} was used for another command; choose a new one"
-            )
-        return body is not None
 
     async def _done(self, *, done: bool = True) -> Done:
         await self._desk.ledger.durable()
@@ -128,13 +92,13 @@ class Inbox:
     async def _send(self, command: cm.SendMessage) -> Sent:
         row, brief = row_of(command), None
         # A key that its maker minted for this attempt alone needs no look into the store.
-        if (command.key is not None or row.key in self._sent) and await self._was_taken(row):
+        if (command.key is not None or row.key in self._sent) and await self._once.was_taken(row):
             return await self._acknowledge(row.key)
         if self._course.is_resting:
             brief = await self._course.read_brief(command.workspace)
         if row.key not in self._sent:
             self._sent[row.key] = self._accept(command, row.key)
-            self._take(row)
+            self._once.take(row)
             if brief is not None and self._course.is_resting:
                 self._course.start_next(brief)
             else:
@@ -166,6 +130,7 @@ class Inbox:
             attachments=command.attachments,
             wait=command.wait,
             schema=command.schema,
+            attended=command.attended,
         )
         if not fold.settings.title and command.text.strip():
             title = command.text.strip().splitlines()[0][:TITLE_LENGTH]
@@ -189,14 +154,14 @@ class Inbox:
         fold, turn, row = self._desk.fold, self._course.turn, row_of(command)
         if fold.turn is not None and fold.turn.turn_id == command.turn_id:
             if self._log_cancelling(command.turn_id, command.reason, command.by):
-                self._take(row)
+                self._once.take(row)
             if turn is not None:
                 turn.scope.cancel(command.reason, by=command.by)
         elif (message := self._queued_for(command.turn_id)) is not None:
             self._cancel_before_start(message, command)
-            self._take(row)
+            self._once.take(row)
         else:
-            return Done(await self._was_taken(row))
+            return Done(await self._once.was_taken(row))
         return await self._done()
 
     def _log_cancelling(self, turn_id: str, reason: Reason, by: str) -> bool:
@@ -242,35 +207,11 @@ class Inbox:
 
     # -- approvals, and what people change
 
-    async def _answer(self, command: cm.AnswerApproval) -> Done:
-        """The first answer wins; later ones are refused."""
-        asked, row = self._desk.fold.approvals.get(command.approval_id), row_of(command)
-        if asked is None:
-            if await self._was_taken(row):
-                return await self._done()
-            raise AlreadyTakenError(f"approval {command.approval_id} is answered or expired")
-        self._desk.ledger.claim(f"approval {command.approval_id}")
-        self._desk.ledger.record(
-            ev.ApprovalAnswered,
-            turn_id=asked.turn_id,
-            approval_id=command.approval_id,
-            call_id=asked.call_id,
-            decision=command.decision,
-            by=command.by,
-            where=command.where,
-        )
-        self._take(row)
-        await self._desk.ledger.durable()
-        waiting = self._desk.answers.get(command.approval_id)
-        if waiting is not None:
-            waiting(command.decision)
-        return Done(True)
-
     async def _change(
         self, command: cm.WithdrawMessage | cm.ChangeMessage | cm.ChangeSession
     ) -> Done:
         row = row_of(command)
-        if await self._was_taken(row):
+        if await self._once.was_taken(row):
             return await self._done()
         match command:
             case cm.WithdrawMessage() if self._waits(command.message_id):
@@ -282,7 +223,7 @@ class Inbox:
             case _:
                 return Done(False)
         self._desk.ledger.record(fact, by=command.by, **target)
-        self._take(row)
+        self._once.take(row)
         return await self._done()
 
     def _waits(self, message_id: str) -> bool:

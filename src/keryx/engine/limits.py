@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keryx.engine.log.fold import OpenTurn
+from keryx.engine.log.state import OpenTurn
 from keryx.events import TurnError
 
 

@@ -9,14 +9,14 @@ from keryx.events.fields import Envelope, NestedProgress, RunningCall, Stream
 from keryx.messages import ToolCall
 
 
-class TextDelta(Envelope, frozen=True, kw_only=True, tag="text.delta"):
+class TextDelta(Envelope, frozen=True, kw_only=True, gc=False, tag="text.delta"):
     """More of the reply's text."""
 
     step_id: str
     text: str
 
 
-class ReasoningDelta(Envelope, frozen=True, kw_only=True, tag="reasoning.delta"):
+class ReasoningDelta(Envelope, frozen=True, kw_only=True, gc=False, tag="reasoning.delta"):
     """More of the reply's reasoning."""
 
     step_id: str

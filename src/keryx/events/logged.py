@@ -28,7 +28,19 @@ from keryx.events.fields import (
     TurnOutcome,
     Usage,
 )
-from keryx.messages import Decision, File, Image, Mode, Outcome, Part, Reason, ToolCall
+from keryx.messages import (
+    NO_NEEDS,
+    ApprovalMode,
+    Decision,
+    File,
+    Image,
+    Mode,
+    Needs,
+    Outcome,
+    Part,
+    Reason,
+    ToolCall,
+)
 
 
 class _Logged(Envelope, frozen=True, kw_only=True):
@@ -65,6 +77,8 @@ class SessionOpened(_Logged, frozen=True, kw_only=True, tag="session.opened"):
     title: str = ""
     pinned: bool = False
     archived: bool = False
+    approvals: ApprovalMode | None = None
+    read_only: bool = False
     parent: ParentCall | None = None
     fork: ForkPoint | None = None
 
@@ -83,6 +97,8 @@ class SessionChanged(_Logged, frozen=True, kw_only=True, tag="session.changed"):
     title: str | UnsetType = UNSET
     pinned: bool | UnsetType = UNSET
     archived: bool | UnsetType = UNSET
+    approvals: ApprovalMode | UnsetType | None = UNSET
+    read_only: bool | UnsetType = UNSET
 
 
 # -- message
@@ -100,6 +116,8 @@ class MessageAccepted(_Logged, frozen=True, kw_only=True, tag="message.accepted"
     workspace: str
     attachments: tuple[Image | File, ...] = ()
     wait: bool = False
+    attended: bool = True
+    """Whether a person is there who can answer what the turn asks."""
     schema: str | None = None
     """JSON text of a JSON schema that the answer must fit."""
 
@@ -303,6 +321,11 @@ class ApprovalAsked(_AtWork, frozen=True, kw_only=True, tag="approval.asked"):
     risk: RiskLevel
     expires: float | None
     parent: str | None = None
+    tool: str = ""
+    pattern: str = ""
+    """What of the tool it is; `session` and `always` cover the same pattern of the same tool."""
+    needs: Needs = NO_NEEDS
+    """What it needs beyond the session's confinement; consent grants exactly that."""
 
 
 class ApprovalAnswered(_AtWork, frozen=True, kw_only=True, tag="approval.answered"):

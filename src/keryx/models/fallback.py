@@ -12,6 +12,8 @@ import dataclasses
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final, Self
 
+import msgspec
+
 from keryx.aio.clock import Clock, RealClock
 from keryx.errors import ModelError
 from keryx.messages import Message
@@ -137,7 +139,7 @@ class Fallback:
         if index == 0:
             return request
         history = [self._encoded(index, encoded) for encoded in request.history]
-        return dataclasses.replace(request, history=history)
+        return msgspec.structs.replace(request, history=history)
 
     def _encoded(self, index: int, encoded: bytes) -> bytes:
         if not isinstance(encoded, _Encoded):

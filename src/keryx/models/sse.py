@@ -31,6 +31,8 @@ class SseParser:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The data of all events that this chunk completes."""
+        if self._is_one_event(chunk):
+            return [chunk[6:-2]]
         if self._after_cr and chunk:
             self._after_cr = False
             chunk = chunk.removeprefix(b"\n")
@@ -50,6 +52,16 @@ class SseParser:
         events = self._take(lines)
         self._hold(rest)
         return events
+
+    def _is_one_event(self, chunk: bytes) -> bool:
+        """Whether this is what most chunks are: one event of one line, and nothing before it."""
+        return (
+            chunk.startswith(b"data: ")
+            and chunk.endswith(b"\n\n")
+            and chunk.count(b"\n") == 2  # noqa: PLR2004 (those at its end)
+            and b"\r" not in chunk
+            and not (self._parts or self._data or self._after_cr or self._is_first)
+        )
 
     def finish(self) -> list[bytes]:
         """What the end completes: some servers leave out the last empty line."""

@@ -7,15 +7,15 @@ once, message by message, so that a long turn does not encode it again at every 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import msgspec
 
 from keryx.events import ErrorKind, Usage
 from keryx.messages import Message
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(msgspec.Struct, frozen=True):
     """A tool as a model is told of it."""
 
     name: str
@@ -23,8 +23,7 @@ class ToolSpec:
     parameters: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRequest:
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """All that a model needs for one reply."""
 
     system: str
@@ -35,25 +34,22 @@ class ModelRequest:
     max_tokens: int | None = None
     schema: Mapping[str, Any] | None = None
     """A JSON schema that the answer must fit."""
-    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    extra: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True)
-class TextPiece:
+class TextPiece(msgspec.Struct, frozen=True, gc=False):
     """Text of the reply."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningPiece:
+class ReasoningPiece(msgspec.Struct, frozen=True, gc=False):
     """Reasoning that the provider shows."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallPiece:
+class CallPiece(msgspec.Struct, frozen=True, gc=False):
     """A piece of a tool call: id and name come with the first one, arguments in any pieces."""
 
     index: int
@@ -62,8 +58,7 @@ class CallPiece:
     arguments: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Retrying:
+class Retrying(msgspec.Struct, frozen=True):
     """The reply starts anew: forget what came so far. Said before the wait, not after."""
 
     cause: ErrorKind
@@ -71,8 +66,7 @@ class Retrying:
     delay: float
 
 
-@dataclass(frozen=True, slots=True)
-class Switching:
+class Switching(msgspec.Struct, frozen=True):
     """Another model takes over, and the reply starts anew."""
 
     from_: str
@@ -81,8 +75,7 @@ class Switching:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True):
     """The end of a whole reply. A stream that ends without it was cut, which is an error."""
 
     stop_reason: str

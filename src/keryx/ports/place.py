@@ -7,6 +7,7 @@ from typing import Protocol, Self
 
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import Scope
+from keryx.messages import NO_NEEDS, Needs
 
 
 class Exit(Protocol):
@@ -52,4 +53,7 @@ class Place(Protocol):
         scope: Scope | None = None,
         output: OutputSink | None = None,
         stdin: bool = False,
-    ) -> Process: ...
+        granted: Needs = NO_NEEDS,
+    ) -> Process:
+        """Start a process; `granted` is what it may do beyond the session's confinement."""
+        ...

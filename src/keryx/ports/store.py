@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+import msgspec
 
 from keryx.events import LoggedEvent
 
@@ -23,24 +24,21 @@ def blob_hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class InboxRow:
+class InboxRow(msgspec.Struct, frozen=True):
     """A command that was accepted: unique in its session by its key."""
 
     key: str
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(msgspec.Struct, frozen=True):
     """A large value, named by the hash of its content (`blob_hash`)."""
 
     hash: str
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class OutboxRow:
+class OutboxRow(msgspec.Struct, frozen=True):
     """Something to be done elsewhere, once, after the commit."""
 
     id: str
@@ -48,8 +46,7 @@ class OutboxRow:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class RecordChange:
+class RecordChange(msgspec.Struct, frozen=True):
     """Compare and set: the record must have this version (0: not exist) and then gets the next."""
 
     key: str
@@ -57,8 +54,7 @@ class RecordChange:
     value: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """One transaction of one session: all of it, or nothing."""
 
     session_id: str
@@ -75,8 +71,7 @@ class Commit:
     records: tuple[RecordChange, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRow:
+class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """A session in the list: a projection of its log."""
 
     session_id: str
@@ -89,8 +84,7 @@ class SessionRow:
     """The global commit position of its last change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranscriptRow:
+class TranscriptRow(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a transcript: the fact that it comes from, as it was logged.
 
     A message stands where it was delivered, and its event is its `message.accepted` as it was
@@ -102,8 +96,7 @@ class TranscriptRow:
     event: LoggedEvent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageRow:
+class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     """What one session spent with one model; unknown cost is None, never 0."""
 
     session_id: str
@@ -193,6 +186,10 @@ class Store(Protocol):
 
     async def record(self, key: str) -> tuple[int, bytes] | None:
         """A record's version and value."""
+        ...
+
+    async def records(self, prefix: str) -> list[bytes]:
+        """The values of all records whose key begins so, in the order of keys."""
         ...
 
     async def delete(self, session_id: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import CancellationToken
-from keryx.messages import CallOutcome
+from keryx.messages import NO_NEEDS, CallOutcome, Needs
 from keryx.ports.effects import Effects
 from keryx.ports.place import Process
 
@@ -28,10 +28,15 @@ Replay = Literal["never", "safe", "keyed"]
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """A tool's own judgement of its arguments, for whoever decides on approvals."""
+    """A tool's own judgement of its arguments, for whoever decides on approvals.
+
+    `pattern` says what of the tool this call is ("git push"), for rules that cover others like it.
+    """
 
     level: Literal["none", "low", "high"]
     why: str = ""
+    pattern: str = ""
+    needs: Needs = NO_NEEDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,10 @@ class ToolContext(Protocol):
         """Run async code on the host's loop and block for its result. For tools in threads."""
         ...
 
+    async def ask(self, text: str, choices: Sequence[str] = ()) -> str | None:
+        """Ask a person; None if nobody answers. The choices are offers, not limits."""
+        ...
+
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallOutcome:
         """Run another tool under this call. For containers only."""
         ...
@@ -170,7 +179,7 @@ class Tool(Protocol):
 
     def effects(self, args: Any) -> Effects: ...
 
-    def risk(self, args: Any) -> Risk: ...
+    def risk(self, args: Any, workspace: Path) -> Risk: ...
 
     def preview(self, args: Any) -> str:
         """One short line for screens."""

@@ -7,18 +7,21 @@ import socket
 from collections.abc import Callable
 from typing import Final, cast
 
+from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.rpc.frames import LARGEST_FRAME
 from keryx.rpc.peer import Handler, Peer, PeerLostError, no_calls
 
 # Bytes that may wait to be sent before whoever produces them is asked to wait too.
 HIGH_WATER: Final = 1 << 20
+# How long nothing is accepted when no descriptor is left.
+NO_DESCRIPTORS: Final = 0.1
 
 
 class _Wire(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, made: Callable[[_Wire], Peer]) -> None:
+    def __init__(self, made: Callable[[_Wire], Peer | None]) -> None:
         self._made = made
         self._transport: asyncio.Transport | None = None
         self._drained: asyncio.Future[None] | None = None
@@ -30,10 +33,12 @@ class _Wire(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
         self._transport.set_write_buffer_limits(high=HIGH_WATER)
         self.peer = self._made(self)
+        if self.peer is None:
+            self._transport.close()
 
     def data_received(self, data: bytes) -> None:
-        assert self.peer is not None
-        self.peer.received(data)
+        if self.peer is not None:
+            self.peer.received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.resume_writing()
@@ -88,7 +93,11 @@ async def connect(
 
 
 class Listener:
-    """Takes connections, and gives each a handler of its own."""
+    """Takes connections, and gives each a handler of its own.
+
+    It accepts by itself: a server of asyncio that is closed while it accepts forgets the connection
+    and leaves the other side waiting for ever.
+    """
 
     def __init__(
         self,
@@ -100,30 +109,67 @@ class Listener:
         self._scope = scope
         self._handler = handler
         self._largest = largest_frame
-        self._server: asyncio.AbstractServer | None = None
+        self._loop = asyncio.get_running_loop()
+        self._group = Group(scope.child("accepting"))
+        self._listening: socket.socket | None = None
         self._peers: set[Peer] = set()
+        self._closed = False
 
-    async def listen(self, listening: socket.socket) -> None:
+    def listen(self, listening: socket.socket) -> None:
         """Serve on this socket, which listens already."""
-        self._server = await asyncio.get_running_loop().create_unix_server(
-            lambda: _Wire(self._made), sock=listening
-        )
+        listening.setblocking(False)
+        self._listening = listening
+        self._loop.add_reader(listening.fileno(), self._accept)
 
     def stop_listening(self) -> None:
         """Take no new connection; those there are go on."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            self._loop.remove_reader(listening.fileno())
+            listening.close()
 
     async def close(self) -> None:
         """Hang up on everybody, and wait for what ran for them."""
         self.stop_listening()
+        self._closed = True
+        await self._group.leave()
+        self._group.scope.close()
         for peer in tuple(self._peers):
             peer.close()
             await peer.wait_ended()
         self._peers.clear()
 
-    def _made(self, wire: _Wire) -> Peer:
+    def _accept(self) -> None:
+        if self._listening is None:
+            return
+        try:
+            connection, _ = self._listening.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        except OSError:
+            # Too many descriptors are open: whoever waits, waits until some are closed.
+            self._loop.remove_reader(self._listening.fileno())
+            pause = self._scope.clock.monotonic() + NO_DESCRIPTORS
+            self._scope.deadlines.add(pause, self._accept_again)
+            return
+        self._group.start(self._take(connection), name="accept")
+
+    def _accept_again(self) -> None:
+        if self._listening is not None:
+            self._loop.add_reader(self._listening.fileno(), self._accept)
+
+    async def _take(self, connection: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(lambda: _Wire(self._made), connection)
+        except OSError:
+            connection.close()
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+
+    def _made(self, wire: _Wire) -> Peer | None:
+        if self._closed:
+            return None  # it was on its way when the listener was closed
         self._peers = {peer for peer in self._peers if not peer.is_lost}
         peer = Peer(wire, self._scope, self._handler(), largest_frame=self._largest)
         self._peers.add(peer)

@@ -208,6 +208,10 @@ class MemoryStore:
         self._check_open()
         return self._records.get(key)
 
+    async def records(self, prefix: str) -> list[bytes]:
+        self._check_open()
+        return [self._records[key][1] for key in sorted(self._records) if key.startswith(prefix)]
+
     async def close(self) -> None:
         self._closed = True
 

@@ -88,7 +88,7 @@ class ToolContract(ABC):
     def test_its_declarations_can_be_told_for_good_arguments(self, subject: Tool) -> None:
         args = subject.parse(self.good_arguments())
         subject.effects(args)
-        subject.risk(args)
+        subject.risk(args, Path("/"))
         assert "\n" not in subject.preview(args)
 
     def test_a_container_runs_on_the_loop(self, subject: Tool) -> None:

@@ -159,6 +159,13 @@ class KeepingContract:
         await change(1, b"second")
         assert await subject.record("r") == (2, b"second")
 
+    async def test_records_are_found_by_the_beginning_of_their_keys(self, subject: Store) -> None:
+        epoch = await subject.claim("s")
+        changes = tuple(RecordChange(key, 0, key.encode()) for key in ("b/1", "a/2", "a/1", "a%"))
+        await subject.append(Commit(session_id="s", epoch=epoch, records=changes))
+        assert await subject.records("a/") == [b"a/1", b"a/2"]
+        assert await subject.records("c/") == []
+
     async def test_the_outbox_keeps_its_order_until_it_is_sent(self, subject: Store) -> None:
         epoch = await subject.claim("s")
         rows = tuple(OutboxRow(name, "memory", b"do") for name in ("z", "y", "x"))

@@ -21,28 +21,36 @@ class LocalDispatch:
     def __init__(self, scope: Scope, open_session: Open) -> None:
         self._open_session = open_session
         self._group = Group(Scope("opening", clock=scope.clock))
-        self._sessions: dict[str, asyncio.Task[Session]] = {}
+        self._sessions: dict[str, asyncio.Future[Session]] = {}
 
     async def session(self, session_id: str, opening: Opening | None = None) -> Session:
         """The one owner of this session, however many ask at once."""
         found = self._sessions.get(session_id)
-        if found is None or _is_over(found):
-            if found is not None:
-                await self._let_go(session_id, found)
-                return await self.session(session_id, opening)
-            found = self._group.start(self._open(session_id, opening), name=f"open {session_id}")
+        if found is not None and _is_broken(found):
+            await self._let_go(session_id, found)
+            found = self._sessions.get(session_id)
+        if found is None:
+            found = asyncio.get_running_loop().create_future()
             self._sessions[session_id] = found
+            self._group.start(self._open(session_id, opening, found), name=f"open {session_id}")
         # Whoever asked first may give up; the others still want it.
         return await asyncio.shield(found)
 
-    async def _open(self, session_id: str, opening: Opening | None) -> Session:
+    async def _open(
+        self, session_id: str, opening: Opening | None, opened: asyncio.Future[Session]
+    ) -> None:
+        """Open it for all who wait. An error is theirs, and no other session's."""
         try:
-            return await self._open_session(session_id, opening)
-        except BaseException:
-            self._sessions.pop(session_id, None)
+            opened.set_result(await self._open_session(session_id, opening))
+        except asyncio.CancelledError:
+            opened.cancel()
             raise
+        except Exception as error:  # noqa: BLE001 (whatever it is, whoever asked is told)
+            self._sessions.pop(session_id, None)
+            opened.set_exception(error)
+            opened.exception()  # seen, also if all who asked have given up
 
-    async def _let_go(self, session_id: str, found: asyncio.Task[Session]) -> None:
+    async def _let_go(self, session_id: str, found: asyncio.Future[Session]) -> None:
         """A session whose log failed is opened anew, unless someone else owns it now."""
         session = found.result()
         if isinstance(session.broken, FencedError):
@@ -73,18 +81,13 @@ class LocalDispatch:
 
     async def close(self) -> None:
         """Stop all sessions gracefully, at the same time: each may take its ladder."""
-        group = Group(Scope("closing"))
-        for opened in tuple(self._sessions.values()):
-            group.start(_close(opened), name=opened.get_name())
-        async with group:
-            pass
-        self._sessions.clear()
         await self._group.leave()
+        async with Group(Scope("closing")) as group:
+            for session_id, opened in self._sessions.items():
+                if opened.done() and not opened.cancelled():
+                    group.start(opened.result().close(), name=f"close {session_id}")
+        self._sessions.clear()
 
 
-def _is_over(opened: asyncio.Task[Session]) -> bool:
+def _is_broken(opened: asyncio.Future[Session]) -> bool:
     return opened.done() and not opened.cancelled() and opened.result().broken is not None
-
-
-async def _close(opened: asyncio.Task[Session]) -> None:
-    await (await asyncio.shield(opened)).close()

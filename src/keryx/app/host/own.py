@@ -94,7 +94,7 @@ class OwnHost:
             tools=tools,
             config=config,
         )
-        await host._served.listen(home.listening)
+        host._served.listen(home.listening)
         return host
 
     async def resume(self) -> None:

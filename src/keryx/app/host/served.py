@@ -35,8 +35,8 @@ class Served:
         self._ending = asyncio.Event()
         self._listener = Listener(scope, self._handler)
 
-    async def listen(self, listening: socket.socket) -> None:
-        await self._listener.listen(listening)
+    def listen(self, listening: socket.socket) -> None:
+        self._listener.listen(listening)
 
     def stop_listening(self) -> None:
         """The host begins to end: whoever is connected is answered nothing more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any, Literal
 
 from keryx.aio.bridge import ThreadWork
@@ -11,7 +12,7 @@ from keryx.aio.scope import Reason, Scope
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.output import CallOutput
 from keryx.errors import ToolCancelledError
-from keryx.messages import CallOutcome
+from keryx.messages import NO_NEEDS, CallOutcome, Needs
 from keryx.ports.effects import NO_EFFECTS, Effects
 from keryx.ports.place import Process
 from keryx.ports.tool import Tool
@@ -33,6 +34,7 @@ class Call:
         "dependents",
         "effects",
         "ended",
+        "granted",
         "holds_slot",
         "ladder",
         "lane",
@@ -73,6 +75,7 @@ class Call:
         self.parent = parent
         self.phase: Phase = "accepted"
         self.effects: Effects = NO_EFFECTS
+        self.granted: Needs = NO_NEEDS
         self.overlaps: tuple[str, ...] = ()
         self.started_at: float | None = None
         self.ended: asyncio.Future[CallOutcome] = lane.loop.create_future()
@@ -97,6 +100,10 @@ class Call:
     @property
     def depth(self) -> int:
         return 0 if self.parent is None else self.parent.depth + 1
+
+    @property
+    def workspace(self) -> Path:
+        return self.lane.workspace
 
     @property
     def reason(self) -> Reason | None:

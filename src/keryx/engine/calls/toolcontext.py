@@ -78,6 +78,10 @@ class CallContext:
         self._call.refuse_if_cancelled()
         return self._call.lane.bridge.from_thread(work, *args, timeout=timeout)
 
+    async def ask(self, text: str, choices: Sequence[str] = ()) -> str | None:
+        self._call.refuse_if_cancelled()
+        return await self._call.lane.witness.ask(self._call, text, tuple(choices))
+
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallOutcome:
         self._call.refuse_if_cancelled()
         if not self._call.tool.container:
@@ -116,6 +120,7 @@ class CallPlace:
             output=call.output if output is None else output,
             stdin=stdin,
             scope=call.scope,
+            granted=call.granted,
         )
         call.processes.add(process)
         return process

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from keryx.aio.scope import Reason
-from keryx.messages import CallOutcome
+from keryx.messages import NO_NEEDS, CallOutcome, Needs
 from keryx.ports.effects import Effects
 from keryx.ports.tool import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Whether a call may run, and what it is granted beyond the session's confinement."""
+
+    denied: str | None = None
+    needs: Needs = NO_NEEDS
+
+
+GRANTED: Final = Consent()
 
 
 class CallView(Protocol):
@@ -21,6 +34,9 @@ class CallView(Protocol):
 
     @property
     def args(self) -> Any: ...
+
+    @property
+    def workspace(self) -> Path: ...
 
     @property
     def arguments(self) -> str:
@@ -47,11 +63,12 @@ class CallView(Protocol):
 class Witness(Protocol):
     """Sees every call of a session. The async ones are waited for, the others only told."""
 
-    async def approve(self, call: CallView) -> str | None:
-        """Whether the call may run: None, or the reason why it is denied.
+    async def approve(self, call: CallView) -> Consent:
+        """Whether the call may run. Waiting holds only later conflicting calls of the same step."""
+        ...
 
-        Waiting here holds nothing but later conflicting calls of the same step.
-        """
+    async def ask(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
+        """Ask a person in words; None if nobody answers."""
         ...
 
     async def starting(self, call: CallView) -> None:
@@ -74,8 +91,12 @@ class Witness(Protocol):
 class Silent:
     """Approves everything and keeps nothing. Also the place to inherit defaults from."""
 
-    async def approve(self, call: CallView) -> str | None:
+    async def approve(self, call: CallView) -> Consent:
         del call
+        return GRANTED
+
+    async def ask(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
+        del call, text, choices
         return None
 
     async def starting(self, call: CallView) -> None: ...

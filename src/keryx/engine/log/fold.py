@@ -5,107 +5,19 @@ Pure: it reads facts in order and knows nothing of tasks, stores, models or time
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import msgspec
 
 from keryx import events as ev
-from keryx.messages import File, Image, Mode, ToolCall
-
-SETTINGS = (
-    "model",
-    "profile",
-    "place",
-    "workspace",
-    "tools",
-    "effort",
-    "personality",
-    "title",
-    "pinned",
-    "archived",
+from keryx.engine.log.state import (
+    SETTINGS,
+    Delivered,
+    HistoryItem,
+    OpenTurn,
+    Queued,
+    Replied,
+    Settings,
 )
-
-
-@dataclass(slots=True)
-class Settings:
-    """What a session works with; a running turn keeps what it started with."""
-
-    model: str = ""
-    profile: str = ""
-    place: str = ""
-    workspace: str = ""
-    tools: tuple[str, ...] = ()
-    effort: str | None = None
-    personality: str | None = None
-    title: str = ""
-    pinned: bool = False
-    archived: bool = False
-
-
-@dataclass(slots=True)
-class Queued:
-    """A message that was accepted and not delivered yet."""
-
-    message_id: str
-    turn_id: str
-    mode: Mode
-    text: str
-    workspace: str
-    attachments: tuple[Image | File, ...]
-    wait: bool
-    by: str
-    schema: str | None = None
-
-
-@dataclass(slots=True)
-class Delivered:
-    """A message that is part of the conversation."""
-
-    turn_id: str
-    message: Queued
-
-
-@dataclass(slots=True)
-class Replied:
-    """A model's reply, and how the calls that it asked for ended so far."""
-
-    turn_id: str
-    reply: ev.StepReplied
-    results: dict[str, ev.CallFinished] = field(default_factory=dict[str, ev.CallFinished])
-
-    @property
-    def complete(self) -> bool:
-        return len(self.results) == len(self.reply.calls)
-
-    @property
-    def unfinished(self) -> list[ToolCall]:
-        return [call for call in self.reply.calls if call.call_id not in self.results]
-
-
-HistoryItem = Delivered | Replied
-
-
-@dataclass(slots=True)
-class OpenTurn:
-    """The turn under way."""
-
-    turn_id: str
-    workspace: str
-    schema: str | None = None
-    """What its answer must fit."""
-    cancelling: ev.TurnCancelling | None = None
-    step: ev.StepStarted | None = None
-    """The step whose reply is awaited."""
-    started: dict[str, ev.CallStarted] = field(default_factory=dict[str, ev.CallStarted])
-    """Calls that started and have not finished."""
-    steps: int = 0
-    resumes: int = 0
-    """How often it was resumed without a new fact since."""
-    suspended: bool = False
-    """Whether it was stopped gracefully, to go on at the next start."""
-    usage: ev.Usage = field(default_factory=ev.Usage)
-    cost: float | None = 0.0
-    left_over: tuple[str, ...] = ()
+from keryx.messages import Decision
 
 
 class Fold:
@@ -125,6 +37,12 @@ class Fold:
         self.undone: set[str] = set()
         self.prompt: dict[str, str] = {}
         self.approvals: dict[str, ev.ApprovalAsked] = {}
+        """Those that nobody answered yet."""
+        self.answers: dict[str, tuple[ev.ApprovalAsked, Decision]] = {}
+        """How a call that has not ended was decided on, by call."""
+        self.granted: list[ev.ApprovalAsked] = []
+        """What was answered with `session` or `always`: others like these may run too."""
+        self.questions: dict[str, ev.QuestionAsked] = {}
         self._accepted: dict[str, Queued] = {}
 
     def apply(self, event: ev.LoggedEvent) -> None:
@@ -139,12 +57,26 @@ class Fold:
                     self.prompt.pop(event.part, None)
                 else:
                     self.prompt[event.part] = event.blob
-            case ev.ApprovalAsked():
-                self.approvals[event.approval_id] = event
-            case ev.ApprovalAnswered() | ev.ApprovalExpired():
-                self.approvals.pop(event.approval_id, None)
+            case ev.ApprovalAsked() | ev.ApprovalAnswered() | ev.ApprovalExpired():
+                self._apply_approval(event)
+            case ev.QuestionAsked():
+                self.questions[event.question_id] = event
+            case ev.QuestionAnswered() | ev.QuestionExpired():
+                self.questions.pop(event.question_id, None)
             case _:
                 self._apply_message(event)
+
+    def _apply_approval(
+        self, event: ev.ApprovalAsked | ev.ApprovalAnswered | ev.ApprovalExpired
+    ) -> None:
+        if isinstance(event, ev.ApprovalAsked):
+            self.approvals[event.approval_id] = event
+            return
+        asked = self.approvals.pop(event.approval_id, None)
+        if asked is not None and isinstance(event, ev.ApprovalAnswered):
+            self.answers[event.call_id] = (asked, event.decision)
+            if event.decision in ("session", "always") and event.follows is None:
+                self.granted.append(asked)
 
     def _change(self, event: ev.SessionOpened | ev.SessionChanged) -> None:
         for name in SETTINGS:
@@ -178,6 +110,7 @@ class Fold:
             wait=event.wait,
             by=event.by,
             schema=event.schema,
+            attended=event.attended,
         )
         self._accepted[message.message_id] = message
         if self.turn is not None and event.turn_id == self.turn.turn_id:
@@ -218,7 +151,9 @@ class Fold:
                 if first is None:
                     self.turn = OpenTurn(event.turn_id, self.settings.workspace)
                 else:
-                    self.turn = OpenTurn(event.turn_id, first.workspace, first.schema)
+                    self.turn = OpenTurn(
+                        event.turn_id, first.workspace, first.schema, first.attended
+                    )
             case ev.TurnResumed() if turn is not None:
                 turn.resumes = 0 if turn.suspended else turn.resumes + 1
                 turn.suspended = False
@@ -267,6 +202,7 @@ class Fold:
 
     def _finish_call(self, turn: OpenTurn, event: ev.CallFinished) -> None:
         turn.started.pop(event.call_id, None)
+        self.answers.pop(event.call_id, None)
         turn.left_over += event.left_over
         if event.reason != "crash":
             turn.resumes = 0

@@ -15,7 +15,7 @@ from keryx.aio.group import Group
 from keryx.engine.log.fold import Fold
 from keryx.errors import ScopeClosedError
 from keryx.events import LoggedEvent
-from keryx.ports.store import Blob, Commit, InboxRow, Store
+from keryx.ports.store import Blob, Commit, InboxRow, RecordChange, Store
 
 E = TypeVar("E", bound=LoggedEvent)
 
@@ -47,6 +47,7 @@ class Ledger:
         self._consumes: list[str] = []
         self._claims: list[str] = []
         self._blobs: list[Blob] = []
+        self._records: list[RecordChange] = []
         # Who waits for what was recorded and not yet taken, and for the commit under way.
         self._next: asyncio.Future[None] = self._loop.create_future()
         self._under_way: asyncio.Future[None] | None = None
@@ -84,6 +85,10 @@ class Ledger:
     def claim(self, name: str) -> None:
         """Only the first commit can take this name."""
         self._claims.append(name)
+
+    def set_record(self, change: RecordChange) -> None:
+        """A record that changes with the facts of this commit."""
+        self._records.append(change)
 
     def keep(self, blob: Blob) -> None:
         """A large value that the facts of this commit name."""
@@ -133,10 +138,11 @@ class Ledger:
             consumes=tuple(self._consumes),
             claims=tuple(self._claims),
             blobs=tuple(self._blobs),
+            records=tuple(self._records),
         )
         self._under_way, self._next = self._next, self._loop.create_future()
         self._events, self._enters, self._consumes = [], [], []
-        self._claims, self._blobs = [], []
+        self._claims, self._blobs, self._records = [], [], []
         return commit
 
     def close(self) -> None:

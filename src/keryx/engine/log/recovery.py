@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keryx.engine.log.fold import Fold, Replied
+from keryx.engine.log.fold import Fold
+from keryx.engine.log.state import Replied
 from keryx.messages import ToolCall
 
 MOST_RESUMES = 2

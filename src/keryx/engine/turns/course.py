@@ -6,7 +6,7 @@ import asyncio
 
 from keryx import events as ev
 from keryx.engine.desk import Brief, Desk
-from keryx.engine.log.fold import Queued
+from keryx.engine.log.state import Queued
 from keryx.engine.turns.turn import Turn
 from keryx.ports.store import Blob, blob_hash
 

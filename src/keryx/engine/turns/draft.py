@@ -23,6 +23,10 @@ class Draft:
 
     def __init__(self, desk: Desk, turn_id: str, step_id: str) -> None:
         self._desk = desk
+        # Looked up once: this is the path that every token takes.
+        self._publish = desk.hub.publish
+        self._wall = desk.around.clock.wall
+        self._session_id = desk.fold.session_id
         self._turn_id = turn_id
         self.step_id = step_id
         self._text: list[str] = []
@@ -74,7 +78,14 @@ class Draft:
         match piece:
             case TextPiece():
                 self._text.append(piece.text)
-                self._desk.show(ev.TextDelta, step_id=self.step_id, text=piece.text)
+                self._publish(
+                    ev.TextDelta(
+                        session_id=self._session_id,
+                        at=self._wall(),
+                        step_id=self.step_id,
+                        text=piece.text,
+                    )
+                )
             case ReasoningPiece():
                 self._reasoning.append(piece.text)
                 self._desk.show(ev.ReasoningDelta, step_id=self.step_id, text=piece.text)

@@ -21,7 +21,7 @@ from keryx.engine.context import system_text
 from keryx.engine.desk import Desk, mint
 from keryx.engine.executor import Batch
 from keryx.engine.log import recovery
-from keryx.engine.log.fold import OpenTurn
+from keryx.engine.log.state import OpenTurn
 from keryx.engine.turns.draft import Draft
 from keryx.engine.turns.facts import TurnFacts
 from keryx.engine.turns.witness import SessionWitness

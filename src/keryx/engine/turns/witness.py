@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from keryx import events as ev
-from keryx.engine.calls.witness import CallView
-from keryx.engine.desk import Desk, mint
-from keryx.messages import CallOutcome, Decision
+from keryx.engine.calls.witness import CallView, Consent
+from keryx.engine.desk import Desk
+from keryx.engine.turns.asking import Asking, consent, rules_of
+from keryx.messages import CallOutcome
 from keryx.ports.effects import Effects
 from keryx.ports.store import Blob, blob_hash
 
@@ -22,54 +22,24 @@ class SessionWitness:
     def __init__(self, desk: Desk, turn_id: str) -> None:
         self._desk = desk
         self._turn_id = turn_id
+        self._asking = Asking(desk, turn_id)
 
-    async def approve(self, call: CallView) -> str | None:
-        """Ask a person if the host's policy says so; waiting holds nothing."""
-        risk = self._desk.around.ask(call)
-        if risk is None:
-            return None
-        approval_id = self._open_approval(call) or mint("a")
-        answered: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        self._desk.answers[approval_id] = answered.set_result
-        if approval_id not in self._desk.fold.approvals:
-            self._desk.ledger.record(
-                ev.ApprovalAsked,
-                turn_id=self._turn_id,
-                approval_id=approval_id,
-                call_id=call.call_id,
-                what=f"{call.tool.name}: {call.tool.preview(call.args)}",
-                why=risk.why,
-                risk=risk.level,
-                expires=None,
-                parent=None if call.parent is None else call.parent.call_id,
-            )
-        try:
-            decision = await answered
-        except asyncio.CancelledError:
-            self._expire(approval_id, call)
-            raise
-        finally:
-            self._desk.answers.pop(approval_id, None)
-        return "denied" if decision == "deny" else None
+    async def approve(self, call: CallView) -> Consent:
+        """What the host's policy says; if that is to ask a person, waiting holds nothing."""
+        fold = self._desk.fold
+        if call.call_id in fold.answers:
+            # Answered before a crash, and the call had not started.
+            asked, decision = fold.answers[call.call_id]
+            return consent(asked.needs, decision)
+        judged = self._desk.around.judge.judge(call, fold.settings, rules_of(fold))
+        if judged.verdict == "deny":
+            return Consent(judged.reason)
+        if judged.verdict == "allow":
+            return Consent(needs=judged.needs)
+        return await self._asking.approval(call, judged)
 
-    def _open_approval(self, call: CallView) -> str | None:
-        """After a crash the call waits on under the id that it was asked with."""
-        for asked in self._desk.fold.approvals.values():
-            if asked.call_id == call.call_id:
-                return asked.approval_id
-        return None
-
-    def _expire(self, approval_id: str, call: CallView) -> None:
-        reason = call.reason or "shutdown"
-        if reason == "shutdown" or approval_id not in self._desk.fold.approvals:
-            return  # it goes on waiting after the restart
-        self._desk.ledger.record(
-            ev.ApprovalExpired,
-            turn_id=self._turn_id,
-            approval_id=approval_id,
-            call_id=call.call_id,
-            cause=reason,
-        )
+    async def ask(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
+        return await self._asking.question(call, text, choices)
 
     async def starting(self, call: CallView) -> None:
         """Before a call acts, the log knows of it. Nested calls are shown, not logged."""

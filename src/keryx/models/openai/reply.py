@@ -99,9 +99,8 @@ class Reply:
 
         Raises `msgspec.DecodeError` for what is not a chunk, and `BrokenOffError`.
         """
-        text: list[str] = []
-        reasoning: list[str] = []
-        calls: dict[int, CallPiece] = {}
+        text = reasoning = ""
+        calls: dict[int, CallPiece] | None = None
         for event in events:
             if event == _DONE:
                 self.is_done = True
@@ -111,12 +110,21 @@ class Reply:
             if delta is None:
                 continue
             if said := delta.content or delta.refusal:
-                text.append(said)
+                text += said
             if thought := delta.reasoning_content or delta.reasoning:
-                reasoning.append(thought)
+                reasoning += thought
             if delta.tool_calls:
+                calls = calls or {}
                 self._calls.take(delta.tool_calls, calls)
-        return _merged(reasoning, text, calls)
+        # In the order in which models think, speak and call.
+        pieces: list[Piece] = []
+        if reasoning:
+            pieces.append(ReasoningPiece(reasoning))
+        if text:
+            pieces.append(TextPiece(text))
+        if calls:
+            pieces += calls.values()
+        return pieces
 
     def _delta(self, chunk: _Chunk, event: bytes) -> _Delta | None:
         if chunk.error:
@@ -129,17 +137,6 @@ class Reply:
         if choice.finish_reason:
             self._finish_reason = choice.finish_reason
         return choice.delta
-
-
-def _merged(reasoning: list[str], text: list[str], calls: dict[int, CallPiece]) -> list[Piece]:
-    """In the order in which models think, speak and call."""
-    pieces: list[Piece] = []
-    if reasoning:
-        pieces.append(ReasoningPiece("".join(reasoning)))
-    if text:
-        pieces.append(TextPiece("".join(text)))
-    pieces += calls.values()
-    return pieces
 
 
 class _Calls:

@@ -115,7 +115,7 @@ def _look_at(path: Path) -> int:
         if path.stat().st_size <= LOOK_THROUGH:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
-                raise damaged(path, str(found))
+                raise damaged(path, " ".join(str(found).split()))
         return version
 
 

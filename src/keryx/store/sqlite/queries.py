@@ -151,3 +151,10 @@ def outbox(connection: sqlite3.Connection, topic: str, limit: int) -> list[Outbo
 def record(connection: sqlite3.Connection, key: str) -> tuple[int, bytes] | None:
     row = connection.execute("SELECT version, value FROM records WHERE key = ?", (key,)).fetchone()
     return None if row is None else (row[0], row[1])
+
+
+def records(connection: sqlite3.Connection, prefix: str) -> list[bytes]:
+    rows = connection.execute(
+        "SELECT value FROM records WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key", (prefix,)
+    )
+    return [value for (value,) in rows]

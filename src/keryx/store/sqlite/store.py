@@ -138,6 +138,9 @@ class SqliteStore:
     async def record(self, key: str) -> tuple[int, bytes] | None:
         return await self._readers.submit(partial(queries.record, key=key))
 
+    async def records(self, prefix: str) -> list[bytes]:
+        return await self._readers.submit(partial(queries.records, prefix=prefix))
+
     # -- the end
 
     async def close(self) -> None:

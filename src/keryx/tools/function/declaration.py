@@ -32,7 +32,7 @@ class Declaration:
     replay: Replay = "never"
     isolation: Isolation | None = None
     timeout: float | None = None
-    risk: Risk | Callable[[Any], Risk] = NO_RISK
+    risk: Risk | Callable[..., Risk] = NO_RISK
     preview: Callable[[Any], str] | None = None
     container: bool = False
 
@@ -126,3 +126,8 @@ def _check_importable(function: Callable[..., Any]) -> None:
             f'isolation="process" needs a function that another process can import, and the '
             f"module {function.__module__!r} has no file: move the function into a module"
         )
+
+
+def takes_two(function: Callable[..., Any]) -> bool:
+    """Whether a judgement wants the workspace too, beside the arguments."""
+    return len(inspect.signature(function).parameters) > 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
@@ -25,6 +26,7 @@ from keryx.tools.function.declaration import (
     check_declaration,
     check_function,
     isolation_of,
+    takes_two,
 )
 from keryx.tools.function.docstring import read_docstring
 from keryx.tools.function.signature import Signature, names_around, read_signature
@@ -90,9 +92,11 @@ class FunctionTool(Generic[P, R]):
         declared = self._declared.effects
         return declared if isinstance(declared, Effects) else declared(args)
 
-    def risk(self, args: Any) -> Risk:
+    def risk(self, args: Any, workspace: Path) -> Risk:
         declared = self._declared.risk
-        return declared if isinstance(declared, Risk) else declared(args)
+        if isinstance(declared, Risk):
+            return declared
+        return declared(args, workspace) if takes_two(declared) else declared(args)
 
     def preview(self, args: Any) -> str:
         """One short line for screens; never raises."""
@@ -126,7 +130,7 @@ def tool(
     replay: Replay = "never",
     isolation: Isolation | None = None,
     timeout: float | None = None,
-    risk: Risk | Callable[[Any], Risk] = NO_RISK,
+    risk: Risk | Callable[..., Risk] = NO_RISK,
     preview: Callable[[Any], str] | None = None,
     container: bool = False,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
@@ -142,7 +146,7 @@ def tool(
     replay: Replay = "never",
     isolation: Isolation | None = None,
     timeout: float | None = None,
-    risk: Risk | Callable[[Any], Risk] = NO_RISK,
+    risk: Risk | Callable[..., Risk] = NO_RISK,
     preview: Callable[[Any], str] | None = None,
     container: bool = False,
 ) -> Any:

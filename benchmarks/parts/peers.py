@@ -1,0 +1,92 @@
+"""Other agent packages in the same run, each with a Python of its own that has it installed.
+
+`--peer openai-agents=/path/to/python` or KERYX_PEERS with the same, separated by commas, adds a
+line for that peer to each figure. What a peer does stands in `benchmarks/peers`, one program each;
+this module only runs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+PROGRAMS: Final = {
+    "openai-agents": "agents_sdk.py",
+    "pydantic-ai": "pydanticai.py",
+    "langgraph": "lang_graph.py",
+}
+COLD_ROUNDS: Final = 3
+# A peer that needs longer for a figure has none.
+PATIENCE: Final = 300.0
+
+# Some packages have a slim form under a name of its own.
+_VERSION: Final = """
+import sys
+from importlib.metadata import distributions
+names = (sys.argv[1], sys.argv[1] + "-slim")
+print(*{each.version for each in distributions() if each.metadata["Name"] in names})
+"""
+_BENCHMARKS: Final = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A package, and the Python that has it."""
+
+    package: str
+    python: str
+
+    @property
+    def name(self) -> str:
+        told = subprocess.run(
+            [self.python, "-c", _VERSION, self.package], check=True, capture_output=True, text=True
+        )
+        return f"{self.package} {told.stdout.strip()}"
+
+    def measure(self, what: str, url: str) -> float:
+        """`cold`, `turn` and `steps` in seconds; `streams` in CPU seconds for each token."""
+        if what == "cold":
+            return min(self._cold(url) for _ in range(COLD_ROUNDS))
+        return float(json.loads(self._run(what, url)))
+
+    def _cold(self, url: str) -> float:
+        began = time.perf_counter()
+        self._run("cold", url)
+        return time.perf_counter() - began
+
+    def _run(self, what: str, url: str) -> str:
+        program = str(_BENCHMARKS / "peers" / PROGRAMS[self.package])
+        env = {
+            "PATH": os.defpath,
+            "HOME": os.environ.get("HOME", "/"),
+            "PYTHONPATH": str(_BENCHMARKS),
+            "OPENAI_API_KEY": "none",
+        }
+        command = [self.python, program, what, url]
+        ended = subprocess.run(
+            command, check=True, stdout=subprocess.PIPE, env=env, timeout=PATIENCE
+        )
+        return ended.stdout.decode()
+
+
+def asked_peers(argv: Sequence[str] | None = None) -> list[Peer]:
+    """The peers that the command line and the environment name."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--peer", action="append", default=[], metavar="PACKAGE=PYTHON")
+    named: list[str] = list(parser.parse_args(argv).peer)
+    named += [each for each in os.environ.get("KERYX_PEERS", "").split(",") if each]
+    return [_peer(parser, each) for each in named]
+
+
+def _peer(parser: argparse.ArgumentParser, named: str) -> Peer:
+    package, _, python = named.partition("=")
+    if package not in PROGRAMS or not python:
+        parser.error(f"{named!r}: write PACKAGE=PYTHON, with one of {', '.join(PROGRAMS)}")
+    return Peer(package, python)

@@ -1,0 +1,99 @@
+"""What people answer to calls that wait: the first answer wins, later ones are refused."""
+
+from __future__ import annotations
+
+import msgspec
+
+from keryx import commands as cm
+from keryx import events as ev
+from keryx.engine.desk import Desk
+from keryx.engine.log.once import Once, row_of
+from keryx.engine.turns.asking import rule_of
+from keryx.errors import AlreadyTakenError
+from keryx.ports.dispatch import Done
+from keryx.ports.store import RecordChange
+
+ALWAYS = "approval/"
+"""Where what people answered with `always` is recorded, for all sessions."""
+
+
+class Answers:
+    """Takes the answers of one session."""
+
+    def __init__(self, desk: Desk, once: Once) -> None:
+        self._desk = desk
+        self._once = once
+
+    async def approval(self, command: cm.AnswerApproval) -> Done:
+        """Decide on a call that waits; `session` and `always` answer others like it too."""
+        asked, row = self._desk.fold.approvals.get(command.approval_id), row_of(command)
+        if asked is None:
+            if await self._once.was_taken(row):
+                return await self._again()
+            raise AlreadyTakenError(f"approval {command.approval_id} is answered or expired")
+        answered = [asked]
+        if command.decision in ("session", "always"):
+            answered += [each for each in self._like(asked) if each is not asked]
+        for each in answered:
+            self._record_answer(each, command, None if each is asked else asked.approval_id)
+        if command.decision == "always":
+            self._desk.around.remember(rule_of(asked))
+            rule = msgspec.json.encode(rule_of(asked))
+            self._desk.ledger.set_record(RecordChange(f"{ALWAYS}{asked.approval_id}", 0, rule))
+        self._once.take(row)
+        await self._desk.ledger.durable()
+        for each in answered:
+            if (waiting := self._desk.answers.get(each.approval_id)) is not None:
+                waiting(command.decision)
+        return Done(True)
+
+    def _like(self, asked: ev.ApprovalAsked) -> list[ev.ApprovalAsked]:
+        """The approvals that consent to this one covers."""
+        return [
+            each
+            for each in self._desk.fold.approvals.values()
+            if (each.tool, each.pattern) == (asked.tool, asked.pattern)
+            and each.needs.within(asked.needs)
+        ]
+
+    def _record_answer(
+        self, asked: ev.ApprovalAsked, command: cm.AnswerApproval, follows: str | None
+    ) -> None:
+        self._desk.ledger.claim(f"approval {asked.approval_id}")
+        self._desk.ledger.record(
+            ev.ApprovalAnswered,
+            turn_id=asked.turn_id,
+            approval_id=asked.approval_id,
+            call_id=asked.call_id,
+            decision=command.decision,
+            by=command.by,
+            where=command.where,
+            follows=follows,
+        )
+
+    async def question(self, command: cm.AnswerQuestion) -> Done:
+        asked, row = self._desk.fold.questions.get(command.question_id), row_of(command)
+        if asked is None:
+            if await self._once.was_taken(row):
+                return await self._again()
+            raise AlreadyTakenError(f"question {command.question_id} is answered or expired")
+        self._desk.ledger.claim(f"question {command.question_id}")
+        self._desk.ledger.record(
+            ev.QuestionAnswered,
+            turn_id=asked.turn_id,
+            question_id=command.question_id,
+            call_id=asked.call_id,
+            answer=command.answer,
+            by=command.by,
+            where=command.where,
+        )
+        self._once.take(row)
+        await self._desk.ledger.durable()
+        if (waiting := self._desk.answers.get(command.question_id)) is not None:
+            waiting(command.answer)
+        return Done(True)
+
+    async def _again(self) -> Done:
+        """The same command came before."""
+        await self._desk.ledger.durable()
+        return Done(True)

@@ -1,0 +1,110 @@
+"""What the state of a session is made of. Only shapes; how facts change them is the fold's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from keryx import events as ev
+from keryx.messages import ApprovalMode, File, Image, Mode, ToolCall
+
+SETTINGS = (
+    "model",
+    "profile",
+    "place",
+    "workspace",
+    "tools",
+    "effort",
+    "personality",
+    "title",
+    "pinned",
+    "archived",
+    "approvals",
+    "read_only",
+)
+
+
+@dataclass(slots=True)
+class Settings:
+    """What a session works with; a running turn keeps what it started with."""
+
+    model: str = ""
+    profile: str = ""
+    place: str = ""
+    workspace: str = ""
+    tools: tuple[str, ...] = ()
+    effort: str | None = None
+    personality: str | None = None
+    title: str = ""
+    pinned: bool = False
+    archived: bool = False
+    approvals: ApprovalMode | None = None
+    read_only: bool = False
+
+
+@dataclass(slots=True)
+class Queued:
+    """A message that was accepted and not delivered yet."""
+
+    message_id: str
+    turn_id: str
+    mode: Mode
+    text: str
+    workspace: str
+    attachments: tuple[Image | File, ...]
+    wait: bool
+    by: str
+    schema: str | None = None
+    attended: bool = True
+
+
+@dataclass(slots=True)
+class Delivered:
+    """A message that is part of the conversation."""
+
+    turn_id: str
+    message: Queued
+
+
+@dataclass(slots=True)
+class Replied:
+    """A model's reply, and how the calls that it asked for ended so far."""
+
+    turn_id: str
+    reply: ev.StepReplied
+    results: dict[str, ev.CallFinished] = field(default_factory=dict[str, ev.CallFinished])
+
+    @property
+    def complete(self) -> bool:
+        return len(self.results) == len(self.reply.calls)
+
+    @property
+    def unfinished(self) -> list[ToolCall]:
+        return [call for call in self.reply.calls if call.call_id not in self.results]
+
+
+HistoryItem = Delivered | Replied
+
+
+@dataclass(slots=True)
+class OpenTurn:
+    """The turn under way."""
+
+    turn_id: str
+    workspace: str
+    schema: str | None = None
+    """What its answer must fit."""
+    attended: bool = True
+    """Whether a person is there who can answer what it asks."""
+    cancelling: ev.TurnCancelling | None = None
+    step: ev.StepStarted | None = None
+    """The step whose reply is awaited."""
+    started: dict[str, ev.CallStarted] = field(default_factory=dict[str, ev.CallStarted])
+    """Calls that started and have not finished."""
+    steps: int = 0
+    resumes: int = 0
+    """How often it was resumed without a new fact since."""
+    suspended: bool = False
+    """Whether it was stopped gracefully, to go on at the next start."""
+    usage: ev.Usage = field(default_factory=ev.Usage)
+    cost: float | None = 0.0
+    left_over: tuple[str, ...] = ()

@@ -1,0 +1,171 @@
+"""Calls that wait for a person: asked in the log, answered once, expired when it is pointless.
+
+Waiting holds no thread, slot or effect. After a crash a call waits on under the id that it was
+asked with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from keryx import events as ev
+from keryx.aio.clock import Deadline
+from keryx.engine.approval import Judgement, Rule
+from keryx.engine.calls.witness import CallView, Consent
+from keryx.engine.desk import Desk, mint
+from keryx.engine.log.fold import Fold
+from keryx.messages import Decision, Needs
+
+DENIED: Final = Consent("denied")
+EXPIRED: Final = Consent("expired")
+UNDELIVERED: Final = Consent("undelivered: nobody is there to be asked")
+
+
+def rule_of(asked: ev.ApprovalAsked) -> Rule:
+    """What consent for the whole session covers: the same pattern of the same tool."""
+    return Rule("allow", asked.tool, asked.pattern or "*", asked.needs)
+
+
+def rules_of(fold: Fold) -> list[Rule]:
+    return [rule_of(asked) for asked in fold.granted]
+
+
+def consent(needs: Needs, decision: Decision | str) -> Consent:
+    """What an answer means for the call."""
+    return DENIED if decision == "deny" else Consent(needs=needs)
+
+
+class Asking:
+    """Asks for the calls of one turn."""
+
+    def __init__(self, desk: Desk, turn_id: str) -> None:
+        self._desk = desk
+        self._turn_id = turn_id
+
+    async def approval(self, call: CallView, judged: Judgement) -> Consent:
+        """Ask whether the call may run."""
+        fold, risk = self._desk.fold, judged.risk
+        asked = _open(fold.approvals.values(), call)
+        if asked is None:
+            asked = self._desk.ledger.record(
+                ev.ApprovalAsked,
+                turn_id=self._turn_id,
+                approval_id=mint("a"),
+                call_id=call.call_id,
+                what=f"{call.tool.name}: {call.tool.preview(call.args)}",
+                why=risk.why,
+                risk=risk.level,
+                expires=self._expires(),
+                parent=None if call.parent is None else call.parent.call_id,
+                tool=call.tool.name,
+                pattern=risk.pattern,
+                needs=risk.needs,
+            )
+        assert isinstance(asked, ev.ApprovalAsked)
+        approval_id = asked.approval_id
+
+        def expire(cause: ev.Expiry) -> None:
+            if approval_id in fold.approvals:
+                self._desk.ledger.record(
+                    ev.ApprovalExpired,
+                    turn_id=self._turn_id,
+                    approval_id=approval_id,
+                    call_id=call.call_id,
+                    cause=cause,
+                )
+
+        if not self._is_attended():
+            expire("undelivered")
+            return UNDELIVERED
+        said = await self._wait(approval_id, asked.expires, call, expire)
+        return EXPIRED if said is None else consent(asked.needs, said)
+
+    async def question(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
+        """Ask in words; None if nobody answers."""
+        fold = self._desk.fold
+        asked = _open(fold.questions.values(), call)
+        if asked is None:
+            asked = self._desk.ledger.record(
+                ev.QuestionAsked,
+                turn_id=self._turn_id,
+                question_id=mint("q"),
+                call_id=call.call_id,
+                text=text,
+                choices=choices,
+                expires=self._expires(),
+                parent=None if call.parent is None else call.parent.call_id,
+            )
+        assert isinstance(asked, ev.QuestionAsked)
+        question_id = asked.question_id
+
+        def expire(cause: ev.Expiry) -> None:
+            if question_id in fold.questions:
+                self._desk.ledger.record(
+                    ev.QuestionExpired,
+                    turn_id=self._turn_id,
+                    question_id=question_id,
+                    call_id=call.call_id,
+                    cause=cause,
+                )
+
+        if not self._is_attended():
+            expire("undelivered")
+            return None
+        return await self._wait(question_id, asked.expires, call, expire)
+
+    async def _wait(
+        self,
+        asked_id: str,
+        expires: float | None,
+        call: CallView,
+        expire: Callable[[ev.Expiry], None],
+    ) -> str | None:
+        """The answer; None if its time is over. A cancelled call makes it pointless."""
+        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+        def answer(said: str | None) -> None:
+            if not answered.done():
+                answered.set_result(said)
+
+        self._desk.answers[asked_id] = answer
+        deadline = self._deadline(expires, answer)
+        try:
+            said = await answered
+        except asyncio.CancelledError:
+            # After a graceful stop it goes on waiting under the same id.
+            if call.reason is not None and call.reason != "shutdown":
+                expire(call.reason)
+            raise
+        finally:
+            self._desk.answers.pop(asked_id, None)
+            if deadline is not None:
+                self._desk.scope.deadlines.drop(deadline)
+        if said is None:
+            expire("timeout")
+        return said
+
+    def _is_attended(self) -> bool:
+        turn = self._desk.fold.turn
+        return turn is None or turn.attended
+
+    def _expires(self) -> float | None:
+        after = self._desk.around.judge.expires
+        return None if after is None else self._desk.around.clock.wall() + after
+
+    def _deadline(
+        self, expires: float | None, answer: Callable[[str | None], None]
+    ) -> Deadline | None:
+        if expires is None:
+            return None
+        left = max(0.0, expires - self._desk.around.clock.wall())
+        deadlines = self._desk.scope.deadlines
+        return deadlines.add(deadlines.clock.monotonic() + left, lambda: answer(None))
+
+
+def _open(
+    asked: Iterable[ev.ApprovalAsked | ev.QuestionAsked], call: CallView
+) -> ev.ApprovalAsked | ev.QuestionAsked | None:
+    """What the call was waiting for before a crash."""
+    return next((each for each in asked if each.call_id == call.call_id), None)

@@ -1,0 +1,95 @@
+"""The seam between the file tools and the session whose files they touch.
+
+The session says which paths are its own, remembers what it has seen of each file, and makes
+every change known before it happens. How files are read, matched and replaced is the tools' affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+from keryx.ports.store import blob_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a file was when the session read or wrote it; no hash if only a part was read."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    hash: str | None = None
+
+    def matches(self, now: Stamp) -> bool:
+        """Whether the content is the same; times may differ where the hashes tell."""
+        if self.hash is not None and now.hash is not None:
+            return self.hash == now.hash
+        return self._identity == now._identity
+
+    @property
+    def _identity(self) -> tuple[int, int, int]:
+        return self.inode, self.size, self.mtime_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """A file is about to be replaced, made or deleted. A hash that is None means: no file."""
+
+    path: Path
+    before_hash: str | None
+    after_hash: str | None
+    before: bytes | None = None
+    """The content before; None if there was none, or if it is too large to be kept."""
+
+    @classmethod
+    def of(cls, path: Path, before: bytes | None, after: bytes | None) -> Self:
+        return cls(
+            path=path,
+            before_hash=None if before is None else blob_hash(before),
+            after_hash=None if after is None else blob_hash(after),
+            before=before,
+        )
+
+    @property
+    def can_be_undone(self) -> bool:
+        return self.before is not None or self.before_hash is None
+
+
+class Files(Protocol):
+    """The files of one session. All but the async parts may ask the disk: call from a thread."""
+
+    def resolve(self, path: str, *, write: bool) -> Path:
+        """The canonical path that a model means; relative ones count from the workspace.
+
+        Raises `ToolFailedError` if it lies outside every granted tree or inside a hidden one.
+        The answer holds no symbolic link; whoever opens it must follow none either.
+        """
+        ...
+
+    def name(self, path: Path) -> str:
+        """A canonical path as a model is shown it: relative to the workspace where it is inside."""
+        ...
+
+    @property
+    def hidden(self) -> Sequence[Path]:
+        """Canonical trees that no tool may look into."""
+        ...
+
+    def seen(self, path: Path, stamp: Stamp | None) -> None:
+        """The session has read or written this; None: it has deleted the file."""
+        ...
+
+    def last_seen(self, path: Path) -> Stamp | None:
+        """What the session last saw there; None if it never did."""
+        ...
+
+    async def keep(self, data: bytes) -> str:
+        """Make this a blob of the session's, and return the blob's name."""
+        ...
+
+    async def changing(self, changes: Sequence[FileChange]) -> None:
+        """Make `files.changed` durable, for all or for none. Called right before the renames."""
+        ...
