@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from keryx.errors import UserMustActError
+from keryx.messages import ApprovalMode
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 FILE: Final = "config.toml"
@@ -47,6 +48,17 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: float | None = None
 
 
+class ApprovalsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which calls ask a person. Rules are written `tool` or `tool:pattern`, with * and ?."""
+
+    mode: ApprovalMode = "auto"
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    expires: float | None = None
+    """Seconds after which nobody may answer any more."""
+
+
 class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How an agent speaks."""
 
@@ -69,6 +81,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     durability: str = "normal"
     providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
+    approvals: ApprovalsConfig = msgspec.field(default_factory=ApprovalsConfig)
     personalities: dict[str, str | Personality] = msgspec.field(
         default_factory=dict[str, str | Personality]
     )
@@ -82,6 +95,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     durability: str
     providers: Mapping[str, Provider]
     limits: LimitsConfig
+    approvals: ApprovalsConfig
     personalities: Mapping[str, Personality]
     written: tuple[int, int] | None
     """When the file was written and how long it was, to notice a change."""
@@ -124,6 +138,7 @@ def _load(where: Path, env: Mapping[str, str]) -> Config:
         durability=found.durability,
         providers={name: _with_key(each, env) for name, each in providers.items()},
         limits=found.limits,
+        approvals=found.approvals,
         personalities={
             name: Personality(each) if isinstance(each, str) else each
             for name, each in found.personalities.items()

@@ -101,6 +101,7 @@ class World:
         *,
         key: str | None = None,
         wait: bool = False,
+        attended: bool = True,
     ) -> Sent:
         answer = await session.tell(
             cm.SendMessage(
@@ -111,6 +112,7 @@ class World:
                 mode=mode,
                 key=key,
                 wait=wait,
+                attended=attended,
             )
         )
         assert isinstance(answer, Sent)

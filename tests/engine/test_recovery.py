@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from msgspec.structs import replace
 
 import pytest
+from msgspec.structs import replace
 
 from keryx import events as ev
 from keryx.engine.log.fold import Fold

@@ -11,7 +11,7 @@ from keryx import events as ev
 from keryx.app.front import Front
 from keryx.engine.desk import mint
 from keryx.errors import DeveloperMustActError
-from keryx.messages import Reason
+from keryx.messages import Decision, Reason
 from keryx.ports.dispatch import Done, Sent
 
 
@@ -37,13 +37,19 @@ class SessionHandle:
         self.session_id = session_id
 
     async def send(
-        self, text: str, *, key: str | None = None, schema: str | None = None
+        self,
+        text: str,
+        *,
+        key: str | None = None,
+        schema: str | None = None,
+        attended: bool = False,
     ) -> TurnHandle:
         """Say something; returns once the message is durable.
 
-        The schema is the text of a JSON schema that the answer must fit.
+        The schema is the text of a JSON schema that the answer must fit. `attended` says that
+        someone will `answer` what the turn asks; otherwise what would ask is denied.
         """
-        return await self._send(text, "queue", key=key, schema=schema)
+        return await self._send(text, "queue", key=key, schema=schema, attended=attended)
 
     async def steer(self, text: str, *, wait: bool = False, key: str | None = None) -> TurnHandle:
         """Guide the running turn: now, or at the next boundary with `wait`."""
@@ -52,6 +58,32 @@ class SessionHandle:
     async def interrupt(self, text: str, *, key: str | None = None) -> TurnHandle:
         """End the running turn; this message is the next one."""
         return await self._send(text, "interrupt", key=key)
+
+    async def answer(self, approval_id: str, decision: Decision, *, by: str = "program") -> None:
+        """Decide on a call that waits. The first answer wins; later ones: `AlreadyTakenError`."""
+        await self._front.tell(
+            cm.AnswerApproval(
+                command_id=mint("c"),
+                session_id=self.session_id,
+                by=by,
+                approval_id=approval_id,
+                decision=decision,
+                where="program",
+            )
+        )
+
+    async def answer_question(self, question_id: str, answer: str, *, by: str = "program") -> None:
+        """Answer a question. The first answer wins; later ones: `AlreadyTakenError`."""
+        await self._front.tell(
+            cm.AnswerQuestion(
+                command_id=mint("c"),
+                session_id=self.session_id,
+                by=by,
+                question_id=question_id,
+                answer=answer,
+                where="program",
+            )
+        )
 
     async def events(self, after: int = 0) -> AsyncGenerator[ev.Event]:
         """The log after that fact, then whatever comes, live events included."""
@@ -66,6 +98,7 @@ class SessionHandle:
         key: str | None,
         wait: bool = False,
         schema: str | None = None,
+        attended: bool = False,
     ) -> TurnHandle:
         sent = await self._front.tell(
             cm.SendMessage(
@@ -77,6 +110,7 @@ class SessionHandle:
                 key=key,
                 wait=wait,
                 schema=schema,
+                attended=attended,
             )
         )
         assert isinstance(sent, Sent)

@@ -15,6 +15,7 @@ from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.engine.desk import mint
 from keryx.errors import DeveloperMustActError
+from keryx.messages import ApprovalMode
 from keryx.ports.model import Model
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
@@ -72,9 +73,18 @@ class Keryx:
             await self._runtime.close()
 
     async def open(
-        self, session_id: str | None = None, *, personality: str | None = None
+        self,
+        session_id: str | None = None,
+        *,
+        tools: Sequence[str] | None = None,
+        personality: str | None = None,
+        approvals: ApprovalMode | None = None,
+        read_only: bool = False,
     ) -> SessionHandle:
-        """A new session, or an old one by its id."""
+        """A new session, or an old one by its id. The rest is for new ones.
+
+        `tools` is a closed set (default: all that the host has); an empty one means no tools.
+        """
         front, runtime = self._there, self._runtime
         assert runtime is not None
         workspace = await runtime.bridge.to_thread(self._workspace.resolve)
@@ -83,7 +93,10 @@ class Keryx:
             exists=session_id is not None,
             workspace=str(workspace),
             model=self._model if isinstance(self._model, str) else None,
+            tools=None if tools is None else tuple(tools),
             personality=personality,
+            approvals=approvals,
+            read_only=read_only,
         )
         await front.open(wanted)
         return SessionHandle(front, wanted.session_id)

@@ -161,7 +161,8 @@ class Inbox:
             self._cancel_before_start(message, command)
             self._once.take(row)
         else:
-            return Done(await self._once.was_taken(row))
+            # Also that it is over is said only once that is durable.
+            return await self._done(done=await self._once.was_taken(row))
         return await self._done()
 
     def _log_cancelling(self, turn_id: str, reason: Reason, by: str) -> bool:

@@ -21,6 +21,7 @@ from keryx.engine.log.fold import Fold
 from keryx.engine.log.ledger import Ledger
 from keryx.engine.turns.course import Course
 from keryx.errors import DeveloperMustActError
+from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer
 from keryx.ports.store import Store
 
@@ -36,6 +37,8 @@ class Opening:
     place: str = "local"
     personality: str | None = None
     title: str = ""
+    approvals: ApprovalMode | None = None
+    read_only: bool = False
 
 
 class Session:
@@ -75,6 +78,8 @@ class Session:
             tools=opening.tools,
             personality=opening.personality,
             title=opening.title,
+            approvals=opening.approvals,
+            read_only=opening.read_only,
         )
         await self._desk.ledger.durable()
 

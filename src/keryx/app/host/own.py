@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
+import msgspec
+
 from keryx import commands as cm
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import RealClock
@@ -17,6 +19,8 @@ from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.config import Config, secrets_of
+from keryx.engine.answers import ALWAYS
+from keryx.engine.approval import Approvals, Rule, rule
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Witness
 from keryx.engine.desk import Surroundings
@@ -29,6 +33,7 @@ from keryx.ports.store import Store
 from keryx.ports.tool import Tool
 from keryx.store.sqlite import SqliteStore
 
+decode_rule: Final = msgspec.json.Decoder(Rule).decode
 STORE_THREADS: Final = 8
 """One writes, the others read."""
 
@@ -46,8 +51,12 @@ class OwnHost:
         models: Models,
         tools: Mapping[str, Tool],
         config: Config,
+        always: list[Rule],
     ) -> None:
+        approvals = Approvals(always=always)
+        _set_policy(approvals, config)
         self.store = store
+        self._approvals = approvals
         self._runtime = runtime
         self._home = home
         self._threads = threads
@@ -60,6 +69,8 @@ class OwnHost:
             model=models.find,
             lane=self._lane,
             brief=Briefs(runtime.bridge, config, self._configure).read,
+            judge=approvals,
+            remember=approvals.always.append,
             redactor=Redactor(secrets_of(config)),
             limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
         )
@@ -81,6 +92,7 @@ class OwnHost:
         threads = Bridge(runtime.scope, threads=STORE_THREADS)
         try:
             store = await SqliteStore.open(home.store, threads)
+            always = [decode_rule(each) for each in await store.records(ALWAYS)]
         except BaseException:
             await threads.close()
             await runtime.bridge.to_thread(home.release)
@@ -93,6 +105,7 @@ class OwnHost:
             models=models,
             tools=tools,
             config=config,
+            always=always,
         )
         host._served.listen(home.listening)
         return host
@@ -118,6 +131,8 @@ class OwnHost:
             workspace=wanted.workspace,
             tools=tuple(self._tools) if wanted.tools is None else wanted.tools,
             personality=wanted.personality,
+            approvals=wanted.approvals,
+            read_only=wanted.read_only,
         )
         await self._dispatch.session(wanted.session_id, opening)
 
@@ -163,3 +178,14 @@ class OwnHost:
         """The configuration has changed; turns that start from now on see it."""
         self._models.configure(config)
         self._around.redactor = Redactor(secrets_of(config))
+        _set_policy(self._approvals, config)
+
+
+def _set_policy(approvals: Approvals, config: Config) -> None:
+    written = config.approvals
+    approvals.mode, approvals.expires = written.mode, written.expires
+    approvals.rules = (
+        *(rule("deny", each) for each in written.deny),
+        *(rule("allow", each) for each in written.allow),
+        *(rule("ask", each) for each in written.ask),
+    )

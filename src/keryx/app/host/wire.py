@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from keryx.events import Event, decode, encode
+from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer
 
 HELLO: Final = "hello"
@@ -34,6 +35,8 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     tools: tuple[str, ...] | None = None
     personality: str | None = None
+    approvals: ApprovalMode | None = None
+    read_only: bool = False
 
 
 class Watch(msgspec.Struct, frozen=True):

@@ -43,7 +43,8 @@ def plan(fold: Fold) -> Plan:
         last.unfinished if isinstance(last, Replied) and last.turn_id == turn.turn_id else []
     )
     cancelled = turn.cancelling is not None
-    parked = not cancelled and not turn.suspended and turn.resumes >= MOST_RESUMES
+    harmless = turn.suspended or _waits_for_a_person(fold, unfinished)
+    parked = not cancelled and not harmless and turn.resumes >= MOST_RESUMES
     lost: list[ToolCall] = []
     to_run: list[ToolCall] = []
     for call in unfinished:
@@ -59,9 +60,15 @@ def plan(fold: Fold) -> Plan:
         to_run=tuple(to_run),
         cancelled=cancelled,
         parked=parked,
-        doubtful=not (cancelled or parked or turn.suspended) and turn.resumes > 0,
+        doubtful=not (cancelled or parked or harmless) and turn.resumes > 0,
         rested=_rested(fold, last),
     )
+
+
+def _waits_for_a_person(fold: Fold, unfinished: list[ToolCall]) -> bool:
+    """Whether all that it does is wait for consent: that kills no host, however often it dies."""
+    asked = {each.call_id for each in fold.approvals.values()}
+    return bool(unfinished) and all(call.call_id in asked for call in unfinished)
 
 
 def _rested(fold: Fold, last: object) -> bool:

@@ -70,6 +70,26 @@ class TurnFacts:
         """It was asked for and will never start."""
         self.ended(CallOutcome(call.call_id, call.tool, "cancelled", reason="crash"))
 
+    def nobody_waits(self, cause: ev.Expiry) -> None:
+        """What the turn asked people is pointless now."""
+        fold, ledger = self._desk.fold, self._desk.ledger
+        for asked in [each for each in fold.approvals.values() if each.turn_id == self._turn_id]:
+            ledger.record(
+                ev.ApprovalExpired,
+                turn_id=self._turn_id,
+                approval_id=asked.approval_id,
+                call_id=asked.call_id,
+                cause=cause,
+            )
+        for asked in [each for each in fold.questions.values() if each.turn_id == self._turn_id]:
+            ledger.record(
+                ev.QuestionExpired,
+                turn_id=self._turn_id,
+                question_id=asked.question_id,
+                call_id=asked.call_id,
+                cause=cause,
+            )
+
     def finished(
         self,
         outcome: ev.TurnOutcome,

@@ -255,12 +255,14 @@ class Turn:
 
     def _give_up(self, found: recovery.Plan) -> TurnEnding:
         """It was being cancelled, or kills its host: nothing of it is run again."""
+        cancelling = self._open.cancelling
+        reason = None if cancelling is None else cancelling.reason
+        self._facts.nobody_waits("parent" if reason in (None, "timeout") else reason)
         for call in found.to_run:
             self._facts.dropped(call)
         if found.parked:
             return TurnEnding("parked", "no_progress")
-        cancelling = self._open.cancelling
-        return TurnEnding("cancelled", None if cancelling is None else cancelling.reason)
+        return TurnEnding("cancelled", reason)
 
 
 async def _read(

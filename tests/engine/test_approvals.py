@@ -1,0 +1,367 @@
+"""Approvals and questions: each has exactly one outcome, whatever happens at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from msgspec.structs import replace
+
+from keryx import commands as cm
+from keryx import events as ev
+from keryx.engine.answers import ALWAYS
+from keryx.engine.approval import Approvals, Rule, rule
+from keryx.engine.session import Session
+from keryx.errors import AlreadyTakenError
+from keryx.messages import Decision, Needs, Text
+from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
+from keryx.ports.dispatch import Done
+from keryx.ports.effects import NO_EFFECTS, writes
+from keryx.ports.model import ModelRequest
+from keryx.ports.tool import Risk, ToolContext
+from keryx.tools.function import tool
+from tests.engine.sessions import Recording, World, until
+
+Make = Callable[..., World]
+
+
+@pytest_asyncio.fixture
+async def make() -> AsyncIterator[Make]:
+    made: list[World] = []
+
+    def make_one(*args: Any, **kwargs: Any) -> World:
+        made.append(World(*args, **kwargs))
+        return made[-1]
+
+    yield make_one
+    for world in made:
+        await world.close()
+
+
+def judge(args: Any) -> Risk:
+    level = "high" if args.word.startswith("rm") else "none" if args.word == "ls" else "low"
+    needs = Needs(network=True) if "curl" in args.word else Needs()
+    return Risk(level, f"it runs {args.word}", args.word.split()[0], needs)
+
+
+@tool(effects=NO_EFFECTS, risk=judge)
+async def shell(word: str) -> str:
+    """Run it."""
+    return f"ran {word}"
+
+
+@tool(effects=lambda args: writes("a"))
+async def write() -> str:
+    """Write something."""
+    return "written"
+
+
+@tool(effects=NO_EFFECTS)
+async def clarify(context: ToolContext, text: str) -> str:
+    """Ask a person."""
+    return await context.ask(text, ["yes", "no"]) or "[nobody answered]"
+
+
+TOOLS = [shell, write, clarify]
+
+
+def asking(*words: str) -> Callable[[ModelRequest], ScriptedReply]:
+    """A model that asks for these at once, and then rests."""
+
+    def script(asked: ModelRequest) -> ScriptedReply:
+        if any("rm" in str(m) or "ran" in str(m) for m in history_of(asked)[1:]):
+            return ScriptedReply(text="Done.")
+        return ScriptedReply(calls=[ScriptedCall("shell", {"word": word}) for word in words])
+
+    return script
+
+
+def calling(name: str, **arguments: str) -> list[ScriptedReply]:
+    return [ScriptedReply(calls=[ScriptedCall(name, arguments)]), ScriptedReply(text="Done.")]
+
+
+def answer(approval_id: str, decision: Decision = "once", who: str = "ann") -> cm.AnswerApproval:
+    return cm.AnswerApproval(
+        command_id=f"c-{who}-{approval_id}",
+        session_id="s1",
+        by=who,
+        approval_id=approval_id,
+        decision=decision,
+        where="screen",
+    )
+
+
+async def outcomes(world: World, session: Session) -> list[tuple[str, str | None]]:
+    log = await world.log(session)
+    return [(e.outcome, e.reason) for e in log if isinstance(e, ev.CallFinished)]
+
+
+async def asked_all(session: Session, count: int) -> list[ev.ApprovalAsked]:
+    found: list[ev.ApprovalAsked] = []
+    async with session.hub.read(after=0) as reader:
+        async for event in reader:
+            if isinstance(event, ev.ApprovalAsked):
+                found.append(event)
+                if len(found) == count:
+                    break
+    return found
+
+
+# -- modes and rules
+
+
+@pytest.mark.parametrize(
+    ("approvals", "word", "expected"),
+    [
+        (Approvals(mode="auto"), "make", "completed"),
+        (Approvals(mode="auto"), "rm x", "denied"),
+        (Approvals(mode="ask"), "ls", "completed"),
+        (Approvals(mode="ask"), "make", "denied"),
+        (Approvals(mode="never"), "rm x", "completed"),
+        (Approvals(mode="never", rules=(rule("deny", "shell:rm"),)), "rm x", "denied"),
+        (Approvals(mode="ask", rules=(rule("allow", "shell:ma*"),)), "make", "completed"),
+        (Approvals(mode="auto", rules=(rule("ask", "shell"),)), "ls", "denied"),
+        (Approvals(mode="auto", rules=(rule("allow", "*"),)), "rm x", "completed"),
+        (Approvals(mode="auto", always=[Rule("allow", "shell", "rm")]), "rm y", "completed"),
+    ],
+    ids=lambda each: str(each)[:60],
+)
+async def test_what_asks_is_denied_where_nobody_is_there(
+    make: Make, approvals: Approvals, word: str, expected: str
+) -> None:
+    world = make(calling("shell", word=word), tools=TOOLS, judge=approvals)
+    session = await world.open()
+    await world.send(session, "Go", attended=False)
+    await session.wait_rested()
+    ((outcome, reason),) = await outcomes(world, session)
+    assert outcome == expected
+    if expected == "denied":
+        assert reason is not None
+        assert "nobody is there" in reason or "rule" in reason
+
+
+async def test_a_read_only_session_changes_nothing_whatever_the_mode(make: Make) -> None:
+    world = make(calling("write"), tools=TOOLS, judge=Approvals(mode="never"))
+    session = await world.open()
+    change = cm.ChangeSession(command_id="c", session_id="s1", by="ann", read_only=True)
+    assert await session.tell(change) == Done(True)
+    await world.send(session, "Go")
+    await session.wait_rested()
+    assert await outcomes(world, session) == [("denied", "the session is read-only")]
+
+
+async def test_a_need_is_asked_for_by_name_also_if_the_risk_is_low(make: Make) -> None:
+    world = make(calling("shell", word="curl x"), tools=TOOLS)
+    session = await world.open()
+    await world.send(session, "Go")
+    asked = await until(session, ev.ApprovalAsked)
+    assert asked.needs == Needs(network=True)
+    await session.tell(answer(asked.approval_id))
+    await session.wait_rested()
+    assert await outcomes(world, session) == [("completed", None)]
+
+
+async def test_a_tool_whose_judgement_fails_is_asked_about(make: Make) -> None:
+    def broken(args: Any) -> Risk:
+        raise ValueError("oops")
+
+    @tool(effects=NO_EFFECTS, risk=broken)
+    async def odd() -> str:
+        """Judge nothing."""
+        return "odd"
+
+    world = make(calling("odd"), tools=[odd])
+    session = await world.open()
+    await world.send(session, "Go")
+    assert "its own judgement failed" in (await until(session, ev.ApprovalAsked)).why
+
+
+async def test_a_judgement_may_look_at_the_workspace(make: Make) -> None:
+    def outside(args: Any, workspace: Path) -> Risk:
+        return Risk("high" if not args.path.startswith(str(workspace)) else "low")
+
+    @tool(effects=NO_EFFECTS, risk=outside)
+    async def touch(path: str) -> str:
+        """Touch it."""
+        return path
+
+    assert touch.risk(touch.parse('{"path":"/w/a"}'), Path("/w")) == Risk("low")
+    assert touch.risk(touch.parse('{"path":"/etc"}'), Path("/w")) == Risk("high")
+
+
+# -- one outcome
+
+
+async def test_of_two_screens_that_answer_at_once_one_wins(make: Make) -> None:
+    world = make(calling("shell", word="rm x"), tools=TOOLS)
+    session = await world.open()
+    await world.send(session, "Go")
+    asked = await until(session, ev.ApprovalAsked)
+    said = await asyncio.gather(
+        session.tell(answer(asked.approval_id, "once", "ann")),
+        session.tell(answer(asked.approval_id, "deny", "bob")),
+        return_exceptions=True,
+    )
+    assert [type(each) for each in said] == [Done, AlreadyTakenError]
+    await session.wait_rested()
+    log = await world.log(session)
+    answered = [e for e in log if isinstance(e, ev.ApprovalAnswered)]
+    assert [(e.decision, e.by) for e in answered] == [("once", "ann")]
+    assert await outcomes(world, session) == [("completed", None)]
+
+
+async def test_a_denied_call_says_so_and_the_turn_goes_on(make: Make) -> None:
+    world = make(calling("shell", word="rm x"), tools=TOOLS)
+    session = await world.open()
+    await world.send(session, "Go")
+    asked = await until(session, ev.ApprovalAsked)
+    await session.tell(answer(asked.approval_id, "deny"))
+    await session.wait_rested()
+    assert await outcomes(world, session) == [("denied", "denied")]
+
+
+@pytest.mark.parametrize("decision", ["session", "always"])
+async def test_a_lasting_consent_answers_others_that_wait_and_those_that_come(
+    make: Make, decision: Decision
+) -> None:
+    world = make(asking("rm a", "rm b", "rmdir c"), tools=TOOLS)
+    session = await world.open()
+    await world.send(session, "Go")
+    asked = await asked_all(session, 3)
+    by_pattern = {each.what: each for each in asked}
+    first = next(each for what, each in by_pattern.items() if "rm a" in what)
+    await session.tell(answer(first.approval_id, decision))
+    other = next(each for what, each in by_pattern.items() if "rmdir" in what)
+    await session.tell(answer(other.approval_id, "deny"))
+    await session.wait_rested()
+    log = await world.log(session)
+    answers = {e.approval_id: e for e in log if isinstance(e, ev.ApprovalAnswered)}
+    second = next(each for what, each in by_pattern.items() if "rm b" in what)
+    assert answers[second.approval_id].follows == first.approval_id
+    assert answers[other.approval_id].decision == "deny", "another pattern is another matter"
+    found = await outcomes(world, session)
+    assert sorted(found, key=str) == [
+        ("completed", None),
+        ("completed", None),
+        ("denied", "denied"),
+    ]
+    kept = await world.store.records(ALWAYS)
+    assert len(kept) == (1 if decision == "always" else 0)
+
+
+async def test_an_approval_expires_after_its_time(make: Make) -> None:
+    world = make(calling("shell", word="rm x"), tools=TOOLS, judge=Approvals(expires=0.01))
+    session = await world.open()
+    await world.send(session, "Go")
+    expired = await until(session, ev.ApprovalExpired)
+    assert expired.cause == "timeout"
+    await session.wait_rested()
+    assert await outcomes(world, session) == [("denied", "expired")]
+    with pytest.raises(AlreadyTakenError):
+        await session.tell(answer(expired.approval_id))
+
+
+# -- crashes
+
+
+async def crashed(make: Make, world: World, script: Any, **options: Any) -> tuple[World, Session]:
+    """A new owner over what is durable now."""
+    again = make(script, tools=TOOLS, store=world.store, **options)
+    return again, await again.open()
+
+
+async def test_after_a_crash_it_waits_on_under_the_same_id_however_often(make: Make) -> None:
+    script = calling("shell", word="rm x")
+    world = make(script, tools=TOOLS, store=Recording())
+    session = await world.open()
+    await world.send(session, "Go")
+    asked = await until(session, ev.ApprovalAsked)
+    for _ in range(4):
+        world, session = await crashed(make, world, script[1:])
+        assert list(session.fold.approvals) == [asked.approval_id]
+        assert session.fold.turn is not None, "waiting for a person parks nothing"
+    await session.tell(answer(asked.approval_id))
+    await session.wait_rested()
+    assert await outcomes(world, session) == [("completed", None)]
+    asked_for = [e for e in await world.log(session) if isinstance(e, ev.ApprovalAsked)]
+    assert len(asked_for) == 1
+
+
+async def test_a_turn_that_is_cancelled_by_a_crash_leaves_nobody_asked(make: Make) -> None:
+    script = calling("shell", word="rm x")
+    world = make(script, tools=TOOLS, store=Recording())
+    session = await world.open()
+    sent = await world.send(session, "Go")
+    await until(session, ev.ApprovalAsked)
+    store = world.store
+    assert isinstance(store, Recording)
+    await world.cancel(session, sent.turn_id)
+    await session.wait_rested()
+    cut = Recording()
+    await cut.claim("s1")
+    for commit in store.commits:
+        upto = next(
+            (at for at, e in enumerate(commit.events) if isinstance(e, ev.TurnCancelling)), None
+        )
+        if upto is not None:
+            await cut.append(replace(commit, events=commit.events[: upto + 1]))
+            break
+        await cut.append(commit)
+    world = make(script[1:], tools=TOOLS, store=cut)
+    session = await world.open()
+    await session.wait_rested()
+    assert session.fold.approvals == {}
+    row = await cut.session("s1")
+    assert row is not None
+    assert row.state == "idle"
+
+
+# -- questions
+
+
+async def test_a_question_is_answered_once_in_words(make: Make) -> None:
+    world = make(calling("clarify", text="Which one?"), tools=TOOLS)
+    session = await world.open()
+    await world.send(session, "Go")
+    asked = await until(session, ev.QuestionAsked)
+    assert (asked.text, asked.choices) == ("Which one?", ("yes", "no"))
+    command = cm.AnswerQuestion(
+        command_id="q1",
+        session_id="s1",
+        by="ann",
+        question_id=asked.question_id,
+        answer="the left one",
+        where="screen",
+    )
+    assert await session.tell(command) == Done(True)
+    await session.wait_rested()
+    log = await world.log(session)
+    finished = next(e for e in log if isinstance(e, ev.CallFinished))
+    assert finished.result == (Text("the left one"),)
+    assert len([e for e in log if isinstance(e, ev.QuestionAnswered)]) == 1
+
+
+async def test_a_question_nobody_can_answer_says_so_at_once(make: Make) -> None:
+    world = make(calling("clarify", text="Which one?"), tools=TOOLS)
+    session = await world.open()
+    await world.send(session, "Go", attended=False)
+    await session.wait_rested()
+    log = await world.log(session)
+    finished = next(e for e in log if isinstance(e, ev.CallFinished))
+    assert finished.result == (Text("[nobody answered]"),)
+    assert next(e for e in log if isinstance(e, ev.QuestionExpired)).cause == "undelivered"
+
+
+async def test_a_steer_makes_a_question_pointless(make: Make) -> None:
+    world = make(calling("clarify", text="Which one?"), tools=TOOLS)
+    session = await world.open()
+    await world.send(session, "Go")
+    await until(session, ev.QuestionAsked)
+    await world.send(session, "Never mind", "steer")
+    await session.wait_rested()
+    assert (await until(session, ev.QuestionExpired)).cause == "steer"
+    assert session.fold.questions == {}
