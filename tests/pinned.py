@@ -273,8 +273,10 @@ PINNED: tuple[tuple[Event, str], ...] = (
         fact_text("call.settled", '"call_id":"c1","duration":9.5'),
     ),
     (
-        events.FilesChanged(**TURN, call_id="c1", path="a.py", before="b1", after="h2"),
-        turn_text("files.changed", '"call_id":"c1","path":"a.py","before":"b1","after":"h2"'),
+        events.FilesChanged(**TURN, call_id="c1", path="a.py", before="b1", after="h2", kept=False),
+        turn_text(
+            "files.changed", '"call_id":"c1","path":"a.py","before":"b1","after":"h2","kept":false'
+        ),
     ),
     (
         events.ApprovalAsked(
@@ -286,13 +288,13 @@ PINNED: tuple[tuple[Event, str], ...] = (
             risk="high",
             expires=60.5,
             tool="sh",
-            pattern="rm",
+            patterns=("rm",),
             needs=Needs(network=True, reads=("/r",), writes=("/w",)),
         ),
         turn_text(
             "approval.asked",
             '"approval_id":"a1","call_id":"c1","what":"rm","why":"w","risk":"high",'
-            '"expires":60.5,"parent":null,"tool":"sh","pattern":"rm",'
+            '"expires":60.5,"parent":null,"tool":"sh","patterns":["rm"],'
             '"needs":{"network":true,"reads":["/r"],"writes":["/w"]}',
         ),
     ),
@@ -342,8 +344,7 @@ PINNED: tuple[tuple[Event, str], ...] = (
     (
         events.ModelRetried(**TURN, step_id="p1", cause="stalled", message="no token", delay=2.0),
         turn_text(
-            "model.retried",
-            '"step_id":"p1","cause":"stalled","message":"no token","delay":2.0'
+            "model.retried", '"step_id":"p1","cause":"stalled","message":"no token","delay":2.0'
         ),
     ),
     (

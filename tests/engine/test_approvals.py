@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.answers import ALWAYS
-from keryx.engine.approval import Approvals, Rule, rule
+from keryx.engine.approval import Approvals, Rule, consent_rules, covers, rule
 from keryx.engine.session import Session
 from keryx.errors import AlreadyTakenError
 from keryx.messages import Decision, Needs, Text
@@ -45,7 +45,7 @@ async def make() -> AsyncIterator[Make]:
 def judge(args: Any) -> Risk:
     level = "high" if args.word.startswith("rm") else "none" if args.word == "ls" else "low"
     needs = Needs(network=True) if "curl" in args.word else Needs()
-    return Risk(level, f"it runs {args.word}", args.word.split()[0], needs)
+    return Risk(level, f"it runs {args.word}", (args.word.split()[0],), needs)
 
 
 @tool(effects=NO_EFFECTS, risk=judge)
@@ -263,6 +263,33 @@ async def test_an_approval_expires_after_its_time(make: Make) -> None:
     assert await outcomes(world, session) == [("denied", "expired")]
     with pytest.raises(AlreadyTakenError):
         await session.tell(answer(expired.approval_id))
+
+
+async def test_consent_to_a_call_that_is_like_no_other_covers_only_itself(make: Make) -> None:
+    @tool(effects=NO_EFFECTS, risk=Risk("high", "who knows", ()))
+    async def odd() -> str:
+        """Do something that cannot be described."""
+        return "odd"
+
+    twice = [ScriptedReply(calls=[ScriptedCall("odd")]), *calling("odd")]
+    world = make(twice, tools=[odd])
+    session = await world.open()
+    await world.send(session, "Go")
+    first = await until(session, ev.ApprovalAsked)
+    await session.tell(answer(first.approval_id, "always"))
+    second = await until(session, ev.ApprovalAsked, after=first.seq)
+    assert second.approval_id != first.approval_id
+    assert await world.store.records(ALWAYS) == []
+
+
+def test_a_line_of_several_commands_needs_consent_to_each() -> None:
+    rules = consent_rules("shell", ("git add", "ls *"), Needs())
+    assert covers(("git add", "ls *"), ("ls *",))
+    assert not covers(("git add",), ("git add", "git push"))
+    assert not covers(("git add",), ())
+    assert not covers((), ())
+    assert any(each.speaks_of("shell", "ls *") for each in rules)
+    assert not any(each.speaks_of("shell", "ls anything") for each in rules), "it is no pattern"
 
 
 # -- crashes

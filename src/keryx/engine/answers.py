@@ -6,9 +6,9 @@ import msgspec
 
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.engine.approval import consent_rules, covers
 from keryx.engine.desk import Desk
 from keryx.engine.log.once import Once, row_of
-from keryx.engine.turns.asking import rule_of
 from keryx.errors import AlreadyTakenError
 from keryx.ports.dispatch import Done
 from keryx.ports.store import RecordChange
@@ -24,6 +24,11 @@ class Answers:
         self._desk = desk
         self._once = once
 
+    async def take(self, command: cm.AnswerApproval | cm.AnswerQuestion) -> Done:
+        if isinstance(command, cm.AnswerApproval):
+            return await self.approval(command)
+        return await self.question(command)
+
     async def approval(self, command: cm.AnswerApproval) -> Done:
         """Decide on a call that waits; `session` and `always` answer others like it too."""
         asked, row = self._desk.fold.approvals.get(command.approval_id), row_of(command)
@@ -37,9 +42,7 @@ class Answers:
         for each in answered:
             self._record_answer(each, command, None if each is asked else asked.approval_id)
         if command.decision == "always":
-            self._desk.around.remember(rule_of(asked))
-            rule = msgspec.json.encode(rule_of(asked))
-            self._desk.ledger.set_record(RecordChange(f"{ALWAYS}{asked.approval_id}", 0, rule))
+            self._remember(asked)
         self._once.take(row)
         await self._desk.ledger.durable()
         for each in answered:
@@ -52,9 +55,17 @@ class Answers:
         return [
             each
             for each in self._desk.fold.approvals.values()
-            if (each.tool, each.pattern) == (asked.tool, asked.pattern)
+            if each.tool == asked.tool
+            and covers(asked.patterns, each.patterns)
             and each.needs.within(asked.needs)
         ]
+
+    def _remember(self, asked: ev.ApprovalAsked) -> None:
+        """Consent for every session, recorded in the same commit as the answer."""
+        for number, rule in enumerate(consent_rules(asked.tool, asked.patterns, asked.needs)):
+            self._desk.around.remember(rule)
+            key = f"{ALWAYS}{asked.approval_id}/{number}"
+            self._desk.ledger.set_record(RecordChange(key, 0, msgspec.json.encode(rule)))
 
     def _record_answer(
         self, asked: ev.ApprovalAsked, command: cm.AnswerApproval, follows: str | None

@@ -6,6 +6,7 @@ Waiting for the answer, and logging it, is not done here.
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -31,11 +32,11 @@ class Rule(msgspec.Struct, frozen=True):
     needs: Needs = NO_NEEDS
     """What it grants beyond the session's confinement."""
 
-    def matches(self, tool: str, risk: Risk) -> bool:
-        """Whether it speaks of this call. One with a pattern says nothing of a call without."""
+    def speaks_of(self, tool: str, pattern: str | None) -> bool:
+        """Whether it speaks of such calls. None: of the tool as a whole."""
         if not fnmatchcase(tool, self.tool):
             return False
-        return self.pattern == "*" or bool(risk.pattern and fnmatchcase(risk.pattern, self.pattern))
+        return self.pattern == "*" or (pattern is not None and fnmatchcase(pattern, self.pattern))
 
 
 def rule(verdict: Verdict, written: str) -> Rule:
@@ -77,33 +78,58 @@ class Approvals:
 
     def judge(self, call: CallView, settings: Settings, rules: Sequence[Rule]) -> Judgement:
         """What is to be done with this call, in a session with these rules of its own."""
-        risk = _risk_of(call)
-        known = [
-            each
-            for each in (*self.rules, *self.always, *rules)
-            if each.matches(call.tool.name, risk)
-        ]
-        if any(each.verdict == "deny" for each in known):
+        risk, tool = _risk_of(call), call.tool.name
+        known = (*self.rules, *self.always, *rules)
+        if _speaking("deny", known, tool, risk):
             return Judgement("deny", risk, "a rule forbids it")
-        if settings.read_only and _changes(call.effects):
+        if settings.read_only and _changes(risk, call.effects):
             return Judgement("deny", risk, "the session is read-only")
-        granted = _granted(known)
+        granted = _granted(known, tool, risk)
         if granted is not None and risk.needs.within(granted):
             return Judgement("allow", risk, needs=risk.needs)
         mode = settings.approvals or self.mode
         if mode == "never":
             return Judgement("allow", risk)
-        asks = any(each.verdict == "ask" for each in known) or bool(risk.needs)
-        asks = asks or risk.level == "high" or (mode == "ask" and _matters(risk, call.effects))
+        asks = _speaking("ask", known, tool, risk) or bool(risk.needs) or risk.level == "high"
+        asks = asks or (mode == "ask" and _matters(risk, call.effects))
         return Judgement("ask" if asks else "allow", risk, needs=risk.needs)
 
 
-def _granted(rules: Iterable[Rule]) -> Needs | None:
-    """All that the rules which allow the call grant; None if none of them allows it."""
-    found: Needs | None = None
-    for each in rules:
-        if each.verdict == "allow":
-            found = each.needs if found is None else found | each.needs
+def covers(given: tuple[str, ...] | None, wanted: tuple[str, ...] | None) -> bool:
+    """Whether consent to the first is consent to the second, of the same tool."""
+    if given is None or wanted is None:
+        return given is None
+    return bool(wanted) and set(wanted) <= set(given)
+
+
+def consent_rules(tool: str, patterns: tuple[str, ...] | None, needs: Needs) -> tuple[Rule, ...]:
+    """The rules that lasting consent to such a call makes. What it was, it was literally."""
+    if patterns is None:
+        return (Rule("allow", glob.escape(tool), "*", needs),)
+    return tuple(Rule("allow", glob.escape(tool), glob.escape(each), needs) for each in patterns)
+
+
+def _patterns(risk: Risk) -> tuple[str | None, ...]:
+    return (None,) if not risk.patterns else risk.patterns
+
+
+def _speaking(verdict: Verdict, rules: Iterable[Rule], tool: str, risk: Risk) -> bool:
+    return any(
+        each.verdict == verdict and any(each.speaks_of(tool, one) for one in _patterns(risk))
+        for each in rules
+    )
+
+
+def _granted(rules: Sequence[Rule], tool: str, risk: Risk) -> Needs | None:
+    """What the rules that allow the call grant; None if some part of it is not allowed."""
+    found = NO_NEEDS
+    for pattern in _patterns(risk):
+        allowing = [each for each in rules if each.verdict == "allow"]
+        allowing = [each for each in allowing if each.speaks_of(tool, pattern)]
+        if not allowing:
+            return None
+        for each in allowing:
+            found |= each.needs
     return found
 
 
@@ -115,8 +141,10 @@ def _risk_of(call: CallView) -> Risk:
 
 
 def _matters(risk: Risk, effects: Effects) -> bool:
-    return risk.level != "none" or _changes(effects)
+    return risk.level != "none" or _changes(risk, effects)
 
 
-def _changes(effects: Effects) -> bool:
+def _changes(risk: Risk, effects: Effects) -> bool:
+    if risk.changes is not None:
+        return risk.changes
     return effects.exclusive or any(access.writes for access in effects.accesses)

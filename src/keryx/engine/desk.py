@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from keryx.aio.group import Group
 from keryx.aio.hub import Hub
 from keryx.aio.scope import Scope
 from keryx.engine.approval import Approvals, Judge, Rule
+from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Witness
 from keryx.engine.context import Transcript
@@ -23,9 +24,10 @@ from keryx.engine.log.ledger import Ledger
 from keryx.engine.log.neighbours import Neighbours
 from keryx.engine.log.state import Settings
 from keryx.engine.redaction import NO_SECRETS, Redactor
-from keryx.events import Event, LiveEvent
+from keryx.events import Event, FilesChanged, LiveEvent
+from keryx.ports.files import FileChange, Files
 from keryx.ports.model import Model
-from keryx.ports.store import Store
+from keryx.ports.store import Blob, Store, blob_hash
 
 
 def mint(kind: str) -> str:
@@ -65,6 +67,8 @@ class Surroundings:
     """Makes the way through the executor: session, granted tools, workspace, witness."""
     brief: Callable[[Settings, str], Awaitable[Brief]] = no_brief
     """Reads what comes from outside, at a turn's start."""
+    files: Callable[[str, Keep, Changing], Awaitable[Files]] | None = None
+    """Makes what a session knows of the files of a workspace."""
     judge: Judge = field(default_factory=Approvals)
     """Which calls need a person's consent."""
     remember: Callable[[Rule], None] = ignore
@@ -73,6 +77,10 @@ class Surroundings:
     """Takes the values of secrets out of what is said."""
     limits: Limits = field(default_factory=Limits)
     neighbours: Neighbours = field(default_factory=Neighbours)
+
+
+Keep = Callable[[bytes], Awaitable[str]]
+Changing = Callable[[Sequence[FileChange], str | None], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -85,11 +93,14 @@ class Desk:
     fold: Fold
     hub: Hub[Event]
     ledger: Ledger
+    background: Backgrounds
     transcripts: dict[str, Transcript] = field(default_factory=dict[str, Transcript])
     answers: dict[str, Callable[[str | None], None]] = field(
         default_factory=dict[str, Callable[[str | None], None]]
     )
     """Who waits for which approval or question; None tells that nobody answered in time."""
+    files: dict[str, Files] = field(default_factory=dict[str, Files])
+    """By workspace: what the session knows of its files."""
     draft: Callable[[], LiveEvent] | None = None
     """Tells the reply that streams right now, for readers that come late."""
 
@@ -101,6 +112,41 @@ class Desk:
         self.hub.publish(
             kind(session_id=self.fold.session_id, at=self.around.clock.wall(), **fields)
         )
+
+    def lane(self, tools: tuple[str, ...], workspace: Path, witness: Witness) -> Lane:
+        """The way of this session's calls through the executor."""
+        lane = self.around.lane(self.fold.session_id, tools, workspace, witness)
+        lane.background = self.background
+        lane.files = self.files.get(str(workspace))
+        return lane
+
+    async def open_files(self, workspace: str) -> None:
+        """Know the files of this workspace, before calls that may touch them."""
+        if workspace not in self.files and self.around.files is not None:
+            made = await self.around.files(workspace, self._keep, self._log_changes)
+            self.files.setdefault(workspace, made)
+
+    async def _keep(self, data: bytes) -> str:
+        blob = Blob(blob_hash(data), data)
+        self.ledger.keep(blob)
+        return blob.hash
+
+    async def _log_changes(self, changes: Sequence[FileChange], call_id: str | None) -> None:
+        """Committed before the renames, so that no change is ever unknown."""
+        turn = None if call_id in self.fold.person_calls else self.fold.turn
+        for change in changes:
+            if change.before is not None:
+                await self._keep(change.before)
+            self.ledger.record(
+                FilesChanged,
+                turn_id=None if turn is None else turn.turn_id,
+                call_id=call_id,
+                path=str(change.path),
+                before=change.before_hash,
+                after=change.after_hash,
+                kept=change.can_be_undone,
+            )
+        await self.ledger.durable()
 
     def transcript(self, model: Model) -> Transcript:
         found = self.transcripts.get(model.name)

@@ -19,6 +19,7 @@ from keryx.engine.desk import Desk, mint
 from keryx.engine.log.once import Once, row_of
 from keryx.engine.log.state import Queued
 from keryx.engine.turns.course import Course
+from keryx.engine.turns.personcalls import PersonCalls
 from keryx.errors import KeryxError, UnsupportedError
 from keryx.messages import Reason
 from keryx.ports.dispatch import Answer, Done, Sent
@@ -39,6 +40,7 @@ class Inbox:
         }
         self._once = Once(desk)
         self._answers = Answers(desk, self._once)
+        self._person_calls = PersonCalls(desk, self._once)
 
     async def tell(self, command: cm.Command) -> Answer:
         """Take a command; returns once it is durable."""
@@ -53,15 +55,14 @@ class Inbox:
                 return await self._cancel_turn(command)
             case cm.CancelCall():
                 return await self._cancel_call(command)
-            case cm.AnswerApproval():
-                return await self._answers.approval(command)
-            case cm.AnswerQuestion():
-                return await self._answers.question(command)
+            case cm.RunCall():
+                return await self._person_calls.run(command)
+            case cm.AnswerApproval() | cm.AnswerQuestion():
+                return await self._answers.take(command)
             case cm.WithdrawMessage() | cm.ChangeMessage() | cm.ChangeSession():
                 return await self._change(command)
             case (
                 cm.UndoTurn()
-                | cm.RunCall()
                 | cm.RevertFiles()
                 | cm.CompactContext()
                 | cm.ForkSession()
@@ -74,13 +75,15 @@ class Inbox:
     async def read(self) -> None:
         """Take what others entered into the store."""
         for row in await self._once.pending():
+            command = None
             try:
                 command = cm.decode(row.body)
                 await self.tell(msgspec.structs.replace(command, command_id=row.key))
             except (KeryxError, msgspec.DecodeError):
                 # Whoever entered it is not here to be told; it is done with all the same.
                 self._desk.ledger.raise_if_broken()
-            self._once.done_with(row)
+            if not isinstance(command, cm.RunCall):  # that one waits until its call has ended
+                self._once.done_with(row)
         await self._desk.ledger.durable()
 
     async def _done(self, *, done: bool = True) -> Done:
@@ -197,10 +200,12 @@ class Inbox:
 
     async def _cancel_call(self, command: cm.CancelCall) -> Done:
         """Its outcome is the durable sign of it, so the answer waits for that."""
-        turn = self._course.turn
+        turn, call_id = self._course.turn, command.call_id
+        if self._person_calls.cancel(call_id, command.reason, by=command.by):
+            return Done(True)
         ended = None
         if turn is not None:
-            ended = turn.cancel_call(command.call_id, command.reason, by=command.by)
+            ended = turn.cancel_call(call_id, command.reason, by=command.by)
         if ended is None:
             return Done(False)
         await ended

@@ -15,6 +15,7 @@ from keryx import events as ev
 from keryx.aio.group import Group
 from keryx.aio.hub import Hub, Replay
 from keryx.aio.scope import Scope
+from keryx.engine.calls.background import Backgrounds
 from keryx.engine.desk import Desk, Surroundings
 from keryx.engine.inbox import Inbox
 from keryx.engine.log.fold import Fold
@@ -128,6 +129,7 @@ class Session:
         self._desk.scope.cancel("shutdown", by="close")
         if self._course.turn is not None:
             await self._course.wait_rested()
+        await self._desk.background.close()
         if self._desk.ledger.broken is None:
             await self._desk.ledger.durable()
         self._desk.ledger.close()
@@ -165,7 +167,8 @@ def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:
         clock=around.clock,
         on_broken=broken,
     )
-    desk = Desk(around, own, group, fold, hub, ledger)
+    background = Backgrounds(own.child("background"))
+    desk = Desk(around, own, group, fold, hub, ledger, background)
     return desk
 
 

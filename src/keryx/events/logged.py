@@ -300,12 +300,14 @@ class FilesChanged(_AtWork, frozen=True, kw_only=True, tag="files.changed"):
     """A file is about to be replaced: the blob that it was, the hash that it will have.
 
     None before: there was no file; None after: there will be none. No call: a revert did it.
+    What it was is not kept if it was very large; then it cannot be taken back.
     """
 
     call_id: str | None
     path: str
     before: str | None
     after: str | None
+    kept: bool = True
 
 
 # -- approval
@@ -322,8 +324,9 @@ class ApprovalAsked(_AtWork, frozen=True, kw_only=True, tag="approval.asked"):
     expires: float | None
     parent: str | None = None
     tool: str = ""
-    pattern: str = ""
-    """What of the tool it is; `session` and `always` cover the same pattern of the same tool."""
+    patterns: tuple[str, ...] | None = None
+    """What of the tool it is, for `session` and `always`. None: the tool as a whole is meant;
+    empty: only this very call can be consented to."""
     needs: Needs = NO_NEEDS
     """What it needs beyond the session's confinement; consent grants exactly that."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
+from keryx.messages import Needs
 from keryx.ports.store import blob_hash
 
 
@@ -27,10 +28,11 @@ class Stamp:
         """Whether the content is the same; times may differ where the hashes tell."""
         if self.hash is not None and now.hash is not None:
             return self.hash == now.hash
-        return self._identity == now._identity
+        return self.identity == now.identity
 
     @property
-    def _identity(self) -> tuple[int, int, int]:
+    def identity(self) -> tuple[int, int, int]:
+        """What the system tells without reading."""
         return self.inode, self.size, self.mtime_ns
 
 
@@ -90,6 +92,10 @@ class Files(Protocol):
         """Make this a blob of the session's, and return the blob's name."""
         ...
 
-    async def changing(self, changes: Sequence[FileChange]) -> None:
+    async def changing(self, changes: Sequence[FileChange], call_id: str | None) -> None:
         """Make `files.changed` durable, for all or for none. Called right before the renames."""
+        ...
+
+    def granting(self, needs: Needs) -> Files:
+        """The same files, with these paths granted too. May ask the disk."""
         ...

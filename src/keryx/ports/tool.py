@@ -14,7 +14,9 @@ from typing import Any, Literal, Protocol, TypeVar
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import CancellationToken
 from keryx.messages import NO_NEEDS, CallOutcome, Needs
+from keryx.ports.background import Background
 from keryx.ports.effects import Effects
+from keryx.ports.files import Files
 from keryx.ports.place import Process
 
 T = TypeVar("T")
@@ -30,13 +32,16 @@ Replay = Literal["never", "safe", "keyed"]
 class Risk:
     """A tool's own judgement of its arguments, for whoever decides on approvals.
 
-    `pattern` says what of the tool this call is ("git push"), for rules that cover others like it.
+    `patterns` say what of the tool this call is ("git push"), for rules that cover others like it:
+    all of them must be covered. None: rules cover the tool as a whole; empty: only this very call.
     """
 
     level: Literal["none", "low", "high"]
     why: str = ""
-    pattern: str = ""
+    patterns: tuple[str, ...] | None = None
     needs: Needs = NO_NEEDS
+    changes: bool | None = None
+    """Whether it may change anything; None: as its effects say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,25 @@ class ToolContext(Protocol):
     def token(self) -> CancellationToken: ...
 
     async def http(self) -> HttpClient: ...
+
+    @property
+    def files(self) -> Files:
+        """The session's files, and what it may do with them."""
+        ...
+
+    @property
+    def background(self) -> Background:
+        """The session's background processes."""
+        ...
+
+    @property
+    def printed(self) -> str:
+        """What this call emitted so far, bounded: head and tail."""
+        ...
+
+    def cancel_after(self, seconds: float) -> None:
+        """End this call with reason `timeout` that long after now, unless it has ended."""
+        ...
 
     def emit(self, text: str, *, stream: str = "stdout") -> None:
         """Stream output. What was emitted survives a cancellation as the partial result.

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keryx.aio.bridge import Bridge
+from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.witness import Silent, Witness
 from keryx.engine.effects import Holdings, conflict
 from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.ports.effects import Effects
+from keryx.ports.files import Files
 from keryx.ports.place import Place
 from keryx.ports.tool import HttpClient, Tool
 
@@ -28,6 +30,8 @@ class Lane:
     witness: Witness = field(default_factory=Silent)
     place: Place | None = None
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    files: Files | None = None
+    background: Backgrounds | None = None
     redactor: Redactor = NO_SECRETS
     http: Callable[[], Awaitable[HttpClient]] | None = None
     holdings: Holdings = field(default_factory=Holdings)

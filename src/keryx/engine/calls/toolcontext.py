@@ -12,9 +12,12 @@ from typing import Any, TypeVar
 
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import CancellationToken, call_soon
+from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.call import Call
 from keryx.errors import DeveloperMustActError
 from keryx.messages import CallOutcome
+from keryx.ports.background import BackgroundProcess, Printed
+from keryx.ports.files import Files
 from keryx.ports.place import Process
 from keryx.ports.tool import HttpClient, HttpRequest
 
@@ -59,6 +62,26 @@ class CallContext:
         if self._call.lane.http is None:
             raise DeveloperMustActError("this session was opened without an HTTP client")
         return CallHttp(self._call, await self._call.lane.http())
+
+    @property
+    def files(self) -> Files:
+        self._call.refuse_if_over()
+        if self._call.lane.files is None:
+            raise DeveloperMustActError("this session was opened without files")
+        files, granted = self._call.lane.files, self._call.granted
+        return files.granting(granted) if granted else files
+
+    @property
+    def background(self) -> CallBackground:
+        return CallBackground(self._call)
+
+    @property
+    def printed(self) -> str:
+        return self._call.output.text()
+
+    def cancel_after(self, seconds: float) -> None:
+        scope = self._call.scope
+        scope.cancel_at(scope.clock.monotonic() + seconds, by="timeout")
 
     def emit(self, text: str, *, stream: str = "stdout") -> None:
         self._call.refuse_if_over()
@@ -124,6 +147,51 @@ class CallPlace:
         )
         call.processes.add(process)
         return process
+
+
+class CallBackground:
+    """The session's background processes, as one call may use them."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    @property
+    def _all(self) -> Backgrounds:
+        self._call.refuse_if_cancelled()
+        if self._call.lane.background is None:
+            raise DeveloperMustActError("this session was opened without background processes")
+        return self._call.lane.background
+
+    async def start(self, argv: Sequence[str], *, command: str, cwd: str | None = None) -> str:
+        lane = self._call.lane
+        if lane.place is None:
+            raise DeveloperMustActError("this session was opened without a place for processes")
+        return await self._all.start(
+            argv,
+            command=command,
+            place=lane.place,
+            env=lane.environment,
+            cwd=str(lane.workspace) if cwd is None else cwd,
+            granted=self._call.granted,
+            redactor=lane.redactor,
+        )
+
+    def processes(self) -> list[BackgroundProcess]:
+        return self._all.processes()
+
+    def read(self, name: str, *, after: int = 0) -> Printed:
+        return self._all.read(name, after=after)
+
+    async def write(self, name: str, text: str) -> None:
+        await self._all.write(name, text)
+
+    async def wait(self, name: str, seconds: float) -> BackgroundProcess:
+        return await self._all.wait(name, seconds)
+
+    async def kill(self, name: str) -> BackgroundProcess:
+        return await self._all.kill(name)
 
 
 class CallHttp:

@@ -43,6 +43,8 @@ class Fold:
         self.granted: list[ev.ApprovalAsked] = []
         """What was answered with `session` or `always`: others like these may run too."""
         self.questions: dict[str, ev.QuestionAsked] = {}
+        self.person_calls: dict[str, ev.CallStarted] = {}
+        """Calls that people ran, which started and have not finished."""
         self._accepted: dict[str, Queued] = {}
 
     def apply(self, event: ev.LoggedEvent) -> None:
@@ -163,6 +165,10 @@ class Fold:
                 self._finish(event)
             case ev.TurnUndone():
                 self.undone.add(event.turn_id)
+            case ev.CallStarted() if event.turn_id is None:
+                self.person_calls[event.call_id] = event
+            case ev.CallFinished() if event.turn_id is None:
+                self.person_calls.pop(event.call_id, None)
             case _ if turn is not None:
                 self._apply_step(turn, event)
             case _:

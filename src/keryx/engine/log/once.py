@@ -38,6 +38,12 @@ class Once:
         self._pending.update(row.key for row in fresh)
         return fresh
 
+    async def leave_pending(self, row: InboxRow) -> None:
+        """Let a command wait in the store until it is done with."""
+        if row.key not in self._pending:
+            self._pending.add(row.key)
+            await self._desk.around.store.enter(self._desk.fold.session_id, row)
+
     def done_with(self, row: InboxRow) -> None:
         """A pending command is over, also if it had no effect."""
         if row.key in self._pending:

@@ -12,7 +12,7 @@ from typing import Final
 
 from keryx import events as ev
 from keryx.aio.clock import Deadline
-from keryx.engine.approval import Judgement, Rule
+from keryx.engine.approval import Judgement, Rule, consent_rules
 from keryx.engine.calls.witness import CallView, Consent
 from keryx.engine.desk import Desk, mint
 from keryx.engine.log.fold import Fold
@@ -23,13 +23,13 @@ EXPIRED: Final = Consent("expired")
 UNDELIVERED: Final = Consent("undelivered: nobody is there to be asked")
 
 
-def rule_of(asked: ev.ApprovalAsked) -> Rule:
-    """What consent for the whole session covers: the same pattern of the same tool."""
-    return Rule("allow", asked.tool, asked.pattern or "*", asked.needs)
-
-
 def rules_of(fold: Fold) -> list[Rule]:
-    return [rule_of(asked) for asked in fold.granted]
+    """What people consented to for the whole session."""
+    return [
+        rule
+        for asked in fold.granted
+        for rule in consent_rules(asked.tool, asked.patterns, asked.needs)
+    ]
 
 
 def consent(needs: Needs, decision: Decision | str) -> Consent:
@@ -40,7 +40,7 @@ def consent(needs: Needs, decision: Decision | str) -> Consent:
 class Asking:
     """Asks for the calls of one turn."""
 
-    def __init__(self, desk: Desk, turn_id: str) -> None:
+    def __init__(self, desk: Desk, turn_id: str | None) -> None:
         self._desk = desk
         self._turn_id = turn_id
 
@@ -60,7 +60,7 @@ class Asking:
                 expires=self._expires(),
                 parent=None if call.parent is None else call.parent.call_id,
                 tool=call.tool.name,
-                pattern=risk.pattern,
+                patterns=risk.patterns,
                 needs=risk.needs,
             )
         assert isinstance(asked, ev.ApprovalAsked)
@@ -148,7 +148,8 @@ class Asking:
 
     def _is_attended(self) -> bool:
         turn = self._desk.fold.turn
-        return turn is None or turn.attended
+        # Who runs a call by hand is there.
+        return self._turn_id is None or turn is None or turn.attended
 
     def _expires(self) -> float | None:
         after = self._desk.around.judge.expires

@@ -12,9 +12,9 @@ from keryx.ports.model import Model
 
 
 class TurnFacts:
-    """States the facts of one turn."""
+    """States the facts of one turn; without a turn, those of a call that a person runs."""
 
-    def __init__(self, desk: Desk, turn_id: str) -> None:
+    def __init__(self, desk: Desk, turn_id: str | None) -> None:
         self._desk = desk
         self._turn_id = turn_id
 

@@ -60,8 +60,7 @@ class Turn:
         turn = desk.fold.turn
         assert turn is not None
         witness = SessionWitness(desk, turn_id)
-        tools = desk.fold.settings.tools
-        self._lane = desk.around.lane(desk.fold.session_id, tools, Path(turn.workspace), witness)
+        self._lane = desk.lane(desk.fold.settings.tools, Path(turn.workspace), witness)
         if desk.around.limits.seconds is not None:
             self.scope.cancel_at(self.scope.clock.monotonic() + desk.around.limits.seconds)
 

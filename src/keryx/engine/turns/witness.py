@@ -17,11 +17,12 @@ LONG_ARGUMENTS: Final = 8_192
 
 
 class SessionWitness:
-    """Sees every call of one turn."""
+    """Sees every call of one turn, or one that a person runs."""
 
-    def __init__(self, desk: Desk, turn_id: str) -> None:
+    def __init__(self, desk: Desk, turn_id: str | None, *, by: str = "model") -> None:
         self._desk = desk
         self._turn_id = turn_id
+        self._by = by
         self._asking = Asking(desk, turn_id)
 
     async def approve(self, call: CallView) -> Consent:
@@ -50,8 +51,8 @@ class SessionWitness:
             ev.CallStarted,
             turn_id=self._turn_id,
             call_id=call.call_id,
-            step_id=call.call_id.rpartition(".")[0],
-            by="model",
+            step_id=None if self._turn_id is None else call.call_id.rpartition(".")[0],
+            by=self._by,
             tool=call.tool.name,
             arguments=arguments,
             arguments_blob=blob,

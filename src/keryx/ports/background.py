@@ -1,0 +1,56 @@
+"""The seam for processes that outlive the call that started them, and end with their session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from keryx.ports.place import Exit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundProcess:
+    """What is known of one."""
+
+    name: str
+    command: str
+    running_for: float
+    """Seconds; for one that has ended, how long it ran."""
+    ended: Exit | None
+    lost: str = ""
+    """Why nobody knows how it ended, if so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A piece of what a process printed, and where to read on."""
+
+    text: str
+    next: int
+    left_out: int
+    """Bytes between the place that was asked for and the text, which are kept no more."""
+
+
+class Background(Protocol):
+    """The background processes of one session. Refuses names that it does not know."""
+
+    async def start(self, argv: Sequence[str], *, command: str, cwd: str | None = None) -> str:
+        """Start one, in the session's place and environment; returns its name."""
+        ...
+
+    def processes(self) -> list[BackgroundProcess]:
+        """All there are, those that have ended too."""
+        ...
+
+    def read(self, name: str, *, after: int = 0) -> Printed: ...
+
+    async def write(self, name: str, text: str) -> None: ...
+
+    async def wait(self, name: str, seconds: float) -> BackgroundProcess:
+        """Return once it has ended, or after that time."""
+        ...
+
+    async def kill(self, name: str) -> BackgroundProcess:
+        """End its whole tree."""
+        ...

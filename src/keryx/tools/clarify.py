@@ -1,0 +1,21 @@
+"""`clarify`: ask a person, in words, while the turn waits."""
+
+from __future__ import annotations
+
+from keryx.ports.effects import NO_EFFECTS
+from keryx.ports.tool import ToolContext
+from keryx.tools.function import tool
+
+
+@tool(effects=NO_EFFECTS, replay="safe")
+async def clarify(question: str, context: ToolContext, choices: list[str] | None = None) -> str:
+    """Ask the person a question that only they can answer, and wait for the answer.
+
+    Args:
+        question: What to ask, complete in itself.
+        choices: Answers to offer; they may say something else.
+    """
+    answer = await context.ask(question, choices or ())
+    if answer is None:
+        return "[nobody answered; decide by yourself, or say what you would need to know]"
+    return answer

@@ -1,0 +1,191 @@
+"""`patch`: several files changed by one text, all of them or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from keryx.errors import ToolFailedError
+from keryx.ports.effects import NO_EFFECTS, Effects, writes
+from keryx.ports.files import Files
+from keryx.ports.tool import Complete, ToolContext
+from keryx.tools.files import content, disk
+from keryx.tools.files.edits import Before, Edit, look, recorder, refuse_stale, replace_all
+from keryx.tools.files.needs import risk_of_patching
+from keryx.tools.files.patch.marked import is_marked, read_marked
+from keryx.tools.files.patch.matching import apply
+from keryx.tools.files.patch.sections import PatchError, Section, paths_named
+from keryx.tools.files.patch.unified import is_unified, read_unified
+from keryx.tools.function import tool
+
+REPORT: Final = 20_000
+"""Characters of a report on what did not match."""
+
+
+def _effects(args: Any) -> Effects:
+    paths = paths_named(args.patch)
+    return writes(*paths) if paths else NO_EFFECTS
+
+
+def _preview(args: Any) -> str:
+    return ", ".join(paths_named(args.patch))
+
+
+@tool(effects=_effects, risk=risk_of_patching, replay="never", preview=_preview)
+def patch(patch: str, context: ToolContext) -> Complete:
+    """Change, add, delete or move files with one patch: all of it is done, or nothing.
+
+    Write it like this, or as a unified diff:
+
+    *** Begin Patch
+    *** Update File: path/of/file.py
+    @@ class Name
+     three lines of context above, as they are in the file
+    -line to remove
+    +line to add
+     three lines of context below
+    *** Add File: path/of/new.py
+    +every line begins with a plus
+    *** Delete File: path/of/old.py
+    *** End Patch
+
+    `*** Move to: new/path` after an Update line renames the file. An @@ line is needed only if
+    the context alone fits in several places. A file that changed since you read it is refused.
+
+    Args:
+        patch: The patch.
+    """
+    plan = _Plan(context.files)
+    for section in _sections(patch):
+        try:
+            plan.take(section)
+        except ToolFailedError as error:
+            plan.failures.append(str(error))
+    if plan.failures:
+        report = "\n\n".join(plan.failures)
+        raise ToolFailedError(f"the patch does not fit, and nothing was done.\n{report[:REPORT]}")
+    edits = plan.edits()
+    # From here on it is short, and is finished even if a steer comes.
+    context.token.raise_if_cancelled()
+    if edits:
+        replace_all(context.files, edits, recorder(context))
+    return Complete("\n".join(plan.told))
+
+
+def _sections(text: str) -> list[Section]:
+    lines = text.split("\n")
+    if all(line.endswith("\r") for line in lines[:-1]):
+        text = "\n".join(line.removesuffix("\r") for line in lines)
+    try:
+        if is_marked(text):
+            return read_marked(text)
+        if is_unified(text):
+            return read_unified(text)
+    except PatchError as error:
+        raise ToolFailedError(f"{error}. Nothing was done.") from error
+    raise ToolFailedError(
+        "this is no patch: it has neither `*** Update File: path` nor the `--- path` and "
+        "`+++ path` of a unified diff. Nothing was done."
+    )
+
+
+@dataclass(slots=True)
+class _Planned:
+    """One file on its way through the patch."""
+
+    name: str
+    before: Before | None
+    data: bytes | None
+    mode: int | None = None
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What all files are to become, section by section, in memory only."""
+
+    files: Files
+    failures: list[str] = field(default_factory=list[str])
+    told: list[str] = field(default_factory=list[str])
+    _planned: dict[Path, _Planned] = field(default_factory=dict[Path, _Planned])
+
+    def take(self, section: Section) -> None:
+        path = self.files.resolve(section.path, write=True)
+        file = self._file(path)
+        if section.action == "add":
+            self._add(file, section)
+        elif file.data is None:
+            raise ToolFailedError(f"{file.name} does not exist; use `*** Add File:` to make it")
+        elif section.action == "delete":
+            self._delete(file, path, section)
+        else:
+            self._update(file, section)
+
+    def edits(self) -> list[Edit]:
+        return [
+            Edit(path, file.name, file.before, file.data, file.mode)
+            for path, file in self._planned.items()
+            if file.data != (None if file.before is None else file.before.data)
+        ]
+
+    def _file(self, path: Path) -> _Planned:
+        file = self._planned.get(path)
+        if file is None:
+            name = self.files.name(path)
+            before = look(path, name)
+            if before is not None:
+                refuse_stale(self.files, path, name, before)
+                if before.data is None:
+                    raise ToolFailedError(
+                        f"{name} has {content.sized(before.size)}, too much to be patched; the "
+                        f"limit is {content.sized(disk.WHOLE)}"
+                    )
+            file = _Planned(name, before, None if before is None else before.data)
+            self._planned[path] = file
+        return file
+
+    def _add(self, file: _Planned, section: Section) -> None:
+        if file.data is not None:
+            raise ToolFailedError(f"{file.name} exists already; use `*** Update File:`")
+        lines = [line for hunk in section.hunks for line in hunk.new]
+        ends = not any(hunk.new_lacks_newline for hunk in section.hunks)
+        file.data = ("\n".join(lines) + ("\n" if ends and lines else "")).encode()
+        self.told.append(f"added {file.name}: {len(lines)} lines")
+
+    def _delete(self, file: _Planned, path: Path, section: Section) -> None:
+        if section.hunks:
+            self._apply(file, section)
+            if file.data:
+                raise ToolFailedError(f"{file.name}: the patch deletes it but not all of its lines")
+        elif file.data and self.files.last_seen(path) is None:
+            raise ToolFailedError(
+                f"{file.name}: you have not read it; read it before you delete it"
+            )
+        file.data = None
+        self.told.append(f"deleted {file.name}")
+
+    def _update(self, file: _Planned, section: Section) -> None:
+        if not section.hunks and section.move_to is None:
+            raise ToolFailedError(f"{file.name}: the patch says nothing of what to change")
+        said = self._apply(file, section) if section.hunks else ""
+        if section.move_to is None:
+            self.told.append(f"changed {file.name}{said}")
+            return
+        there = self._file(self.files.resolve(section.move_to, write=True))
+        if there.data is not None:
+            raise ToolFailedError(f"{there.name} exists already; {file.name} cannot move there")
+        there.data, file.data = file.data, None
+        there.mode = file.mode if file.before is None else file.before.mode
+        self.told.append(f"moved {file.name} to {there.name}{said}")
+
+    def _apply(self, file: _Planned, section: Section) -> str:
+        assert file.data is not None
+        text = content.decode(file.data)
+        if text is None:
+            raise ToolFailedError(f"{file.name} is not text, it cannot be patched")
+        applied = apply(text, section.hunks)
+        if applied.failures:
+            raise ToolFailedError("\n".join(f"{file.name}, {said}" for said in applied.failures))
+        file.data = applied.data
+        notes = "".join(f"\n  {note}" for note in applied.notes)
+        return f": +{applied.added} -{applied.removed}{notes}"

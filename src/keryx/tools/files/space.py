@@ -1,0 +1,137 @@
+"""Which files a session may touch, and what it has seen of them.
+
+The one implementation of the port `Files`. It decides by canonical paths only and opens nothing;
+where blobs and changes are kept is told to it as two functions.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from keryx.errors import ToolFailedError
+from keryx.messages import Needs
+from keryx.ports.files import FileChange, Stamp
+
+# What a long session may have looked at. Who falls out has to read again before it overwrites.
+MOST_SEEN: Final = 10_000
+
+Keep = Callable[[bytes], Awaitable[str]]
+Changing = Callable[[Sequence[FileChange], str | None], Awaitable[None]]
+
+
+class FileSpace:
+    """Granted trees, hidden trees inside them, and the stamps of what was seen.
+
+    Stamps are set and read from the threads of calls. Each is one operation on a dict, and two
+    calls on one path never run at the same time: their effects say so.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        *,
+        keep: Keep,
+        changing: Changing,
+        readable: Iterable[Path] = (),
+        writable: Iterable[Path] = (),
+        hidden: Iterable[Path] = (),
+    ) -> None:
+        self.workspace = _canonical(workspace)
+        self._writable = (self.workspace, *map(_canonical, writable))
+        self._readable = (*self._writable, *map(_canonical, readable))
+        self.hidden: Sequence[Path] = tuple(map(_canonical, hidden))
+        self._keep = keep
+        self._changing = changing
+        self._consented: tuple[Path, ...] = ()
+        self._seen: dict[Path, Stamp] = {}
+
+    def resolve(self, path: str, *, write: bool) -> Path:
+        if not path:
+            raise ToolFailedError("the path is empty; name a file or a folder")
+        if "\0" in path:
+            raise ToolFailedError("a path cannot hold a NUL character; remove it")
+        found = _canonical(self.workspace / path)
+        if not _is_in_one(found, self._readable):
+            raise ToolFailedError(
+                f"{path} is outside the workspace{_leads(path, found, self.workspace)}; "
+                f"ask for access to it, or use a path inside {self.workspace}"
+            )
+        if self._is_hidden(found) and not _is_in_one(found, self._consented):
+            raise ToolFailedError(
+                f"{path} is kept from tools, it may hold secrets; ask for access to it, "
+                f"or use another path inside {self.workspace}"
+            )
+        if write and not _is_in_one(found, self._writable):
+            raise ToolFailedError(
+                f"{path} may be read but not written, it is outside the workspace; "
+                f"ask for access to it, or use a path inside {self.workspace}"
+            )
+        return found
+
+    def name(self, path: Path) -> str:
+        if path.is_relative_to(self.workspace):
+            path = path.relative_to(self.workspace)
+        # A name need not be UTF-8, and what a model is sent must be.
+        return os.fsencode(path).decode(errors="backslashreplace")
+
+    def seen(self, path: Path, stamp: Stamp | None) -> None:
+        self._seen.pop(path, None)
+        if stamp is not None:
+            self._seen[path] = stamp
+            if len(self._seen) > MOST_SEEN:
+                self._seen.pop(next(iter(self._seen)), None)
+
+    def last_seen(self, path: Path) -> Stamp | None:
+        return self._seen.get(path)
+
+    async def keep(self, data: bytes) -> str:
+        return await self._keep(data)
+
+    async def changing(self, changes: Sequence[FileChange], call_id: str | None) -> None:
+        await self._changing(changes, call_id)
+
+    def granting(self, needs: Needs) -> FileSpace:
+        """A view that shares what was seen. What a person consented to may even be hidden."""
+        view = copy.copy(self)
+        writable = tuple(_canonical(Path(path)) for path in needs.writes)
+        readable = tuple(_canonical(Path(path)) for path in needs.reads)
+        view._writable = (*self._writable, *writable)
+        view._readable = (*self._readable, *writable, *readable)
+        view._consented = (*writable, *readable)
+        return view
+
+    def _is_hidden(self, path: Path) -> bool:
+        if not self.hidden:
+            return False
+        if _is_in_one(path, self.hidden):
+            return True
+        # The same folder can have another name: a second mount, letters of the other case, and
+        # for a file a hard link. What it is on the disk tells.
+        hidden = {identity for tree in self.hidden if (identity := _identity(tree))}
+        return any(_identity(part) in hidden for part in (path, *path.parents))
+
+
+def _canonical(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _is_in_one(path: Path, trees: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(tree) for tree in trees)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _leads(path: str, found: Path, workspace: Path) -> str:
+    """Where it really is, if the path does not say so itself."""
+    plain = os.path.normpath(workspace / path)
+    return "" if str(found) == plain else f" (it leads to {found})"

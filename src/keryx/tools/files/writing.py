@@ -1,0 +1,75 @@
+"""`write_file`: a whole file at once, atomically, and never over what the session has not seen."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from keryx.errors import ToolFailedError
+from keryx.ports.effects import NO_EFFECTS, Effects, writes
+from keryx.ports.store import blob_hash
+from keryx.ports.tool import Complete, ToolContext
+from keryx.tools.files.content import decode, line_counts, sized
+from keryx.tools.files.edits import Before, Edit, look, recorder, refuse_stale, replace_all
+from keryx.tools.files.needs import risk_of_writing
+from keryx.tools.function import tool
+
+COUNTED: Final = 1024 * 1024
+"""Bytes up to which lines are counted and compared."""
+
+
+def _writes_path(args: Any) -> Effects:
+    return NO_EFFECTS if "\0" in args.path else writes(args.path)
+
+
+@tool(effects=_writes_path, risk=risk_of_writing, replay="never")
+def write_file(
+    path: str, content: str, context: ToolContext, *, overwrite: bool = False
+) -> Complete:
+    """Write a whole text file (UTF-8), new or in place of an old one; makes missing folders.
+
+    A file that exists must have been read with read_file before, and not have changed since. To
+    change a part of a file, use patch.
+
+    Args:
+        path: The file, relative to the workspace or absolute.
+        content: All that the file is to hold.
+        overwrite: Replace a file that you have not read.
+    """
+    files = context.files
+    target = files.resolve(path, write=True)
+    name = files.name(target)
+    try:
+        data = content.encode()
+    except UnicodeEncodeError as error:
+        raise ToolFailedError(f"the content cannot be UTF-8: {error}") from error
+    hashed = blob_hash(data)
+    before = look(target, name, files.last_seen(target))
+    if before is not None:
+        refuse_stale(files, target, name, before)
+        if files.last_seen(target) is None and before.size and not overwrite:
+            raise ToolFailedError(
+                f"{name} exists, and you have not read it; read it first, or say overwrite=true. "
+                "Nothing was done."
+            )
+        if before.hash == hashed:
+            files.seen(target, before.stamp)
+            return Complete(f"{name} holds exactly this already")
+    # From here on it is short, and is finished even if a steer comes.
+    context.token.raise_if_cancelled()
+    record = recorder(context)
+    replace_all(files, [Edit(target, name, before, data, after_hash=hashed)], record)
+    return Complete(_told(name, before, content, len(data)))
+
+
+def _told(name: str, before: Before | None, text: str, size: int) -> str:
+    said = f"{name}: {sized(size)} written"
+    if size <= COUNTED:
+        lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+        said = f"{name}: {lines} line{'' if lines == 1 else 's'}, {sized(size)} written"
+    if before is None:
+        return f"{said}, new"
+    old = None if before.data is None or max(before.size, size) > COUNTED else decode(before.data)
+    if old is None:
+        return f"{said} over {sized(before.size)}"
+    added, removed = line_counts("\n".join(old.lines), text.removesuffix("\n"))
+    return f"{said}; lines +{added} -{removed}"

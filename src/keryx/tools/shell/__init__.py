@@ -1,0 +1,1 @@
+"""The shell: what a command line says, and how much harm it could do."""

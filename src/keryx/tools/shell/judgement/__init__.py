@@ -1,0 +1,1 @@
+"""How what a script does becomes a level, reasons and needs."""

@@ -1,0 +1,163 @@
+"""What commands do, by their names and words. One line of a table for most of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from posixpath import basename, dirname
+
+from keryx.tools.shell.rules import (
+    downloads,
+    files,
+    git,
+    interpreters,
+    programs,
+    tables,
+    wrappers,
+)
+from keryx.tools.shell.rules.addresses import hosts_in
+from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names
+from keryx.tools.shell.rules.facts import deed_of
+
+__all__ = ["Argument", "Arguments", "Deed", "deed", "is_known", "name_of"]
+
+_SPECIAL: Mapping[str, Callable[[Arguments], Deed]] = {
+    "git": git.git,
+    "cd": files.cd,
+    "chdir": files.cd,
+    "pushd": files.cd,
+    "popd": files.popd,
+    "chmod": files.chmod,
+    "dd": files.dd,
+    "tar": files.tar,
+    "bsdtar": files.tar,
+    "gtar": files.tar,
+    "unzip": files.unzip,
+    "zip": files.zip_,
+    "xxd": files.xxd,
+    "uniq": files.uniq,
+    "rsync": files.rsync,
+    "kill": files.kill,
+    "history": files.history,
+    "fc": files.history,
+    "hash": files.hash_,
+    "printf": files.printf,
+    "read": files.read,
+    "mapfile": files.read,
+    "readarray": files.read,
+    "unset": files.read,
+    "crontab": files.crontab,
+    "date": files.date,
+    "hostname": files.hostname,
+    "yq": files.yq,
+    "curl": downloads.curl,
+    "wget": downloads.wget,
+    "eval": interpreters.evaluate,
+    "source": interpreters.source,
+    ".": interpreters.source,
+    "trap": interpreters.trap,
+    "sed": interpreters.sed,
+    "gsed": interpreters.sed,
+    **dict.fromkeys(names("awk gawk mawk nawk"), interpreters.awk),
+    "env": wrappers.env,
+    "find": wrappers.find,
+    "gfind": wrappers.find,
+    "command": wrappers.command,
+    "su": wrappers.su,
+    "runuser": wrappers.su,
+    "flock": wrappers.flock,
+    "script": wrappers.script,
+    **dict.fromkeys(names("export declare local readonly typeset"), wrappers.declare),
+}
+
+_BINARIES = frozenset(
+    {"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"}
+    | {"/opt/homebrew/bin"}
+)
+_VERSIONED = re.compile(r"(python|pypy|pip|perl|ruby|lua|php|node|gcc|g\+\+|clang)-?[0-9][0-9.]*$")
+_COPYING = names("scp sftp")  # their words are files as well as hosts
+_PATH_LIKE = ("/", "~", "../")
+
+
+def name_of(command: str) -> str:
+    """The name that a command is known by, wherever it lies and whatever its version is."""
+    if dirname(command) in _BINARIES:
+        command = basename(command)
+    versioned = _VERSIONED.match(command)
+    return versioned.group(1) if versioned is not None else command
+
+
+def is_known(name: str) -> bool:
+    """Whether any rule knows the command."""
+    return (
+        name in _SPECIAL
+        or name in tables.HARMLESS
+        or name in tables.READERS
+        or name in tables.CHANGERS
+        or name in tables.HIGH
+        or name in tables.REMOTE
+        or name in tables.PROBES
+        or name in tables.SHOWING
+        or name in wrappers.WRAPPERS
+        or name in interpreters.SHELLS
+        or name in interpreters.LANGUAGES
+        or name in programs.PROGRAMS
+        or name in programs.CLIENTS
+        or name.startswith("mkfs")
+    )
+
+
+def deed(words: Arguments) -> Deed:
+    """What a command does; `words` begin with its name, and are not empty."""
+    command, arguments = words[0], words[1:]
+    if not command.known or command.pattern:
+        return high(f"runs a command that only the shell knows: {command.text}")
+    name = name_of(command.text)
+    if len(arguments) == 1 and arguments[0].text in tables.VERSIONS and is_known(name):
+        return Deed(pattern=f"{name} {arguments[0].text}")
+    found = _deed(name, command, arguments)
+    return replace(found, pattern=name) if found.pattern == "" else found
+
+
+def _deed(name: str, command: Argument, arguments: Arguments) -> Deed:
+    for table, rule in (
+        (_SPECIAL, lambda: _SPECIAL[name](arguments)),
+        (tables.READERS, lambda: deed_of(tables.READERS[name], arguments)),
+        (tables.CHANGERS, lambda: deed_of(tables.CHANGERS[name], arguments)),
+        (tables.HARMLESS, Deed),
+        (tables.HIGH, lambda: high(tables.HIGH[name])),
+        (tables.REMOTE, lambda: _remote(name, arguments)),
+        (tables.PROBES, lambda: _probe(arguments)),
+        (tables.SHOWING, wrappers.shows_environment),
+        (wrappers.WRAPPERS, lambda: wrappers.wrapped(name, arguments)),
+        (interpreters.SHELLS, lambda: interpreters.shell(name, arguments)),
+        (interpreters.LANGUAGES, lambda: interpreters.language(name, arguments)),
+        (programs.PROGRAMS, lambda: programs.program(name, arguments)),
+        (programs.CLIENTS, lambda: programs.client(name, arguments)),
+    ):
+        if name in table:
+            return rule()
+    if name.startswith("mkfs"):
+        return high(tables.HIGH["parted"])
+    return _unknown(command, arguments)
+
+
+def _remote(name: str, arguments: Arguments) -> Deed:
+    why = tables.REMOTE[name]
+    return replace(high(why), network=True, hosts=hosts_in(arguments, bare=name not in _COPYING))
+
+
+def _probe(arguments: Arguments) -> Deed:
+    hosts = hosts_in(arguments, bare=True)
+    return Deed("low", f"reaches out to {', '.join(hosts) or 'a host'}", network=True, hosts=hosts)
+
+
+def _unknown(command: Argument, arguments: Arguments) -> Deed:
+    """A program that no rule knows: it may do what a local program may."""
+    local = (command,) if "/" in command.text else ()
+    return replace(
+        low(f"runs the program {command.text}"),
+        programs=local,
+        reads=tuple(one for one in arguments if one.known and one.text.startswith(_PATH_LIKE)),
+    )

@@ -1,0 +1,194 @@
+"""Commands on files and processes whose words need more than a line of a table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from keryx.tools.shell.rules.addresses import hosts_in
+from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names, split
+
+HERE = Argument(".")
+
+
+def cd(arguments: Arguments) -> Deed:
+    """Where the next commands run. Without an operand that is home."""
+    operands = split(arguments).operands
+    target = operands[0] if operands else Argument("~")
+    if target.text == "-":
+        target = Argument("-", known=False)
+    return Deed(enters=target, pattern="cd")
+
+
+def popd(_arguments: Arguments) -> Deed:
+    """Back to a directory that this parser has not kept."""
+    return Deed(enters=Argument("popd", known=False), pattern="cd")
+
+
+_PRIVILEGE = re.compile(r"[ugoa]*[+=][rwxXt]*s|0?[2467][0-7]{3}$")
+
+
+def chmod(arguments: Arguments) -> Deed:
+    """`chmod MODE files`."""
+    parts = split(arguments, ("--reference",))
+    # A mode such as `-w` looks like an option; then all operands are files.
+    cut = 0 if any(name in ("-w", "-x", "-r") for name, _ in parts.options[:1]) else 1
+    deed = Deed(writes=parts.operands[cut:])
+    if parts.operands and _PRIVILEGE.match(parts.operands[0].text):
+        return replace(deed, level="high", why="lets a program run with its owner's rights")
+    return deed
+
+
+def dd(arguments: Arguments) -> Deed:
+    """`dd if=FILE of=FILE`."""
+    reads = tuple(one.after(3) for one in arguments if one.text.startswith("if="))
+    writes = tuple(one.after(3) for one in arguments if one.text.startswith("of="))
+    if any(not one.known and "=" not in one.text for one in arguments):
+        return high("copies from and to what only the shell knows")
+    return Deed(reads=reads, writes=writes)
+
+
+_TAR_RUNS = ("--to-command", "--checkpoint-action", "-I", "--use-compress-program", "--rsh-command")
+
+
+def tar(arguments: Arguments) -> Deed:
+    """`tar`: its first word may be a cluster without a dash."""
+    if arguments and not arguments[0].text.startswith("-"):
+        arguments = (replace(arguments[0], text="-" + arguments[0].text), *arguments[1:])
+    takes = names("-f -C -I -T -X -b --file --directory --exclude --strip-components --transform")
+    parts = split(arguments, takes | set(_TAR_RUNS))
+    directory = parts.values(("-C", "--directory"))
+    archive = tuple(one for one in parts.values(("-f", "--file")) if one.text != "-")
+    if parts.has(*_TAR_RUNS):
+        return high("starts a program that the options name")
+    if parts.has("-x", "--extract", "--get"):
+        deed = Deed(reads=archive, writes=directory or (HERE,))
+        if parts.has("-P", "--absolute-names", "--absolute-paths"):
+            return replace(deed, level="high", why="unpacks to wherever the archive says")
+        return deed
+    if parts.has("-t", "--list"):
+        return Deed(reads=archive)
+    reads = tuple(one.after(len("@")) if one.text[:1] == "@" else one for one in parts.operands)
+    return Deed(reads=(*reads, *directory), writes=archive, deep=True)
+
+
+def unzip(arguments: Arguments) -> Deed:
+    """`unzip archive -d directory`."""
+    parts = split(arguments, ("-d", "-x", "-P"))
+    reads = parts.operands[:1]
+    if parts.has("-l", "-t", "-v", "-p", "-Z"):
+        return Deed(reads=reads)
+    return Deed(reads=reads, writes=parts.values(("-d",)) or (HERE,))
+
+
+def zip_(arguments: Arguments) -> Deed:
+    """`zip archive files`."""
+    parts = split(arguments, ("-x", "-i", "-P", "-b"))
+    if parts.has("-T") and parts.has("-TT", "--unzip-command"):
+        return high("starts a program that the options name")
+    deed = Deed(reads=parts.operands[1:], writes=parts.operands[:1], deep=True)
+    return replace(deed, deletes=parts.operands[1:]) if parts.has("-m") else deed
+
+
+def xxd(arguments: Arguments) -> Deed:
+    """`xxd in out`."""
+    operands = split(arguments, names("-c -g -l -s -o -n -seek -len -cols")).operands
+    return Deed(reads=operands[:1], writes=operands[1:2])
+
+
+def uniq(arguments: Arguments) -> Deed:
+    """`uniq in out`."""
+    operands = split(arguments, names("-f -s -w")).operands
+    return Deed(reads=operands[:1], writes=operands[1:2])
+
+
+def rsync(arguments: Arguments) -> Deed:
+    """`rsync` copies here, or to and from another machine."""
+    takes = names("-e -f --exclude --include --rsh --filter --files-from --exclude-from")
+    parts = split(arguments, takes)
+    operands = parts.operands
+    if parts.has("-e", "--rsh", "--rsync-path") or any(":" in one.text for one in operands):
+        deed = high("copies from or to another machine")
+        hosts = hosts_in(operands)
+        return replace(deed, network=True, hosts=hosts, reads=_local(operands))
+    deed = Deed(reads=operands[:-1], writes=operands[-1:], deep=True)
+    if parts.has("--delete", "--remove-source-files") or any(
+        name.startswith("--del") for name, _ in parts.options
+    ):
+        return replace(deed, level="high", why="deletes what the source does not have")
+    return deed
+
+
+def _local(operands: Arguments) -> Arguments:
+    return tuple(one for one in operands if ":" not in one.text)
+
+
+_OWN = re.compile(r"%|\$!$|\$\{!\}$")
+
+
+def kill(arguments: Arguments) -> Deed:
+    """`kill`: what this shell started is its own to end, all else is not."""
+    texts = [one.text for one in arguments]
+    if texts[:1] in (["-l"], ["-L"], ["-0"]):
+        return Deed()
+    targets = [text for text in texts if not text.startswith("-")]
+    if targets and all(_OWN.match(text) for text in targets):
+        return low("ends a process of this shell")
+    return high("ends processes that it did not start")
+
+
+def history(arguments: Arguments) -> Deed:
+    """`history` shows; with options it deletes or writes."""
+    if split(arguments).options:
+        return high("changes the history of commands")
+    return Deed("low", "shows the history of commands")
+
+
+def hash_(arguments: Arguments) -> Deed:
+    """`hash -p` gives a command another meaning."""
+    if split(arguments, ("-p",)).has("-p"):
+        return high("gives a command another meaning")
+    return Deed()
+
+
+def printf(arguments: Arguments) -> Deed:
+    """`printf -v NAME` sets a variable."""
+    parts = split(arguments, ("-v",), until_operand=True)
+    return Deed(
+        assigns=tuple((one.text, Argument("", known=False)) for one in parts.values(("-v",)))
+    )
+
+
+def read(arguments: Arguments) -> Deed:
+    """`read` and `mapfile` set the variables that they name."""
+    operands = split(arguments, names("-p -d -n -N -t -u -i -a -c -C -O -s")).operands
+    return Deed(assigns=tuple((one.text, Argument("", known=False)) for one in operands))
+
+
+def crontab(arguments: Arguments) -> Deed:
+    """`crontab -l` shows; all else changes what runs later."""
+    if [one.text for one in arguments] == ["-l"]:
+        return Deed("low", "shows what runs at later times")
+    return high("makes commands run at a later time")
+
+
+def date(arguments: Arguments) -> Deed:
+    """`date` shows the time, unless it is told to set it."""
+    parts = split(arguments, names("-d -s -r -f --date --set --reference"))
+    if parts.has("-s", "--set"):
+        return high("sets the clock of the machine")
+    return Deed(reads=parts.values(("-r", "-f", "--reference")))
+
+
+def hostname(arguments: Arguments) -> Deed:
+    """`hostname NAME` renames the machine."""
+    return high("renames the machine") if split(arguments).operands else Deed()
+
+
+def yq(arguments: Arguments) -> Deed:
+    """`yq` reads, or with `-i` changes, the files after its expression."""
+    parts = split(arguments, names("-o -p --output-format --input-format"))
+    files = parts.operands[1:]
+    if parts.has("-i", "--inplace", "--in-place"):
+        return Deed(writes=files)
+    return Deed(reads=files)

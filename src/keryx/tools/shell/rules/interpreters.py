@@ -1,0 +1,188 @@
+"""Commands that run a program which is given as text, as a file, or on standard input.
+
+Text for a shell is read on by the same parser. Text in any other language is opaque: it may do
+whatever a local program may, and is judged as one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names, split
+from keryx.tools.shell.rules.wrappers import joined
+
+SHELLS = names("sh bash dash zsh ksh mksh ash rbash")
+
+SCRIPT_LENGTH = 2000
+"""Characters of a sed script that are looked at; a longer one is not trusted."""
+
+
+def shell(name: str, arguments: Arguments) -> Deed:
+    """A shell: `-c text`, a file, or standard input."""
+    parts = split(arguments, names("-o -O +o +O --rcfile --init-file"), until_operand=True)
+    programs = parts.values(("--rcfile", "--init-file"))
+    operands = tuple(one for one in parts.operands if not one.text.startswith("+"))
+    if parts.has("-c"):
+        if not operands:
+            return high(f"runs `{name} -c` without a command")
+        return Deed(texts=operands[:1], programs=programs)
+    if not operands or parts.has("-s") or operands[0].text in ("-", "/dev/stdin"):
+        deed = replace(low(f"runs what comes in with `{name}`"), stdin="shell", pattern=None)
+        return replace(deed, programs=programs)
+    return _runs(name, operands[0], programs)
+
+
+def _runs(name: str, file: Argument, programs: Arguments = ()) -> Deed:
+    deed = low(f"runs the program {file.text}")
+    return replace(deed, programs=(file, *programs), pattern=f"{name} {file.text}")
+
+
+def evaluate(arguments: Arguments) -> Deed:
+    """`eval`: its arguments are one text."""
+    return Deed(texts=(joined(arguments),) if arguments else ())
+
+
+def source(arguments: Arguments) -> Deed:
+    """`.` and `source` run a file in the shell itself."""
+    operands = split(arguments, until_operand=True).operands
+    if not operands:
+        return Deed()
+    if operands[0].text in ("-", "/dev/stdin"):
+        return replace(low("runs what comes in"), stdin="shell")
+    return _runs("source", operands[0])
+
+
+def trap(arguments: Arguments) -> Deed:
+    """`trap text SIGNAL` runs the text later."""
+    operands = split(arguments).operands
+    if len(operands) > 1 and operands[0].text not in ("", "-"):
+        return Deed(texts=operands[:1])
+    return Deed()
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How an interpreter is told what to run."""
+
+    code: str
+    takes: str = ""
+    modules: bool = False
+    edits: bool = False
+    """Whether `-i` makes it change the files that it reads."""
+
+
+LANGUAGES: Mapping[str, Language] = {
+    "python": Language(code="-c", takes="-W -X -m --check-hash-based-pycs", modules=True),
+    "pypy": Language(code="-c", takes="-W -X -m", modules=True),
+    "perl": Language(code="-e -E", takes="-I -M -m", edits=True),
+    "ruby": Language(code="-e", takes="-I -r -C -E", edits=True),
+    "node": Language(code="-e -p --eval --print", takes="-r --require --import --loader"),
+    "nodejs": Language(code="-e -p --eval --print", takes="-r --require"),
+    "php": Language(code="-r", takes="-d -c -z"),
+    "lua": Language(code="-e", takes="-l"),
+    "Rscript": Language(code="-e"),
+    "osascript": Language(code="-e", takes="-l"),
+    "tclsh": Language(code=""),
+    "ts-node": Language(code="-e --eval", takes="-P --project -r"),
+    "tsx": Language(code="-e --eval"),
+    "groovy": Language(code="-e"),
+    "scala": Language(code="-e"),
+    "julia": Language(code="-e -E --eval"),
+    "elixir": Language(code="-e --eval"),
+    "ghc": Language(code="-e"),
+    "expect": Language(code="-c"),
+}
+
+_SERVERS = names("http.server SimpleHTTPServer")
+
+
+def language(name: str, arguments: Arguments) -> Deed:
+    """An interpreter: code as text, a module, a file, or standard input."""
+    known = LANGUAGES[name]
+    code = names(known.code)
+    parts = split(arguments, names(known.takes) | code, until_operand=not known.edits)
+    if modules := known.modules and parts.values(("-m",)):
+        return _module(name, modules[0], arguments)
+    if texts := parts.values(code):
+        deed = replace(low(f"runs code in {name}"), code=texts, pattern=None)
+        if known.edits and parts.has("-i"):
+            return replace(deed, writes=parts.operands)
+        return replace(deed, reads=tuple(one for one in parts.operands if one.known))
+    if parts.operands and parts.operands[0].text not in ("-", "/dev/stdin"):
+        return _runs(name, parts.operands[0])
+    return replace(low(f"runs what comes in with `{name}`"), stdin="code", pattern=None)
+
+
+def _module(name: str, module: Argument, arguments: Arguments) -> Deed:
+    texts = [one.text for one in arguments]
+    # Also `-mpip`, where name and option are one word.
+    index = next(i for i, text in enumerate(texts) if text.endswith(module.text))
+    inner = arguments[index + 1 :]
+    pattern = f"{name} -m {module.text}"
+    if not module.known:
+        return high("runs a module that only the shell knows")
+    if module.text == "pip":
+        return Deed(commands=((Argument("pip"), *inner),))
+    if module.text in ("venv", "virtualenv"):
+        deed = low("makes a virtual environment")
+        return replace(deed, writes=split(inner, ("--prompt",)).operands, pattern=pattern)
+    deed = replace(low(f"runs the module {module.text}"), pattern=pattern)
+    return replace(deed, network=True) if module.text in _SERVERS else deed
+
+
+_AWK_ACTS = re.compile(r"system\s*\(|getline|>|(?<!\|)\|(?!\|)|@load|ENVIRON")
+
+
+def awk(arguments: Arguments) -> Deed:
+    """`awk`: its program may start commands and write files."""
+    takes = names("-F -v -f -i --file --field-separator --assign --include")
+    parts = split(arguments, takes)
+    files = parts.values(("-f", "--file"))
+    operands = parts.operands
+    code = () if files else operands[:1]
+    reads = tuple(one for one in operands[len(code) :] if "=" not in one.text)
+    acts = any(not one.known or _AWK_ACTS.search(one.text) for one in code)
+    if files or acts or parts.has("-i", "--include"):
+        why = "runs an awk program that may write files or start commands"
+        return replace(low(why), code=code, programs=files, reads=reads, pattern=None)
+    return Deed(reads=reads)
+
+
+_ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.){0,200}/)?"
+_SED_START = r"(?:^|[;\n{}])\s*" + _ADDRESS + r"(?:,\s*[+~]?" + _ADDRESS + r")?\s*!?\s*"
+_SED_ACTS = re.compile(_SED_START + r"[ewW](?:\s|$)")
+_SED_FLAGS = re.compile(
+    r"s([^\w\s\\])(?:\\.|(?!\1)[^\\])*\1(?:\\.|(?!\1)[^\\])*\1[gpiIMm0-9]*[ew]", re.DOTALL
+)
+
+
+def sed(arguments: Arguments) -> Deed:
+    """`sed`: reads, or changes files in place; a script may write files and start commands."""
+    takes = names("-e -f -l -s --expression --file --line-length")
+    # The suffix of `-i` is part of the word; what follows in a cluster is that suffix.
+    words = tuple(
+        Argument("-i") if one.text.startswith("-i") and one.known else one for one in arguments
+    )
+    parts = split(words, takes - {"-s"})
+    scripts = parts.values(("-e", "--expression"))
+    files = parts.values(("-f", "--file"))
+    operands = parts.operands
+    if not scripts and not files:
+        scripts, operands = operands[:1], operands[1:]
+    in_place = parts.has("-i", "--in-place")
+    deed = Deed(
+        reads=(*files, *(() if in_place else operands)), writes=operands if in_place else ()
+    )
+    if files or any(_acts(one) for one in scripts):
+        why = "runs a sed script that may write files or start commands"
+        return replace(deed, level="high", why=why, changes=True)
+    if any(not one.known for one in scripts):
+        return replace(deed, level="low", why="runs a sed script that only the shell knows")
+    return deed
+
+
+def _acts(script: Argument) -> bool:
+    text = script.text
+    return len(text) > SCRIPT_LENGTH or bool(_SED_ACTS.search(text) or _SED_FLAGS.search(text))

@@ -1,0 +1,173 @@
+"""`terminal` and `process`: commands in the session's place, and those that run in the background.
+
+Output is streamed and kept, bounded, as the call's partial result. What a command may do is judged
+by its text; what it can do is the place's business.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from keryx.errors import ToolFailedError
+from keryx.messages import Needs
+from keryx.ports.background import BackgroundProcess
+from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, uses, writes
+from keryx.ports.tool import Risk, Tool, ToolContext
+from keryx.tools.function import tool
+from keryx.tools.shell.risk import Judgement, risk
+
+SHELLS: Final = ("/bin/bash", "/bin/sh")
+LONGEST: Final = 24 * 3600.0
+PEERS: Final = "terminal"
+"""Terminals run side by side; file calls are ordered against them."""
+
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST)]
+
+
+def find_shell() -> str:
+    """The shell that models know best, if it is there. Asks the disk."""
+    return next((each for each in SHELLS if Path(each).exists()), SHELLS[-1])
+
+
+def shell_tools(
+    shell: str = SHELLS[-1], home: Path | None = None, writable: tuple[Path, ...] = ()
+) -> list[Tool]:
+    """Both tools. `home` is the user's, for what `~` means; `writable` is nobody's concern."""
+
+    def judge(command: str, workspace: Path) -> Judgement:
+        return risk(command, workspace=workspace, home=home, writable=writable)
+
+    return [_terminal(shell, judge), _process(judge)]
+
+
+def _terminal(shell: str, judge: Any) -> Tool:
+    def risk_of(args: Any, workspace: Path) -> Risk:
+        # Another folder changes what relative paths mean, but not where the workspace is.
+        moved = "" if args.cwd is None else f"cd {shlex.quote(args.cwd)}\n"
+        return _as_risk(judge(moved + args.command, workspace))
+
+    @tool(effects=_effects, risk=risk_of, preview=lambda args: args.command)
+    async def terminal(
+        command: str,
+        context: ToolContext,
+        cwd: str | None = None,
+        timeout: Seconds = 120.0,  # noqa: ASYNC109 (the model's own, kept by the call's scope)
+        *,
+        background: bool = False,
+        alone: bool = False,
+    ) -> dict[str, Any]:
+        """Run a shell command; its output and exit code come back when it ends.
+
+        Several terminals in one reply run at the same time. A command that does not end by itself,
+        such as a server, belongs in the background: `process` reads it, writes to it and ends it.
+
+        Args:
+            command: For the shell: pipes, redirections and several lines are fine.
+            cwd: The folder to run in, relative to the workspace or absolute.
+            timeout: Seconds after which it is ended, with all that it started.
+            background: Return at once with a name for `process`; it ends with the session.
+            alone: Run while nothing else of this session does.
+        """
+        del alone  # it is said by the effects
+        folder = str(_folder(context.workspace, cwd))
+        argv = [shell, "-c", command]
+        if background:
+            name = await context.background.start(argv, command=command, cwd=folder)
+            return {"process": name, "note": "it runs; use the tool `process` with this name"}
+        context.cancel_after(timeout)
+        async with await context.place.spawn(argv, cwd=folder) as process:
+            ended = await process.wait()
+        result: dict[str, Any] = {"output": context.printed, "exit_code": ended.code}
+        if ended.signal is not None:
+            result["signal"] = ended.signal
+        return result
+
+    return terminal
+
+
+def _process(judge: Any) -> Tool:
+    def risk_of(args: Any, workspace: Path) -> Risk:
+        if args.action != "write":
+            return Risk("low" if args.action == "kill" else "none", changes=args.action == "kill")
+        judged = _as_risk(judge(args.text, workspace))
+        level = "high" if judged.level == "high" else "low"
+        why = judged.why if judged.level == "high" else "writes to a program that runs"
+        return Risk(level, why, (), changes=True)
+
+    @tool(effects=_process_effects, risk=risk_of)
+    async def process(
+        action: Literal["list", "read", "write", "wait", "kill"],
+        context: ToolContext,
+        name: str = "",
+        text: str = "",
+        after: Annotated[int, msgspec.Meta(ge=0)] = 0,
+        seconds: Seconds = 30.0,
+    ) -> Any:
+        """List, read, feed, wait for or end background processes of this session.
+
+        Args:
+            action: What to do.
+            name: Which process, as `terminal` or a list named it.
+            text: What to write to its input; end a line with a line break.
+            after: Read from this place on; each reading says where the next one goes on.
+            seconds: How long to wait for its end.
+        """
+        there = context.background
+        match action:
+            case "list":
+                return [_told(each) for each in there.processes()]
+            case "read":
+                printed = there.read(name, after=after)
+                return {"output": printed.text, "next": printed.next, "left_out": printed.left_out}
+            case "write":
+                if not text:
+                    raise ToolFailedError("there is no text to write; give `text`")
+                await there.write(name, text)
+                return {"written": len(text)}
+            case "wait":
+                return _told(await there.wait(name, seconds))
+            case "kill":
+                return _told(await there.kill(name))
+
+    return process
+
+
+def _effects(args: Any) -> Effects:
+    return EXCLUSIVE if args.alone else writes(".", peers=PEERS)
+
+
+def _process_effects(args: Any) -> Effects:
+    return uses(f"process {args.name}") if args.action in ("write", "kill") else NO_EFFECTS
+
+
+def _folder(workspace: Path, cwd: str | None) -> Path:
+    return workspace if cwd is None else workspace / cwd
+
+
+def _as_risk(judged: Judgement) -> Risk:
+    needs = Needs(
+        network=any(need.kind == "network" for need in judged.needs),
+        reads=tuple(sorted(need.name for need in judged.needs if need.kind == "read")),
+        writes=tuple(sorted(need.name for need in judged.needs if need.kind == "write")),
+    )
+    return Risk(judged.level, judged.why, judged.patterns, needs, judged.changes)
+
+
+def _told(process: BackgroundProcess) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "name": process.name,
+        "command": process.command,
+        "running": process.ended is None and not process.lost,
+        "seconds": round(process.running_for, 1),
+    }
+    if process.ended is not None:
+        told["exit_code"] = process.ended.code
+        if process.ended.signal is not None:
+            told["signal"] = process.ended.signal
+    if process.lost:
+        told["lost"] = process.lost
+    return told

@@ -1,0 +1,145 @@
+"""Calls that a person runs, with no model: accepted once, durable, never run twice by a crash."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest_asyncio
+
+from keryx import commands as cm
+from keryx import events as ev
+from keryx.messages import Text
+from keryx.ports.dispatch import Done
+from keryx.ports.effects import NO_EFFECTS
+from keryx.ports.tool import Replay, Tool, ToolContext
+from keryx.tools.function import tool
+from tests.engine.sessions import Recording, World, until
+
+Make = Callable[..., World]
+
+
+@pytest_asyncio.fixture
+async def make() -> AsyncIterator[Make]:
+    made: list[World] = []
+
+    def make_one(*args: Any, **kwargs: Any) -> World:
+        made.append(World(*args, **kwargs))
+        return made[-1]
+
+    yield make_one
+    for world in made:
+        await world.close()
+
+
+def run(name: str, arguments: str = "{}", call_id: str = "k1") -> cm.RunCall:
+    return cm.RunCall(
+        command_id=f"c-{call_id}",
+        session_id="s1",
+        by="ann",
+        call_id=call_id,
+        tool=name,
+        arguments=arguments,
+    )
+
+
+class Counting:
+    """A tool that counts how often it ran, and waits for its gate."""
+
+    def __init__(self, replay: Replay) -> None:
+        self.times = 0
+        self.gate = asyncio.Event()
+
+        @tool(name="count", effects=NO_EFFECTS, replay=replay)
+        async def count(context: ToolContext) -> str:
+            """Count."""
+            self.times += 1
+            context.emit("begun\n")
+            await self.gate.wait()
+            return "counted"
+
+        self.tool: Tool = count
+
+
+async def test_it_runs_once_without_a_model_and_is_logged(make: Make) -> None:
+    counting = Counting("never")
+    world = make([], tools=[counting.tool])
+    session = await world.open()
+    counting.gate.set()
+    assert await session.tell(run("count")) == Done(True)
+    assert await session.tell(run("count")) == Done(True)
+    finished = await until(session, ev.CallFinished)
+    log = await world.log(session)
+    started = next(event for event in log if isinstance(event, ev.CallStarted))
+    assert (started.by, started.turn_id, started.step_id) == ("ann", None, None)
+    assert (finished.outcome, finished.result) == ("completed", (Text("counted"),))
+    assert counting.times == 1
+    assert await world.store.pending("s1") == []
+    assert await session.tell(run("count")) == Done(True), "the same command is the same command"
+    assert counting.times == 1
+
+
+async def test_it_runs_beside_a_turn_and_can_be_cancelled(make: Make) -> None:
+    counting = Counting("never")
+    world = make([], tools=[counting.tool])
+    session = await world.open()
+    await session.tell(run("count"))
+    await until(session, ev.CallStarted)
+    cancel = cm.CancelCall(command_id="x", session_id="s1", by="ann", call_id="k1")
+    assert await session.tell(cancel) == Done(True)
+    finished = await until(session, ev.CallFinished)
+    assert (finished.outcome, finished.reason) == ("cancelled", "interrupt")
+
+
+async def test_after_a_crash_one_that_had_started_is_unknown(make: Make) -> None:
+    counting = Counting("never")
+    world = make([], tools=[counting.tool], store=Recording())
+    session = await world.open()
+    await session.tell(run("count"))
+    await until(session, ev.CallStarted)
+    again = make([], tools=[counting.tool], store=world.store)
+    session = await again.open()
+    finished = await until(session, ev.CallFinished)
+    assert (finished.outcome, finished.reason) == ("unknown", "crash")
+    assert counting.times == 1
+    assert await world.store.pending("s1") == []
+
+
+async def test_after_a_crash_one_that_is_safe_runs_again(make: Make) -> None:
+    counting = Counting("safe")
+    world = make([], tools=[counting.tool], store=Recording())
+    session = await world.open()
+    await session.tell(run("count"))
+    await until(session, ev.CallStarted)
+    counting.gate.set()
+    again = make([], tools=[counting.tool], store=world.store)
+    session = await again.open()
+    finished = await until(session, ev.CallFinished)
+    assert finished.outcome == "completed"
+    assert counting.times == 2
+
+
+async def test_one_that_was_accepted_and_never_started_runs_at_the_next_start(make: Make) -> None:
+    counting = Counting("never")
+    store = Recording()
+    world = make([], tools=[counting.tool], store=store)
+    await (await world.open()).close()
+    from keryx.engine.log.once import row_of
+
+    await store.enter("s1", row_of(run("count")))
+    counting.gate.set()
+    again = make([], tools=[counting.tool], store=store)
+    session = await again.open()
+    finished = await until(session, ev.CallFinished)
+    assert finished.outcome == "completed"
+    assert counting.times == 1
+
+
+async def test_an_unknown_tool_fails_with_a_clear_text(make: Make) -> None:
+    world = make([])
+    session = await world.open()
+    await session.tell(run("nothing"))
+    finished = await until(session, ev.CallFinished)
+    assert finished.outcome == "failed"
+    assert "no tools are granted" in str(finished.result)

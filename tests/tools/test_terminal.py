@@ -1,0 +1,215 @@
+"""The shell tools, through the executor, with real processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from keryx.app import Runtime
+from keryx.engine.calls.background import Backgrounds
+from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.witness import CallView, Silent
+from keryx.engine.redaction import Redactor
+from keryx.messages import CallOutcome, Needs, ToolCall
+from keryx.tools.shell.terminal import shell_tools
+
+PATIENCE = 30.0
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+
+
+class Watch(Silent):
+    """Waits for what calls print."""
+
+    def __init__(self) -> None:
+        self.printed = ""
+        self._more = asyncio.Event()
+
+    def output(self, call: CallView, stream: str, text: str) -> None:
+        self.printed += text
+        self._more.set()
+
+    async def until(self, text: str) -> None:
+        while text not in self.printed:
+            self._more.clear()
+            await self._more.wait()
+
+
+class World:
+    def __init__(self, runtime: Runtime, workspace: Path) -> None:
+        self.runtime = runtime
+        self.watch = Watch()
+        self.background = Backgrounds(runtime.scope.child("background"))
+        self.lane: Lane = runtime.lane(
+            "s",
+            shell_tools(),
+            workspace=workspace,
+            witness=self.watch,
+            environment=ENVIRONMENT,
+        )
+        self.lane.background = self.background
+        self.turn = runtime.scope.child("turn")
+        self._count = 0
+
+    def call(self, name: str, /, **arguments: Any) -> ToolCall:
+        self._count += 1
+        return ToolCall(f"c{self._count}", name, msgspec.json.encode(arguments).decode())
+
+    async def run(self, *calls: ToolCall) -> list[CallOutcome]:
+        async with asyncio.timeout(PATIENCE):
+            return await self.runtime.executor.run(self.lane, calls, self.turn)
+
+    async def terminal(self, command: str, **more: Any) -> Any:
+        (outcome,) = await self.run(self.call("terminal", command=command, **more))
+        assert outcome.outcome == "completed", outcome
+        return msgspec.json.decode(outcome.text)
+
+    async def process(self, action: str, **more: Any) -> Any:
+        (outcome,) = await self.run(self.call("process", action=action, **more))
+        assert outcome.outcome == "completed", outcome
+        return msgspec.json.decode(outcome.text)
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with Runtime() as runtime:
+        made = World(runtime, tmp_path)
+        yield made
+        await made.background.close()
+        made.turn.close()
+
+
+async def test_output_and_exit_code_come_back(world: World) -> None:
+    result = await world.terminal("echo out; echo err >&2; exit 3")
+    assert result["exit_code"] == 3
+    assert sorted(result["output"].split()) == ["err", "out"]
+
+
+async def test_it_runs_in_the_workspace_or_the_folder_that_is_named(
+    world: World, tmp_path: Path
+) -> None:
+    (tmp_path / "sub").mkdir()
+    assert (await world.terminal("pwd"))["output"].strip() == str(tmp_path)
+    assert (await world.terminal("pwd", cwd="sub"))["output"].strip() == str(tmp_path / "sub")
+
+
+async def test_a_folder_that_is_not_there_is_a_clear_error(world: World) -> None:
+    (outcome,) = await world.run(world.call("terminal", command="pwd", cwd="nowhere"))
+    assert outcome.outcome == "failed"
+    assert "nowhere" in outcome.text
+
+
+async def test_a_command_that_dies_of_a_signal_says_which(world: World) -> None:
+    result = await world.terminal("kill -9 $$")
+    assert (result["exit_code"], result["signal"]) == (None, 9)
+
+
+async def test_a_timeout_ends_it_with_all_below_and_keeps_the_output(world: World) -> None:
+    call = world.call("terminal", command="echo begun; sleep 1000 & sleep 1000", timeout=0.3)
+    (outcome,) = await world.run(call)
+    assert (outcome.outcome, outcome.reason) == ("cancelled", "timeout")
+    assert "begun" in outcome.text
+
+
+@pytest.mark.parametrize("reason", ["interrupt", "steer", "shutdown", "parent"])
+async def test_a_cancelled_command_is_dead_and_its_output_kept(world: World, reason: Any) -> None:
+    call = world.call("terminal", command="echo begun; sleep 1000 | cat")
+    batch = world.runtime.executor.start(world.lane, [call], world.turn)
+    async with asyncio.timeout(PATIENCE):
+        await world.watch.until("begun")
+        batch.cancel(call.call_id, reason, by="tester")
+        (outcome,) = await batch.outcomes()
+    assert (outcome.outcome, outcome.reason) == ("cancelled", reason)
+    assert "begun" in outcome.text
+
+
+async def test_ten_terminals_run_at_once(world: World, tmp_path: Path) -> None:
+    """Each waits for all the others: one after the other they would never end."""
+    wait = "touch {n}; while [ $(ls | wc -l) -lt 10 ]; do :; done; echo done"
+    calls = [world.call("terminal", command=wait.format(n=n)) for n in range(10)]
+    outcomes = await world.run(*calls)
+    assert all("done" in outcome.text for outcome in outcomes)
+
+
+async def test_one_that_is_alone_runs_before_later_ones(world: World) -> None:
+    first = world.call("terminal", command="sleep 0.05; echo a > order", alone=True)
+    second = world.call("terminal", command="echo b >> order; cat order")
+    outcomes = await world.run(first, second)
+    assert msgspec.json.decode(outcomes[1].text)["output"] == "a\nb\n"
+
+
+async def test_a_command_that_prints_for_ever_is_bounded(world: World) -> None:
+    call = world.call("terminal", command="echo first; yes", timeout=0.3)
+    (outcome,) = await world.run(call)
+    assert outcome.outcome == "cancelled"
+    assert len(outcome.text) < 200_000
+    assert "first" in outcome.text
+    assert "left out" in outcome.text
+
+
+async def test_a_background_process_survives_the_call_and_is_read_fed_and_ended(
+    world: World,
+) -> None:
+    started = await world.terminal("while read line; do echo got $line; done", background=True)
+    name = started["process"]
+    assert (await world.process("list"))[0]["running"] is True
+    await world.process("write", name=name, text="hello\n")
+    seen, after = "", 0
+    async with asyncio.timeout(PATIENCE):
+        while "got hello" not in seen:
+            read = await world.process("read", name=name, after=after)
+            seen, after = seen + read["output"], read["next"]
+            await world.process("wait", name=name, seconds=0.01)
+    ended = await world.process("kill", name=name)
+    assert ended["running"] is False
+
+
+async def test_a_background_process_that_ends_says_how(world: World) -> None:
+    started = await world.terminal("echo bye; exit 4", background=True)
+    ended = await world.process("wait", name=started["process"], seconds=20)
+    assert (ended["running"], ended["exit_code"]) == (False, 4)
+    assert (await world.process("read", name=started["process"]))["output"] == "bye\n"
+
+
+async def test_background_processes_end_with_the_session(world: World, tmp_path: Path) -> None:
+    await world.terminal("echo $$ > pid; sleep 1000", background=True)
+    async with asyncio.timeout(PATIENCE):
+        while not (pid := await world.terminal("cat pid 2>/dev/null || true"))["output"].strip():
+            pass
+    await world.background.close()
+    alive = await world.terminal(f"kill -0 {pid['output'].strip()} 2>/dev/null && echo alive; true")
+    assert alive["output"] == ""
+
+
+async def test_an_unknown_process_is_named_with_those_there_are(world: World) -> None:
+    (outcome,) = await world.run(world.call("process", action="read", name="bg9"))
+    assert outcome.outcome == "failed"
+    assert "there is no background process 'bg9' (there are: none)" in outcome.text
+
+
+async def test_secrets_are_redacted_in_foreground_and_background(world: World) -> None:
+    world.lane = replace(world.lane, redactor=Redactor({"TOKEN": "tok-0123456789"}))
+    result = await world.terminal("printf tok-0123; sleep 0.05; echo 456789")
+    assert result["output"] == "[redacted: TOKEN]\n"
+    started = await world.terminal("printf tok-0123; sleep 0.05; echo 456789", background=True)
+    await world.process("wait", name=started["process"], seconds=20)
+    read = await world.process("read", name=started["process"])
+    assert read["output"] == "[redacted: TOKEN]\n"
+
+
+def test_the_risk_of_a_command_says_what_it_needs(tmp_path: Path) -> None:
+    terminal, process = shell_tools()
+    judged = terminal.risk(terminal.parse('{"command":"curl https://x.org/a"}'), tmp_path)
+    assert judged.needs == Needs(network=True)
+    listed = terminal.risk(terminal.parse('{"command":"ls"}'), tmp_path)
+    assert (listed.level, listed.changes) == ("none", False)
+    moved = terminal.parse('{"command":"rm -rf x","cwd":"/"}')
+    assert terminal.risk(moved, tmp_path).level == "high"
+    written = process.parse('{"action":"write","name":"bg1","text":"sudo reboot\\n"}')
+    assert process.risk(written, tmp_path).level == "high"
