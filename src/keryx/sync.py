@@ -22,7 +22,7 @@ class Keryx:
         self,
         *,
         model: str | Model | None = None,
-        tools: Sequence[Tool] = (),
+        tools: Sequence[Tool] | None = None,
         workspace: str | Path = ".",
         home: str | Path | None = None,
     ) -> None:

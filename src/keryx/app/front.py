@@ -8,24 +8,25 @@ happens twice and nothing is missed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Final, Protocol
 
 from keryx import commands as cm
 from keryx.aio.group import Group
+from keryx.app.changes import diff_of
 from keryx.app.host.attached import AttachedHost
 from keryx.app.host.home import Home, HomeTakenError, Plate
 from keryx.app.host.own import OwnHost
 from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
+from keryx.app.tools import Tools
 from keryx.config import Config
 from keryx.errors import DeveloperMustActError, KeryxError
-from keryx.events import Event, Resync
+from keryx.events import Event, Resync, SessionOpened
 from keryx.ports.dispatch import Answer, Bus
 from keryx.ports.store import Store
-from keryx.ports.tool import Tool
 from keryx.rpc import PeerLostError
 
 # A process that dies lets go of its socket and of its lock at two instants. There is no event for
@@ -55,7 +56,7 @@ class Front:
         runtime: Runtime,
         *,
         models: Models,
-        tools: Mapping[str, Tool],
+        tools: Tools,
         resume: bool,
     ) -> None:
         self._config = config
@@ -67,6 +68,14 @@ class Front:
         self._host: Host | None = None
         self._joining: asyncio.Task[Host | KeryxError] | None = None
         self._left = False
+
+    async def diff(self, session_id: str) -> str:
+        """All that the session changed on the disk, against what is there now."""
+        row = await self.store.events(session_id, limit=1)
+        opened = row[0] if row else None
+        if not isinstance(opened, SessionOpened):
+            raise DeveloperMustActError(f"there is no session {session_id!r}")
+        return await diff_of(self._runtime.bridge, self.store, session_id, opened.workspace)
 
     @property
     def store(self) -> Store:
@@ -142,7 +151,7 @@ class Front:
         return host
 
     def _refuse_what_cannot_be_lent(self, plate: Plate, home: Path) -> None:
-        if self._tools or self._models.brought:
+        if self._tools.brought or self._models.brought:
             raise HomeTakenError(
                 f"another Keryx (process {plate.pid}) owns the home {home}, and tools or models "
                 "that a program brings along cannot run there; "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -82,6 +82,42 @@ class SessionHandle:
                 question_id=question_id,
                 answer=answer,
                 where="program",
+            )
+        )
+
+    async def run(self, tool: str, arguments: str = "{}") -> AsyncGenerator[ev.Event]:
+        """Run a tool by hand, with no model: all that it says, until its `call.finished`."""
+        last = await self._front.store.session(self.session_id)
+        call_id = mint("k")
+        await self._front.tell(
+            cm.RunCall(
+                command_id=mint("c"),
+                session_id=self.session_id,
+                by="program",
+                call_id=call_id,
+                tool=tool,
+                arguments=arguments,
+            )
+        )
+        after = 0 if last is None else last.last_seq
+        async for event in self._front.follow(self.session_id, after=after):
+            if getattr(event, "call_id", call_id) == call_id:
+                yield event
+            if isinstance(event, ev.CallFinished) and event.call_id == call_id:
+                return
+
+    async def diff(self) -> str:
+        """All that the session changed on the disk, against what is there now."""
+        return await self._front.diff(self.session_id)
+
+    async def revert(self, changes: Sequence[int]) -> None:
+        """Take back changes of files, named by the `seq` of their `files.changed`: all or none."""
+        await self._front.tell(
+            cm.RevertFiles(
+                command_id=mint("c"),
+                session_id=self.session_id,
+                by="program",
+                changes=tuple(changes),
             )
         )
 

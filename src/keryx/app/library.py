@@ -13,6 +13,8 @@ from keryx.app.handles import SessionHandle
 from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
+from keryx.app.tools import Tools
+from keryx.config import Config
 from keryx.engine.desk import mint
 from keryx.errors import DeveloperMustActError
 from keryx.messages import ApprovalMode
@@ -22,20 +24,23 @@ from keryx.ports.tool import Tool
 
 
 class Keryx:
-    """The sessions of a home. This process hosts them, or attaches to the one that does."""
+    """The sessions of a home. This process hosts them, or attaches to the one that does.
+
+    `tools`: exactly these; None: those that every host has, for files, the shell and questions.
+    """
 
     def __init__(
         self,
         *,
         model: str | Model | None = None,
-        tools: Sequence[Tool] = (),
+        tools: Sequence[Tool] | None = None,
         workspace: str | Path = ".",
         home: str | Path | None = None,
         resume: bool = True,
     ) -> None:
         self._model = model
         self._resume = resume
-        self._tools = {tool.name: tool for tool in tools}
+        self._tools = tools
         self._workspace = Path(workspace)
         self._home = home
         self._runtime: Runtime | None = None
@@ -47,7 +52,8 @@ class Keryx:
         try:
             found = await runtime.bridge.to_thread(config.load, self._home)
             self._models = models = Models(found, self._model)
-            front = Front(found, runtime, models=models, tools=self._tools, resume=self._resume)
+            tools = await self._find_tools(found, runtime)
+            front = Front(found, runtime, models=models, tools=tools, resume=self._resume)
             await front.join()
         except BaseException:
             await self._close()
@@ -65,6 +71,11 @@ class Keryx:
         if front is not None:
             await front.leave()
         await self._close()
+
+    async def _find_tools(self, found: Config, runtime: Runtime) -> Tools:
+        if self._tools is None:
+            return await runtime.bridge.to_thread(Tools.built_in, found)
+        return Tools.of_program(self._tools)
 
     async def _close(self) -> None:
         if self._models is not None:
@@ -93,13 +104,18 @@ class Keryx:
             exists=session_id is not None,
             workspace=str(workspace),
             model=self._model if isinstance(self._model, str) else None,
-            tools=None if tools is None else tuple(tools),
+            tools=self._names(tools),
             personality=personality,
             approvals=approvals,
             read_only=read_only,
         )
         await front.open(wanted)
         return SessionHandle(front, wanted.session_id)
+
+    def _names(self, tools: Sequence[str] | None) -> tuple[str, ...] | None:
+        if tools is None and self._tools is not None:
+            return tuple(tool.name for tool in self._tools)
+        return None if tools is None else tuple(tools)
 
     async def delete(self, session_id: str) -> bool:
         """Everything of the session is gone. False: there was none."""

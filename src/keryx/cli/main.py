@@ -16,7 +16,8 @@ from keryx.errors import UserMustActError
 
 COMMANDS: Final = {
     "run": "ask an agent once and print what it says",
-    "sessions": "list, show or delete what was said",
+    "sessions": "list, show or delete what was said, and what was changed",
+    "tools": "list the tools, or call one by hand",
     "demo": "show what is special, in half a minute, with no key and no network",
 }
 

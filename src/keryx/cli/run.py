@@ -19,6 +19,7 @@ from keryx.aio.group import Group
 from keryx.aio.loops import run_loop
 from keryx.aio.scope import Scope, call_soon
 from keryx.app import Keryx, TurnHandle
+from keryx.cli.asking import Asker, is_attended
 from keryx.cli.schema import misfit, read_schema
 
 EXIT_CODES: Final = {"completed": 0, "failed": 1, "parked": 3, "cancelled": 130}
@@ -31,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--session", help="go on with this session")
     parser.add_argument("--workspace", default=".", help="the folder that it is about")
     parser.add_argument("--personality", help="how it speaks; one that is configured")
+    parser.add_argument("--tools", help="only these tools and toolsets, with commas; '' for none")
+    parser.add_argument("--approve", choices=("ask", "auto", "never"), help="which calls ask first")
+    parser.add_argument("--read-only", action="store_true", help="change nothing")
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     parser.add_argument("--json", action="store_true", help="print every event as a line of JSON")
     parser.add_argument(
@@ -52,12 +56,25 @@ def run(options: argparse.Namespace) -> int:
 
 async def _run(options: argparse.Namespace, prompt: str, schema: str | None) -> int:
     async with Keryx(model=options.model, workspace=options.workspace, home=options.home) as app:
-        session = await app.open(options.session, personality=options.personality)
-        turn = await session.send(prompt, schema=schema)
+        session = await app.open(
+            options.session,
+            tools=None if options.tools is None else _names(options.tools),
+            personality=options.personality,
+            approvals=options.approve,
+            read_only=options.read_only,
+        )
+        turn = await session.send(prompt, schema=schema, attended=is_attended())
+        asker = Asker(session) if is_attended() else None
         with _Interrupts(turn) as interrupts:
-            code = await _show(turn, _screen(options, schema))
+            code = await _show(turn, _screen(options, schema), asker)
         await interrupts.ended()
+        if asker is not None:
+            await asker.close()
         return code
+
+
+def _names(written: str) -> list[str]:
+    return [name for each in written.split(",") if (name := each.strip())]
 
 
 class _Interrupts:
@@ -93,10 +110,12 @@ class _Interrupts:
             self._group.start(self._turn.cancel(), name="cancel")
 
 
-async def _show(turn: TurnHandle, screen: _Lines | _Printer | _Answer) -> int:
+async def _show(turn: TurnHandle, screen: _Lines | _Printer | _Answer, asker: Asker | None) -> int:
     code = EXIT_CODES["failed"]
     async for event in turn.events():
         screen.show(event)
+        if asker is not None:
+            asker.show(event)
         if isinstance(event, ev.TurnFinished) and event.turn_id == turn.turn_id:
             code = screen.end(EXIT_CODES[event.outcome])
     return code
@@ -183,6 +202,8 @@ def _tell(event: ev.Event) -> None:
             print(f"[{event.tool}] {event.preview}", file=sys.stderr)
         case ev.CallFinished() if event.outcome != "completed":
             print(f"[{event.tool}] {event.outcome}: {event.reason}", file=sys.stderr)
+        case ev.ApprovalExpired():
+            print(f"[nobody was asked: {event.cause}]", file=sys.stderr)
         case ev.ModelRetried():
             print(f"[again in {event.delay:.1f} s: {event.message}]", file=sys.stderr)
         case ev.ModelSwitched():

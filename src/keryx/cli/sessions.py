@@ -1,4 +1,4 @@
-"""List, show or delete what was said."""
+"""List, show or delete what was said; show and take back what was changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     verbs.add_parser("list", help="all sessions, last changed first")
-    for verb, text in (("show", "what was said in one"), ("delete", "everything of one is gone")):
+    for verb, text in (
+        ("show", "what was said in one"),
+        ("diff", "what one changed on the disk"),
+        ("revert", "take back what one changed, unless someone edited it since"),
+        ("delete", "everything of one is gone"),
+    ):
         words = verbs.add_parser(verb, help=text)
         words.add_argument("session")
         if verb == "show":
@@ -36,7 +41,14 @@ async def _run(options: argparse.Namespace) -> int:
             return 1
         if options.verb == "show":
             return await _show(app.store, options.session, as_json=options.json)
-        await app.delete(options.session)
+        if options.verb == "delete":
+            await app.delete(options.session)
+            return 0
+        session = await app.open(options.session)
+        if options.verb == "revert":
+            log = await app.store.events(options.session)
+            await session.revert([e.seq for e in log if isinstance(e, ev.FilesChanged)])
+        print(await session.diff(), end="")
         return 0
 
 

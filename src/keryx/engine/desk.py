@@ -54,6 +54,10 @@ def ignore(rule: Rule) -> None:
     del rule
 
 
+Keep = Callable[[bytes], Awaitable[str]]
+Changing = Callable[[Sequence[FileChange], str | None], Awaitable[None]]
+
+
 @dataclass(slots=True, kw_only=True)
 class Surroundings:
     """What the host gives to each of its sessions."""
@@ -69,6 +73,8 @@ class Surroundings:
     """Reads what comes from outside, at a turn's start."""
     files: Callable[[str, Keep, Changing], Awaitable[Files]] | None = None
     """Makes what a session knows of the files of a workspace."""
+    revert: Callable[[Files, Sequence[FileChange]], Awaitable[None]] | None = None
+    """Takes back changes of files."""
     judge: Judge = field(default_factory=Approvals)
     """Which calls need a person's consent."""
     remember: Callable[[Rule], None] = ignore
@@ -77,10 +83,6 @@ class Surroundings:
     """Takes the values of secrets out of what is said."""
     limits: Limits = field(default_factory=Limits)
     neighbours: Neighbours = field(default_factory=Neighbours)
-
-
-Keep = Callable[[bytes], Awaitable[str]]
-Changing = Callable[[Sequence[FileChange], str | None], Awaitable[None]]
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from keryx.engine.log.once import Once, row_of
 from keryx.engine.log.state import Queued
 from keryx.engine.turns.course import Course
 from keryx.engine.turns.personcalls import PersonCalls
+from keryx.engine.turns.reverts import Reverts
 from keryx.errors import KeryxError, UnsupportedError
 from keryx.messages import Reason
 from keryx.ports.dispatch import Answer, Done, Sent
@@ -41,6 +42,7 @@ class Inbox:
         self._once = Once(desk)
         self._answers = Answers(desk, self._once)
         self._person_calls = PersonCalls(desk, self._once)
+        self._reverts = Reverts(desk, self._once)
 
     async def tell(self, command: cm.Command) -> Answer:
         """Take a command; returns once it is durable."""
@@ -55,19 +57,13 @@ class Inbox:
                 return await self._cancel_turn(command)
             case cm.CancelCall():
                 return await self._cancel_call(command)
-            case cm.RunCall():
-                return await self._person_calls.run(command)
+            case cm.RunCall() | cm.RevertFiles():
+                return await self._act(command)
             case cm.AnswerApproval() | cm.AnswerQuestion():
                 return await self._answers.take(command)
             case cm.WithdrawMessage() | cm.ChangeMessage() | cm.ChangeSession():
                 return await self._change(command)
-            case (
-                cm.UndoTurn()
-                | cm.RevertFiles()
-                | cm.CompactContext()
-                | cm.ForkSession()
-                | cm.SetDraft()
-            ):
+            case cm.UndoTurn() | cm.CompactContext() | cm.ForkSession() | cm.SetDraft():
                 raise UnsupportedError(f"this version cannot do {type(command).__name__} yet")
             case _:
                 assert_never(command)
@@ -150,6 +146,12 @@ class Inbox:
             turn.scope.cancel("interrupt", by=command.by)
         elif command.mode == "steer" and not command.wait and fold.steers:
             turn.steer(by=command.by)
+
+    async def _act(self, command: cm.RunCall | cm.RevertFiles) -> Done:
+        """What a person does in the session by themselves."""
+        if isinstance(command, cm.RunCall):
+            return await self._person_calls.run(command)
+        return await self._reverts.run(command)
 
     # -- turns and calls
 

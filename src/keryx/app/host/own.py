@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -12,25 +12,27 @@ from keryx import commands as cm
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import RealClock
 from keryx.app.briefs import Briefs
+from keryx.app.changes import open_files, revert_files
 from keryx.app.host.dispatch import LocalDispatch
 from keryx.app.host.home import Home
 from keryx.app.host.served import Served
 from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
+from keryx.app.tools import Tools, child_environment, secret_places
 from keryx.config import Config, secrets_of
 from keryx.engine.answers import ALWAYS
 from keryx.engine.approval import Approvals, Rule, rule
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Witness
-from keryx.engine.desk import Surroundings
+from keryx.engine.desk import Changing, Keep, Surroundings
 from keryx.engine.limits import Limits
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
 from keryx.errors import DeveloperMustActError
 from keryx.ports.dispatch import Answer, Watching
+from keryx.ports.files import Files
 from keryx.ports.store import Store
-from keryx.ports.tool import Tool
 from keryx.store.sqlite import SqliteStore
 
 decode_rule: Final = msgspec.json.Decoder(Rule).decode
@@ -49,7 +51,7 @@ class OwnHost:
         threads: Bridge,
         store: Store,
         models: Models,
-        tools: Mapping[str, Tool],
+        tools: Tools,
         config: Config,
         always: list[Rule],
     ) -> None:
@@ -62,6 +64,7 @@ class OwnHost:
         self._threads = threads
         self._models = models
         self._tools = tools
+        self._config = config
         self._around = Surroundings(
             store=store,
             executor=runtime.executor,
@@ -69,6 +72,8 @@ class OwnHost:
             model=models.find,
             lane=self._lane,
             brief=Briefs(runtime.bridge, config, self._configure).read,
+            files=self._files,
+            revert=partial(revert_files, runtime.bridge),
             judge=approvals,
             remember=approvals.always.append,
             redactor=Redactor(secrets_of(config)),
@@ -84,7 +89,7 @@ class OwnHost:
         runtime: Runtime,
         *,
         models: Models,
-        tools: Mapping[str, Tool],
+        tools: Tools,
         config: Config,
     ) -> Self:
         """Open the home's store and take connections."""
@@ -129,7 +134,7 @@ class OwnHost:
         opening = Opening(
             model=self._models.default if wanted.model is None else wanted.model,
             workspace=wanted.workspace,
-            tools=tuple(self._tools) if wanted.tools is None else wanted.tools,
+            tools=self._tools.chosen(wanted.tools),
             personality=wanted.personality,
             approvals=wanted.approvals,
             read_only=wanted.read_only,
@@ -165,17 +170,22 @@ class OwnHost:
     def _lane(
         self, session_id: str, tools: tuple[str, ...], workspace: Path, witness: Witness
     ) -> Lane:
-        granted = [self._tools[name] for name in tools if name in self._tools]
         return self._runtime.lane(
             session_id,
-            granted,
+            self._tools.granted(tools),
             workspace=workspace,
             witness=witness,
+            environment=child_environment(self._config, session_id, workspace),
             redactor=self._around.redactor,
         )
 
+    async def _files(self, workspace: str, keep: Keep, changing: Changing) -> Files:
+        hidden = (self._home.path, *secret_places(self._config))
+        return await open_files(self._runtime.bridge, workspace, keep, changing, hidden=hidden)
+
     def _configure(self, config: Config) -> None:
         """The configuration has changed; turns that start from now on see it."""
+        self._config = config
         self._models.configure(config)
         self._around.redactor = Redactor(secrets_of(config))
         _set_policy(self._approvals, config)

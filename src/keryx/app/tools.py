@@ -1,0 +1,67 @@
+"""Which tools a host has, and what the children that they start are told of the world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from keryx.config import Config
+from keryx.ports.tool import Tool
+from keryx.tools.toolsets import built_in, chosen
+
+# What programs need to find each other and to speak the person's language; nothing else.
+PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME")
+DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+# Below the user's own folder: what no tool looks into unless a person says so.
+SECRETS: Final = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".config/gh")
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tools of a host, by name, and in sets."""
+
+    by_name: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    sets: Mapping[str, list[Tool]] = field(default_factory=dict[str, list[Tool]])
+    brought: bool = False
+    """Whether a program brought them along."""
+
+    @classmethod
+    def of_program(cls, tools: Sequence[Tool]) -> Tools:
+        return cls({tool.name: tool for tool in tools}, brought=bool(tools))
+
+    @classmethod
+    def built_in(cls, config: Config) -> Tools:
+        """Those that every host has. Asks the disk."""
+        sets = built_in(user_home(config))
+        return cls({tool.name: tool for each in sets.values() for tool in each}, sets)
+
+    def chosen(self, names: Iterable[str] | None) -> tuple[str, ...]:
+        """What these names stand for; None: all there are."""
+        return tuple(self.by_name) if names is None else chosen(names, self.by_name, self.sets)
+
+    def granted(self, names: Iterable[str]) -> list[Tool]:
+        return [self.by_name[name] for name in names if name in self.by_name]
+
+
+def user_home(config: Config) -> Path | None:
+    found = config.environment.get("HOME")
+    return Path(found) if found else None
+
+
+def secret_places(config: Config) -> list[Path]:
+    """Folders and files of the user that hold secrets."""
+    home = user_home(config)
+    return [] if home is None else [home / name for name in SECRETS]
+
+
+def child_environment(config: Config, session_id: str, workspace: Path) -> dict[str, str]:
+    """What the children of a session get: from an allow-list, and where they belong."""
+    passed = {name: config.environment[name] for name in PASSED_ON if name in config.environment}
+    return {
+        "PATH": DEFAULT_PATH,
+        **passed,
+        "KERYX_SESSION_ID": session_id,
+        "KERYX_WORKSPACE": str(workspace),
+    }

@@ -1,0 +1,100 @@
+"""List the tools, or call one by hand, with no model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from keryx import events as ev
+from keryx.aio.loops import run_loop
+from keryx.app import Keryx
+from keryx.app.tools import Tools
+from keryx.cli.asking import Asker, is_attended
+from keryx.config import load
+from keryx.messages import File, Image, Json, Part, Text
+
+EXIT_CODES = {"completed": 0, "failed": 1, "denied": 3, "cancelled": 130, "unknown": 4}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    listed = verbs.add_parser("list", help="the tools there are, by toolset")
+    listed.add_argument("--json", action="store_true", help="with their schemas, as JSON")
+    call = verbs.add_parser("call", help="run one; its output goes to stderr, its result to stdout")
+    call.add_argument("tool")
+    call.add_argument("arguments", nargs="?", default="{}", help="JSON; - reads it from stdin")
+    call.add_argument("--workspace", default=".", help="the folder that it is about")
+    call.add_argument("--session", help="run it in this session, where it is kept")
+    call.add_argument("--approve", choices=("ask", "auto", "never"), help="which calls ask first")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.verb == "list":
+        return _list(options)
+    if options.arguments == "-":
+        options.arguments = sys.stdin.read()
+    return run_loop(_call(options))
+
+
+def _list(options: argparse.Namespace) -> int:
+    sets = Tools.built_in(load(options.home)).sets
+    if options.json:
+        shown = [
+            {
+                "name": tool.name,
+                "toolset": name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+            }
+            for name, tools in sets.items()
+            for tool in tools
+        ]
+        print(json.dumps(shown, indent=2))
+        return 0
+    for name, tools in sets.items():
+        print(name)
+        for tool in tools:
+            print(f"  {tool.name:<14} {tool.description.splitlines()[0]}")
+    return 0
+
+
+async def _call(options: argparse.Namespace) -> int:
+    async with Keryx(home=options.home, workspace=options.workspace, resume=False) as app:
+        session = await app.open(options.session, approvals=options.approve)
+        asker = Asker(session) if is_attended() else None
+        code = 1
+        async for event in session.run(options.tool, options.arguments):
+            if asker is not None:
+                asker.show(event)
+            elif isinstance(event, ev.ApprovalAsked):
+                print(f"keryx: {event.what}: {event.why}; nobody is there", file=sys.stderr)
+                await session.answer(event.approval_id, "deny")
+            if isinstance(event, ev.CallOutput):
+                sys.stderr.write(event.text)
+            if isinstance(event, ev.CallFinished):
+                code = _show(event)
+        if asker is not None:
+            await asker.close()
+        if options.session is None:
+            await app.delete(session.session_id)
+        return code
+
+
+def _show(finished: ev.CallFinished) -> int:
+    for part in finished.result:
+        print(_text(part))
+    if finished.outcome != "completed":
+        print(f"keryx: {finished.outcome}: {finished.reason or 'see above'}", file=sys.stderr)
+    return EXIT_CODES[finished.outcome]
+
+
+def _text(part: Part) -> str:
+    match part:
+        case Text():
+            return part.text
+        case Json():
+            return bytes(part.value).decode()
+        case Image() | File():
+            return f"[{part.media_type} {part.name or part.blob}]"
