@@ -15,7 +15,8 @@ from types import ModuleType
 
 import pytest
 
-from keryx.aio.warden import Exit, launch, main, proctree
+from keryx.aio.warden import Exit, channel, launch, main, proctree
+from keryx.aio.warden.walls import confine, gaps, kernel, landlock, limits, namespaces, root, watch
 from keryx.errors import ScopeClosedError, WardenLostError
 from tests.aio.world import (
     PATH,
@@ -158,7 +159,12 @@ def test_only_a_descendant_is_struck():
     assert not proctree.strike(os.getppid(), signal.SIGCONT)
 
 
-@pytest.mark.parametrize("module", [main, launch, proctree])
+WALLS = [confine, gaps, kernel, landlock, limits, namespaces, root, watch]
+MODULES = [main, channel, launch, proctree, *WALLS]
+NAMES = {module.__name__.rpartition(".")[2] for module in MODULES}
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_the_warden_is_made_of_the_standard_library_alone(module: ModuleType):
     tree = ast.parse(Path(str(module.__file__)).read_text(), feature_version=(3, 8))
     imported: set[str] = set()
@@ -168,5 +174,5 @@ def test_the_warden_is_made_of_the_standard_library_alone(module: ModuleType):
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             imported.add(str(node.module).partition(".")[0])
         elif isinstance(node, ast.ImportFrom):
-            imported |= {alias.name for alias in node.names} - {"launch", "proctree"}
+            imported |= {alias.name for alias in node.names} - NAMES
     assert imported <= sys.stdlib_module_names

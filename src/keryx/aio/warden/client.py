@@ -5,6 +5,9 @@ children run under that one, so none survives the host. It owns the sockets and 
 which processes belong to a child and how they die is the business of `main.py`. It
 knows nothing of shells, confinement (a policy is passed on unread) or tools.
 
+Each policy has its own keeper. Those that run nothing are ended, the longest unused first, once
+they are many or old.
+
 No task and no thread: everything happens in the loop's reader and writer callbacks.
 """
 
@@ -18,16 +21,17 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Final
 
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import Scope
+from keryx.aio.warden.keepers import Confinement, Keeper, Keepers
 from keryx.aio.warden.link import Link, Report
 from keryx.aio.warden.pipes import Streams
-from keryx.aio.warden.process import Exit, Process, outlast
-from keryx.errors import ScopeClosedError, SpawnError, WardenLostError
+from keryx.aio.warden.process import Process, outlast
+from keryx.errors import ScopeClosedError, SpawnError
 
 # A sweep takes 10 ms; of a thousand processes, 150 ms. A warden that does not answer in this
 # time is killed, and its keepers get as long as CLOSE_KILLED to sweep on their own.
@@ -35,39 +39,6 @@ CLOSE: Final = 2.0
 CLOSE_KILLED: Final = 1.0
 
 _MAIN: Final = str(Path(__file__).with_name("main.py"))
-
-
-class _Keeper:
-    """The host's side of one keeper: the processes that run there, by the ids of their orders."""
-
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, on_end: Callable[[], None]
-    ) -> None:
-        self.link = Link(loop, sock, self._hear, self._end)
-        self.processes: dict[int, Process] = {}
-        self._on_end = on_end
-        self._why = "the process that it ran under has died; nobody knows how far it came"
-
-    def _hear(self, report: Report) -> None:
-        match report.op:
-            case "started":
-                self.processes[report.id].started(report.pid)
-            case "refused":
-                self.processes.pop(report.id).refused(SpawnError(report.error))
-            case "exit":
-                self.processes.pop(report.id).finish(Exit(report.code, report.signal))
-            case "unopened":
-                while self.processes:
-                    self.processes.popitem()[1].refused(SpawnError(report.error))
-            case "broken":
-                self._why = f"the process that it ran under has failed: {report.error}"
-            case _:
-                assert_never(report.op)
-
-    def _end(self) -> None:
-        while self.processes:
-            self.processes.popitem()[1].finish(WardenLostError(self._why))
-        self._on_end()
 
 
 class Warden:
@@ -79,7 +50,7 @@ class Warden:
         self._ids = itertools.count(1)
         self._pid: int | None = None
         self._control: Link | None = None
-        self._keepers: dict[str, _Keeper] = {}  # by policy
+        self._keepers = Keepers(scope)
         self._links: set[Link] = set()  # all that have not ended, those of lost wardens too
         self._pidfds: dict[int, int] = {}  # of wardens that were not reaped yet
         self._emptied: asyncio.Future[None] | None = None
@@ -105,11 +76,13 @@ class Warden:
 
         Cancelling the scope sends SIGTERM to its whole tree and SIGKILL after the grace. What
         it writes goes to `output`, or nowhere. Raises SpawnError if it cannot be started.
+
+        A policy (see `keryx.sandbox`) confines it; the environment is the caller's even then, so
+        set TMPDIR to what `confinement` tells.
         """
         owner = self._scope if scope is None else scope
         owner.raise_if_cancelled()
-        if self._closed:
-            raise ScopeClosedError("the warden has been closed; it starts nothing more")
+        self._check_open()
         if not argv or not cwd.startswith("/"):
             raise SpawnError("a process needs a program to run, and an absolute path to run it in")
         order: dict[str, object] = {"argv": list(argv), "env": dict(env), "cwd": cwd}
@@ -125,11 +98,31 @@ class Warden:
             keeper.link.send(order, list(streams.ends.values()))
         except SpawnError as error:
             keeper.processes.pop(process.id).refused(error)
+            self._keepers.rest(keeper)
         return await process.begin()
+
+    async def confinement(self, policy: object) -> Confinement:
+        """How far children with this policy are confined here; SpawnError if they cannot start."""
+        self._check_open()
+        try:
+            keeper = self._keeper(policy)
+        except OSError as error:
+            raise SpawnError(f"{error}; end other processes, or raise ulimit -n") from error
+        found = await asyncio.shield(keeper.confinement)
+        if not keeper.processes:
+            self._keepers.rest(keeper)
+        if isinstance(found, SpawnError):
+            raise SpawnError(*found.args)
+        return found
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ScopeClosedError("the warden has been closed; it starts nothing more")
 
     async def close(self) -> None:
         """Kill all that still runs; when this returns, it is gone."""
         self._closed = True
+        self._keepers.clear()
         for link in self._links:
             link.finish()
         cancelled = await self._wait_emptied(CLOSE)
@@ -152,23 +145,23 @@ class Warden:
         if waiter is not None and not (waiter.done() or self._links or self._pidfds):
             waiter.set_result(None)
 
-    def _keeper(self, policy: object) -> _Keeper:
+    def _keeper(self, policy: object) -> Keeper:
         key = json.dumps(policy, sort_keys=True)
         control = self._control
         if control is None or not control.is_alive():
             control = self._start()
-        keeper = self._keepers.get(key)
-        if keeper is not None and keeper.link.is_alive():
+        keeper = self._keepers.use(key)
+        if keeper is not None:
             return keeper
         ours, theirs = socket.socketpair()
 
-        def ended() -> None:
-            self._links.discard(opened.link)
-            if self._keepers.get(key) is opened:
-                del self._keepers[key]
+        def ended(keeper: Keeper) -> None:
+            self._links.discard(keeper.link)
+            self._keepers.forget(keeper)
             self._check_emptied()
 
-        opened = self._keepers[key] = _Keeper(self._loop, ours, ended)
+        opened = Keeper(self._loop, ours, key, self._keepers.rest, ended)
+        self._keepers.add(opened)
         self._links.add(opened.link)
         control.send({"op": "open", "policy": policy}, [theirs.detach()])
         return opened

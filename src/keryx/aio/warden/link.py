@@ -22,16 +22,23 @@ from keryx.errors import SpawnError
 # The kernel takes 6 MB of arguments at most, and a character may need six bytes in a frame.
 MAX_FRAME: Final = 64 * 1024 * 1024
 _HEADER: Final = 4
+# Reports are short: as many reads are needed only if the other side floods us, and then others
+# get their turn in between.
+READS: Final = 64
 
 
 class Report(msgspec.Struct):
     """What the warden or a keeper says; `id` names the order that it is about."""
 
-    op: Literal["started", "refused", "exit", "unopened", "broken"]
+    op: Literal["started", "refused", "exit", "confined", "unopened", "broken"]
     id: int = 0
     pid: int = 0
     code: int | None = None
     signal: int | None = None
+    cause: str = ""
+    level: Literal["full", "partial", "none"] = "none"
+    gaps: tuple[str, ...] = ()
+    tmp: str = ""
     error: str = ""
 
 
@@ -125,15 +132,23 @@ class Link:
             self._loop.remove_writer(self._sock.fileno())
 
     def _read(self) -> None:
-        try:
-            data = self._sock.recv(65536)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self.end()
-            return
+        # Until nothing is there: when the other side died with orders unread, a loop tells it
+        # once and never again, and what was said before must be read as well as the end.
+        for _ in range(READS):
+            try:
+                data = self._sock.recv(65536)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self.end()
+                return
+            self._take(data)
+            if not self.open:
+                return
+
+    def _take(self, data: bytes) -> None:
         self._unread += data
         while len(self._unread) >= _HEADER:
             end = _HEADER + int.from_bytes(self._unread[:_HEADER], "big")

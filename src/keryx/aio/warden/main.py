@@ -16,32 +16,33 @@ RLIMIT_LOCKS: without effect since Linux 2.4, yet kept per process over fork and
 child that changes its tag on purpose is no longer known as part of its order. It is still
 killed: once the last order of its keeper has ended, or when keeper, warden or host end.
 
+A keeper with a policy confines itself (`walls`) before it serves, and then tells the host how
+far. Where it can it is the first process of a PID namespace, so that the kernel itself kills
+whatever it leaves behind. The numbers of processes that it tells are those inside.
+
 Without /proc and subreapers (macOS) an order is its process group, so a child that makes
 its own session outlives the order, and nothing catches what a killed keeper leaves behind.
 """
 
 from __future__ import annotations
 
-import array
+import importlib
 import importlib.util
 import itertools
-import json
 import os
 import select
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-HEADER = 4  # bytes of a frame's length, big-endian
 READ_SIZE = 1 << 16
-MAX_FDS = 8  # an order brings at most three
+STUBBORN = 3  # looks after which what passes a limit and does not die is killed with all its kin
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-
-encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def neighbour(name: str) -> ModuleType:
@@ -54,81 +55,29 @@ def neighbour(name: str) -> ModuleType:
     return module
 
 
+def walls():  # noqa: ANN201 (a module is no type; the checker finds it)
+    """What confinement is made of; loaded by the first policy, as a package of its own."""
+    if TYPE_CHECKING:
+        from .walls import confine  # noqa: PLC0415 (same)
+    else:
+        if "walls" not in sys.modules:
+            folder = f"{__file__.rpartition('/')[0] or '.'}/walls"
+            spec = importlib.util.spec_from_file_location(
+                "walls", f"{folder}/__init__.py", submodule_search_locations=[folder]
+            )
+            sys.modules["walls"] = importlib.util.module_from_spec(spec)
+        confine = importlib.import_module("walls.confine")
+    return confine
+
+
 if TYPE_CHECKING:
-    from . import launch, proctree
+    from . import channel, launch, proctree
 else:
+    channel = neighbour("channel")
     launch = neighbour("launch")
     proctree = neighbour("proctree")
 
 LINUX = proctree.LINUX
-
-# -- frames
-
-
-class Channel:
-    """Frames of JSON, with file descriptors, over a stream socket that may close at any time."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        sock.setblocking(False)
-        self.sock = sock
-        self.fds: list[int] = []
-        self.unread = bytearray()
-        self.unsent = bytearray()
-
-    def receive(self) -> list[Any]:
-        """The orders of one read; raises EOFError when the other side is gone."""
-        try:
-            data, ancillary, flags, _ = self.sock.recvmsg(
-                READ_SIZE,
-                socket.CMSG_SPACE(MAX_FDS * array.array("i").itemsize),
-                getattr(socket, "MSG_CMSG_CLOEXEC", 0),
-            )
-        except BlockingIOError:
-            return []
-        except OSError as error:
-            raise EOFError from error
-        for _, _, raw in ancillary:
-            fds = array.array("i")
-            fds.frombytes(raw[: len(raw) - len(raw) % fds.itemsize])
-            self.fds += fds
-            if not LINUX:
-                for fd in fds:
-                    os.set_inheritable(fd, False)
-        if flags & socket.MSG_CTRUNC:
-            raise RuntimeError("file descriptors were lost on the way: too many are open")
-        if not data:
-            raise EOFError
-        self.unread += data
-        return self.split()
-
-    def split(self) -> list[Any]:
-        orders: list[Any] = []
-        while len(self.unread) >= HEADER:
-            end = HEADER + int.from_bytes(self.unread[:HEADER], "big")
-            if end > len(self.unread):
-                break
-            orders.append(json.loads(self.unread[HEADER:end]))
-            del self.unread[:end]
-        return orders
-
-    def take_fds(self, count: int) -> list[int]:
-        """The descriptors that came with a frame; the socket keeps both in order."""
-        taken, self.fds = self.fds[:count], self.fds[count:]
-        return taken
-
-    def send(self, report: dict[str, object]) -> None:
-        body = encode(report).encode()
-        self.unsent += len(body).to_bytes(HEADER, "big") + body
-        self.flush()
-
-    def flush(self) -> None:
-        try:
-            del self.unsent[: self.sock.send(self.unsent)]
-        except BlockingIOError:
-            return
-        except OSError:
-            self.unsent.clear()  # nobody reads any more; the next read says so
-
 
 # -- what warden and keeper have in common
 
@@ -136,23 +85,26 @@ class Channel:
 class Order:
     """One child that the host asked for."""
 
-    __slots__ = ("id", "pid", "status", "tag")
+    __slots__ = ("cause", "id", "pid", "status", "tag")
 
     def __init__(self, order_id: int, pid: int, tag: int) -> None:
         self.id = order_id
         self.pid = pid
         self.tag = tag
         self.status: int | None = None
+        self.cause = ""  # the limit that it passed, in words
 
 
 class Post:
     """Waits for orders, for the death of children, and for the death of those it depends on."""
 
     def __init__(self, host: socket.socket, lifeline: int) -> None:
-        self.host = Channel(host)
+        self.host = channel.Channel(host)
         self.lifeline = lifeline
         self.mains: dict[int, Order] = {}  # children that were ordered and not yet reaped
         self.condemned: set[int] = set()  # children that were killed and not yet reaped
+        self.next_look: float | None = None
+        self.is_init = False  # of a PID namespace
         self.alarm, self.bell = socket.socketpair()
         self.bell.setblocking(False)
         signal.set_wakeup_fd(self.bell.fileno(), warn_on_full_buffer=False)
@@ -172,6 +124,16 @@ class Post:
         """Act on what the last deaths mean."""
         raise NotImplementedError
 
+    def look(self) -> None:
+        """See what nobody reports, and say when to look again."""
+        raise NotImplementedError
+
+    def patience(self) -> float | None:
+        """Milliseconds until the next look; None if there is none."""
+        if self.next_look is None:
+            return None
+        return max(0.0, (self.next_look - time.monotonic()) * 1000)
+
     def run(self) -> None:
         """Serve until the host, or what the lifeline stands for, is gone."""
         poll = select.poll()
@@ -181,12 +143,14 @@ class Post:
                 poll.register(fd, select.POLLIN)
         sending = False
         while True:
-            for fd, events in poll.poll():
+            for fd, events in poll.poll(self.patience()):
                 if fd == alarm:
                     self.alarm.recv(READ_SIZE)  # does not block: it is readable
                     self.reap()
                 elif fd != host or not self.listen(events):
                     return
+            if self.patience() == 0:
+                self.look()
             if bool(self.host.unsent) != sending:
                 sending = not sending
                 poll.modify(host, select.POLLIN | (select.POLLOUT if sending else 0))
@@ -238,7 +202,7 @@ class Post:
         except Exception:  # noqa: BLE001 (whatever broke: the host is told, and nothing below may survive)
             self.host.send({"op": "broken", "error": traceback.format_exc()})
         finally:
-            proctree.sweep(self.mains)
+            proctree.sweep(self.mains, everyone=self.is_init)
             os._exit(0)
 
 
@@ -250,6 +214,8 @@ class Keeper(Post):
 
     def __init__(self, host: socket.socket, lifeline: int) -> None:
         super().__init__(host, lifeline)
+        self.limits: Any = {}
+        self.passed = 0  # looks in a row that found a limit passed
         self.orders: dict[int, Order] = {}
         self.ending: dict[int, Order] = {}  # killed, or without their main process
         # A random start, so that the tags of a host that runs below another differ.
@@ -259,6 +225,26 @@ class Keeper(Post):
             for number in signal.valid_signals()
             if signal.getsignal(number) not in (signal.SIG_DFL, None)
         ]
+
+    def confine(self, policy: Any) -> None:
+        """Put up the walls and tell the host how far they reach; raises if they do not stand."""
+        if not LINUX:
+            gaps = ["can do all that the user can: there are no walls for this system"]
+            found = {"level": "none", "gaps": gaps, "tmp": policy["tmp"] or "/tmp"}  # noqa: S108 (what children get to see)
+            stand = None
+        else:
+            stand = walls().find_walls(policy)
+            found = walls().report(policy, stand)._asdict()
+        if policy["required"] and found["level"] != "full":
+            raise launch.RefusedError(
+                "full confinement is required and not possible here; a child "
+                + ", and ".join(found["gaps"])
+            )
+        if stand is not None:
+            walls().confine(policy, stand)
+            self.is_init = stand.pids
+            self.limits = policy["limits"]
+        self.host.send({"op": "confined", **found})
 
     def obey(self, order: Any) -> None:
         if order["op"] == "spawn":
@@ -280,6 +266,10 @@ class Keeper(Post):
         finally:
             for fd in fds:
                 os.close(fd)
+        if self.limits:
+            walls().limits.bound_child(pid, self.limits)
+            if self.next_look is None:
+                self.next_look = time.monotonic() + walls().watch.INTERVAL / 1000
         order = Order(wish["id"], pid, tag)
         self.orders[order.id] = self.mains[pid] = order
         self.host.send({"op": "started", "id": order.id, "pid": pid})
@@ -302,6 +292,8 @@ class Keeper(Post):
         order = self.mains.pop(pid, None)
         if order is not None:
             order.status = status
+            if self.limits and os.WIFSIGNALED(status) and not order.cause:
+                order.cause = walls().watch.cause_of(os.WTERMSIG(status), self.limits)
             self.ending[order.id] = order
             if not LINUX:
                 proctree.strike_group(pid, signal.SIGKILL)
@@ -331,6 +323,39 @@ class Keeper(Post):
         # Of a single order everything is, also what changed its tag.
         return len(self.orders) == 1 or proctree.tag_of(orphan) == order.tag
 
+    def look(self) -> None:
+        """Kill the order that passed a limit; all orders, if that does not help.
+
+        The second is for bombs: in a PID namespace one signal reaches all at once, and none of
+        them can get away by forking meanwhile.
+        """
+        watch = walls().watch
+        self.next_look = time.monotonic() + watch.INTERVAL / 1000 if self.orders else None
+        pids = watch.everyone_else() if self.is_init else proctree.below(os.getpid())
+        mains = {order.pid: order.id for order in self.mains.values()}
+        excess = watch.find_excess(self.limits, pids, mains, self.order_of_orphan)
+        self.passed = 0 if excess is None else self.passed + 1
+        if excess is None:
+            return
+        guilty = self.orders.get(excess.order)
+        if self.passed > STUBBORN and self.is_init:
+            proctree.strike_everyone()
+            for order in self.orders.values():
+                order.cause = order.cause or f"it ran beside another of which {excess.cause}"
+        elif guilty is not None:
+            guilty.cause = guilty.cause or excess.cause
+            proctree.strike_tagged(guilty.tag)
+            self.hit(guilty, signal.SIGKILL)
+        else:
+            for pid in excess.pids:
+                proctree.strike(pid, signal.SIGKILL)
+
+    def order_of_orphan(self, pid: int) -> int:
+        for order in self.orders.values():
+            if self.belongs(pid, order):
+                return order.id
+        return 0
+
     def report(self, order: Order, status: int) -> None:
         del self.orders[order.id], self.ending[order.id]
         killed = os.WIFSIGNALED(status)
@@ -340,6 +365,7 @@ class Keeper(Post):
                 "id": order.id,
                 "code": None if killed else os.WEXITSTATUS(status),
                 "signal": os.WTERMSIG(status) if killed else None,
+                "cause": order.cause,
             }
         )
 
@@ -359,18 +385,20 @@ class Warden(Post):
         try:
             self.open(sock, order["policy"])
         except (OSError, launch.RefusedError) as error:
-            Channel(sock).send({"op": "unopened", "error": launch.explain(error)})
+            channel.Channel(sock).send({"op": "unopened", "error": launch.explain(error)})
         finally:
             sock.close()
 
-    def open(self, sock: socket.socket, policy: object) -> None:
-        if policy is not None:
-            raise launch.RefusedError("this version of Keryx knows no confinement; leave it out")
+    def open(self, sock: socket.socket, policy: Any) -> None:
+        try:
+            init = policy is not None and LINUX and walls().find_walls(policy).pids
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise launch.RefusedError(f"no confinement can be made of this: {error!r}") from error
         lifeline, ours = os.pipe()
         try:
-            pid = os.fork()  # noqa: TID251 (this is the warden; it has one thread)
+            pid = walls().namespaces.fork_as_init() if init else os.fork()  # noqa: TID251 (this is the warden; it has one thread)
             if pid == 0:
-                self.become_keeper(sock, lifeline, ours)
+                self.become_keeper(sock, lifeline, ours, policy)
             self.keepers[pid] = ours
         except OSError:
             os.close(ours)
@@ -378,7 +406,7 @@ class Warden(Post):
         finally:
             os.close(lifeline)
 
-    def become_keeper(self, sock: socket.socket, lifeline: int, ours: int) -> NoReturn:
+    def become_keeper(self, sock: socket.socket, lifeline: int, ours: int, policy: Any) -> NoReturn:
         try:
             # Copies of these would keep others from seeing that the warden or the host died.
             for held in (self.host.sock, self.alarm, self.bell):
@@ -386,7 +414,14 @@ class Warden(Post):
             for fd in (self.lifeline, ours, *self.keepers.values()):
                 if fd >= 0:
                     os.close(fd)
-            Keeper(sock, lifeline).serve()
+            keeper = Keeper(sock, lifeline)
+            try:
+                if policy is not None:
+                    keeper.confine(policy)
+            except Exception as error:  # noqa: BLE001 (whatever it was: no wall, no service)
+                keeper.host.send({"op": "unopened", "error": f"no confinement: {error}"})
+                os._exit(1)
+            keeper.serve()
         finally:
             os._exit(1)
 

@@ -22,10 +22,12 @@ DRAIN: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a process ended: a code, or the signal that ended it."""
+    """How a process ended: a code, or the signal that ended it; and the limit that it passed."""
 
     code: int | None
     signal: int | None
+    cause: str = ""
+    """Why it was killed, if it was for passing a limit: "it used more than 512 MiB of memory"."""
 
 
 class Process:
@@ -35,6 +37,7 @@ class Process:
         loop = asyncio.get_running_loop()
         self.id: Final = order_id
         self.pid = 0
+        """Its number where it runs: confined processes may have numbers of their own."""
         self._scope = scope
         self._link = link
         self._streams = streams

@@ -17,6 +17,7 @@ LINUX = sys.platform == "linux"
 PR_SET_CHILD_SUBREAPER = 36
 RLIMIT_LOCKS = 10
 READ_SIZE = 1 << 16
+PASSES = 10  # over a tree that grows while it is stopped
 
 
 def read_file(path: str) -> bytes:
@@ -167,13 +168,24 @@ def strike_group(group: int, number: int) -> None:
         return  # none of it is left
 
 
-def sweep(groups: Iterable[int]) -> None:
+def strike_everyone() -> None:
+    """Kill all processes of a PID namespace at once; only for its first one, which is spared."""
+    try:
+        os.kill(-1, signal.SIGKILL)
+    except OSError:
+        return  # nobody is left
+
+
+def sweep(groups: Iterable[int], *, everyone: bool = False) -> None:
     """Kill everything below and return once nothing is left; that no child is left proves it.
 
-    Without a process table only these groups are known, and children that sweep on their own.
+    The first process of a PID namespace may kill `everyone` at once. Without a process table
+    only these groups are known, and children that sweep on their own.
     """
     while True:
-        if LINUX:
+        if everyone:
+            strike_everyone()
+        elif LINUX:
             for pid in below(os.getpid()):
                 strike(pid, signal.SIGKILL)
         else:
@@ -204,6 +216,44 @@ def tag_of(pid: int) -> int:
         return resource.prlimit(pid, RLIMIT_LOCKS)[0]
     except (OSError, ValueError):
         return -1
+
+
+def strike_tagged(tag: int) -> None:
+    """Kill all that carry a tag, however fast it forks: stopped processes cannot.
+
+    Faster than a walk down the tree, because it asks each process only for its tag.
+    """
+    stopped: set[int] = set()
+    for _ in range(PASSES):
+        fresh = {pid for pid in all_pids() if tag_of(pid) == tag} - stopped
+        for pid in fresh:
+            strike_if_tagged(pid, tag, signal.SIGSTOP)
+        stopped |= fresh
+        if not fresh:
+            break
+    for pid in stopped:
+        strike_if_tagged(pid, tag, signal.SIGKILL)
+
+
+def all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 (importing pathlib would double the start)
+
+
+def strike_if_tagged(pid: int, tag: int, number: int) -> None:
+    """Pinned first, as in `strike`, so that the tag is that of the process that is signalled."""
+    if sys.platform != "linux" or not PIDFD or pid == os.getpid():
+        return
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        if tag_of(pid) == tag:
+            signal.pidfd_send_signal(fd, number)
+    except OSError:
+        return
+    finally:
+        os.close(fd)
 
 
 def become_subreaper() -> None:

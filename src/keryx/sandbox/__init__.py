@@ -1,0 +1,6 @@
+"""What the children of a session may do: `policy` says it, the warden's keepers enforce it."""
+
+from keryx.aio.warden import Confinement
+from keryx.sandbox.policy import Limits, Policy
+
+__all__ = ["Confinement", "Limits", "Policy"]

@@ -1,0 +1,265 @@
+"""What a policy grants and hides: in a private root, and with Landlock alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from keryx.errors import SpawnError
+from keryx.sandbox import Policy
+from tests.sandbox.den import Den
+
+ALONE = ("userns",)
+"""Without namespaces: Landlock alone."""
+
+
+def build(den: Den, workspace: Path, **more: list[Path]) -> None:
+    den.policy = Policy.build(
+        workspace,
+        home=den.outside,
+        tmp=den.tmp,
+        readable=more.get("readable", ()),
+        writable=more.get("writable", ()),
+        hidden=more.get("hidden", ()),
+    )
+
+
+@pytest.fixture
+def home(closed_den: Den) -> Path:
+    """The home as workspace, with secrets in it."""
+    home = closed_den.workspace
+    for name in (".ssh/key", ".config/gh/token", ".config/other", ".netrc", "work/file"):
+        file = home / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("secret")
+    closed_den.policy = Policy.build(
+        home, home=home, hidden=[home / "keryx"], tmp=closed_den.tmp, required=True
+    )
+    return home
+
+
+async def test_secrets_below_the_workspace_are_covered(home: Path, den: Den):
+    assert await den.sh("cat .ssh/key .config/gh/token .netrc") == "\n".join(
+        f"cat: {name}: No such file or directory" for name in (".ssh/key", ".config/gh/token")
+    )
+    assert await den.sh("ls -A .ssh .config/gh; wc -c <.netrc") == ".config/gh:\n\n.ssh:\n0"
+    assert await den.sh("cat .config/other work/file; echo new >work/new") == "secretsecret"
+    assert (home / "work/new").read_text() == "new\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mv .config away",
+        "mv .ssh away",
+        "rm -r .ssh",
+        "mv .netrc away",
+        "rm .netrc",
+        "echo x >.netrc",
+        "echo x >.ssh/authorized_keys",
+        "chmod 777 .ssh .netrc",
+        "ln .netrc twin",
+        "mount --move .ssh away",
+        "umount .ssh",
+    ],
+)
+async def test_what_is_covered_cannot_be_moved_away_for_the_next_keeper(
+    home: Path, den: Den, command: str
+):
+    def look() -> list[tuple[str, int, str]]:
+        found = sorted(home.rglob("*"))
+        texts = [path.read_text() if path.is_file() else "" for path in found]
+        modes = [path.stat().st_mode for path in found]
+        return list(zip(map(str, found), modes, texts, strict=True))
+
+    before = look()
+    await den.sh(command)
+    assert look() == before
+
+
+@pytest.fixture
+def workspace_below_what_is_hidden(closed_den: Den) -> Path:
+    den = closed_den
+    workspace = den.outside / "keryx" / "workspaces" / "one"
+    workspace.mkdir(parents=True)
+    (workspace.parent / "two").mkdir()
+    (den.outside / "keryx" / "secret").touch()
+    build(den, workspace, readable=[den.outside], hidden=[den.outside / "keryx"])
+    den.workspace = workspace
+    return workspace
+
+
+async def test_a_workspace_below_a_hidden_folder_is_there_and_its_neighbours_are_not(
+    workspace_below_what_is_hidden: Path, den: Den
+):
+    assert await den.sh("ls .. ../.. && touch here") == "..:\none\n\n../..:\nworkspaces"
+    assert (workspace_below_what_is_hidden / "here").exists()
+
+
+@pytest.fixture
+def grant(closed_den: Den) -> Path:
+    """Granted by the name of a symlink beside it."""
+    grant = closed_den.base / "grant"
+    grant.mkdir()
+    (closed_den.base / "link").symlink_to(grant)
+    build(closed_den, closed_den.workspace, writable=[closed_den.base / "link"])
+    return grant
+
+
+async def test_grants_are_there_and_symlinks_to_them_lead_there(grant: Path, den: Den):
+    assert await den.sh(f"echo hi >{den.base}/link/file; cat {grant}/file; ls {den.base}") == (
+        "hi\ngrant\nlink\nworkspace"
+    )
+    assert (grant / "file").read_text() == "hi\n"
+
+
+async def test_the_system_can_be_used_and_not_changed(den: Den):
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    text = await den.sh(f"{sys.executable} -c 'import json, sys; print(sys.version[:4])'")
+    assert text == version
+    for path in ("/usr/new", "/etc/new", "/new", "/dev/new", "/var/new", "/run/new"):
+        assert "Read-only file system" in await den.sh(f"touch {path}")
+    assert await den.sh("echo x | tee /dev/null /dev/full >/dev/zero") != ""
+    assert await den.sh("head -c 3 /dev/urandom | wc -c; test -t 0 || echo no") == "3\nno"
+
+
+async def test_the_private_folder_is_tmp_and_nobody_else_sees_it(den: Den):
+    assert await den.sh("echo x >$TMPDIR/mine; ls /tmp/mine /var/tmp/mine; ls /tmp | wc -l") == (
+        "/tmp/mine\n/var/tmp/mine\n2"  # the other holds the workspace, which lies below /tmp
+    )
+    assert (den.tmp / "mine").read_text() == "x\n"
+    den.change(without=ALONE)
+    assert "Permission denied" in await den.sh("echo y >$TMPDIR/mine; echo no >/tmp/no")
+    assert (den.tmp / "mine").read_text() == "y\n"
+    den.change(without=(), tmp=None)
+    assert await den.sh("echo z >/tmp/mine; cat /tmp/mine") == "z"
+
+
+async def test_loopback_works_and_leads_nowhere_else(den: Den):
+    code = (
+        "import socket; s = socket.create_server(('127.0.0.1', 0)); "
+        "c = socket.create_connection(s.getsockname()); print('connected')"
+    )
+    assert await den.sh(f'python3 -c "{code}"; ls /sys 2>&1; tail -n +3 /proc/net/dev') != ""
+    assert "connected" in await den.sh(f'python3 -c "{code}"')
+    assert [line.split(":")[0].strip() for line in await interfaces(den)] == ["lo"]
+    den.change(network=True)
+    assert (await den.confinement()).level == "full"
+    assert len(await interfaces(den)) >= 1
+    assert "connected" in await den.sh(f'python3 -c "{code}"')
+
+
+async def interfaces(den: Den) -> list[str]:
+    return (await den.sh("tail -n +3 /proc/net/dev")).splitlines()
+
+
+async def test_a_pseudo_terminal_and_shared_memory_can_be_had(den: Den):
+    code = (
+        "import os, multiprocessing as m; os.openpty(); "
+        "q = m.get_context('fork').Queue(); q.put(3); print(q.get())"
+    )
+    assert await den.sh(f'python3 -c "{code}"') == "3"
+
+
+async def test_with_landlock_alone_a_workspace_that_holds_secrets_is_refused(home: Path, den: Den):
+    den.change(without=ALONE, required=False)
+    with pytest.raises(SpawnError, match="must stay hidden; that needs namespaces"):
+        await den.confinement()
+    with pytest.raises(SpawnError, match="must stay hidden; that needs namespaces"):
+        await den.start_anyway("true")
+
+
+@pytest.fixture
+def key(closed_den: Den) -> Path:
+    """A secret below a folder that may be read."""
+    key = closed_den.outside / ".ssh" / "key"
+    key.parent.mkdir()
+    key.write_text("secret")
+    build(closed_den, closed_den.workspace, readable=[closed_den.outside])
+    return key
+
+
+async def test_with_landlock_alone_secrets_below_what_may_be_read_stay_hidden(key: Path, den: Den):
+    den.change(without=ALONE)
+    assert await den.sh(f"cat {den.outside}/named") == "secret"
+    assert "Permission denied" in await den.sh(f"cat {key}")
+    assert "named" in await den.sh(f"ls {den.outside}")
+
+
+async def test_required_refuses_less_than_full_and_names_the_gaps(den: Den):
+    den.change(required=True)
+    assert (await den.confinement()).level == "full"
+    den.change(without=("net",))
+    with pytest.raises(SpawnError, match=r"full confinement is required.* can use the network by"):
+        await den.confinement()
+    den.change(without=("userns", "landlock"))
+    with pytest.raises(SpawnError, match=r"can read and write all files.*, and can connect to"):
+        await den.start_anyway("true")
+
+
+async def test_a_hidden_file_with_a_second_name_is_reported(home: Path, den: Den):
+    os.link(home / ".ssh" / "key", home / "work" / "twin")
+    den.change(required=False)
+    found = await den.confinement()
+    name = str(home / ".ssh" / "key")
+    assert (found.level, found.gaps) == (
+        "partial",
+        (f"may know {name!r} by another name: it has hard links",),
+    )
+    assert await den.sh("cat work/twin") == "secret"
+
+
+async def test_a_grant_that_is_missing_or_a_symlink_by_now_is_refused(den: Den):
+    den.change(writable=(str(den.base / "missing"),))
+    with pytest.raises(SpawnError, match="grant a real path"):
+        await den.confinement()
+    (den.base / "swapped").symlink_to(den.outside)
+    for path in ("swapped", "swapped/keryx"):
+        den.change(writable=(str(den.base / path),))
+        with pytest.raises(SpawnError, match="grant a real path"):
+            await den.confinement()
+    den.change(writable=(), readable=(*den.granted.readable, str(den.base / "swapped/keryx")))
+    assert (await den.confinement()).level == "full"
+    assert await den.sh(f"ls {den.base}") == "readable\nworkspace"
+
+
+@pytest.mark.parametrize("without", [(), ALONE])
+async def test_the_whole_file_system_is_never_granted(den: Den, without: tuple[str, ...]):
+    for grant in ("workspace", "writable", "readable"):
+        den.change(without=without, **{grant: "/" if grant == "workspace" else ("/",)})
+        with pytest.raises(SpawnError, match="the whole file system cannot be granted"):
+            await den.confinement()
+
+
+async def test_a_hidden_folder_cannot_be_the_workspace(den: Den):
+    den.change(workspace=str(den.outside / "keryx"))
+    with pytest.raises(SpawnError, match="must stay hidden; choose another folder"):
+        await den.confinement()
+
+
+def test_what_only_root_may_read_in_etc_is_hidden_from_the_children_of_root():
+    policy = Policy.build("/", home="/")
+    for path in Path("/etc").iterdir():
+        mode = path.lstat().st_mode
+        if os.access(path, os.R_OK) and stat.S_ISREG(mode) and not mode & stat.S_IROTH:
+            assert str(path) in policy.hidden
+    assert "/etc/passwd" not in policy.hidden
+
+
+def test_a_policy_names_real_paths_and_keeps_the_other_names(tmp_path: Path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    policy = Policy.build(
+        tmp_path / "link", home=tmp_path, hidden=[tmp_path / "link" / "x"], network=True
+    )
+    assert policy.workspace == str(tmp_path / "real")
+    assert policy.links[str(tmp_path / "link")] == policy.workspace
+    assert str(tmp_path / "real" / "x") in policy.hidden
+    assert str(tmp_path / ".ssh") in policy.hidden
+    assert {sys.prefix, sys.base_prefix} <= set(policy.readable)
+    wire = policy.wire()
+    assert wire["limits"]["processes"] == policy.limits.processes

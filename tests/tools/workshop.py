@@ -1,0 +1,112 @@
+"""A session's tools with everything around them: files, processes, people who never answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from keryx.app import Runtime
+from keryx.engine.calls.background import Backgrounds
+from keryx.engine.calls.witness import CallView, Silent
+from keryx.engine.executor import Batch
+from keryx.messages import CallOutcome, ToolCall
+from keryx.ports.files import FileChange
+from keryx.ports.store import blob_hash
+from keryx.tools.files.space import FileSpace
+from keryx.tools.toolsets import built_in
+
+PATIENCE = 40.0
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+
+
+class Watch(Silent):
+    """Waits for what calls print; nobody answers its questions."""
+
+    def __init__(self) -> None:
+        self.printed: dict[str, str] = {}
+        self.asked = asyncio.Event()
+        self._started: set[str] = set()
+        self._more = asyncio.Event()
+
+    def output(self, call: CallView, stream: str, text: str) -> None:
+        self.printed[call.call_id] = self.printed.get(call.call_id, "") + text
+        self._more.set()
+
+    async def starting(self, call: CallView) -> None:
+        self._started.add(call.call_id)
+        self._more.set()
+
+    async def until_started(self, call_id: str) -> None:
+        while call_id not in self._started:
+            self._more.clear()
+            await self._more.wait()
+
+    async def ask(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
+        self.asked.set()
+        await asyncio.Event().wait()
+        return None
+
+    async def until(self, call_id: str, text: str) -> None:
+        while text not in self.printed.get(call_id, ""):
+            self._more.clear()
+            await self._more.wait()
+
+
+async def keep(data: bytes) -> str:
+    return blob_hash(data)
+
+
+class Workshop:
+    """All built-in tools in one workspace. Open it, use it, close it."""
+
+    def __init__(self, workspace: Path, environment: dict[str, str] | None = None) -> None:
+        self.workspace = workspace
+        self.late = False
+        """Whether the change of an early call takes longer to be known than that of a later one."""
+        self._environment = environment or ENVIRONMENT
+        self._count = 0
+
+    async def open(self) -> None:
+        self.runtime = Runtime()
+        self.watch = Watch()
+        self.turn = self.runtime.scope.child("turn")
+        self.background = Backgrounds(self.runtime.scope.child("background"))
+        bridge = self.runtime.bridge
+        sets = await bridge.to_thread(built_in)
+        self.tools = [tool for tools in sets.values() for tool in tools]
+        self.lane = self.runtime.lane(
+            "s",
+            self.tools,
+            workspace=self.workspace,
+            witness=self.watch,
+            environment=self._environment,
+        )
+        self.lane.background = self.background
+        self.lane.files = await bridge.to_thread(
+            lambda: FileSpace(self.workspace, keep=keep, changing=self._changing)
+        )
+
+    async def _changing(self, changes: Sequence[FileChange], call_id: str | None) -> None:
+        if self.late and call_id is not None:
+            for _ in range(max(0, 40 - int(call_id[1:])) * 50):
+                await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        await self.background.close()
+        self.turn.close()
+        await self.runtime.close()
+
+    def call(self, name: str, /, **arguments: Any) -> ToolCall:
+        self._count += 1
+        return ToolCall(f"c{self._count}", name, msgspec.json.encode(arguments).decode())
+
+    def start(self, *calls: ToolCall) -> Batch:
+        return self.runtime.executor.start(self.lane, calls, self.turn)
+
+    async def run(self, *calls: ToolCall) -> list[CallOutcome]:
+        async with asyncio.timeout(PATIENCE):
+            return await self.start(*calls).outcomes()
