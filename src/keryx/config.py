@@ -12,7 +12,7 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -46,6 +46,9 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: int | None = 200
     tokens: int | None = None
     seconds: float | None = None
+
+
+Confined = Literal["on", "required", "off"]
 
 
 class ApprovalsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,6 +85,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     approvals: ApprovalsConfig = msgspec.field(default_factory=ApprovalsConfig)
+    confinement: Confined = "on"
     personalities: dict[str, str | Personality] = msgspec.field(
         default_factory=dict[str, str | Personality]
     )
@@ -96,6 +100,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     providers: Mapping[str, Provider]
     limits: LimitsConfig
     approvals: ApprovalsConfig
+    confinement: Confined
     personalities: Mapping[str, Personality]
     written: tuple[int, int] | None
     """When the file was written and how long it was, to notice a change."""
@@ -139,6 +144,7 @@ def _load(where: Path, env: Mapping[str, str]) -> Config:
         providers={name: _with_key(each, env) for name, each in providers.items()},
         limits=found.limits,
         approvals=found.approvals,
+        confinement=found.confinement,
         personalities={
             name: Personality(each) if isinstance(each, str) else each
             for name, each in found.personalities.items()

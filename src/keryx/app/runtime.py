@@ -16,12 +16,13 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.clock import Clock, RealClock
 from keryx.aio.scope import Scope
 from keryx.aio.warden import Warden
-from keryx.app.place import OpenPlace
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Silent, Witness
 from keryx.engine.executor import Executor
 from keryx.engine.redaction import NO_SECRETS, Redactor
+from keryx.ports.place import Place
 from keryx.ports.tool import Tool
+from keryx.sandbox import Bounds, LocalPlace
 from keryx.tools.http import HttpClients
 
 CHILD_ENVIRONMENT: Final[Mapping[str, str]] = {"PATH": os.defpath}
@@ -37,6 +38,8 @@ class Runtime:
         self.warden = Warden(self.scope)
         self.executor = Executor(self.scope, self.bridge)
         self._http = HttpClients()
+        # For those who bring no place of their own: the demo, programs of developers.
+        self._open = LocalPlace(self.warden, self.bridge, Bounds(mode="off"), workspace=Path("/"))
 
     def lane(
         self,
@@ -47,6 +50,7 @@ class Runtime:
         witness: Witness | None = None,
         environment: Mapping[str, str] = CHILD_ENVIRONMENT,
         redactor: Redactor = NO_SECRETS,
+        place: Place | None = None,
     ) -> Lane:
         """A session's way through the executor."""
         return Lane(
@@ -55,7 +59,7 @@ class Runtime:
             workspace=workspace,
             loop=asyncio.get_running_loop(),
             bridge=self.bridge,
-            place=OpenPlace(self.warden),
+            place=place or self._open,
             http=self._http.get,
             environment=environment,
             witness=witness or Silent(),

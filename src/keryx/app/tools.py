@@ -9,13 +9,12 @@ from typing import Final
 
 from keryx.config import Config
 from keryx.ports.tool import Tool
+from keryx.sandbox.policy import USER_SECRETS
 from keryx.tools.toolsets import built_in, chosen
 
 # What programs need to find each other and to speak the person's language; nothing else.
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME")
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
-# Below the user's own folder: what no tool looks into unless a person says so.
-SECRETS: Final = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".config/gh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Tools:
     @classmethod
     def built_in(cls, config: Config) -> Tools:
         """Those that every host has. Asks the disk."""
-        sets = built_in(user_home(config))
+        sets = built_in(user_home(config), confined=config.confinement != "off")
         return cls({tool.name: tool for each in sets.values() for tool in each}, sets)
 
     def chosen(self, names: Iterable[str] | None) -> tuple[str, ...]:
@@ -53,7 +52,7 @@ def user_home(config: Config) -> Path | None:
 def secret_places(config: Config) -> list[Path]:
     """Folders and files of the user that hold secrets."""
     home = user_home(config)
-    return [] if home is None else [home / name for name in SECRETS]
+    return [] if home is None else [home / name for name in USER_SECRETS]
 
 
 def child_environment(config: Config, session_id: str, workspace: Path) -> dict[str, str]:

@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "run": "ask an agent once and print what it says",
     "sessions": "list, show or delete what was said, and what was changed",
     "tools": "list the tools, or call one by hand",
+    "doctor": "say what works on this machine, and what protects it",
     "demo": "show what is special, in half a minute, with no key and no network",
 }
 

@@ -19,6 +19,11 @@ class Exit(Protocol):
     @property
     def signal(self) -> int | None: ...
 
+    @property
+    def cause(self) -> str:
+        """Why it was ended by its place, for instance that it used too much memory."""
+        ...
+
 
 class Process(Protocol):
     """A child process and everything below it. Leaving the `async with` ends the whole tree."""

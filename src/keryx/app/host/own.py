@@ -18,6 +18,7 @@ from keryx.app.host.home import Home
 from keryx.app.host.served import Served
 from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
+from keryx.app.places import Places
 from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools, child_environment, secret_places
 from keryx.config import Config, secrets_of
@@ -79,6 +80,7 @@ class OwnHost:
             redactor=Redactor(secrets_of(config)),
             limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
         )
+        self._places = Places(runtime, config, home.path)
         self._dispatch = LocalDispatch(runtime.scope, self._open)
         self._served = Served(self, runtime.scope, home.plate.secret)
 
@@ -157,6 +159,7 @@ class OwnHost:
         self._served.stop_listening()
         await self._dispatch.close()
         await self._runtime.executor.close()
+        await self._places.close()
         await self.store.close()
         await self._threads.close()
         await self._runtime.bridge.to_thread(self._home.release)
@@ -177,6 +180,7 @@ class OwnHost:
             witness=witness,
             environment=child_environment(self._config, session_id, workspace),
             redactor=self._around.redactor,
+            place=self._places.of(session_id, workspace),
         )
 
     async def _files(self, workspace: str, keep: Keep, changing: Changing) -> Files:

@@ -76,7 +76,7 @@ def search_files(
         asked = _names(pattern, literal=literal, ignore_case=ignore_case)
     else:
         asked = _contents(pattern, literal=literal, ignore_case=ignore_case, around=around)
-    program = _ripgrep(context.environment.get("PATH", os.defpath))
+    program = find_ripgrep(context.environment.get("PATH", os.defpath))
     argv = [program, *_COMMON, *asked, *_filters(glob, hidden=hidden), *_kept_out(files, root)]
     argv += ["--", "." if is_folder else f"./{target.name}"]
     findings = _Findings(limit, b"\0" if kind == "names" else b"\n", around)
@@ -152,7 +152,8 @@ def _installed() -> str | None:
     return next((os.path.realpath(file) for file in found if file.is_file()), None)
 
 
-def _ripgrep(search: str) -> str:
+def find_ripgrep(search: str) -> str:
+    """Where ripgrep is; the one that came with Keryx first."""
     found = _installed() or shutil.which("rg", path=search)
     if found is None:
         raise ToolFailedError(

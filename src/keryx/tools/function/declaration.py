@@ -103,6 +103,15 @@ def isolation_of(function: Callable[..., Any], declared: Declaration) -> Isolati
     return isolation
 
 
+def check_context(isolation: Isolation) -> None:
+    """Refuse a parameter for the context where there is none."""
+    if isolation == "process":
+        raise InvalidToolError(
+            'isolation="process" gives no ToolContext, which lives in the host: print what is '
+            "to be shown, and use keryx.get_token() to hear of a cancellation"
+        )
+
+
 def _is_plain(function: object) -> TypeGuard[Callable[..., Any]]:
     return inspect.isfunction(function) or inspect.ismethod(function)
 
@@ -125,6 +134,11 @@ def _check_importable(function: Callable[..., Any]) -> None:
         raise InvalidToolError(
             f'isolation="process" needs a function that another process can import, and the '
             f"module {function.__module__!r} has no file: move the function into a module"
+        )
+    if function.__module__ == "__main__":
+        raise InvalidToolError(
+            'isolation="process" needs a function that another process can import, and this one is '
+            "in the program itself, which would run once more: move it into a module"
         )
 
 

@@ -6,23 +6,26 @@ what its result becomes are the engine's affair.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import msgspec
 
 from keryx.errors import InvalidToolError
 from keryx.ports.effects import EXCLUSIVE, Effects, EffectsOf
 from keryx.ports.tool import Isolation, Replay, Risk, ToolContext
+from keryx.ports.workers import Address
 from keryx.tools.function import foreign
 from keryx.tools.function.arguments import ArgumentsParser
 from keryx.tools.function.declaration import (
     NO_RISK,
     Declaration,
+    check_context,
     check_declaration,
     check_function,
     isolation_of,
@@ -78,6 +81,13 @@ class FunctionTool(Generic[P, R]):
     @property
     def __name__(self) -> str:
         return self._function.__name__
+
+    @property
+    def address(self) -> Address:
+        """How another process finds it."""
+        function = self._function
+        told = (function.__module__, function.__qualname__, self.name)
+        return Address(f"{__name__}:{imported.__name__}", told)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -167,6 +177,14 @@ def tool(
     return _made(function, declared, _caller(inspect.currentframe()))
 
 
+def imported(module: str, name: str, called: str) -> FunctionTool[..., Any]:
+    """Find a tool by where its function is. For processes that tools run in."""
+    found: object = getattr(importlib.import_module(module), name)
+    if not isinstance(found, FunctionTool):
+        found = tool(name=called, description=called)(cast("Callable[..., Any]", found))
+    return cast("FunctionTool[..., Any]", found)
+
+
 def _caller(frame: FrameType | None) -> FrameType | None:
     return None if frame is None else frame.f_back
 
@@ -182,6 +200,8 @@ def _made(
         docstring = read_docstring(function.__doc__)
         description = _description(declared.description or docstring.text)
         signature = read_signature(function, docstring.parameters, names_around(function, frame))
+        if signature.context is not None:
+            check_context(isolation)
     except InvalidToolError as error:
         where = getattr(function, "__qualname__", None) or repr(function)
         raise InvalidToolError(f"{where} cannot be a tool: {error}") from error

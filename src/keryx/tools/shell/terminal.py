@@ -7,6 +7,7 @@ by its text; what it can do is the place's business.
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -22,6 +23,7 @@ from keryx.tools.shell.risk import Judgement, risk
 
 SHELLS: Final = ("/bin/bash", "/bin/sh")
 LONGEST: Final = 24 * 3600.0
+TEMPORARY: Final = (Path("/tmp"),)  # noqa: S108 (a private one, in a confined place)
 PEERS: Final = "terminal"
 """Terminals run side by side; file calls are ordered against them."""
 
@@ -34,12 +36,16 @@ def find_shell() -> str:
 
 
 def shell_tools(
-    shell: str = SHELLS[-1], home: Path | None = None, writable: tuple[Path, ...] = ()
+    shell: str = SHELLS[-1], home: Path | None = None, *, confined: bool = True
 ) -> list[Tool]:
-    """Both tools. `home` is the user's, for what `~` means; `writable` is nobody's concern."""
+    """Both tools. `home` is the user's, for what `~` means.
+
+    Where nothing is confined, nothing has to be granted either: only the risk of a command counts.
+    """
 
     def judge(command: str, workspace: Path) -> Judgement:
-        return risk(command, workspace=workspace, home=home, writable=writable)
+        judged = risk(command, workspace=workspace, home=home, writable=TEMPORARY)
+        return judged if confined else replace(judged, needs=frozenset())
 
     return [_terminal(shell, judge), _process(judge)]
 
@@ -84,6 +90,8 @@ def _terminal(shell: str, judge: Any) -> Tool:
         result: dict[str, Any] = {"output": context.printed, "exit_code": ended.code}
         if ended.signal is not None:
             result["signal"] = ended.signal
+        if ended.cause:
+            result["ended_because"] = ended.cause
         return result
 
     return terminal
@@ -168,6 +176,8 @@ def _told(process: BackgroundProcess) -> dict[str, Any]:
         told["exit_code"] = process.ended.code
         if process.ended.signal is not None:
             told["signal"] = process.ended.signal
+        if process.ended.cause:
+            told["ended_because"] = process.ended.cause
     if process.lost:
         told["lost"] = process.lost
     return told

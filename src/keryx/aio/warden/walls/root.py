@@ -177,13 +177,12 @@ class Root:
         os.close(fd)
         for folder in ("proc", "dev", "run", "var"):
             os.mkdir(folder, 0o755, dir_fd=self.root)
-        os.symlink(TMP, "var/tmp", dir_fd=self.root)
         self.mount_devices()
         for path, _, tree in self.sources:
             if tree >= 0:
                 self.put(tree, path)
         self.mount_processes()
-        for path, target in self.policy["links"].items():
+        for path, target in {**self.policy["links"], "/var/tmp": TMP}.items():  # noqa: S108 (same)
             self.link(path, target)
         for tree in self.closing:
             kernel.set_attributes(tree, kernel.READ_ONLY, below=False)

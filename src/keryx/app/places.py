@@ -1,0 +1,52 @@
+"""The places of a host's sessions: where their commands run, and what those may do."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from keryx.app.runtime import Runtime
+from keryx.app.tools import user_home
+from keryx.config import Config
+from keryx.sandbox import Bounds, LocalPlace
+
+
+class Places:
+    """One place for each session and workspace, made when it is first needed."""
+
+    def __init__(self, runtime: Runtime, config: Config, home: Path) -> None:
+        self._runtime = runtime
+        self._bounds = Bounds(
+            mode=config.confinement,
+            user_home=user_home(config) or Path("/"),
+            hidden=(home,),
+        )
+        self._tmp: Path | None = None
+        self._made: dict[tuple[str, Path], LocalPlace] = {}
+
+    def of(self, session_id: str, workspace: Path) -> LocalPlace:
+        found = self._made.get((session_id, workspace))
+        if found is None:
+            found = self._made[session_id, workspace] = LocalPlace(
+                self._runtime.warden,
+                self._runtime.bridge,
+                self._bounds,
+                workspace=workspace,
+                tmp=partial(self._private, session_id),
+            )
+        return found
+
+    def _private(self, session_id: str) -> Path:
+        """A folder for the temporary files of one session. Runs in a thread, one after another."""
+        if self._tmp is None:
+            self._tmp = Path(tempfile.mkdtemp(prefix="keryx-"))
+        own = self._tmp / session_id
+        own.mkdir(mode=0o700, exist_ok=True)
+        return own
+
+    async def close(self) -> None:
+        """Remove what was temporary."""
+        if self._tmp is not None:
+            await self._runtime.bridge.to_thread(shutil.rmtree, self._tmp)

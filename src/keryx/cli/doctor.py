@@ -1,0 +1,111 @@
+"""Say what works on this machine, what protects it, and how to get what is missing."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from keryx import config
+from keryx.aio.loops import run_loop
+from keryx.app.models import Models
+from keryx.app.places import Places
+from keryx.app.runtime import Runtime
+from keryx.config import Config
+from keryx.errors import KeryxError, ModelError
+from keryx.tools.files.searching import find_ripgrep
+from keryx.tools.shell.terminal import find_shell
+
+GOOD, PARTLY, BAD = "✓", "!", "✗"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    mark: str
+    what: str
+    how: str
+    hints: tuple[str, ...] = ()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
+    parser.add_argument("--workspace", default=".", help="the folder to look at")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Exit code 0 if all that is needed works, 1 if something is broken."""
+    findings = run_loop(_look(options.home, Path(options.workspace).resolve()))
+    for finding in findings:
+        print(f"{finding.mark} {finding.what:<14} {finding.how}")
+        for hint in finding.hints:
+            print(f"  {'':<14} - {hint}")
+    return int(any(finding.mark == BAD for finding in findings))
+
+
+async def _look(home: str | None, workspace: Path) -> list[Finding]:
+    findings = [Finding(GOOD, "python", f"{platform.python_version()} on {platform.platform()}")]
+    try:
+        found = config.load(home)
+    except KeryxError as error:
+        return [*findings, Finding(BAD, "configuration", str(error))]
+    async with Runtime() as runtime:
+        findings += await runtime.bridge.to_thread(lambda: list(_on_disk(found)))
+        findings.append(_model(found))
+        findings.append(await _confinement(runtime, found, workspace))
+    return findings
+
+
+def _on_disk(found: Config) -> Iterator[Finding]:
+    home = found.home
+    # A home that is not there yet is made below the first folder that is.
+    there = next(folder for folder in (home, *home.parents) if folder.exists())
+    ok = _can_write(there)
+    hints = () if ok else ("choose another with KERYX_HOME, or mend its permissions",)
+    yield Finding(GOOD if ok else BAD, "home", str(home), hints)
+    yield Finding(GOOD, "shell", find_shell())
+    try:
+        yield Finding(GOOD, "search", find_ripgrep("/usr/local/bin:/usr/bin:/bin"))
+    except KeryxError as error:
+        yield Finding(PARTLY, "search", "no ripgrep", (str(error),))
+    fast = importlib.util.find_spec("uvloop") is not None
+    yield Finding(GOOD if fast else PARTLY, "event loop", "uvloop" if fast else "asyncio's own")
+
+
+def _can_write(folder: Path) -> bool:
+    try:
+        probe = folder / ".keryx-doctor"
+        probe.touch()
+        probe.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _model(found: Config) -> Finding:
+    models = Models(found)
+    try:
+        models.find(models.default)
+    except ModelError as error:
+        return Finding(PARTLY, "model", error.message, (error.hint,))
+    return Finding(GOOD, "model", models.default)
+
+
+async def _confinement(runtime: Runtime, found: Config, workspace: Path) -> Finding:
+    places = Places(runtime, found, found.home)
+    try:
+        confined = await places.of("doctor", workspace).confinement()
+    except KeryxError as error:
+        return Finding(BAD, "confinement", str(error))
+    finally:
+        await places.close()
+    if confined is None:
+        hint = 'commands can do all that you can; set confinement = "on" in config.toml'
+        return Finding(PARTLY, "confinement", "off", (hint,))
+    hints = tuple(f"a command {gap}" for gap in confined.gaps)
+    mark = {"full": GOOD, "partial": PARTLY}.get(confined.level, BAD)
+    return Finding(mark, "confinement", confined.level, hints)

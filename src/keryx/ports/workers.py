@@ -1,0 +1,124 @@
+"""The seam between the engine and the processes that tools with `isolation="process"` run in.
+
+It also says what a tool's return becomes, because that happens where the tool runs: on the loop,
+in a thread, or in a process that knows nothing of the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, cast, runtime_checkable
+
+import msgspec
+
+from keryx.aio.capture import OutputSink
+from keryx.aio.scope import Scope
+from keryx.errors import KeryxError, ToolFailedError
+from keryx.messages import File, Image, Json, Needs, Part, Text
+from keryx.ports.place import Place
+from keryx.ports.tool import Complete
+
+SELF_CANCELLED: Final = (
+    "the tool cancelled itself: something that it awaited was cancelled inside it"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """How another process finds a tool: a function ("package.module:name"), and what it is told."""
+
+    finder: str
+    told: tuple[str, ...]
+
+
+@runtime_checkable
+class Addressed(Protocol):
+    """A tool that another process can find."""
+
+    @property
+    def address(self) -> Address: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a tool returned, already encoded where it ran."""
+
+    content: tuple[Part, ...]
+    complete: bool
+
+
+class Workers(Protocol):
+    """Runs the process-isolated calls of one session, in processes that are kept warm."""
+
+    async def run(
+        self,
+        address: Address,
+        arguments: str,
+        *,
+        scope: Scope,
+        output: OutputSink,
+        place: Place,
+        env: Mapping[str, str],
+        cwd: str,
+        granted: Needs,
+    ) -> Returned:
+        """Run a tool with the JSON text of its arguments; what it prints goes to `output`.
+
+        A worker is reused for the same place (compared by ==), environment, folder and grant.
+        Cancelling the scope ends its whole tree; this then raises `ToolCancelledError`, or
+        returns what the tool returned within the grace. When it returns, nothing of the call
+        runs any more. Not to be cancelled otherwise: then the process is killed unseen.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End all workers; nothing more is run."""
+        ...
+
+
+def encode_return(value: Any) -> Returned:
+    """Encode what a tool returned; raises `ToolFailedError` if that cannot be done."""
+    if isinstance(value, Complete):
+        return Returned(content_of(value.value), complete=True)
+    return Returned(content_of(value), complete=False)
+
+
+def content_of(value: Any) -> tuple[Part, ...]:
+    """The content that a value is shown as; raises `ToolFailedError` if it cannot be."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (Text(value),)
+    if isinstance(value, Text | Json | Image | File):
+        return (value,)
+    if isinstance(value, list | tuple):
+        items = cast("list[Any] | tuple[Any, ...]", value)
+        if items and all(isinstance(item, Text | Json | Image | File) for item in items):
+            return tuple(items)
+    return (Json(msgspec.Raw(_encode(value))),)
+
+
+def described(error: BaseException) -> str:
+    """An error of a tool, as its call's result shows it."""
+    if isinstance(error, KeryxError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value, enc_hook=_encode_foreign)
+    except Exception as error:
+        # A foreign object's own code runs here, so any kind of error may come out of it.
+        raise ToolFailedError(
+            f"the tool did its work but returned a {type(value).__name__} that cannot be shown: "
+            f"{error}. It should return text, or values that JSON has."
+        ) from error
+
+
+def _encode_foreign(value: Any) -> Any:
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json")
+    raise NotImplementedError(f"a {type(value).__name__} has no JSON form")
