@@ -28,7 +28,15 @@ from keryx.ports.store import (
     TranscriptRow,
     UsageRow,
 )
-from keryx.store.projections import OpenKey, Projection, Spent, as_delivered, project, state_of
+from keryx.store.projections import (
+    OpenKey,
+    Projection,
+    Spent,
+    as_delivered,
+    project,
+    state_of,
+    usage_row,
+)
 
 _Shown = tuple[str | None, list[int]]
 """The turn of an entry of the transcript, and the facts that it is made of."""
@@ -190,7 +198,7 @@ class MemoryStore:
     async def usage(self, session_id: str | None = None) -> list[UsageRow]:
         self._check_open()
         return [
-            _usage_row(name, model, session.usage[model])
+            usage_row(name, model, session.usage[model])
             for name, session in self._sessions.items()
             if session_id in (None, name)
             for model in sorted(session.usage)
@@ -270,19 +278,6 @@ def _apply(session: _Session, changes: Projection) -> None:
         session.shown = {s: it for s, it in session.shown.items() if it[0] != turn_id}
     for spent in changes.spent:
         session.usage.setdefault(spent.model, []).append(spent)
-
-
-def _usage_row(session_id: str, model: str, spent: list[Spent]) -> UsageRow:
-    costs = [each.cost for each in spent if each.cost is not None]
-    return UsageRow(
-        session_id=session_id,
-        model=model,
-        input_tokens=sum(each.usage.input_tokens for each in spent),
-        output_tokens=sum(each.usage.output_tokens for each in spent),
-        cached_tokens=sum(each.usage.cached_tokens for each in spent),
-        reasoning_tokens=sum(each.usage.reasoning_tokens for each in spent),
-        cost=sum(costs) if len(costs) == len(spent) else None,
-    )
 
 
 def _session_row(session_id: str, session: _Session) -> SessionRow:

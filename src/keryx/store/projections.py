@@ -46,7 +46,7 @@ from keryx.events import (
     UsageRecorded,
 )
 from keryx.messages import File, Image, Part
-from keryx.ports.store import SessionState
+from keryx.ports.store import SessionState, UsageRow
 
 OpenKind = Literal["turn", "message", "approval", "question", "call"]
 OpenKey = tuple[OpenKind, str]
@@ -275,3 +275,16 @@ _RULES: Final = _by_type(
     *(_what_is_open, _calls_of_a_person, _messages, _what_is_read),
     *(_titles, _what_is_spent, _blobs),
 )
+
+
+def usage_row(session_id: str, model: str, spent: list[Spent]) -> UsageRow:
+    costs = [each.cost for each in spent if each.cost is not None]
+    return UsageRow(
+        session_id=session_id,
+        model=model,
+        input_tokens=sum(each.usage.input_tokens for each in spent),
+        output_tokens=sum(each.usage.output_tokens for each in spent),
+        cached_tokens=sum(each.usage.cached_tokens for each in spent),
+        reasoning_tokens=sum(each.usage.reasoning_tokens for each in spent),
+        cost=sum(costs) if len(costs) == len(spent) else None,
+    )

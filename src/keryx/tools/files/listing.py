@@ -14,8 +14,8 @@ from keryx.ports.files import Files
 from keryx.ports.tool import ToolContext
 from keryx.tools.files import disk
 from keryx.tools.files.content import sized
-from keryx.tools.files.needs import risk_of_reading
 from keryx.tools.files.reading import reads_path
+from keryx.tools.files.space import reading_risk
 from keryx.tools.function import tool
 
 MOST: Final = 1_000
@@ -25,7 +25,7 @@ MOST_IN_ONE: Final = 20_000
 _UNENTERED: Final = ".git"
 
 
-@tool(effects=reads_path, risk=risk_of_reading, replay="safe")
+@tool(effects=reads_path, risk=reading_risk, replay="safe")
 def list_files(
     context: ToolContext,
     path: str = ".",

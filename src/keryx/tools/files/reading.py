@@ -25,7 +25,7 @@ from keryx.ports.tool import ToolContext
 from keryx.tools.files import content, disk
 from keryx.tools.files.content import sized
 from keryx.tools.files.disk import OpenFile
-from keryx.tools.files.needs import risk_of_reading
+from keryx.tools.files.space import reading_risk
 from keryx.tools.function import tool
 
 LINES: Final = 2_000
@@ -51,7 +51,7 @@ def reads_path(args: Any) -> Effects:
     return NO_EFFECTS if "\0" in args.path else reads(args.path)
 
 
-@tool(effects=reads_path, risk=risk_of_reading, replay="safe")
+@tool(effects=reads_path, risk=reading_risk, replay="safe")
 def read_file(
     path: str,
     context: ToolContext,

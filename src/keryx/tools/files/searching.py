@@ -21,8 +21,8 @@ from keryx.errors import ToolFailedError
 from keryx.ports.files import Files
 from keryx.ports.tool import ToolContext
 from keryx.tools.files import disk
-from keryx.tools.files.needs import risk_of_reading
 from keryx.tools.files.reading import reads_path
+from keryx.tools.files.space import reading_risk
 from keryx.tools.function import tool
 
 SHOWN: Final = 90_000
@@ -37,7 +37,7 @@ _FOUND: Final = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
 _GLOB: Final = re.compile(r"[*?\[{]")
 
 
-@tool(effects=reads_path, risk=risk_of_reading, replay="safe")
+@tool(effects=reads_path, risk=reading_risk, replay="safe")
 def search_files(
     pattern: str,
     context: ToolContext,

@@ -10,11 +10,12 @@ import copy
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from keryx.errors import ToolFailedError
 from keryx.messages import Needs
 from keryx.ports.files import FileChange, Stamp
+from keryx.ports.tool import Risk
 
 # What a long session may have looked at. Who falls out has to read again before it overwrites.
 MOST_SEEN: Final = 10_000
@@ -135,3 +136,28 @@ def _leads(path: str, found: Path, workspace: Path) -> str:
     """Where it really is, if the path does not say so itself."""
     plain = os.path.normpath(workspace / path)
     return "" if str(found) == plain else f" (it leads to {found})"
+
+
+# -- what is judged before the disk is asked
+
+
+def reading_risk(args: Any, workspace: Path) -> Risk:
+    """Only by how the path is written; a link that leads out is refused when the call looks."""
+    outside = _outside([args.path], workspace)
+    if not outside:
+        return Risk("none", changes=False)
+    why = f"reads outside the workspace: {', '.join(outside)}"
+    return Risk("low", why, outside, Needs(reads=outside), changes=False)
+
+
+def writing_risk(paths: Iterable[str], workspace: Path) -> Risk:
+    outside = _outside(paths, workspace)
+    if not outside:
+        return Risk("low", "changes files of the workspace")
+    why = f"writes outside the workspace: {', '.join(outside)}"
+    return Risk("high", why, outside, Needs(writes=outside))
+
+
+def _outside(paths: Iterable[str], workspace: Path) -> tuple[str, ...]:
+    plain = dict.fromkeys(os.path.normpath(workspace / path) for path in paths)
+    return tuple(path for path in plain if not Path(path).is_relative_to(workspace))

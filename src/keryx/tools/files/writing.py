@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from keryx.errors import ToolFailedError
 from keryx.ports.effects import NO_EFFECTS, Effects, writes
 from keryx.ports.store import blob_hash
-from keryx.ports.tool import Complete, ToolContext
+from keryx.ports.tool import Complete, Risk, ToolContext
 from keryx.tools.files.content import decode, line_counts, sized
 from keryx.tools.files.edits import Before, Edit, look, recorder, refuse_stale, replace_all
-from keryx.tools.files.needs import risk_of_writing
+from keryx.tools.files.space import writing_risk
 from keryx.tools.function import tool
 
 COUNTED: Final = 1024 * 1024
@@ -21,7 +22,11 @@ def _writes_path(args: Any) -> Effects:
     return NO_EFFECTS if "\0" in args.path else writes(args.path)
 
 
-@tool(effects=_writes_path, risk=risk_of_writing, replay="never")
+def _risk(args: Any, workspace: Path) -> Risk:
+    return writing_risk([args.path], workspace)
+
+
+@tool(effects=_writes_path, risk=_risk, replay="never")
 def write_file(
     path: str, content: str, context: ToolContext, *, overwrite: bool = False
 ) -> Complete:

@@ -9,14 +9,14 @@ from typing import Any, Final
 from keryx.errors import ToolFailedError
 from keryx.ports.effects import NO_EFFECTS, Effects, writes
 from keryx.ports.files import Files
-from keryx.ports.tool import Complete, ToolContext
+from keryx.ports.tool import Complete, Risk, ToolContext
 from keryx.tools.files import content, disk
 from keryx.tools.files.edits import Before, Edit, look, recorder, refuse_stale, replace_all
-from keryx.tools.files.needs import risk_of_patching
 from keryx.tools.files.patch.marked import is_marked, read_marked
 from keryx.tools.files.patch.matching import apply
 from keryx.tools.files.patch.sections import PatchError, Section, paths_named
 from keryx.tools.files.patch.unified import is_unified, read_unified
+from keryx.tools.files.space import writing_risk
 from keryx.tools.function import tool
 
 REPORT: Final = 20_000
@@ -32,7 +32,11 @@ def _preview(args: Any) -> str:
     return ", ".join(paths_named(args.patch))
 
 
-@tool(effects=_effects, risk=risk_of_patching, replay="never", preview=_preview)
+def _risk(args: Any, workspace: Path) -> Risk:
+    return writing_risk(paths_named(args.patch), workspace)
+
+
+@tool(effects=_effects, risk=_risk, replay="never", preview=_preview)
 def patch(patch: str, context: ToolContext) -> Complete:
     """Change, add, delete or move files with one patch: all of it is done, or nothing.
 
