@@ -19,9 +19,9 @@ ROUNDS = 5
 DOCUMENT = Path(__file__).parent.parent / "docs" / "cancelling.md"
 HEAD = """# How each tool stops
 
-Made by `python -m benchmarks.cancelling --write` from the scenarios that the tests run: each tool is
-made to hang and then cancelled. The time is from the cancel to the outcome, the median of some
-rounds. A tool that ends within the grace of 200 ms ends as `cancelled`, with what it had printed so far.
+Made by `python -m benchmarks.cancelling --write` from the scenarios that the tests run: each tool
+is made to hang and then cancelled. The time is from the cancel to the outcome, the median of some
+rounds. A tool that ends within the grace of 200 ms ends as `cancelled`, with what it had printed.
 
 | tool | long-running? | how it stops | measured | outcome |
 |---|---|---|---|---|

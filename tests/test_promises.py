@@ -74,6 +74,7 @@ def test_all_promises_are_there() -> None:
         *(f"004.{number}" for number in range(1, 15)),
         *(f"house.{number}" for number in range(1, 10)),
         *(f"sessions.{number}" for number in range(1, 7)),
+        *(f"tools.{number}" for number in range(1, 8)),
     }
     assert set(rows()) == expected
 

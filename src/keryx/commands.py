@@ -11,6 +11,7 @@ does not know; a `type` that it does not know is an error.
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 import msgspec
@@ -198,7 +199,12 @@ Command = (
 )
 
 _encoder: Final = msgspec.json.Encoder()
-_decoder: Final[msgspec.json.Decoder[Command]] = msgspec.json.Decoder(Command)
+
+
+@functools.cache
+def _decoder() -> msgspec.json.Decoder[Command]:
+    """Made when first needed: most processes read no command."""
+    return msgspec.json.Decoder(Command)
 
 
 def encode(command: Command) -> bytes:
@@ -212,4 +218,4 @@ def decode(data: bytes) -> Command:
     `msgspec.ValidationError` for a type that this version does not know, and for a field that
     is missing or does not fit; its parent `msgspec.DecodeError` for what is no JSON.
     """
-    return _decoder.decode(data)
+    return _decoder().decode(data)

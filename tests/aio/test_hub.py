@@ -9,9 +9,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from keryx.aio.hub import RESYNC, Hub, Reader
+from keryx.aio.hub import Hub, Reader
 
 pytestmark = pytest.mark.promise("house.4")
+
+RESYNC = "resync"
 
 
 class Log:
@@ -21,7 +23,9 @@ class Log:
         self.facts: list[str] = []
         self.replayed = 0
         self.streaming = ""
-        self.hub: Hub[str] = Hub(replay=self.replay, snapshot=self.snapshot, recent=recent)
+        self.hub: Hub[str] = Hub(
+            replay=self.replay, lost=lambda: RESYNC, snapshot=self.snapshot, recent=recent
+        )
 
     async def replay(self, after: int, upto: int) -> AsyncIterator[tuple[int, str]]:
         self.replayed += 1

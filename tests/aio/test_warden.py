@@ -15,7 +15,6 @@ import uvloop
 from keryx.aio.capture import Capture
 from keryx.aio.warden import Exit
 from keryx.errors import SpawnError, ToolCancelledError
-from keryx.ports.place import Place
 from tests.aio.world import (
     PATH,
     STUBBORN_TREE,
@@ -168,13 +167,6 @@ async def test_a_hundred_processes_at_once_each_get_their_own_exit(world: World)
     async with asyncio.TaskGroup() as group:
         for code in range(100):
             group.create_task(one(code))
-
-
-@on_both_loops
-async def test_the_warden_is_a_place(world: World):
-    place: Place = world.warden
-    async with await place.spawn(["true"], env=world.env, cwd="/") as process:
-        assert (await process.wait()).code == 0
 
 
 # -- ending trees

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from keryx import NO_EFFECTS, Keryx, ToolContext, tool
 from keryx import events as ev
@@ -13,6 +14,8 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
 from keryx.errors import ToolFailedError
 from keryx.testing.modelserver import Call, ModelServer, Reply
+
+pytestmark = pytest.mark.promise("tools.7")
 
 SECRET = "sk-0123456789-very-secret"
 HALF = len(SECRET) // 2

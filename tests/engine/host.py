@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from keryx.engine.executor import Batch
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.tool import Tool
 
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "KERYX_TEST_MARKER": "house"}
+# Another run of the tests at the same time has other children.
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "KERYX_TEST_MARKER": f"house {os.getpid()}"}
 
 
 class Recorder(Silent):

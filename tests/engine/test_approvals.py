@@ -26,6 +26,8 @@ from keryx.ports.tool import Risk, ToolContext
 from keryx.tools.function import tool
 from tests.engine.sessions import Recording, World, until
 
+pytestmark = pytest.mark.promise("tools.4")
+
 Make = Callable[..., World]
 
 

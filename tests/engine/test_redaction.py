@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from keryx.engine.redaction import SHORTEST, Redactor, StreamRedactor
 from keryx.messages import Json, Text
 
+pytestmark = pytest.mark.promise("tools.7")
+
 KEY = "sk-live-0123456789"
 OTHER = "sk-live-0123456789-and-more"
 redactor = Redactor({"API_KEY": KEY, "OTHER_KEY": OTHER, "SHORT": "abc"})

@@ -18,6 +18,8 @@ from tests.sandbox.attempts import ATTEMPTS, BOUNDS, GAPS, NEVER
 from tests.sandbox.child import NOBODY
 from tests.sandbox.den import Den
 
+pytestmark = pytest.mark.promise("tools.3")
+
 CONFIGURATIONS = [
     (),
     ("landlock",),

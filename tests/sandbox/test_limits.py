@@ -10,6 +10,8 @@ from keryx.aio.warden import Exit
 from keryx.sandbox import Limits
 from tests.sandbox.den import PYTHON, Den
 
+pytestmark = pytest.mark.promise("tools.3")
+
 # All bombs here are finite: should a wall be missing, the machine of the tester survives.
 FORK_BOMB = """
 import os, signal

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from keryx.aio.loops import run_loop
 from keryx.messages import CallOutcome, ToolCall
 from tests.conftest import SOAK
 from tests.tools.workshop import Workshop
+
+pytestmark = pytest.mark.promise("tools.2")
 
 NAMES = ("a.txt", "b.txt", "sub/c.txt", "sub/d.txt")
 WORDS = ("red", "green", "blue")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,9 @@ from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import CallView, Silent
 from keryx.engine.redaction import Redactor
 from keryx.messages import CallOutcome, Needs, ToolCall
-from keryx.tools.shell.terminal import shell_tools
+from keryx.tools.shell.terminal import Shell, find_shell, shell_tools
+
+pytestmark = pytest.mark.promise("tools.6")
 
 PATIENCE = 30.0
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -42,13 +45,13 @@ class Watch(Silent):
 
 
 class World:
-    def __init__(self, runtime: Runtime, workspace: Path) -> None:
+    def __init__(self, runtime: Runtime, workspace: Path, shell: Shell) -> None:
         self.runtime = runtime
         self.watch = Watch()
         self.background = Backgrounds(runtime.scope.child("background"))
         self.lane: Lane = runtime.lane(
             "s",
-            shell_tools(),
+            shell_tools(shell),
             workspace=workspace,
             witness=self.watch,
             environment=ENVIRONMENT,
@@ -79,7 +82,8 @@ class World:
 @pytest_asyncio.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with Runtime() as runtime:
-        made = World(runtime, tmp_path)
+        shell = await runtime.bridge.to_thread(find_shell)
+        made = World(runtime, tmp_path, Shell("/bin/sh", shell.on_pty))
         yield made
         await made.background.close()
         made.turn.close()
@@ -203,8 +207,25 @@ async def test_secrets_are_redacted_in_foreground_and_background(world: World) -
     assert read["output"] == "[redacted: TOKEN]\n"
 
 
+async def test_a_program_that_insists_on_a_terminal_gets_one(world: World) -> None:
+    assert (await world.terminal("test -t 0 && test -t 1; echo $?"))["output"] == "1\n"
+    result = await world.terminal("test -t 0 && test -t 1; echo $?; stty size; exit 3", pty=True)
+    assert result["output"].replace("\r", "") == "0\n40 120\n"
+    assert result["exit_code"] == 3
+
+
+async def test_a_background_program_on_a_terminal_is_typed_to(world: World) -> None:
+    code = "read -p 'name? ' name; echo hello $name"
+    started = await world.terminal(f"bash -c {shlex.quote(code)}", background=True, pty=True)
+    name = started["process"]
+    await world.process("write", name=name, text="ann\n")
+    ended = await world.process("wait", name=name, seconds=20)
+    assert ended["exit_code"] == 0
+    assert "hello ann" in (await world.process("read", name=name))["output"]
+
+
 def test_the_risk_of_a_command_says_what_it_needs(tmp_path: Path) -> None:
-    terminal, process = shell_tools()
+    terminal, process = shell_tools(Shell())
     judged = terminal.risk(terminal.parse('{"command":"curl https://x.org/a"}'), tmp_path)
     assert judged.needs == Needs(network=True)
     listed = terminal.risk(terminal.parse('{"command":"ls"}'), tmp_path)

@@ -2,8 +2,8 @@
 
 Facts are numbered without gaps and every reader gets each of them once, in order. Passing items
 have no number and may be lost. A reader that falls behind its bound loses what waits for it, is
-told so with `RESYNC`, and then reads the facts that it missed again. So a slow reader grows no
-memory and slows nobody.
+told so by an item, and then reads the facts that it missed again. So a slow reader grows no memory
+and slows nobody.
 
 The hub knows nothing of what it carries.
 """
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Final, Generic, Literal, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -23,9 +23,6 @@ READER_ITEMS: Final = 2_000
 READER_WEIGHT: Final = 4_000_000
 # How many recent facts are kept for readers that come back after a moment.
 RECENT_FACTS: Final = 256
-
-Resync = Literal["resync"]
-RESYNC: Final = "resync"
 
 Replay = Callable[[int, int], AsyncIterator[tuple[int, T]]]
 """Reads the facts after one number up to and including another, from the log."""
@@ -38,12 +35,15 @@ class Hub(Generic[T]):
         self,
         *,
         replay: Replay[T],
+        lost: Callable[[], T],
         snapshot: Callable[[], Iterable[T]] = tuple,
         last: int = 0,
         recent: int = RECENT_FACTS,
     ) -> None:
         self._replay = replay
         self._snapshot = snapshot
+        self.lost: Final = lost
+        """Makes the item that tells a reader that passing items were lost."""
         self._last = last
         self._recent: deque[tuple[int, T]] = deque(maxlen=recent)
         self._readers: set[Reader[T]] = set()
@@ -170,7 +170,7 @@ class Reader(Generic[T]):
     async def __aexit__(self, *exc: object) -> None:
         self.close()
 
-    async def __aiter__(self) -> AsyncIterator[T | Resync]:
+    async def __aiter__(self) -> AsyncGenerator[T]:
         loop = asyncio.get_running_loop()
         try:
             while not self._closed:
@@ -179,7 +179,7 @@ class Reader(Generic[T]):
                         yield item
                 elif self._lost:
                     self._start_again()
-                    yield RESYNC
+                    yield self._hub.lost()
                 elif self._queue:
                     seq, item, weight = self._queue.popleft()
                     self._queued -= weight

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+import importlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 
 from keryx.aio.bridge import Bridge
 from keryx.engine.desk import Changing, Keep
@@ -12,12 +13,9 @@ from keryx.engine.turns.reverts import logged_changes
 from keryx.errors import ToolFailedError, UserMustActError
 from keryx.ports.files import FileChange, Files
 from keryx.ports.store import Store
-from keryx.tools.files.changes import diff, revert
-from keryx.tools.files.space import FileSpace
 
 
-async def open_files(
-    bridge: Bridge,
+def open_files(
     workspace: str,
     keep: Keep,
     changing: Changing,
@@ -25,26 +23,29 @@ async def open_files(
     readable: Sequence[Path] = (),
     hidden: Sequence[Path] = (),
 ) -> Files:
-    """What a session may touch in this workspace."""
-    make = partial(
-        FileSpace,
-        Path(workspace),
-        keep=keep,
-        changing=changing,
-        readable=readable,
-        hidden=hidden,
+    """What a session may touch in this workspace. Asks the disk."""
+    space = importlib.import_module("keryx.tools.files.space")
+    made: Files = space.FileSpace(
+        Path(workspace), keep=keep, changing=changing, readable=readable, hidden=hidden
     )
-    return await bridge.to_thread(make)
+    return made
 
 
-async def revert_files(bridge: Bridge, files: Files, changes: Sequence[FileChange]) -> None:
+async def revert_files(
+    bridge: Bridge, opened: Callable[[], Files], changes: Sequence[FileChange]
+) -> None:
     """Make the files what they were; `UserMustActError` names what stands in the way."""
 
-    def record(made: Sequence[FileChange]) -> None:
-        bridge.from_thread(files.changing, made, None)
+    def work() -> None:
+        files = opened()
+
+        def record(made: Sequence[FileChange]) -> None:
+            bridge.from_thread(files.changing, made, None)
+
+        _changes().revert(files, changes, record)
 
     try:
-        await bridge.to_thread(revert, files, changes, record)
+        await bridge.to_thread(work)
     except ToolFailedError as error:
         raise UserMustActError(str(error)) from error
 
@@ -52,8 +53,14 @@ async def revert_files(bridge: Bridge, files: Files, changes: Sequence[FileChang
 async def diff_of(bridge: Bridge, store: Store, session_id: str, workspace: str) -> str:
     """All that the session changed, against what is there now."""
     changes = await logged_changes(store, session_id)
-    files = await open_files(bridge, workspace, _nothing, _no_changes)
-    return await bridge.to_thread(diff, files, changes)
+    return await bridge.to_thread(
+        lambda: _changes().diff(open_files(workspace, _nothing, _no_changes), changes)
+    )
+
+
+def _changes() -> ModuleType:
+    """Loaded with the first diff or revert."""
+    return importlib.import_module("keryx.tools.files.changes")
 
 
 async def _nothing(data: bytes) -> str:

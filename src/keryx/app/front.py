@@ -24,8 +24,8 @@ from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools
 from keryx.config import Config
 from keryx.errors import DeveloperMustActError, KeryxError
-from keryx.events import Event, Resync, SessionOpened
-from keryx.ports.dispatch import Answer, Bus
+from keryx.events import Event, SessionOpened
+from keryx.ports.dispatch import Answer, Bus, Watching
 from keryx.ports.store import Store
 from keryx.rpc import PeerLostError
 
@@ -185,22 +185,30 @@ class Front:
             except PeerLostError:
                 await self._rejoin(host)
 
-    def _resync(self, session_id: str) -> Resync:
-        """Live events were lost. The facts that were missed follow, and what streams now."""
-        return Resync(session_id=session_id, at=self._runtime.scope.clock.wall())
-
     async def follow(self, session_id: str, *, after: int) -> AsyncGenerator[Event]:
         """The log after that fact, then whatever comes, over any change of hosts."""
+        host, reader = await self._watch(session_id, after)
+        if isinstance(host, OwnHost):
+            # Nothing can be lost on the way; every token saves a generator's work.
+            return aiter(reader)
+        return self._follow(session_id, host, reader)
+
+    async def _follow(self, session_id: str, host: Host, reader: Watching) -> AsyncGenerator[Event]:
+        while True:
+            try:
+                async with reader:
+                    async for event in reader:
+                        yield event
+            except PeerLostError:
+                await self._rejoin(host)
+                host, reader = await self._watch(session_id, reader.seen)
+            else:
+                return
+
+    async def _watch(self, session_id: str, after: int) -> tuple[Host, Watching]:
         while True:
             host = self._there
             try:
-                async with await host.watch(session_id, after=after) as reader:
-                    try:
-                        async for event in reader:
-                            yield self._resync(session_id) if isinstance(event, str) else event
-                    finally:
-                        after = reader.seen
+                return host, await host.watch(session_id, after=after)
             except PeerLostError:
                 await self._rejoin(host)
-            else:
-                return

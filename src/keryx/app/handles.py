@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from contextlib import aclosing
 from typing import overload
+
+import msgspec
 
 from keryx import commands as cm
 from keryx import events as ev
@@ -15,8 +17,7 @@ from keryx.messages import Decision, Reason
 from keryx.ports.dispatch import Done, Sent
 
 
-@dataclass(frozen=True, slots=True)
-class TurnResult:
+class TurnResult(msgspec.Struct, frozen=True):
     """How a turn ended."""
 
     outcome: ev.TurnOutcome
@@ -100,7 +101,7 @@ class SessionHandle:
             )
         )
         after = 0 if last is None else last.last_seq
-        async for event in self._front.follow(self.session_id, after=after):
+        async for event in await self._front.follow(self.session_id, after=after):
             if getattr(event, "call_id", call_id) == call_id:
                 yield event
             if isinstance(event, ev.CallFinished) and event.call_id == call_id:
@@ -123,8 +124,9 @@ class SessionHandle:
 
     async def events(self, after: int = 0) -> AsyncGenerator[ev.Event]:
         """The log after that fact, then whatever comes, live events included."""
-        async for event in self._front.follow(self.session_id, after=after):
-            yield event
+        async with aclosing(await self._front.follow(self.session_id, after=after)) as stream:
+            async for event in stream:
+                yield event
 
     async def _send(
         self,
@@ -165,12 +167,14 @@ class TurnHandle:
     async def events(self) -> AsyncGenerator[ev.Event]:
         """Everything that the turn says, until its one terminal fact."""
         begun = False
-        async for event in self._front.follow(self._session_id, after=self._after):
-            begun = begun or getattr(event, "turn_id", None) == self.turn_id
-            if begun:
-                yield event
-            if isinstance(event, ev.TurnFinished) and event.turn_id == self.turn_id:
-                return
+        stream = await self._front.follow(self._session_id, after=self._after)
+        async with aclosing(stream):
+            async for event in stream:
+                begun = begun or getattr(event, "turn_id", None) == self.turn_id
+                if begun:
+                    yield event
+                if isinstance(event, ev.TurnFinished) and event.turn_id == self.turn_id:
+                    return
 
     async def result(self) -> TurnResult:
         """How it ended, once it has."""

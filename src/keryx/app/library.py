@@ -52,6 +52,8 @@ class Keryx:
         try:
             found = await runtime.bridge.to_thread(config.load, self._home)
             self._models = models = Models(found, self._model)
+            # A large library is loaded beside the tools: part of that needs no interpreter.
+            runtime.bridge.start_thread(models.load, name="load")
             tools = await self._find_tools(found, runtime)
             front = Front(found, runtime, models=models, tools=tools, resume=self._resume)
             await front.join()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
+
 from keryx.config import Config
 from keryx.errors import ModelError
 from keryx.models.failures import not_configured
 from keryx.models.http import model_clients
 from keryx.models.openai import OpenAIModel
 from keryx.models.retry import Retrying
-from keryx.models.scripted import ScriptedModel, ScriptedReply
-from keryx.ports.model import Model, ModelRequest
+from keryx.ports.model import Model
 
 
 class Models:
@@ -48,13 +50,19 @@ class Models:
             found = self._made[name] = self._make(name)
         return found
 
+    def load(self) -> None:
+        """Load what the default model needs, in a thread, while the host opens its home."""
+        provider = self.default.partition(":")[0]
+        if provider in self._config.providers:
+            importlib.import_module("aiohttp")
+
     async def close(self) -> None:
         await self._clients.close()
 
     def _make(self, name: str) -> Model:
         provider, _, model = name.partition(":")
         if provider == "scripted":
-            return ScriptedModel(_echo, name=name)
+            return _scripted(name)
         if not name or not self._config.providers:
             raise not_configured()
         found = self._config.providers.get(provider)
@@ -76,6 +84,17 @@ class Models:
         )
 
 
-def _echo(request: ModelRequest) -> ScriptedReply:
-    del request
-    return ScriptedReply(text="This is the scripted model: it says this, whatever it is asked.")
+def _scripted(name: str) -> Model:
+    """Says one thing, whatever it is asked. Loaded when it is."""
+    scripted = importlib.import_module("keryx.models.scripted")
+    text = "This is the scripted model: it says this, whatever it is asked."
+    made: Model = scripted.ScriptedModel(_always(scripted.ScriptedReply(text=text)), name=name)
+    return made
+
+
+def _always(reply: object) -> Callable[[object], object]:
+    def script(asked: object) -> object:
+        del asked
+        return reply
+
+    return script

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from keryx.config import Config
+from keryx.errors import UserMustActError
 from keryx.ports.tool import Tool
 from keryx.sandbox.policy import USER_SECRETS
-from keryx.tools.toolsets import built_in, chosen
 
 # What programs need to find each other and to speak the person's language; nothing else.
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME")
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
-@dataclass(frozen=True, slots=True)
-class Tools:
+class Tools(msgspec.Struct, frozen=True):
     """The tools of a host, by name, and in sets."""
 
-    by_name: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
-    sets: Mapping[str, list[Tool]] = field(default_factory=dict[str, list[Tool]])
+    by_name: Mapping[str, Tool] = msgspec.field(default_factory=dict[str, Tool])
+    sets: Mapping[str, list[Tool]] = msgspec.field(default_factory=dict[str, list[Tool]])
     brought: bool = False
     """Whether a program brought them along."""
 
@@ -33,12 +34,25 @@ class Tools:
     @classmethod
     def built_in(cls, config: Config) -> Tools:
         """Those that every host has. Asks the disk."""
-        sets = built_in(user_home(config), confined=config.confinement != "off")
+        # Loaded when a host wants them: a program that brings its own tools starts without.
+        toolsets = importlib.import_module("keryx.tools.toolsets")
+        sets = toolsets.built_in(user_home(config), confined=config.confinement != "off")
         return cls({tool.name: tool for each in sets.values() for tool in each}, sets)
 
     def chosen(self, names: Iterable[str] | None) -> tuple[str, ...]:
         """What these names stand for; None: all there are."""
-        return tuple(self.by_name) if names is None else chosen(names, self.by_name, self.sets)
+        if names is None:
+            return tuple(self.by_name)
+        found: dict[str, None] = {}
+        for name in names:
+            if name in self.by_name:
+                found[name] = None
+            elif name in self.sets:
+                found.update(dict.fromkeys(tool.name for tool in self.sets[name]))
+            else:
+                known = ", ".join([*sorted(self.by_name), *sorted(self.sets)])
+                raise UserMustActError(f"there is no tool or toolset {name!r}; there are: {known}")
+        return tuple(found)
 
     def granted(self, names: Iterable[str]) -> list[Tool]:
         return [self.by_name[name] for name in names if name in self.by_name]

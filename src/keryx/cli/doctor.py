@@ -67,7 +67,7 @@ def _on_disk(found: Config) -> Iterator[Finding]:
     ok = _can_write(there)
     hints = () if ok else ("choose another with KERYX_HOME, or mend its permissions",)
     yield Finding(GOOD if ok else BAD, "home", str(home), hints)
-    yield Finding(GOOD, "shell", find_shell())
+    yield Finding(GOOD, "shell", find_shell().program)
     try:
         yield Finding(GOOD, "search", find_ripgrep("/usr/local/bin:/usr/bin:/bin"))
     except KeryxError as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal, Protocol
 
@@ -45,8 +44,7 @@ def rule(verdict: Verdict, written: str) -> Rule:
     return Rule(verdict, tool.strip(), pattern.strip() or "*")
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True):
     """What is to be done with a call, why, and what it is granted if it runs."""
 
     verdict: Verdict
@@ -66,14 +64,13 @@ class Judge(Protocol):
     def judge(self, call: CallView, settings: Settings, rules: Sequence[Rule]) -> Judgement: ...
 
 
-@dataclass(slots=True)
-class Approvals:
+class Approvals(msgspec.Struct):
     """A host's policy: its rules, and the mode of sessions that have none of their own."""
 
     mode: ApprovalMode = "auto"
     rules: tuple[Rule, ...] = ()
     expires: float | None = None
-    always: list[Rule] = field(default_factory=list[Rule])
+    always: list[Rule] = msgspec.field(default_factory=list[Rule])
     """What people answered with `always`, in any session."""
 
     def judge(self, call: CallView, settings: Settings, rules: Sequence[Rule]) -> Judgement:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from keryx.aio.clock import Clock
 from keryx.aio.group import Group
@@ -28,6 +30,7 @@ from keryx.events import Event, FilesChanged, LiveEvent
 from keryx.ports.files import FileChange, Files
 from keryx.ports.model import Model
 from keryx.ports.store import Blob, Store, blob_hash
+from keryx.ports.workers import Workers
 
 
 def mint(kind: str) -> str:
@@ -35,11 +38,10 @@ def mint(kind: str) -> str:
     return f"{kind}_{secrets.token_hex(8)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Brief:
+class Brief(msgspec.Struct, frozen=True):
     """What a turn starts with that comes from outside: parts of the prompt, and what is amiss."""
 
-    parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    parts: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     warnings: tuple[str, ...] = ()
 
 
@@ -58,8 +60,7 @@ Keep = Callable[[bytes], Awaitable[str]]
 Changing = Callable[[Sequence[FileChange], str | None], Awaitable[None]]
 
 
-@dataclass(slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, kw_only=True):
     """What the host gives to each of its sessions."""
 
     store: Store
@@ -71,22 +72,23 @@ class Surroundings:
     """Makes the way through the executor: session, granted tools, workspace, witness."""
     brief: Callable[[Settings, str], Awaitable[Brief]] = no_brief
     """Reads what comes from outside, at a turn's start."""
-    files: Callable[[str, Keep, Changing], Awaitable[Files]] | None = None
-    """Makes what a session knows of the files of a workspace."""
-    revert: Callable[[Files, Sequence[FileChange]], Awaitable[None]] | None = None
+    files: Callable[[str, Keep, Changing], Files] | None = None
+    """Makes what a session knows of the files of a workspace. Asks the disk."""
+    workers: Callable[[Scope], Workers] | None = None
+    """Makes the processes of a session's own for tools that must be killable."""
+    revert: Callable[[Callable[[], Files], Sequence[FileChange]], Awaitable[None]] | None = None
     """Takes back changes of files."""
-    judge: Judge = field(default_factory=Approvals)
+    judge: Judge = msgspec.field(default_factory=Approvals)
     """Which calls need a person's consent."""
     remember: Callable[[Rule], None] = ignore
     """A person consented to such calls in every session."""
     redactor: Redactor = NO_SECRETS
     """Takes the values of secrets out of what is said."""
-    limits: Limits = field(default_factory=Limits)
-    neighbours: Neighbours = field(default_factory=Neighbours)
+    limits: Limits = msgspec.field(default_factory=Limits)
+    neighbours: Neighbours = msgspec.field(default_factory=Neighbours)
 
 
-@dataclass(slots=True)
-class Desk:
+class Desk(msgspec.Struct):
     """One session's own parts. Everything on it changes on the session's loop, between awaits."""
 
     around: Surroundings
@@ -96,12 +98,13 @@ class Desk:
     hub: Hub[Event]
     ledger: Ledger
     background: Backgrounds
-    transcripts: dict[str, Transcript] = field(default_factory=dict[str, Transcript])
-    answers: dict[str, Callable[[str | None], None]] = field(
+    workers: Workers | None
+    transcripts: dict[str, Transcript] = msgspec.field(default_factory=dict[str, Transcript])
+    answers: dict[str, Callable[[str | None], None]] = msgspec.field(
         default_factory=dict[str, Callable[[str | None], None]]
     )
     """Who waits for which approval or question; None tells that nobody answered in time."""
-    files: dict[str, Files] = field(default_factory=dict[str, Files])
+    files: dict[str, Files] = msgspec.field(default_factory=dict[str, Files])
     """By workspace: what the session knows of its files."""
     draft: Callable[[], LiveEvent] | None = None
     """Tells the reply that streams right now, for readers that come late."""
@@ -119,14 +122,19 @@ class Desk:
         """The way of this session's calls through the executor."""
         lane = self.around.lane(self.fold.session_id, tools, workspace, witness)
         lane.background = self.background
-        lane.files = self.files.get(str(workspace))
+        lane.workers = self.workers
+        if self.around.files is not None:
+            lane.files = partial(self.open_files, str(workspace))
         return lane
 
-    async def open_files(self, workspace: str) -> None:
-        """Know the files of this workspace, before calls that may touch them."""
-        if workspace not in self.files and self.around.files is not None:
-            made = await self.around.files(workspace, self._keep, self._log_changes)
-            self.files.setdefault(workspace, made)
+    def open_files(self, workspace: str) -> Files:
+        """What the session knows of the files of this workspace. Asks the disk: in a thread."""
+        found = self.files.get(workspace)
+        if found is None:
+            assert self.around.files is not None
+            made = self.around.files(workspace, self._keep, self._log_changes)
+            found = self.files.setdefault(workspace, made)  # one wins, whoever was first
+        return found
 
     async def _keep(self, data: bytes) -> str:
         blob = Blob(blob_hash(data), data)

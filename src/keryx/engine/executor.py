@@ -17,6 +17,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+import msgspec
+
 from keryx.aio.bridge import THREADS, Bridge
 from keryx.aio.group import Group
 from keryx.aio.scope import EXIT_REPORT, GRACE, Reason, Scope, set_token
@@ -30,9 +32,12 @@ from keryx.engine.effects import canonical, names_paths, step_order
 from keryx.errors import DeveloperMustActError, KeryxError, ModelMustActError, UnknownToolError
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.tool import Tool, ToolContext
+from keryx.ports.workers import Addressed, Returned, encode_return
 
 # Async leaves cost a task each. The bound keeps one host from opening sockets without end.
 LOOP_SLOTS: Final = 1_000
+# A worker is a Python process: some 30 MB, and a core if its tool computes.
+PROCESS_SLOTS: Final = 16
 # A container that calls itself without end must fail before it fills the memory.
 MOST_NESTED: Final = 16
 
@@ -84,10 +89,15 @@ class Executor:
         *,
         loop_slots: int = LOOP_SLOTS,
         thread_slots: int = THREADS,
+        process_slots: int = PROCESS_SLOTS,
     ) -> None:
         self._bridge = bridge
         self._loop = asyncio.get_running_loop()
-        self._slots = {"loop": Slots(loop_slots), "thread": Slots(thread_slots)}
+        self._slots = {
+            "loop": Slots(loop_slots),
+            "thread": Slots(thread_slots),
+            "process": Slots(process_slots),
+        }
         self._calls: set[Call] = set()
         self._left_over: dict[Call, None] = {}
         # A tree of its own: calls are cancelled through their own scopes, which know the ladder;
@@ -164,15 +174,18 @@ class Executor:
         except Exception as error:  # noqa: BLE001 (a tool's own declaration; the turn goes on without it)
             text = f"the tool {name!r} is broken: its effects cannot be told: {error!r}"
             return ending.failed(call_id, name, text)
+        written = arguments if isinstance(arguments, str) else ""
         if tool.isolation == "process":
-            text = f"the tool {name!r} needs a process of its own, which this version does not give"
-            return ending.failed(call_id, name, text)
+            if (text := _no_process(lane, tool)) is not None:
+                return ending.failed(call_id, name, text)
+            # A process reads them as text, also those that a container gave as values.
+            written = written or msgspec.json.encode(arguments).decode()
         call = Call(
             lane,
             call_id,
             tool,
             args,
-            arguments=arguments if isinstance(arguments, str) else "",
+            arguments=written,
             scope=scope.child(call_id),
             parent=parent,
         )
@@ -272,7 +285,9 @@ class Executor:
         context = CallContext(call, self._nest)
         set_token(context.token)
         if call.tool.isolation == "loop":
-            returned = ending.encode_return(await call.tool.invoke(call.args, context))
+            returned = encode_return(await call.tool.invoke(call.args, context))
+        elif call.tool.isolation == "process":
+            returned = await _invoke_in_process(call)
         else:
             call.output.accept_threads()
             work = partial(_invoke_blocking, call.tool, call.args, context)
@@ -311,11 +326,12 @@ class Executor:
     # -- the ladder
 
     def _stop(self, call: Call) -> None:
-        """Rung one. A thread only has its token; async work is cancelled, once."""
+        """Rung one. Async work is cancelled, once; a thread has its token, a process a signal."""
         if call.phase in ("leaving", "ended"):
             return
         assert call.task is not None
-        if call.phase == "waiting" or (call.phase == "running" and call.thread is None):
+        running = call.phase == "running"
+        if call.phase == "waiting" or (running and call.tool.isolation == "loop"):
             call.task.cancel()
         self._after(GRACE, call, self._after_grace)
 
@@ -398,6 +414,32 @@ def _find(lane: Lane, name: str) -> Tool:
     raise UnknownToolError(f"there is no tool {name[:100]!r}.{hint} Granted are: {granted}.")
 
 
-def _invoke_blocking(tool: Tool, args: Any, context: ToolContext) -> ending.Returned:
+def _no_process(lane: Lane, tool: Tool) -> str | None:
+    """Why a tool cannot have the process that it wants, if so."""
+    if lane.workers is None or lane.place is None:
+        return f"the tool {tool.name!r} needs a process of its own, and this session gives none"
+    if not isinstance(tool, Addressed):
+        return f"the tool {tool.name!r} is broken: a process of its own cannot find it"
+    return None
+
+
+def _invoke_blocking(tool: Tool, args: Any, context: ToolContext) -> Returned:
     """In the tool's thread: also the encoding, which may be long, stays off the loop."""
-    return ending.encode_return(tool.invoke(args, context))
+    return encode_return(tool.invoke(args, context))
+
+
+async def _invoke_in_process(call: Call) -> Returned:
+    lane, tool = call.lane, call.tool
+    assert lane.workers is not None
+    assert lane.place is not None
+    assert isinstance(tool, Addressed)
+    return await lane.workers.run(
+        tool.address,
+        call.arguments,
+        scope=call.scope,
+        output=call.output,
+        place=lane.place,
+        env=lane.environment,
+        cwd=str(lane.workspace),
+        granted=call.granted,
+    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from keryx.engine.log.state import OpenTurn
 from keryx.events import TurnError
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """None means no limit."""
 
     steps: int | None = 200

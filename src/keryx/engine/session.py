@@ -7,8 +7,9 @@ breaks the session: what runs is stopped, readers are told why, and whoever need
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Self
+
+import msgspec
 
 from keryx import commands as cm
 from keryx import events as ev
@@ -27,8 +28,7 @@ from keryx.ports.dispatch import Answer
 from keryx.ports.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(msgspec.Struct, frozen=True):
     """What a new session starts with."""
 
     model: str
@@ -130,6 +130,8 @@ class Session:
         if self._course.turn is not None:
             await self._course.wait_rested()
         await self._desk.background.close()
+        if self._desk.workers is not None:
+            await self._desk.workers.close()
         if self._desk.ledger.broken is None:
             await self._desk.ledger.durable()
         self._desk.ledger.close()
@@ -144,6 +146,7 @@ def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:
     own = scope.child(session_id)
     hub: Hub[ev.Event] = Hub(
         replay=_replay(around.store, session_id),
+        lost=lambda: ev.Resync(session_id=session_id, at=around.clock.wall()),
         snapshot=lambda: desk.snapshot(),  # noqa: PLW0108 (the desk is made after the hub)
         last=fold.last_seq,
     )
@@ -168,7 +171,8 @@ def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:
         on_broken=broken,
     )
     background = Backgrounds(own.child("background"))
-    desk = Desk(around, own, group, fold, hub, ledger, background)
+    workers = None if around.workers is None else around.workers(own)
+    desk = Desk(around, own, group, fold, hub, ledger, background, workers)
     return desk
 
 

@@ -11,6 +11,7 @@ fold another state than the writer's.
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 import msgspec
@@ -157,8 +158,17 @@ __all__ = [
 Event = LoggedEvent | LiveEvent
 
 _encoder: Final = msgspec.json.Encoder()
-_decoder: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Event)
-_logged_decoder: Final[msgspec.json.Decoder[LoggedEvent]] = msgspec.json.Decoder(LoggedEvent)
+
+
+# Made when first needed: most processes start without reading an event.
+@functools.cache
+def _decoder() -> msgspec.json.Decoder[Event]:
+    return msgspec.json.Decoder(Event)
+
+
+@functools.cache
+def _logged_decoder() -> msgspec.json.Decoder[LoggedEvent]:
+    return msgspec.json.Decoder(LoggedEvent)
 
 
 def encode(event: Event) -> bytes:
@@ -172,12 +182,12 @@ def decode(data: bytes) -> Event:
     `msgspec.ValidationError` for a type that this version does not know, and for a field that
     is missing or does not fit; its parent `msgspec.DecodeError` for what is no JSON.
     """
-    return _decoder.decode(data)
+    return _decoder().decode(data)
 
 
 def decode_logged(data: bytes) -> LoggedEvent:
     """Read a fact, as `decode` does; a live event is refused, for it belongs in no log."""
-    return _logged_decoder.decode(data)
+    return _logged_decoder().decode(data)
 
 
 def type_of(event: Event) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from keryx.ports.place import Exit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackgroundProcess:
+class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one."""
 
     name: str
@@ -22,8 +22,7 @@ class BackgroundProcess:
     """Why nobody knows how it ended, if so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(msgspec.Struct, frozen=True):
     """A piece of what a process printed, and where to read on."""
 
     text: str

@@ -7,8 +7,8 @@ socket, other machines through a broker. Who talks need not know which.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Literal, Protocol, Self
+from collections.abc import AsyncGenerator
+from typing import Protocol, Self
 
 import msgspec
 
@@ -45,8 +45,8 @@ class Watching(Protocol):
 
     async def __aexit__(self, *exc: object) -> None: ...
 
-    def __aiter__(self) -> AsyncIterator[Event | Literal["resync"]]:
-        """Facts without gaps, live events between them.
+    def __aiter__(self) -> AsyncGenerator[Event]:
+        """Facts without gaps, live events between them; closing the iterator ends the reading.
 
         `resync`: live events were lost; the facts missed follow, and what streams now.
         """

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 Kind = Literal["path", "resource"]
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(msgspec.Struct, frozen=True):
     """One thing that a call touches.
 
     `name` is a path (relative ones count from the workspace; the whole tree below it is
@@ -24,8 +24,7 @@ class Access:
     peers: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(msgspec.Struct, frozen=True):
     """All that a call touches; `exclusive` stands for "anything"."""
 
     accesses: tuple[Access, ...] = ()

@@ -7,16 +7,16 @@ every change known before it happens. How files are read, matched and replaced i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
+
+import msgspec
 
 from keryx.messages import Needs
 from keryx.ports.store import blob_hash
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(msgspec.Struct, frozen=True):
     """What a file was when the session read or wrote it; no hash if only a part was read."""
 
     inode: int
@@ -36,8 +36,7 @@ class Stamp:
         return self.inode, self.size, self.mtime_ns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileChange:
+class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     """A file is about to be replaced, made or deleted. A hash that is None means: no file."""
 
     path: Path

@@ -7,9 +7,10 @@ as a `ToolContext`; it reaches for nothing ambient.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
+
+import msgspec
 
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import CancellationToken
@@ -28,8 +29,7 @@ Replay = Literal["never", "safe", "keyed"]
 """Whether a call that had started may run again after a crash; keyed: with its call id as key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Risk:
+class Risk(msgspec.Struct, frozen=True):
     """A tool's own judgement of its arguments, for whoever decides on approvals.
 
     `patterns` say what of the tool this call is ("git push"), for rules that cover others like it:
@@ -44,8 +44,7 @@ class Risk:
     """Whether it may change anything; None: as its effects say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(msgspec.Struct, frozen=True):
     """Wrap what a cancelled tool returns within the grace if the work was in fact done."""
 
     value: Any
@@ -123,7 +122,7 @@ class ToolContext(Protocol):
 
     @property
     def files(self) -> Files:
-        """The session's files, and what it may do with them."""
+        """The session's files, and what it may do with them. May ask the disk: not on the loop."""
         ...
 
     @property

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from keryx.aio.bridge import Bridge
 from keryx.aio.capture import OutputSink
@@ -20,8 +21,7 @@ Mode = Literal["on", "required", "off"]
 """on: as far as this machine allows. required: fully, or not at all. off: not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """What the children of every session of a host are kept to."""
 
     mode: Mode = "on"
@@ -29,7 +29,7 @@ class Bounds:
     hidden: tuple[Path, ...] = ()
     """What nobody may see, beside the user's secrets: the home of the host."""
     readable: tuple[Path, ...] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = msgspec.field(default_factory=Limits)
 
 
 class LocalPlace:

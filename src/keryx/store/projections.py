@@ -9,7 +9,6 @@ name of a message that was accepted before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args, get_type_hints
 
 import msgspec
@@ -55,8 +54,7 @@ OpenKey = tuple[OpenKind, str]
 NOTHING: Final = Usage()
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """One entry of the transcript, made of the events `sources`.
 
     If `message_id` is there, the message was accepted by an earlier commit: the sources that are
@@ -69,8 +67,7 @@ class Shown:
     message_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(msgspec.Struct, frozen=True):
     """What one event says was spent with one model."""
 
     model: str
@@ -78,20 +75,19 @@ class Spent:
     cost: float | None
 
 
-@dataclass(slots=True)
-class Projection:
+class Projection(msgspec.Struct):
     """What a commit changes; to be applied in the order of the fields."""
 
     step_model: str
     title: str | None = None
-    changed: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    changed: list[tuple[str, int]] = msgspec.field(default_factory=list[tuple[str, int]])
     """Messages accepted before, each with a fact that changed it."""
-    shown: list[Shown] = field(default_factory=list[Shown])
-    closed: list[OpenKey] = field(default_factory=list[OpenKey])
-    opened: dict[OpenKey, list[int]] = field(default_factory=dict[OpenKey, list[int]])
-    undone: list[str] = field(default_factory=list[str])
-    spent: list[Spent] = field(default_factory=list[Spent])
-    blobs: list[str] = field(default_factory=list[str])
+    shown: list[Shown] = msgspec.field(default_factory=list[Shown])
+    closed: list[OpenKey] = msgspec.field(default_factory=list[OpenKey])
+    opened: dict[OpenKey, list[int]] = msgspec.field(default_factory=dict[OpenKey, list[int]])
+    undone: list[str] = msgspec.field(default_factory=list[str])
+    spent: list[Spent] = msgspec.field(default_factory=list[Spent])
+    blobs: list[str] = msgspec.field(default_factory=list[str])
 
     def open(self, kind: OpenKind, name: str, seq: int) -> None:
         self.opened.setdefault((kind, name), [seq])

@@ -106,7 +106,7 @@ class PlaceContract:
         assert (ended.code, ended.signal) == (3, None)
         assert sorted(kept.text().split()) == ["err", "out"]
 
-    async def test_the_environment_is_just_what_was_given(
+    async def test_the_environment_is_what_was_given_and_where_files_may_go(
         self, subject: Place, tmp_path: Path
     ) -> None:
         kept = Capture()
@@ -115,7 +115,9 @@ class PlaceContract:
             ["/usr/bin/env"], env=env, cwd=str(tmp_path), output=kept
         ) as process:
             await process.wait()
-        assert kept.text() == "ONLY=this\n"
+        found = dict(line.split("=", 1) for line in kept.text().splitlines())
+        assert found.pop("ONLY") == "this"
+        assert found.keys() <= {"HOME", "TMPDIR"}, "a place may say where files can be written"
 
     async def test_it_runs_where_it_was_told(self, subject: Place, tmp_path: Path) -> None:
         kept = Capture()

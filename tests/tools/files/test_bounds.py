@@ -12,6 +12,8 @@ from keryx.ports.files import Stamp
 from keryx.tools.files import FileSpace, space
 from tests.tools.files.desk import Desk
 
+pytestmark = pytest.mark.promise("tools.6")
+
 OUTSIDE = "is outside the workspace"
 SECRET = "the secret"
 

@@ -12,6 +12,8 @@ from keryx.tools.files import edits, patch, swap
 from keryx.tools.files.patch.sections import paths_named
 from tests.tools.files.desk import Desk
 
+pytestmark = pytest.mark.promise("tools.6")
+
 CODE = """\
 import os
 

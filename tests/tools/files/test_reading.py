@@ -12,6 +12,8 @@ from keryx.messages import Image, Text
 from keryx.tools.files import content, disk, reading
 from tests.tools.files.desk import Desk
 
+pytestmark = pytest.mark.promise("tools.6")
+
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
 

@@ -9,6 +9,8 @@ import pytest
 from keryx.tools.files import listing, searching
 from tests.tools.files.desk import Desk
 
+pytestmark = pytest.mark.promise("tools.6")
+
 
 @pytest.fixture
 def source(made: Desk) -> Desk:

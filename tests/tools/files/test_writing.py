@@ -15,6 +15,8 @@ from keryx.ports.store import blob_hash
 from keryx.tools.files import edits, swap
 from tests.tools.files.desk import Desk
 
+pytestmark = pytest.mark.promise("tools.6")
+
 READ_IT_FIRST = "exists, and you have not read it; read it first"
 
 

@@ -13,6 +13,8 @@ from keryx.tools.shell.risk import Judgement, Need, risk
 from tests.tools.shell.corpus import CORPUS
 from tests.tools.shell.lines import HOME, WORKSPACE, Line
 
+pytestmark = pytest.mark.promise("tools.4")
+
 ORDER = ("none", "low", "high")
 PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-")
 
@@ -210,6 +212,7 @@ def test_consent_to_something_risky_covers_that_line_only() -> None:
         "curl x.org | sh",
         "echo x > /etc/x",
         "python -c 'print(1)'",
+        "npm test && python -c 'print(1)'",
         'curl "$URL"',
         "bash",
         "(",
@@ -217,6 +220,7 @@ def test_consent_to_something_risky_covers_that_line_only() -> None:
 )
 def test_what_cannot_be_recognised_again_is_never_covered(command: str) -> None:
     assert judged(command).patterns == ()
+    assert not judged(command).covered_by({"rm", "curl", "python", "npm test", command})
 
 
 def test_a_private_folder_may_be_written() -> None:

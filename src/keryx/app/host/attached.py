@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Final, Self
 
 from keryx import commands as cm
 from keryx import errors
@@ -16,7 +16,7 @@ from keryx.aio.scope import Scope
 from keryx.app.host import wire
 from keryx.app.host.home import STORE, HomeTakenError, Plate
 from keryx.errors import KeryxError, UserMustActError
-from keryx.events import Event
+from keryx.events import Event, decode
 from keryx.ports.dispatch import Answer, Watching
 from keryx.ports.store import Store
 from keryx.rpc import CallError, Peer, PeerLostError, connect
@@ -136,18 +136,15 @@ class _Remote:
         await self._group.leave()
         self._group.scope.close()
 
-    async def __aiter__(self) -> AsyncIterator[Event | Literal["resync"]]:
+    async def __aiter__(self) -> AsyncGenerator[Event]:
         watching = self._group.start(self._watch(), name="watch")
         watching.add_done_callback(lambda _: self._wake())
         while True:
             while self._items:
-                item = wire.decode_item(self._items.popleft())
+                item = decode(self._items.popleft())
                 self._let_go_on()
-                if isinstance(item, str):
-                    yield "resync"
-                else:
-                    self.seen = getattr(item, "seq", self.seen)
-                    yield item
+                self.seen = getattr(item, "seq", self.seen)
+                yield item
             if watching.done():
                 if (error := watching.result()) is not None:
                     raise error

@@ -34,6 +34,7 @@ from keryx.errors import DeveloperMustActError
 from keryx.ports.dispatch import Answer, Watching
 from keryx.ports.files import Files
 from keryx.ports.store import Store
+from keryx.sandbox.workers import Workers
 from keryx.store.sqlite import SqliteStore
 
 decode_rule: Final = msgspec.json.Decoder(Rule).decode
@@ -74,6 +75,7 @@ class OwnHost:
             lane=self._lane,
             brief=Briefs(runtime.bridge, config, self._configure).read,
             files=self._files,
+            workers=Workers,
             revert=partial(revert_files, runtime.bridge),
             judge=approvals,
             remember=approvals.always.append,
@@ -183,9 +185,9 @@ class OwnHost:
             place=self._places.of(session_id, workspace),
         )
 
-    async def _files(self, workspace: str, keep: Keep, changing: Changing) -> Files:
+    def _files(self, workspace: str, keep: Keep, changing: Changing) -> Files:
         hidden = (self._home.path, *secret_places(self._config))
-        return await open_files(self._runtime.bridge, workspace, keep, changing, hidden=hidden)
+        return open_files(workspace, keep, changing, hidden=hidden)
 
     def _configure(self, config: Config) -> None:
         """The configuration has changed; turns that start from now on see it."""

@@ -13,6 +13,7 @@ from keryx import commands as cm
 from keryx.aio.scope import Scope
 from keryx.app.host import wire
 from keryx.errors import KeryxError
+from keryx.events import encode
 from keryx.ports.dispatch import Bus
 from keryx.rpc import Call, CallError, Listener
 from keryx.rpc.peer import METHOD_NOT_FOUND, Handler
@@ -116,5 +117,5 @@ class _Visitor:
     async def _watch(self, call: Call, asked: wire.Watch) -> None:
         async with await self._host.watch(asked.session_id, after=asked.after) as reader:
             async for item in reader:
-                await call.progress(wire.encode_item(item))
+                await call.progress(encode(item))
         raise CallError("the session was closed", name="ScopeClosedError")

@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 
-from keryx.events import Event, decode, encode
 from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer
 
@@ -52,16 +51,5 @@ class Delete(msgspec.Struct, frozen=True):
     session_id: str
 
 
-RESYNC: Final = b'"resync"'
-
 encode_value: Final = msgspec.json.Encoder().encode
 decode_answer: Final = msgspec.json.Decoder(Answer).decode
-
-
-def encode_item(item: Event | str) -> bytes:
-    """One item of a stream."""
-    return RESYNC if isinstance(item, str) else encode(item)
-
-
-def decode_item(data: bytes) -> Event | str:
-    return "resync" if data == RESYNC else decode(data)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from keryx.engine.calls.call import Call
-from keryx.engine.calls.result import bounded, content_of
+from keryx.engine.calls.result import bounded
 from keryx.errors import KeryxError, ToolCancelledError, WardenLostError
 from keryx.messages import CallOutcome, Outcome, Part, Text
-from keryx.ports.tool import Complete
+from keryx.ports.workers import SELF_CANCELLED, Returned, described
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """What is known when a call's work is over, before it is logged as its outcome."""
 
     outcome: Outcome
@@ -26,22 +26,8 @@ BROKEN: Final = Ending("unknown", "internal error")
 """The executor itself failed over it; how far the call came, nobody can tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """What a tool returned, already encoded (in its own thread, if it has one)."""
-
-    content: tuple[Part, ...]
-    complete: bool
-
-
 class DeniedError(KeryxError):
     """Inside the executor: the call may not run."""
-
-
-def encode_return(value: Any) -> Returned:
-    if isinstance(value, Complete):
-        return Returned(content_of(value.value), complete=True)
-    return Returned(content_of(value), complete=False)
 
 
 def of_return(call: Call, returned: Returned) -> Ending:
@@ -61,14 +47,13 @@ def of_error(call: Call, error: BaseException) -> Ending:
     cancellation = call.scope.cancellation
     if cancellation is not None:
         expected = isinstance(error, asyncio.CancelledError | ToolCancelledError)
-        note = () if expected else (Text(_described(error)),)
+        note = () if expected else (Text(described(error)),)
         return Ending("cancelled", cancellation.reason, (*partial_of(call), *note))
     if isinstance(error, asyncio.CancelledError):
         if call.task is not None and call.task.cancelling():
             return Ending("cancelled", "shutdown", partial_of(call))
-        text = "the tool cancelled itself: something that it awaited was cancelled inside it"
-        return Ending("failed", None, (*partial_of(call), Text(text)))
-    return Ending("failed", None, (*partial_of(call), Text(_described(error))))
+        return Ending("failed", None, (*partial_of(call), Text(SELF_CANCELLED)))
+    return Ending("failed", None, (*partial_of(call), Text(described(error))))
 
 
 def of_left_over(call: Call) -> Ending:
@@ -111,12 +96,6 @@ def outcome_of(call: Call, ending: Ending, *, left_over: bool) -> CallOutcome:
 def failed(call_id: str, tool: str, text: str) -> CallOutcome:
     """A call that could not even be accepted."""
     return CallOutcome(call_id=call_id, tool=tool, outcome="failed", content=(Text(text),))
-
-
-def _described(error: BaseException) -> str:
-    if isinstance(error, KeryxError):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _overlap_note(call_ids: tuple[str, ...]) -> str:

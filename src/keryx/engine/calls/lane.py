@@ -16,6 +16,7 @@ from keryx.ports.effects import Effects
 from keryx.ports.files import Files
 from keryx.ports.place import Place
 from keryx.ports.tool import HttpClient, Tool
+from keryx.ports.workers import Workers
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -30,8 +31,10 @@ class Lane:
     witness: Witness = field(default_factory=Silent)
     place: Place | None = None
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    files: Files | None = None
+    files: Files | Callable[[], Files] | None = None
+    """The session's files; a function opens them when the first call asks, in its thread."""
     background: Backgrounds | None = None
+    workers: Workers | None = None
     redactor: Redactor = NO_SECRETS
     http: Callable[[], Awaitable[HttpClient]] | None = None
     holdings: Holdings = field(default_factory=Holdings)

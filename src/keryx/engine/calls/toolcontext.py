@@ -66,9 +66,11 @@ class CallContext:
     @property
     def files(self) -> Files:
         self._call.refuse_if_over()
-        if self._call.lane.files is None:
-            raise DeveloperMustActError("this session was opened without files")
         files, granted = self._call.lane.files, self._call.granted
+        if files is None:
+            raise DeveloperMustActError("this session was opened without files")
+        if callable(files):
+            files = files()
         return files.granting(granted) if granted else files
 
     @property

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from keryx.aio.scope import Reason
 from keryx.messages import NO_NEEDS, CallOutcome, Needs
@@ -12,8 +13,7 @@ from keryx.ports.effects import Effects
 from keryx.ports.tool import Tool
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(msgspec.Struct, frozen=True):
     """Whether a call may run, and what it is granted beyond the session's confinement."""
 
     denied: str | None = None

@@ -6,7 +6,7 @@ safe. A turn that was resumed twice with no new fact in between is parked: it ki
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.state import Replied
@@ -15,8 +15,7 @@ from keryx.messages import ToolCall
 MOST_RESUMES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """Facts to state first, then calls to run."""
 
     attempt: int

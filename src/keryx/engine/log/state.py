@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from keryx import events as ev
 from keryx.messages import ApprovalMode, File, Image, Mode, ToolCall
@@ -23,8 +23,7 @@ SETTINGS = (
 )
 
 
-@dataclass(slots=True)
-class Settings:
+class Settings(msgspec.Struct):
     """What a session works with; a running turn keeps what it started with."""
 
     model: str = ""
@@ -41,8 +40,7 @@ class Settings:
     read_only: bool = False
 
 
-@dataclass(slots=True)
-class Queued:
+class Queued(msgspec.Struct):
     """A message that was accepted and not delivered yet."""
 
     message_id: str
@@ -57,21 +55,19 @@ class Queued:
     attended: bool = True
 
 
-@dataclass(slots=True)
-class Delivered:
+class Delivered(msgspec.Struct):
     """A message that is part of the conversation."""
 
     turn_id: str
     message: Queued
 
 
-@dataclass(slots=True)
-class Replied:
+class Replied(msgspec.Struct):
     """A model's reply, and how the calls that it asked for ended so far."""
 
     turn_id: str
     reply: ev.StepReplied
-    results: dict[str, ev.CallFinished] = field(default_factory=dict[str, ev.CallFinished])
+    results: dict[str, ev.CallFinished] = msgspec.field(default_factory=dict[str, ev.CallFinished])
 
     @property
     def complete(self) -> bool:
@@ -85,8 +81,7 @@ class Replied:
 HistoryItem = Delivered | Replied
 
 
-@dataclass(slots=True)
-class OpenTurn:
+class OpenTurn(msgspec.Struct):
     """The turn under way."""
 
     turn_id: str
@@ -98,13 +93,13 @@ class OpenTurn:
     cancelling: ev.TurnCancelling | None = None
     step: ev.StepStarted | None = None
     """The step whose reply is awaited."""
-    started: dict[str, ev.CallStarted] = field(default_factory=dict[str, ev.CallStarted])
+    started: dict[str, ev.CallStarted] = msgspec.field(default_factory=dict[str, ev.CallStarted])
     """Calls that started and have not finished."""
     steps: int = 0
     resumes: int = 0
     """How often it was resumed without a new fact since."""
     suspended: bool = False
     """Whether it was stopped gracefully, to go on at the next start."""
-    usage: ev.Usage = field(default_factory=ev.Usage)
+    usage: ev.Usage = msgspec.field(default_factory=ev.Usage)
     cost: float | None = 0.0
     left_over: tuple[str, ...] = ()

@@ -34,8 +34,6 @@ class Course:
         fold = self._desk.fold
         if fold.turn is not None:
             brief = await self._logged_brief()
-            if fold.settings.tools:
-                await self._desk.open_files(fold.turn.workspace)
             self._start(Turn(self._desk, fold.turn.turn_id, brief.parts, resumed=True))
             return
         self._desk.around.neighbours.rests(fold.session_id)
@@ -46,8 +44,6 @@ class Course:
         """What a turn in this workspace (default: the session's) would start with."""
         settings = self._desk.fold.settings
         where = workspace or settings.workspace
-        if settings.tools:
-            await self._desk.open_files(where)
         return await self._desk.around.brief(settings, where)
 
     def start_next(self, brief: Brief) -> None:

@@ -39,7 +39,6 @@ class PersonCalls:
             lost = CallOutcome(command.call_id, command.tool, "unknown", reason="crash")
             self._end(command, lost)
             return Done(True)
-        await self._desk.open_files(command.workspace or self._desk.fold.settings.workspace)
         if command.call_id not in self._running:
             self._start(command)
         return Done(True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from keryx import commands as cm
@@ -47,9 +48,8 @@ class Reverts:
         if await self._once.was_taken(row):
             return Done(True)
         workspace = desk.fold.settings.workspace
-        await desk.open_files(workspace)
-        files, revert = desk.files.get(workspace), desk.around.revert
-        if files is None or revert is None:
+        revert = desk.around.revert
+        if desk.around.files is None or revert is None:
             raise UnsupportedError("this session has no files to revert")
         numbers = frozenset(command.changes)
         changes = await logged_changes(desk.around.store, desk.fold.session_id, numbers)
@@ -58,6 +58,6 @@ class Reverts:
                 "some of these numbers are no changes of files; `keryx sessions diff` shows them"
             )
         self._once.take(row)
-        await revert(files, changes)
+        await revert(partial(desk.open_files, workspace), changes)
         await desk.ledger.durable()
         return Done(True)

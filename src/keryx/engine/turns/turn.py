@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -30,8 +29,7 @@ from keryx.messages import ToolCall
 from keryx.ports.model import Model, ModelRequest, Piece, ToolSpec
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnding:
+class TurnEnding(msgspec.Struct, frozen=True):
     """How a turn ends; a suspended one gets no terminal fact and goes on at the next start."""
 
     outcome: ev.TurnOutcome | Literal["suspended"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from keryx.errors import (
     AlreadyEnteredError,
@@ -42,8 +43,7 @@ class Transaction:
         return self._position
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
+class _Session(msgspec.Struct, frozen=True):
     """What a commit needs to know of its session."""
 
     no: int

@@ -10,8 +10,9 @@ import math
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeGuard, get_args
+
+import msgspec
 
 from keryx.errors import InvalidToolError
 from keryx.ports.effects import EXCLUSIVE, Effects, EffectsOf
@@ -22,8 +23,7 @@ NO_RISK = Risk("none")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the providers of models accept
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(msgspec.Struct, frozen=True):
     """What the decorator was told."""
 
     name: str | None = None

@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 _GOOGLE_HEADING = re.compile(r"(?:Args|Arguments|Parameters|Params):\s*")
 _GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:(?:\s+(.*)|)$")
@@ -20,12 +21,11 @@ _SPHINX_ENTRY = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Docstring:
+class Docstring(msgspec.Struct, frozen=True):
     """The text without what it says of parameters, and that by parameter."""
 
     text: str = ""
-    parameters: dict[str, str] = field(default_factory=dict[str, str])
+    parameters: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
 def read_docstring(docstring: str | None) -> Docstring:

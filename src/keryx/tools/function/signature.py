@@ -14,7 +14,6 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
@@ -31,8 +30,7 @@ _UNBUILDABLE = (TypeError, NameError, RuntimeError)
 """What msgspec and pydantic raise for types without a schema; pydantic's is a RuntimeError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(msgspec.Struct, frozen=True):
     """What the parameters of a function say."""
 
     struct: type[msgspec.Struct]

@@ -6,10 +6,12 @@ by its text; what it can do is the place's business.
 
 from __future__ import annotations
 
+import importlib
 import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -19,7 +21,9 @@ from keryx.ports.background import BackgroundProcess
 from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, uses, writes
 from keryx.ports.tool import Risk, Tool, ToolContext
 from keryx.tools.function import tool
-from keryx.tools.shell.risk import Judgement, risk
+
+if TYPE_CHECKING:
+    from keryx.tools.shell.risk import Judgement
 
 SHELLS: Final = ("/bin/bash", "/bin/sh")
 LONGEST: Final = 24 * 3600.0
@@ -30,27 +34,38 @@ PEERS: Final = "terminal"
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST)]
 
 
-def find_shell() -> str:
+class Shell(msgspec.Struct, frozen=True):
+    """What runs commands."""
+
+    program: str = SHELLS[-1]
+    on_pty: str = ""
+    """The text of the program that gives a command a terminal (`onpty.py`)."""
+
+
+def find_shell() -> Shell:
     """The shell that models know best, if it is there. Asks the disk."""
-    return next((each for each in SHELLS if Path(each).exists()), SHELLS[-1])
+    program = next((each for each in SHELLS if Path(each).exists()), SHELLS[-1])
+    return Shell(program, Path(__file__).with_name("onpty.py").read_text())
 
 
-def shell_tools(
-    shell: str = SHELLS[-1], home: Path | None = None, *, confined: bool = True
-) -> list[Tool]:
+def shell_tools(shell: Shell, home: Path | None = None, *, confined: bool = True) -> list[Tool]:
     """Both tools. `home` is the user's, for what `~` means.
 
     Where nothing is confined, nothing has to be granted either: only the risk of a command counts.
     """
 
     def judge(command: str, workspace: Path) -> Judgement:
-        judged = risk(command, workspace=workspace, home=home, writable=TEMPORARY)
+        # The judge is large, and a process that runs no command starts without it.
+        judging = importlib.import_module("keryx.tools.shell.risk")
+        judged = judging.risk(command, workspace=workspace, home=home, writable=TEMPORARY)
         return judged if confined else replace(judged, needs=frozenset())
 
     return [_terminal(shell, judge), _process(judge)]
 
 
-def _terminal(shell: str, judge: Any) -> Tool:
+def _terminal(shell: Shell, judge: Any) -> Tool:
+    on_pty = (sys.executable, "-I", "-S", "-c", shell.on_pty)
+
     def risk_of(args: Any, workspace: Path) -> Risk:
         # Another folder changes what relative paths mean, but not where the workspace is.
         moved = "" if args.cwd is None else f"cd {shlex.quote(args.cwd)}\n"
@@ -65,6 +80,7 @@ def _terminal(shell: str, judge: Any) -> Tool:
         *,
         background: bool = False,
         alone: bool = False,
+        pty: bool = False,
     ) -> dict[str, Any]:
         """Run a shell command; its output and exit code come back when it ends.
 
@@ -77,10 +93,11 @@ def _terminal(shell: str, judge: Any) -> Tool:
             timeout: Seconds after which it is ended, with all that it started.
             background: Return at once with a name for `process`; it ends with the session.
             alone: Run while nothing else of this session does.
+            pty: Run it on a terminal, for programs that insist on one.
         """
         del alone  # it is said by the effects
         folder = str(_folder(context.workspace, cwd))
-        argv = [shell, "-c", command]
+        argv = [*(on_pty if pty else ()), shell.program, "-c", command]
         if background:
             name = await context.background.start(argv, command=command, cwd=folder)
             return {"process": name, "note": "it runs; use the tool `process` with this name"}

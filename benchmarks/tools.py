@@ -1,4 +1,7 @@
-"""What the file tools cost against the plain calls that do the same, all through the executor."""
+"""What the built-in tools cost against the plain calls that do the same, all through the executor.
+
+Every write includes the durable commit of its `files.changed`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +22,16 @@ import msgspec
 import uvloop
 
 from keryx.app import Runtime
+from keryx.events import FilesChanged
 from keryx.messages import ToolCall
 from keryx.ports.files import FileChange
-from keryx.ports.store import blob_hash
+from keryx.ports.store import Blob, Commit, blob_hash
+from keryx.sandbox import Bounds, LocalPlace
+from keryx.sandbox.local import Mode
+from keryx.store.sqlite import SqliteStore
 from keryx.tools.files import FileSpace, file_tools
 from keryx.tools.files.searching import _installed  # pyright: ignore[reportPrivateUsage]  # the same program
+from keryx.tools.shell.terminal import Shell, shell_tools
 from parts.report import Figure
 
 ROUNDS = 300
@@ -30,6 +39,7 @@ LARGE_ROUNDS = 15
 LARGE = 10 * 1024 * 1024
 FILES = 100_000
 SEARCHES = 5
+SHORT_ROUNDS = 100
 
 SMALL_READ = Figure("read_file of 2 KB", "ms")
 SMALL_WRITE = Figure("write_file of 2 KB", "ms")
@@ -38,29 +48,83 @@ LARGE_WRITE = Figure("write_file of 10 MB", "ms")
 SEARCH = Figure(f"search_files in {FILES:,} files", "ms")
 SEARCH_MANY = Figure("  the same, a hit in each", "ms")
 NAMES = Figure("  the same by name", "ms")
+TRUE = Figure("terminal `true`, unconfined", "ms")
+TRUE_CONFINED = Figure("terminal `true`, confined", "ms")
+TEN = Figure("ten terminals, against one", "ms")
 
 TEXT = "a line of text that says nothing\n"
 
 
-async def keep(data: bytes) -> str:
-    return blob_hash(data)
+class Log:
+    """A session's log on the disk, as the changes of files are committed to it."""
 
+    def __init__(self, store: SqliteStore, epoch: int) -> None:
+        self._store = store
+        self._epoch = epoch
+        self._seq = 0
 
-async def changing(changes: Sequence[FileChange], call_id: str | None) -> None:
-    """What the log costs is measured elsewhere."""
+    @classmethod
+    async def open(cls, runtime: Runtime, folder: Path) -> Log:
+        store = await SqliteStore.open(folder / "keryx.db", runtime.bridge)
+        return cls(store, await store.claim("s"))
+
+    async def keep(self, data: bytes) -> str:
+        return blob_hash(data)
+
+    async def changing(self, changes: Sequence[FileChange], call_id: str | None) -> None:
+        events: list[FilesChanged] = []
+        blobs: list[Blob] = []
+        for change in changes:
+            self._seq += 1
+            if change.before is not None and change.before_hash is not None:
+                blobs.append(Blob(change.before_hash, change.before))
+            events.append(
+                FilesChanged(
+                    session_id="s",
+                    at=0.0,
+                    seq=self._seq,
+                    turn_id=None,
+                    call_id=call_id,
+                    path=str(change.path),
+                    before=change.before_hash,
+                    after=change.after_hash,
+                )
+            )
+        commit = Commit(session_id="s", epoch=self._epoch, events=tuple(events), blobs=tuple(blobs))
+        await self._store.append(commit)
+
+    async def close(self) -> None:
+        await self._store.close()
 
 
 class Bench:
     """A workspace, and one call at a time in it."""
 
-    def __init__(self, runtime: Runtime, root: Path) -> None:
+    def __init__(self, runtime: Runtime, root: Path, log: Log, *, mode: Mode = "off") -> None:
         self.root = root
         self._runtime = runtime
-        self._lane = runtime.lane("bench", file_tools(), workspace=root)
-        self._lane.files = FileSpace(root, keep=keep, changing=changing)
+        place = LocalPlace(runtime.warden, runtime.bridge, Bounds(mode=mode), workspace=root)
+        self._lane = runtime.lane(
+            "bench",
+            [*file_tools(), *shell_tools(Shell())],
+            workspace=root,
+            place=place,
+            environment={"PATH": os.defpath},
+        )
+        self._lane.files = FileSpace(root, keep=log.keep, changing=log.changing)
 
     async def call(self, tool: str, **arguments: Any) -> str:
         return await self.run(ToolCall("c", tool, msgspec.json.encode(arguments).decode()))
+
+    async def all(self, tool: str, several: Sequence[dict[str, Any]]) -> None:
+        turn = self._runtime.scope.child("turn")
+        calls = [
+            ToolCall(f"c{number}", tool, msgspec.json.encode(each).decode())
+            for number, each in enumerate(several)
+        ]
+        outcomes = await self._runtime.executor.run(self._lane, calls, turn)
+        turn.close()
+        assert all(outcome.outcome == "completed" for outcome in outcomes)
 
     async def run(self, call: ToolCall) -> str:
         turn = self._runtime.scope.child("turn")
@@ -174,15 +238,44 @@ async def search(bench: Bench) -> None:
     NAMES.say(floor, ours, 1.3 * floor)
 
 
+async def shell(runtime: Runtime, root: Path, log: Log) -> None:
+    """A command, and ten at once."""
+
+    def plain() -> object:
+        return subprocess.run(["/bin/sh", "-c", "true"], check=True, env={"PATH": os.defpath})
+
+    modes: tuple[tuple[Mode, Figure, float], ...] = (
+        ("off", TRUE, 0.003),
+        ("required", TRUE_CONFINED, 0.006),
+    )
+    for mode, figure, more in modes:
+        bench = Bench(runtime, root, log, mode=mode)
+        await bench.call("terminal", command="true")  # the keeper is warm from here on
+        floor, ours = await bench.measure(
+            SHORT_ROUNDS, plain, partial(bench.call, "terminal", command="true")
+        )
+        figure.say(floor, ours, floor + more)
+    bench = Bench(runtime, root, log, mode="required")
+    began = time.perf_counter()
+    await bench.call("terminal", command="sleep 0.5")
+    one = time.perf_counter() - began
+    began = time.perf_counter()
+    await bench.all("terminal", [{"command": "sleep 0.5"}] * 10)
+    TEN.say(one, time.perf_counter() - began, one * 1.1)
+
+
 async def main() -> None:
     async with Runtime() as runtime:
-        with tempfile.TemporaryDirectory() as folder:
-            bench = Bench(runtime, Path(folder))
+        with tempfile.TemporaryDirectory() as store, tempfile.TemporaryDirectory() as folder:
+            log = await Log.open(runtime, Path(store))
+            bench = Bench(runtime, Path(folder), log)
             await small(bench)
             await large(bench)
-        with tempfile.TemporaryDirectory() as folder:
-            plant(Path(folder))
-            await search(Bench(runtime, Path(folder)))
+            await shell(runtime, Path(folder), log)
+            with tempfile.TemporaryDirectory() as forest:
+                plant(Path(forest))
+                await search(Bench(runtime, Path(forest), log))
+            await log.close()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,453 @@
+"""Process-isolated tools: what they return and print, what kills them, and who gets a warm one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from keryx.aio.capture import Capture
+from keryx.aio.clock import FakeClock
+from keryx.aio.scope import Scope
+from keryx.engine.executor import Executor
+from keryx.errors import InvalidToolError
+from keryx.messages import NO_NEEDS, CallOutcome, Needs, Text
+from keryx.ports.effects import NO_EFFECTS
+from keryx.ports.tool import Tool, ToolContext
+from keryx.sandbox import Bounds, LocalPlace
+from keryx.sandbox.workers import LONGEST_IDLE, MOST_IDLE
+from keryx.tools.function import FunctionTool, tool
+from tests.engine.host import recorder
+from tests.sandbox import only_here, toolbox
+from tests.sandbox.shop import Shop
+
+TOOLS: list[Tool] = [made for made in vars(toolbox).values() if isinstance(made, FunctionTool)]
+MUCH = 10_000_000
+
+
+@pytest_asyncio.fixture
+async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
+    made = Shop(tmp_path)
+    yield made
+    await made.close()
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+# -- what comes back
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("echo", {"text": "über", "times": 2}, "überüber"),
+        ("values", {}, '{"list":[1,2.5,null],"text":"über"}'),
+        ("parts", {}, "one\ntwo"),
+        ("nothing", {}, ""),
+    ],
+)
+async def test_a_call_gives_what_its_tool_returned(
+    shop: Shop, name: str, arguments: dict[str, Any], text: str
+) -> None:
+    outcome = await shop.one(shop.session(*TOOLS), name, **arguments)
+    assert (outcome.outcome, outcome.started, outcome.text) == ("completed", True, text)
+
+
+async def test_a_tool_runs_in_another_process_with_what_was_made_for_it(shop: Shop) -> None:
+    outcome = await shop.one(shop.session(*TOOLS), toolbox.surroundings)
+    found = msgspec.json.decode(outcome.text)
+    assert found["folder"] == str(shop.workspace)
+    assert {"PATH", "KERYX_TEST_MARKER"} <= set(found["environment"])
+    assert not {"HOME", "PYTHONPATH", "VIRTUAL_ENV"} & set(found["environment"])
+    assert (found["stdin"], found["token"], found["main"]) == ("", True, True)
+
+
+async def test_async_tools_find_the_same_loop_again(shop: Shop) -> None:
+    lane = shop.session(*TOOLS)
+    first = await shop.one(lane, toolbox.awaited, text="a")
+    second = await shop.one(lane, toolbox.awaited, text="a")
+    assert first.outcome == "completed"
+    assert first.text == second.text
+    assert first.text.split()[-1] != str(os.getpid())
+
+
+async def test_a_plain_function_that_was_made_a_tool_elsewhere_is_found(shop: Shop) -> None:
+    made = tool(isolation="process", name="shown", description="Show.")(toolbox.plain)
+    outcome = await shop.one(shop.session(made), made, number=7)
+    assert outcome.text.startswith("number 7 of a plain function in ")
+    assert not outcome.text.endswith(f" {os.getpid()}")
+
+
+async def test_ten_megabytes_go_there_and_back(shop: Shop) -> None:
+    came: list[CallOutcome] = []
+
+    @tool(container=True)
+    async def outer(context: ToolContext) -> None:
+        """Call with much, and get it back uncut."""
+        came.append(await context.call("echo", {"text": "ü" * (MUCH // 2)}))
+
+    assert (await shop.one(shop.session(outer, *TOOLS), outer)).outcome == "completed"
+    assert came[0].content == (Text("ü" * (MUCH // 2)),)
+    shown = await shop.one(shop.session(*TOOLS), toolbox.echo, text="xyz" * (MUCH // 3))
+    assert shown.outcome == "completed"
+    assert len(shown.text) < MUCH // 10
+
+
+# -- what fails
+
+AS_IN_A_THREAD: list[tuple[FunctionTool[..., Any], dict[str, Any]]] = [
+    (toolbox.raises, {}),
+    (toolbox.unshowable, {}),
+]
+
+
+@pytest.mark.parametrize(("made", "arguments"), AS_IN_A_THREAD, ids=str)
+async def test_errors_read_as_they_do_from_a_thread(
+    shop: Shop, made: FunctionTool[..., Any], arguments: dict[str, Any]
+) -> None:
+    threaded = tool(isolation="thread", effects=NO_EFFECTS)(made.__wrapped__)
+    here = await shop.one(shop.session(threaded), threaded, **arguments)
+    there = await shop.one(shop.session(made), made, **arguments)
+    assert (there.outcome, there.reason, there.text) == ("failed", None, here.text)
+    assert here.outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("fails", {"text": "no such ü"}, "before\n\nno such ü"),
+        ("leaves", {}, "SystemExit: 3"),
+        ("cancels_itself", {}, "the tool cancelled itself"),
+        ("half_a_character", {}, "returned text that cannot be shown"),
+        ("crashes", {}, "before\n\nthe tool's process died: killed by signal 11 (SIGSEGV)"),
+        ("exits", {"code": 3}, "before\n\nthe tool's process died: it ended by itself with exit"),
+        ("exits", {"code": 0}, "exit code 0"),
+        ("killed", {}, "the tool's process died: killed by signal 9 (SIGKILL)"),
+        ("told_to_end", {}, "the tool's process was told to end by someone else"),
+        ("speaks_nonsense", {}, "it wrote nonsense where its answer belongs"),
+        ("closes_everything", {}, "the tool's process died: it ended by itself with exit code 1"),
+    ],
+)
+async def test_what_goes_wrong_is_said_and_the_next_call_has_another_worker(
+    shop: Shop, name: str, arguments: dict[str, Any], text: str
+) -> None:
+    lane = shop.session(*TOOLS)
+    before = await shop.one(lane, toolbox.pid)
+    outcome = await shop.one(lane, name, **arguments)
+    assert (outcome.outcome, outcome.reason) == ("failed", None)
+    assert text in outcome.text
+    assert shop.survivors() == [], "it has ended when its call has"
+    after = await shop.one(lane, toolbox.pid)
+    assert after.outcome == "completed"
+    assert after.text != before.text
+
+
+async def test_a_module_that_cannot_be_imported_there_is_named(shop: Shop) -> None:
+    outcome = await shop.one(shop.session(only_here.unloadable), only_here.unloadable)
+    assert outcome.outcome == "failed"
+    assert "cannot be loaded in a process of its own: RuntimeError: only in the" in outcome.text
+
+
+async def test_a_function_that_is_not_found_there_is_named(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def vanished() -> None:
+        """Not there any more."""
+
+    monkeypatch.setattr(vanished, "__qualname__", "vanished")
+    made = tool(isolation="process")(vanished)
+    outcome = await shop.one(shop.session(made), made)
+    assert outcome.outcome == "failed"
+    assert "has no attribute 'vanished'" in outcome.text
+
+
+async def test_a_crash_hits_nobody_else(shop: Shop, tmp_path: Path) -> None:
+    lane = shop.session(*TOOLS)
+    go = tmp_path / "go"
+    waiting = shop.start(lane, shop.call(toolbox.prints_and_waits, go=str(go)))
+    await recorder(lane).until(lambda: "c1" in recorder(lane).texts)
+    assert (await shop.one(lane, toolbox.crashes)).outcome == "failed"
+    await shop.bridge.to_thread(go.touch)
+    assert [outcome.text for outcome in await waiting.outcomes()] == ["returned"]
+
+
+async def test_a_lost_warden_is_said_honestly(shop: Shop) -> None:
+    lane = shop.session(*TOOLS)
+    batch = shop.start(lane, shop.call(toolbox.hang_in_python))
+    await recorder(lane).until(lambda: toolbox.HANGING in recorder(lane).texts.get("c1", ""))
+    warden = shop.runtime.warden.pid
+    assert warden is not None
+    os.kill(warden, signal.SIGKILL)
+    (outcome,) = await batch.outcomes()
+    assert (outcome.outcome, outcome.reason) == ("unknown", "warden lost")
+    assert (await shop.one(lane, toolbox.pid)).outcome == "completed"
+
+
+# -- what is printed
+
+
+async def test_whatever_prints_is_heard_in_order_and_not_in_the_result(shop: Shop) -> None:
+    lane = shop.session(*TOOLS)
+    outcome = await shop.one(lane, toolbox.prints)
+    assert outcome.text == "returned"
+    assert recorder(lane).texts["c1"].splitlines() == [
+        "from print",
+        "from stderr",
+        "from descriptor 1",
+        "from C",
+        "from C, without an end of line",
+        "from a child",
+        "from print, without an end of line",
+    ]
+
+
+async def test_what_c_keeps_in_its_buffers_is_heard_too(shop: Shop) -> None:
+    lane = shop.session(*TOOLS)
+    await shop.one(lane, toolbox.prints_late)
+    assert recorder(lane).texts["c1"] == "from C, in a buffer\n"
+
+
+async def test_output_is_streamed_while_the_tool_runs(shop: Shop, tmp_path: Path) -> None:
+    lane = shop.session(*TOOLS)
+    go = tmp_path / "go"
+    batch = shop.start(lane, shop.call(toolbox.prints_and_waits, go=str(go)))
+    await recorder(lane).until(lambda: recorder(lane).texts.get("c1") == "first half, ")
+    await shop.bridge.to_thread(go.touch)
+    await batch.outcomes()
+    assert recorder(lane).texts["c1"] == "first half, second half\n"
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_536, 262_144, 262_145, 3_000_000])
+async def test_all_that_was_printed_is_here_when_the_call_ends(shop: Shop, size: int) -> None:
+    lane = shop.session(*TOOLS)
+    for call_id in ("c1", "c2"):
+        await shop.one(lane, toolbox.prints_much, size=size)
+        assert recorder(lane).texts[call_id] == "\0" * 10 + "x" * size
+
+
+async def test_a_tool_may_send_its_own_output_elsewhere(shop: Shop, tmp_path: Path) -> None:
+    lane = shop.session(*TOOLS)
+    assert (await shop.one(lane, toolbox.redirects)).text == "returned"
+    assert await shop.bridge.to_thread((tmp_path / "elsewhere").read_text) == "in the file\n"
+    await shop.one(lane, toolbox.prints)
+    assert recorder(lane).texts["c2"].startswith("from print\n"), "and the next one prints again"
+
+
+# -- who is served by whom
+
+
+async def test_a_warm_worker_serves_its_session_and_no_other(shop: Shop) -> None:
+    first = await shop.one(shop.session(*TOOLS), toolbox.pid)
+    again = await shop.one(shop.session(*TOOLS), toolbox.pid)
+    other = await shop.one(shop.session(*TOOLS, session_id="s2"), toolbox.pid)
+    assert first.text == again.text
+    assert other.text != first.text
+    assert str(os.getpid()) not in {first.text, other.text}
+
+
+async def test_calls_that_run_at_once_have_a_process_each(shop: Shop) -> None:
+    lane = shop.session(*TOOLS)
+    calls = [shop.call(toolbox.pid) for _ in range(3)]
+    outcomes = await shop.run(lane, *calls)
+    assert len({outcome.text for outcome in outcomes}) == 3
+
+
+@pytest.mark.parametrize("changed", ["environment", "granted", "path"])
+async def test_a_worker_that_was_started_otherwise_is_not_used(
+    shop: Shop, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await shop.one(shop.session(*TOOLS), toolbox.pid)
+    lane = shop.session(*TOOLS)
+    if changed == "environment":
+        lane.environment = {**lane.environment, "MORE": "1"}
+        outcome = await shop.one(lane, toolbox.pid)
+    elif changed == "path":
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "path", [*sys.path, "/nowhere"])
+            outcome = await shop.one(lane, toolbox.pid)
+    else:
+        outcome = await run_directly(shop, shop.scope.child("call"), Needs(network=True))
+    assert outcome.text != first.text
+    assert (await shop.one(shop.session(*TOOLS), toolbox.pid)).text == first.text
+
+
+async def run_directly(shop: Shop, scope: Scope, granted: Needs = NO_NEEDS) -> CallOutcome:
+    """Run `pid` without an executor."""
+    lane = shop.session(*TOOLS)
+    assert lane.place is not None
+    returned = await shop.workers().run(
+        toolbox.pid.address,
+        "{}",
+        scope=scope,
+        output=Capture(),
+        place=lane.place,
+        env=lane.environment,
+        cwd=str(shop.workspace),
+        granted=granted,
+    )
+    return CallOutcome("c", "pid", "completed", content=returned.content)
+
+
+async def test_a_call_that_is_over_has_no_hold_on_its_worker(shop: Shop) -> None:
+    scope = shop.scope.child("call")
+    first = await run_directly(shop, scope)
+    scope.cancel("interrupt")
+    await recorder(shop.session()).until(lambda: scope.is_cancelled)
+    second = await run_directly(shop, shop.scope.child("call"))
+    assert second.text == first.text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "leaves_thread",
+        "leaves_child",
+        "leaves_orphan",
+        "leaves_task",
+        "changes_folder",
+    ],
+)
+async def test_a_worker_that_is_not_as_before_is_not_used_again(shop: Shop, name: str) -> None:
+    lane = shop.session(*TOOLS)
+    first = await shop.one(lane, name)
+    assert first.outcome == "completed"
+    assert is_gone(int(first.text))
+    assert shop.survivors() == [], "what it left behind has ended with its call"
+    assert (await shop.one(lane, toolbox.pid)).text != first.text
+
+
+async def test_a_tool_that_forks_and_returns_twice_is_answered_once(shop: Shop) -> None:
+    lane = shop.session(*TOOLS)
+    first = await shop.one(lane, toolbox.returns_twice)
+    assert first.outcome == "completed"
+    assert (await shop.one(lane, toolbox.pid)).text == first.text
+
+
+async def test_no_more_than_a_few_are_kept(shop: Shop) -> None:
+    lane = shop.session(*TOOLS)
+    await shop.run(lane, *(shop.call(toolbox.pid) for _ in range(MOST_IDLE + 2)))
+    started = shop.ledger.started
+    assert len(started) == MOST_IDLE + 2
+    ended = [asyncio.create_task(process.wait()) for process in started]
+    await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
+    while sum(process.running for process in started) > MOST_IDLE:
+        await asyncio.wait(
+            [task for task in ended if not task.done()], return_when=asyncio.FIRST_COMPLETED
+        )
+    await shop.run(lane, *(shop.call(toolbox.pid) for _ in range(MOST_IDLE)))
+    assert len(started) == MOST_IDLE + 2, "the others are warm"
+    await shop.workers().close()
+    await asyncio.wait(ended)
+
+
+async def test_an_idle_worker_ends_after_a_while(tmp_path: Path, clock: FakeClock) -> None:
+    shop = Shop(tmp_path, clock)
+    lane = shop.session(*TOOLS)
+    await shop.one(lane, toolbox.pid)
+    clock.advance(LONGEST_IDLE * 0.9)
+    await shop.one(lane, toolbox.pid)
+    (process,) = shop.ledger.started
+    clock.advance(LONGEST_IDLE * 0.9)
+    await shop.one(lane, toolbox.pid)
+    assert len(shop.ledger.started) == 1, "it counts from the last call"
+    clock.advance(LONGEST_IDLE * 1.1)
+    await process.wait()
+    await shop.one(lane, toolbox.pid)
+    assert len(shop.ledger.started) == 2
+    await shop.close()
+
+
+async def test_workers_end_with_their_session(shop: Shop) -> None:
+    lane = shop.session(*TOOLS)
+    await shop.one(lane, toolbox.pid)
+    await shop.workers().close()
+    assert shop.survivors() == []
+    refused = await shop.one(lane, toolbox.pid)
+    assert (refused.outcome, refused.text) == ("failed", "the workers of this session have ended")
+
+
+async def test_cancelling_a_session_ends_its_idle_workers(shop: Shop) -> None:
+    await shop.one(shop.session(*TOOLS), toolbox.pid)
+    (process,) = shop.ledger.started
+    (scope,) = [child for child in shop.scope.children if child.name == "s1"]
+    scope.cancel("shutdown")
+    await process.wait()
+
+
+async def test_slots_for_processes_are_shared(shop: Shop) -> None:
+    executor = Executor(shop.scope, shop.bridge, process_slots=1)
+    lane, other = shop.session(*TOOLS), shop.session(*TOOLS, session_id="s2")
+    many = [shop.call(toolbox.pid) for _ in range(5)]
+    batch = executor.start(lane, many, shop.scope.child("turn"))
+    await recorder(lane).until_noted("starting", "c1")
+    late = executor.start(other, [shop.call(toolbox.pid)], shop.scope.child("turn"))
+    await late.outcomes()
+    assert sum(what == "starting" for what, _ in recorder(lane).log) <= 2
+    assert len({outcome.text for outcome in await batch.outcomes()}) == 1
+    await executor.close()
+
+
+# -- where it may run
+
+
+async def test_a_confined_worker_finds_its_code_and_nothing_else(
+    shop: Shop, tmp_path: Path
+) -> None:
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    for folder in (workspace, outside):
+        await shop.bridge.to_thread(folder.mkdir)
+    await shop.bridge.to_thread((outside / "secret").write_text, "secret")
+    await shop.bridge.to_thread((workspace / "open").write_text, "open")
+    shop.workspace = workspace
+    place = LocalPlace(
+        shop.runtime.warden, shop.bridge, Bounds(user_home=outside), workspace=workspace
+    )
+    lane = shop.session(*TOOLS, place=place)
+    assert (await shop.one(lane, toolbox.reads, path="open")).text == "open"
+    hidden = await shop.one(lane, toolbox.reads, path=str(outside / "secret"))
+    assert hidden.outcome == "failed"
+    assert "FileNotFoundError" in hidden.text or "PermissionError" in hidden.text
+
+
+async def test_a_worker_may_read_what_the_host_imports_from(shop: Shop) -> None:
+    await shop.one(shop.session(*TOOLS), toolbox.pid)
+    (granted,) = shop.ledger.granted
+    assert set(sys.path) <= set(granted.reads)
+    assert (granted.network, granted.writes) == (False, ())
+
+
+async def test_a_session_without_workers_says_so(shop: Shop) -> None:
+    lane = shop.lane(toolbox.pid)
+    lane.workers = None
+    outcome = await shop.one(lane, toolbox.pid)
+    assert (outcome.outcome, outcome.started) == ("failed", False)
+    assert "needs a process of its own, and this session gives none" in outcome.text
+
+
+def with_context(context: ToolContext) -> None:
+    """Want the context."""
+
+
+def test_a_tool_in_a_process_has_no_context() -> None:
+    with pytest.raises(InvalidToolError, match=r"gives no ToolContext.*get_token"):
+        tool(isolation="process")(with_context)
+
+
+def test_the_program_itself_is_not_imported_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolbox.plain, "__module__", "__main__")
+    with pytest.raises(InvalidToolError, match=r"in the program itself.*move it into a module"):
+        tool(isolation="process", description="Do.")(toolbox.plain)
