@@ -1,4 +1,4 @@
-"""Output and answer of a call come by two ways: in any order and in any pieces it comes out right."""
+"""Output and answer of a call come by two ways: in any order and pieces it comes out right."""
 
 from __future__ import annotations
 
