@@ -8,6 +8,7 @@ behind it, it is the command `keryx` in such a process.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import resource
@@ -355,6 +356,8 @@ def with_little_space() -> None:
 
 
 def without_rights() -> None:
+    # What is loaded later must be there already: the interpreter may lie in a folder of root's.
+    importlib.import_module("keryx.tools.toolsets")
     if os.geteuid() == 0:
         os.setuid(NOBODY)
 
