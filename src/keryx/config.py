@@ -49,6 +49,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Confined = Literal["on", "required", "off"]
+Durability = Literal["normal", "full"]
 
 
 class ApprovalsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +82,7 @@ class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str | None = None
-    durability: str = "normal"
+    durability: Durability = "normal"
     providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     approvals: ApprovalsConfig = msgspec.field(default_factory=ApprovalsConfig)
@@ -96,7 +97,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     home: Path
     model: str | None
-    durability: str
+    durability: Durability
     providers: Mapping[str, Provider]
     limits: LimitsConfig
     approvals: ApprovalsConfig

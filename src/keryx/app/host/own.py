@@ -100,7 +100,7 @@ class OwnHost:
         # Threads of its own: a commit must not wait behind tools that block.
         threads = Bridge(runtime.scope, threads=STORE_THREADS)
         try:
-            store = await SqliteStore.open(home.store, threads)
+            store = await SqliteStore.open(home.store, threads, durability=config.durability)
             always = [decode_rule(each) for each in await store.records(ALWAYS)]
         except BaseException:
             await threads.close()
