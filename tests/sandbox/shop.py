@@ -11,7 +11,7 @@ from keryx.aio.clock import Clock, RealClock
 from keryx.aio.scope import Scope
 from keryx.engine.calls.lane import Lane
 from keryx.messages import NO_NEEDS, CallOutcome, Needs
-from keryx.ports.place import Place, Process
+from keryx.ports.place import Place, PrivateFolder, Process
 from keryx.ports.tool import Tool
 from keryx.sandbox.workers import Workers
 from tests.engine.host import ENVIRONMENT, Host
@@ -42,6 +42,9 @@ class Ledger:
         )
         self.started.append(process)
         return process
+
+    async def private(self) -> PrivateFolder:
+        return await self._place.private()
 
 
 class Shop(Host):

@@ -23,7 +23,7 @@ from keryx.ports.tool import Tool
 from keryx.tools.function import FunctionTool
 from tests.engine.host import recorder
 from tests.sandbox import endless_import, toolbox
-from tests.sandbox.shop import Shop
+from tests.sandbox.shop import Ledger, Shop
 
 TOOLS: list[Tool] = [
     endless_import.hang_in_import,
@@ -188,11 +188,11 @@ async def test_the_ladder_has_its_rungs_at_their_instants(tmp_path: Path, clock:
 # -- before it runs
 
 
-class Slow:
+class Slow(Ledger):
     """A place that starts nothing before it is told to."""
 
     def __init__(self, place: Place) -> None:
-        self._place = place
+        super().__init__(place)
         self.asked, self.go = asyncio.Event(), asyncio.Event()
 
     async def spawn(
@@ -208,7 +208,7 @@ class Slow:
     ) -> Process:
         self.asked.set()
         await self.go.wait()
-        return await self._place.spawn(
+        return await super().spawn(
             argv, env=env, cwd=cwd, scope=scope, output=output, stdin=stdin, granted=granted
         )
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from keryx.aio.loops import run_loop
 from keryx.app.runtime import Runtime
-from keryx.cli.liveturn import show_turns
+from keryx.cli.screens.liveturn import show_turns
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import CallView, Silent
 from keryx.messages import CallOutcome, ToolCall

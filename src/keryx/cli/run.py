@@ -19,8 +19,8 @@ from keryx.aio.group import Group
 from keryx.aio.loops import run_loop
 from keryx.aio.scope import Scope, call_soon
 from keryx.app import Keryx, TurnHandle
-from keryx.cli.asking import Asker, is_attended
 from keryx.cli.schema import misfit, read_schema
+from keryx.cli.screens.asking import Asker, is_attended
 
 EXIT_CODES: Final = {"completed": 0, "failed": 1, "parked": 3, "cancelled": 130}
 MISFIT: Final = 4

@@ -10,7 +10,7 @@ from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.app.tools import Tools
-from keryx.cli.asking import Asker, is_attended
+from keryx.cli.screens.asking import Asker, is_attended
 from keryx.config import load
 from keryx.messages import File, Image, Json, Part, Text
 

@@ -29,7 +29,13 @@ from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.slots import Slots
 from keryx.engine.calls.toolcontext import CallContext
 from keryx.engine.effects import canonical, names_paths, step_order
-from keryx.errors import DeveloperMustActError, KeryxError, ModelMustActError, UnknownToolError
+from keryx.errors import (
+    DeveloperMustActError,
+    InvalidToolError,
+    KeryxError,
+    ModelMustActError,
+    UnknownToolError,
+)
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.tool import Tool, ToolContext
 from keryx.ports.workers import Addressed, Returned, encode_return
@@ -176,10 +182,10 @@ class Executor:
             return ending.failed(call_id, name, text)
         written = arguments if isinstance(arguments, str) else ""
         if tool.isolation == "process":
-            if (text := _no_process(lane, tool)) is not None:
-                return ending.failed(call_id, name, text)
-            # A process reads them as text, also those that a container gave as values.
-            written = written or msgspec.json.encode(arguments).decode()
+            try:
+                written = _for_process(lane, tool, arguments)
+            except DeveloperMustActError as error:
+                return ending.failed(call_id, name, str(error))
         call = Call(
             lane,
             call_id,
@@ -414,13 +420,21 @@ def _find(lane: Lane, name: str) -> Tool:
     raise UnknownToolError(f"there is no tool {name[:100]!r}.{hint} Granted are: {granted}.")
 
 
-def _no_process(lane: Lane, tool: Tool) -> str | None:
-    """Why a tool cannot have the process that it wants, if so."""
+def _for_process(lane: Lane, tool: Tool, arguments: str | Mapping[str, Any]) -> str:
+    """The arguments as text, which is all that a process gets; raises if it cannot have them."""
+    name = tool.name
     if lane.workers is None or lane.place is None:
-        return f"the tool {tool.name!r} needs a process of its own, and this session gives none"
+        raise DeveloperMustActError(
+            f"the tool {name!r} needs a process of its own, and this session gives none"
+        )
     if not isinstance(tool, Addressed):
-        return f"the tool {tool.name!r} is broken: a process of its own cannot find it"
-    return None
+        raise InvalidToolError(f"the tool {name!r} is broken: another process cannot find it")
+    if isinstance(arguments, str):
+        return arguments
+    try:
+        return msgspec.json.encode(dict(arguments)).decode()
+    except (TypeError, ValueError) as error:
+        raise DeveloperMustActError(f"{name!r} cannot be called with this: {error}") from error
 
 
 def _invoke_blocking(tool: Tool, args: Any, context: ToolContext) -> Returned:

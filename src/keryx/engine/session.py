@@ -171,7 +171,7 @@ def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:
         on_broken=broken,
     )
     background = Backgrounds(own.child("background"))
-    workers = None if around.workers is None else around.workers(own)
+    workers = None if around.workers is None else around.workers(own.child("workers"))
     desk = Desk(around, own, group, fold, hub, ledger, background, workers)
     return desk
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol, Self
+
+import msgspec
 
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import Scope
@@ -46,6 +49,15 @@ class Process(Protocol):
     async def __aexit__(self, *exc: object) -> None: ...
 
 
+class PrivateFolder(msgspec.Struct, frozen=True):
+    """A folder for one session's passing files, seen from both sides."""
+
+    here: Path
+    """For the host."""
+    inside: str
+    """For the processes of the place."""
+
+
 class Place(Protocol):
     """Starts processes; cancelling the scope ends the whole tree of one."""
 
@@ -61,4 +73,8 @@ class Place(Protocol):
         granted: Needs = NO_NEEDS,
     ) -> Process:
         """Start a process; `granted` is what it may do beyond the session's confinement."""
+        ...
+
+    async def private(self) -> PrivateFolder:
+        """A folder that the host and this session's processes share, and nobody else."""
         ...

@@ -13,12 +13,12 @@ from typing import Any, Literal, Protocol, TypeVar
 import msgspec
 
 from keryx.aio.capture import OutputSink
-from keryx.aio.scope import CancellationToken
+from keryx.aio.scope import CancellationToken, Scope
 from keryx.messages import NO_NEEDS, CallOutcome, Needs
 from keryx.ports.background import Background
 from keryx.ports.effects import Effects
 from keryx.ports.files import Files
-from keryx.ports.place import Process
+from keryx.ports.place import PrivateFolder, Process
 
 T = TypeVar("T")
 
@@ -94,6 +94,10 @@ class ToolPlace(Protocol):
         children, and with its output streamed and kept as the call's partial result."""
         ...
 
+    async def private(self) -> PrivateFolder:
+        """A folder that the host and this session's processes share, and nobody else."""
+        ...
+
 
 class ToolContext(Protocol):
     """All that a call may reach. Refuses everything once the call has its outcome."""
@@ -128,6 +132,20 @@ class ToolContext(Protocol):
     @property
     def background(self) -> Background:
         """The session's background processes."""
+        ...
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """What was granted, by name. For containers."""
+        ...
+
+    @property
+    def scope(self) -> Scope:
+        """What this call's work hangs on. For containers."""
+        ...
+
+    async def to_thread(self, work: Callable[..., T], *args: Any) -> T:
+        """Run blocking code in a thread."""
         ...
 
     @property

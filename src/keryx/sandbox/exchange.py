@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import signal
+from typing import Final
+
+import msgspec
 
 from keryx.aio.capture import OutputSink
-from keryx.errors import KeryxError
+from keryx.aio.scope import Scope
+from keryx.errors import KeryxError, ToolCancelledError, ToolFailedError
+from keryx.messages import Json, Part
 from keryx.ports.place import Exit
-from keryx.sandbox.orders import Answer
+from keryx.ports.workers import Returned
+from keryx.sandbox.orders import Answer, Wired
+
+_decode_content: Final = msgspec.msgpack.Decoder(Wired).decode
 
 End = Answer | Exit | KeryxError
 """How a call went, or how its process ended before that was told."""
@@ -65,3 +74,39 @@ def _begun(data: bytes, mark: bytes) -> int:
     """How many bytes at the end may be the beginning of the mark."""
     at = data.rfind(mark[:1], max(0, len(data) - len(mark) + 1))
     return len(data) - at if at >= 0 and mark.startswith(data[at:]) else 0
+
+
+def returned_of(end: End, scope: Scope) -> Returned:
+    """What the tool returned; raises what the call failed with, or why it was cancelled."""
+    if isinstance(end, KeryxError):
+        raise end
+    if isinstance(end, Answer):
+        match end.how:
+            case "returned":
+                content: tuple[Part, ...] = tuple(
+                    Json(msgspec.Raw(part)) if isinstance(part, bytes) else part
+                    for part in _decode_content(end.content)
+                )
+                return Returned(content, end.complete)
+            case "failed":
+                raise ToolFailedError(end.error)
+            case "interrupted":
+                if scope.reason is None:
+                    raise ToolFailedError("the tool's process was told to end by someone else")
+    if scope.reason is not None:
+        raise ToolCancelledError(scope.reason)
+    assert not isinstance(end, Answer)
+    raise ToolFailedError(f"the tool's process died: {_cause(end)}")
+
+
+def _cause(end: Exit) -> str:
+    """How it ended, in words; the warden knows if it was killed for passing a limit."""
+    if end.cause:
+        return end.cause
+    if end.signal is None:
+        return f"it ended by itself with exit code {end.code}"
+    try:
+        name = f" ({signal.Signals(end.signal).name})"
+    except ValueError:
+        name = ""
+    return f"killed by signal {end.signal}{name}"

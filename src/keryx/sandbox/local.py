@@ -13,8 +13,9 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import Scope
 from keryx.aio.warden import Confinement, Warden
+from keryx.errors import SpawnError
 from keryx.messages import NO_NEEDS, Needs
-from keryx.ports.place import Process
+from keryx.ports.place import PrivateFolder, Process
 from keryx.sandbox.policy import Limits, Policy
 
 Mode = Literal["on", "required", "off"]
@@ -77,6 +78,15 @@ class LocalPlace:
         return await self._warden.spawn(
             argv, env=own, cwd=cwd, scope=scope, output=output, stdin=stdin, policy=policy
         )
+
+    async def private(self) -> PrivateFolder:
+        if self._tmp is None:
+            raise SpawnError("this place was made without a folder of its own")
+        here = await self._bridge.to_thread(self._tmp)
+        if self._bounds.mode == "off":
+            return PrivateFolder(here, str(here))
+        confined = await self._warden.confinement(await self._policy(NO_NEEDS))
+        return PrivateFolder(here, confined.tmp)
 
     async def confinement(self) -> Confinement | None:
         """How far children are confined here; None if that is switched off."""

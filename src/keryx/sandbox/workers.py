@@ -8,9 +8,9 @@ log are the engine's affair.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
-import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,32 +24,35 @@ from keryx.aio.clock import Deadline
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.errors import (
-    KeryxError,
     ScopeClosedError,
-    ToolCancelledError,
     ToolFailedError,
     WardenLostError,
 )
-from keryx.messages import Json, Needs, Part
+from keryx.messages import Needs
 from keryx.ports.place import Exit, Place, Process
 from keryx.ports.workers import Address, Returned
 from keryx.rpc.frames import FrameError, FrameReader, frame
-from keryx.sandbox.exchange import End, Exchange
-from keryx.sandbox.orders import Answer, Order, Wired
+from keryx.sandbox.exchange import End, Exchange, returned_of
+from keryx.sandbox.orders import Answer, Order
 
 # A worker takes a tenth of a second to start and some 30 MB to keep.
 MOST_IDLE: Final = 4
 LONGEST_IDLE: Final = 60.0
 
-_PROGRAM: Final = str(Path(__file__).with_name("worker.py"))
 # Isolated: nothing in the workspace or the environment decides what the worker imports. Unbuffered:
 # what a tool prints is seen while it runs.
-_PYTHON: Final = (sys.executable, "-I", "-u", "-X", "utf8", _PROGRAM)
+_PYTHON: Final = (
+    sys.executable,
+    "-I",
+    "-u",
+    "-X",
+    "utf8",
+    str(Path(__file__).with_name("worker.py")),
+)
 _KERYX: Final = str(Path(__file__).parent.parent)
 _NONSENSE: Final = "the tool's process was killed: it wrote nonsense where its answer belongs"
 
 _decode_answer: Final = msgspec.msgpack.Decoder(Answer).decode
-_decode_content: Final = msgspec.msgpack.Decoder(Wired).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +91,13 @@ class Worker:
         """When it has idled for too long."""
         self._frames = FrameReader()
         self._nonsense = False
+        self._gone = asyncio.Event()
         self._exchange: Exchange | None = None
 
     @property
     def fit(self) -> bool:
         """Whether it may serve another call."""
         return self.process is not None and self.process.running and not self.life.is_cancelled
-
-    async def start(self) -> Process:
-        self.process = await self.footing.spawn(self.life, self)
-        return self.process
 
     async def perform(
         self, process: Process, address: Address, arguments: str, output: OutputSink
@@ -130,15 +130,18 @@ class Worker:
         if self._exchange is not None:
             self._exchange.ended(ToolFailedError(_NONSENSE) if self._nonsense else end)
         self.life.close()
+        self._gone.set()
 
     def kill(self) -> None:
         if self.process is not None:
             self.process.kill()
 
     async def end(self) -> None:
-        """End the whole tree, by the ladder."""
+        """End the whole tree, by the ladder; a call that still ran there has heard of it then."""
         if self.process is not None:
             await self.process.__aexit__(None, None, None)
+            if not self.process.running:
+                await self._gone.wait()
 
 
 class Workers:
@@ -186,7 +189,7 @@ class Workers:
             self._keep(worker)
         else:
             await worker.end()
-        return _returned(end, scope)
+        return returned_of(end, scope)
 
     async def close(self) -> None:
         """End all workers; nothing more is run."""
@@ -209,7 +212,7 @@ class Workers:
 
     async def _start(self, worker: Worker) -> Process:
         try:
-            process = await worker.start()
+            worker.process = process = await worker.footing.spawn(worker.life, worker)
         except BaseException:
             self._all.discard(worker)
             worker.life.close()
@@ -223,6 +226,8 @@ class Workers:
             end = await process.wait()
         except WardenLostError as error:
             end = error
+        except asyncio.CancelledError:
+            end = WardenLostError("the process has not ended in time")
         self._all.discard(worker)
         self._forget_idle(worker)
         worker.ended(end)
@@ -260,38 +265,3 @@ def _import_path() -> tuple[str, ...]:
         return tuple(sys.path)
     here = Path.cwd()
     return tuple(str(here / folder) for folder in sys.path)
-
-
-def _returned(end: End, scope: Scope) -> Returned:
-    if isinstance(end, KeryxError):
-        raise end
-    if isinstance(end, Answer):
-        match end.how:
-            case "returned":
-                content: tuple[Part, ...] = tuple(
-                    Json(msgspec.Raw(part)) if isinstance(part, bytes) else part
-                    for part in _decode_content(end.content)
-                )
-                return Returned(content, end.complete)
-            case "failed":
-                raise ToolFailedError(end.error)
-            case "interrupted":
-                if scope.reason is None:
-                    raise ToolFailedError("the tool's process was told to end by someone else")
-    if scope.reason is not None:
-        raise ToolCancelledError(scope.reason)
-    assert not isinstance(end, Answer)
-    raise ToolFailedError(f"the tool's process died: {_cause(end)}")
-
-
-def _cause(end: Exit) -> str:
-    """How it ended, in words; the warden knows if it was killed for passing a limit."""
-    if end.cause:
-        return end.cause
-    if end.signal is None:
-        return f"it ended by itself with exit code {end.code}"
-    try:
-        name = f" ({signal.Signals(end.signal).name})"
-    except ValueError:
-        name = ""
-    return f"killed by signal {end.signal}{name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
@@ -30,7 +31,7 @@ from keryx.engine.desk import Changing, Keep, Surroundings
 from keryx.engine.limits import Limits
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
-from keryx.errors import DeveloperMustActError
+from keryx.errors import DeveloperMustActError, FencedError
 from keryx.ports.dispatch import Answer, Watching
 from keryx.ports.files import Files
 from keryx.ports.store import Store
@@ -124,7 +125,14 @@ class OwnHost:
         unfinished = await self.store.unfinished()
         self._around.neighbours.expect(unfinished)
         for session_id in unfinished:
-            await self._dispatch.wake(session_id)
+            try:
+                await self._dispatch.wake(session_id)
+            except (msgspec.DecodeError, FencedError, DeveloperMustActError) as error:
+                # One that cannot go on holds up no other; whoever opens it is told why.
+                self._around.neighbours.rests(session_id)
+                asyncio.get_running_loop().call_exception_handler(
+                    {"message": f"session {session_id} could not go on", "exception": error}
+                )
 
     # -- what front ends ask
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from keryx.aio.capture import OutputSink
-from keryx.aio.scope import CancellationToken, call_soon
+from keryx.aio.scope import CancellationToken, Scope, call_soon
 from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.call import Call
 from keryx.errors import DeveloperMustActError
 from keryx.messages import CallOutcome
 from keryx.ports.background import BackgroundProcess, Printed
 from keryx.ports.files import Files
-from keryx.ports.place import Process
-from keryx.ports.tool import HttpClient, HttpRequest
+from keryx.ports.place import PrivateFolder, Process
+from keryx.ports.tool import HttpClient, HttpRequest, Tool
 
 T = TypeVar("T")
 
@@ -76,6 +76,18 @@ class CallContext:
     @property
     def background(self) -> CallBackground:
         return CallBackground(self._call)
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        return self._call.lane.tools
+
+    @property
+    def scope(self) -> Scope:
+        return self._call.scope
+
+    async def to_thread(self, work: Callable[..., T], *args: Any) -> T:
+        self._call.refuse_if_over()
+        return await self._call.lane.bridge.to_thread(work, *args)
 
     @property
     def printed(self) -> str:
@@ -149,6 +161,12 @@ class CallPlace:
         )
         call.processes.add(process)
         return process
+
+    async def private(self) -> PrivateFolder:
+        self._call.refuse_if_cancelled()
+        if self._call.lane.place is None:
+            raise DeveloperMustActError("this session was opened without a place for processes")
+        return await self._call.lane.place.private()
 
 
 class CallBackground:

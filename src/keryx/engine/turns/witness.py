@@ -8,6 +8,7 @@ from keryx import events as ev
 from keryx.engine.calls.witness import CallView, Consent
 from keryx.engine.desk import Desk
 from keryx.engine.turns.asking import Asking, consent, rules_of
+from keryx.engine.turns.nested import NestedShow
 from keryx.messages import CallOutcome
 from keryx.ports.effects import Effects
 from keryx.ports.store import Blob, blob_hash
@@ -24,6 +25,7 @@ class SessionWitness:
         self._turn_id = turn_id
         self._by = by
         self._asking = Asking(desk, turn_id)
+        self._nested = NestedShow(desk)
 
     async def approve(self, call: CallView) -> Consent:
         """What the host's policy says; if that is to ask a person, waiting holds nothing."""
@@ -45,6 +47,7 @@ class SessionWitness:
     async def starting(self, call: CallView) -> None:
         """Before a call acts, the log knows of it. Nested calls are shown, not logged."""
         if call.parent is not None:
+            self._nested.began(call, call.parent.call_id)
             return
         arguments, blob = self._bounded(call.arguments)
         self._desk.ledger.record(
@@ -94,14 +97,9 @@ class SessionWitness:
     def ended(self, call: CallView, outcome: CallOutcome) -> None:
         """The turn logs the calls of its steps; a nested call is only shown."""
         if call.parent is not None:
-            self._desk.show(
-                ev.CallProgress,
-                call_id=call.call_id,
-                parent=call.parent.call_id,
-                nested=ev.NestedProgress(
-                    tool=outcome.tool, outcome=outcome.outcome, duration=outcome.duration
-                ),
-            )
+            self._nested.ended(call, call.parent.call_id, outcome)
+        if call.tool.container:
+            self._nested.over(call.call_id)
 
     def settled(self, call: CallView, duration: float) -> None:
         if self._desk.ledger.broken is None:

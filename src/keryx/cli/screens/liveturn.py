@@ -14,7 +14,7 @@ from rich.live import Live
 
 from keryx import events as ev
 from keryx.app import Keryx, SessionHandle, TurnHandle, TurnResult
-from keryx.cli.turnview import TurnView
+from keryx.cli.screens.turnview import TurnView
 from keryx.messages import Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.effects import NO_EFFECTS
