@@ -105,31 +105,6 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: str = "{}"
 
 
-class NestedCall(msgspec.Struct, frozen=True):
-    """A call that a container made; `at` is in seconds after the container's own start."""
-
-    call_id: str
-    tool: str
-    at: float
-    duration: float
-    outcome: Outcome
-
-
-class NestedSum(msgspec.Struct):
-    """What the calls of one tool came to."""
-
-    count: int = 0
-    completed: int = 0
-    seconds: float = 0.0
-
-
-class NestedCalls(msgspec.Struct):
-    """All calls of a container: the first ones each for itself, and sums by tool."""
-
-    calls: list[NestedCall] = []
-    tools: dict[str, NestedSum] = {}
-
-
 class CallOutcome(msgspec.Struct, frozen=True):
     """How one call ended. There is exactly one for each call."""
 
@@ -142,7 +117,6 @@ class CallOutcome(msgspec.Struct, frozen=True):
     duration: float = 0.0
     left_over: tuple[str, ...] = ()
     overlaps: tuple[str, ...] = ()
-    nested: NestedCalls | None = None
 
     @property
     def text(self) -> str:

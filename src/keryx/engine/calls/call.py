@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from keryx.aio.bridge import ThreadWork
 from keryx.aio.clock import Deadline
@@ -12,13 +12,10 @@ from keryx.aio.scope import Reason, Scope
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.output import CallOutput
 from keryx.errors import ToolCancelledError
-from keryx.messages import NO_NEEDS, CallOutcome, Needs, NestedCall, NestedCalls, NestedSum
+from keryx.messages import NO_NEEDS, CallOutcome, Needs
 from keryx.ports.effects import NO_EFFECTS, Effects
 from keryx.ports.place import Process
 from keryx.ports.tool import Tool
-
-MOST_PICTURED: Final = 1_000
-"""How many nested calls are kept each for itself; the rest only as sums."""
 
 Phase = Literal["accepted", "waiting", "starting", "running", "leaving", "ended"]
 """waiting: for order, approval, effects or a slot. starting: being logged, before it acts.
@@ -42,7 +39,6 @@ class Call:
         "ladder",
         "lane",
         "nested",
-        "nested_calls",
         "nested_left_over",
         "ordered",
         "output",
@@ -97,7 +93,6 @@ class Call:
         # What hangs below it; `children` counts all there ever were, for their ids.
         self.children = 0
         self.nested: set[Call] = set()
-        self.nested_calls: NestedCalls | None = None
         self.nested_left_over: list[str] = []
         self.processes: set[Process] = set()
         self.quiet: asyncio.Future[None] | None = None
@@ -151,26 +146,9 @@ class Call:
     def forget_nested(self, nested: Call, outcome: CallOutcome) -> None:
         """A nested call has its outcome; a parent that waits for quiet may go on."""
         self.nested.discard(nested)
-        self._count(nested, outcome)
         self.nested_left_over += outcome.left_over
         if not self.nested and self.quiet is not None and not self.quiet.done():
             self.quiet.set_result(None)
-
-    def _count(self, nested: Call, outcome: CallOutcome) -> None:
-        """Keep the picture of what this container called, bounded."""
-        if self.nested_calls is None:
-            self.nested_calls = NestedCalls()
-        known = self.nested_calls
-        total = known.tools.setdefault(outcome.tool, NestedSum())
-        total.count += 1
-        total.completed += outcome.outcome == "completed"
-        total.seconds += outcome.duration
-        if len(known.calls) < MOST_PICTURED:
-            began = self.started_at or 0.0
-            at = 0.0 if nested.started_at is None else nested.started_at - began
-            known.calls.append(
-                NestedCall(outcome.call_id, outcome.tool, at, outcome.duration, outcome.outcome)
-            )
 
     def _publish(self, stream: str, text: str) -> None:
         if self.phase != "ended":

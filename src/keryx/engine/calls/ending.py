@@ -90,7 +90,6 @@ def outcome_of(call: Call, ending: Ending, *, left_over: bool) -> CallOutcome:
         duration=0.0 if started_at is None else call.scope.clock.monotonic() - started_at,
         left_over=names,
         overlaps=call.overlaps,
-        nested=call.nested_calls,
     )
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
 from keryx import events as ev
 from keryx.engine.desk import Desk
 from keryx.engine.turns.draft import Draft
-from keryx.messages import CallOutcome, NestedCalls, Reason, ToolCall
+from keryx.messages import CallOutcome, Reason, ToolCall
 from keryx.ports.model import Model
-from keryx.ports.store import Blob, blob_hash
 
 
 class TurnFacts:
@@ -49,8 +46,8 @@ class TurnFacts:
             ev.StepAbandoned, turn_id=self._turn_id, step_id=step_id, cause=cause
         )
 
-    def ended(self, outcome: CallOutcome) -> None:
-        """How a call ended."""
+    def ended(self, outcome: CallOutcome, nested: ev.NestedSummary | None = None) -> None:
+        """How a call ended, and what it called in turn."""
         self._desk.ledger.record(
             ev.CallFinished,
             turn_id=self._turn_id,
@@ -63,20 +60,7 @@ class TurnFacts:
             duration=outcome.duration,
             left_over=outcome.left_over,
             overlaps=outcome.overlaps,
-            nested=self._summed(outcome.nested),
-        )
-
-    def _summed(self, nested: NestedCalls | None) -> ev.NestedSummary | None:
-        """What a container called is one blob, so that the picture survives a reload."""
-        if nested is None:
-            return None
-        data = msgspec.json.encode(nested)
-        blob = Blob(blob_hash(data), data)
-        self._desk.ledger.keep(blob)
-        return ev.NestedSummary(
-            calls=sum(each.count for each in nested.tools.values()),
-            completed=sum(each.completed for each in nested.tools.values()),
-            blob=blob.hash,
+            nested=nested,
         )
 
     def lost(self, call: ToolCall) -> None:

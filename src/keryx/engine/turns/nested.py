@@ -1,4 +1,4 @@
-"""What is shown of the calls of containers while they run: each for itself, then in bunches.
+"""What is shown and kept of the calls of containers: each for itself, then in bunches and sums.
 
 A script may make thousands of calls a second; a screen wants to know how many, not each of them.
 """
@@ -15,6 +15,8 @@ from keryx.engine.calls.witness import CallView
 from keryx.engine.desk import Desk
 from keryx.messages import CallOutcome, Outcome
 
+MOST_LISTED: Final = 1_000
+"""Calls of a container that are kept one by one; what comes after is summed up."""
 MOST_SINGLE: Final = 200
 """Events about nested calls that a container has to itself; after these come bunches."""
 BUNCH: Final = 0.05
@@ -27,20 +29,76 @@ class _Bunch(msgspec.Struct):
     seconds: float = 0.0
 
 
+class _Picture(msgspec.Struct):
+    """What one container called so far."""
+
+    began: float
+    listed: list[ev.NestedCall]
+    sums: dict[str, ev.NestedSum]
+    calls: int = 0
+    completed: int = 0
+
+
 class NestedShow:
-    """Shows the nested calls of one turn."""
+    """The nested calls of one turn."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._pictures: dict[str, _Picture] = {}
+        self._begun: dict[str, float] = {}
         self._shown: dict[str, int] = {}
         """By container."""
         self._bunches: dict[tuple[str, str, Outcome | None], _Bunch] = {}
 
+    def container(self, call_id: str) -> None:
+        """A container begins."""
+        self._pictures[call_id] = _Picture(self._now(), [], {})
+
     def began(self, call: CallView, parent: str) -> None:
+        self._begun[call.call_id] = self._now()
         self._tell(call.call_id, parent, call.tool.name, None, 0.0, lambda: self._preview(call))
 
     def ended(self, call: CallView, parent: str, outcome: CallOutcome) -> None:
+        self._keep(parent, outcome)
         self._tell(call.call_id, parent, outcome.tool, outcome.outcome, outcome.duration, str)
+
+    def picture(self, container: str) -> tuple[ev.NestedCalls, int, int] | None:
+        """All that it called, how many that were, and how many completed. Told once."""
+        found = self._pictures.pop(container, None)
+        if found is None or not found.calls:
+            return None
+        told = ev.NestedCalls(calls=tuple(found.listed), sums=tuple(found.sums.values()))
+        return told, found.calls, found.completed
+
+    def _keep(self, parent: str, outcome: CallOutcome) -> None:
+        began = self._begun.pop(outcome.call_id, None)
+        picture = self._pictures.get(parent)
+        if picture is None:
+            return
+        completed = outcome.outcome == "completed"
+        picture.calls += 1
+        picture.completed += completed
+        if len(picture.listed) < MOST_LISTED:
+            picture.listed.append(
+                ev.NestedCall(
+                    call_id=outcome.call_id,
+                    tool=outcome.tool,
+                    start=0.0 if began is None else began - picture.began,
+                    duration=outcome.duration,
+                    outcome=outcome.outcome,
+                )
+            )
+            return
+        known = picture.sums.get(outcome.tool)
+        picture.sums[outcome.tool] = ev.NestedSum(
+            tool=outcome.tool,
+            calls=1 if known is None else known.calls + 1,
+            duration=outcome.duration + (0.0 if known is None else known.duration),
+            completed=completed + (0 if known is None else known.completed),
+        )
+
+    def _now(self) -> float:
+        return self._desk.scope.clock.monotonic()
 
     def over(self, container: str) -> None:
         """A container has ended: what is still gathered of it is shown now."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keryx import commands as cm
+from keryx import events as ev
 from keryx.engine.desk import Desk
 from keryx.engine.executor import Batch
 from keryx.engine.log.once import Once, row_of
@@ -56,15 +57,20 @@ class PersonCalls:
         call = ToolCall(command.call_id, command.tool, command.arguments)
         batch = desk.around.executor.start(lane, [call], scope)
         self._running[command.call_id] = batch
-        desk.group.start(self._wait(command, batch), name=f"call {command.call_id}")
+        desk.group.start(self._wait(command, batch, witness), name=f"call {command.call_id}")
 
-    async def _wait(self, command: cm.RunCall, batch: Batch) -> None:
+    async def _wait(self, command: cm.RunCall, batch: Batch, witness: SessionWitness) -> None:
         (outcome,) = await batch.outcomes()
         del self._running[command.call_id]
         if outcome.reason == "shutdown" and not outcome.started:
             return  # it is still in the inbox, and runs at the next start
-        self._end(command, outcome)
+        self._end(command, outcome, witness.picture(command.call_id))
 
-    def _end(self, command: cm.RunCall, outcome: CallOutcome) -> None:
-        self._facts.ended(outcome)
+    def _end(
+        self,
+        command: cm.RunCall,
+        outcome: CallOutcome,
+        nested: ev.NestedSummary | None = None,
+    ) -> None:
+        self._facts.ended(outcome, nested)
         self._once.take(row_of(command))

@@ -57,8 +57,8 @@ class Turn:
         self._begun: tuple[Model, Draft] | TurnEnding | None = None
         turn = desk.fold.turn
         assert turn is not None
-        witness = SessionWitness(desk, turn_id)
-        self._lane = desk.lane(desk.fold.settings.tools, Path(turn.workspace), witness)
+        self._witness = SessionWitness(desk, turn_id)
+        self._lane = desk.lane(desk.fold.settings.tools, Path(turn.workspace), self._witness)
         if desk.around.limits.seconds is not None:
             self.scope.cancel_at(self.scope.clock.monotonic() + desk.around.limits.seconds)
 
@@ -180,7 +180,7 @@ class Turn:
         self._has_results = True
         self._batch = self._desk.around.executor.start(self._lane, calls, scope)
         async for outcome in self._batch.as_ended():
-            self._facts.ended(outcome)
+            self._facts.ended(outcome, self._witness.picture(outcome.call_id))
             if (awaited := self._awaited.pop(outcome.call_id, None)) is not None:
                 awaited.set_result(None)
         self._batch = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from keryx import events as ev
 from keryx.engine.calls.witness import CallView, Consent
 from keryx.engine.desk import Desk
@@ -46,6 +48,8 @@ class SessionWitness:
 
     async def starting(self, call: CallView) -> None:
         """Before a call acts, the log knows of it. Nested calls are shown, not logged."""
+        if call.tool.container:
+            self._nested.container(call.call_id)
         if call.parent is not None:
             self._nested.began(call, call.parent.call_id)
             return
@@ -100,6 +104,17 @@ class SessionWitness:
             self._nested.ended(call, call.parent.call_id, outcome)
         if call.tool.container:
             self._nested.over(call.call_id)
+
+    def picture(self, call_id: str) -> ev.NestedSummary | None:
+        """What a container called, as one blob, so that the picture survives a reload."""
+        found = self._nested.picture(call_id)
+        if found is None:
+            return None
+        told, calls, completed = found
+        data = msgspec.json.encode(told)
+        blob = Blob(blob_hash(data), data)
+        self._desk.ledger.keep(blob)
+        return ev.NestedSummary(calls=calls, completed=completed, blob=blob.hash)
 
     def settled(self, call: CallView, duration: float) -> None:
         if self._desk.ledger.broken is None:
