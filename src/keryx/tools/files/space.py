@@ -7,7 +7,9 @@ where blobs and changes are kept is told to it as two functions.
 from __future__ import annotations
 
 import copy
+import math
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +21,9 @@ from keryx.ports.tool import Risk
 
 # What a long session may have looked at. Who falls out has to read again before it overwrites.
 MOST_SEEN: Final = 10_000
+
+# How long it counts what the hidden trees are; their paths count at once, whatever they are.
+IDENTITIES_HOLD: Final = 1.0
 
 Keep = Callable[[bytes], Awaitable[str]]
 Changing = Callable[[Sequence[FileChange], str | None], Awaitable[None]]
@@ -48,6 +53,7 @@ class FileSpace:
         self._keep = keep
         self._changing = changing
         self._consented: tuple[Path, ...] = ()
+        self._known_hidden: tuple[float, frozenset[tuple[int, int]]] = (-math.inf, frozenset())
         self._seen: dict[Path, Stamp] = {}
 
     def resolve(self, path: str, *, write: bool) -> Path:
@@ -112,8 +118,17 @@ class FileSpace:
             return True
         # The same folder can have another name: a second mount, letters of the other case, and
         # for a file a hard link. What it is on the disk tells.
-        hidden = {identity for tree in self.hidden if (identity := _identity(tree))}
+        hidden = self._identities()
         return any(_identity(part) in hidden for part in (path, *path.parents))
+
+    def _identities(self) -> frozenset[tuple[int, int]]:
+        """What the hidden trees are on the disk; looked up now and then, for there are many."""
+        now = time.monotonic()
+        looked_at, found = self._known_hidden
+        if now - looked_at > IDENTITIES_HOLD:
+            found = frozenset(each for tree in self.hidden if (each := _identity(tree)))
+            self._known_hidden = (now, found)
+        return found
 
 
 def _canonical(path: Path) -> Path:
