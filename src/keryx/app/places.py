@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -16,14 +15,15 @@ from keryx.sandbox import Bounds, LocalPlace
 class Places:
     """One place for each session and workspace, made when it is first needed."""
 
-    def __init__(self, runtime: Runtime, config: Config, home: Path) -> None:
+    def __init__(self, runtime: Runtime, config: Config, home: Path, tmp: str) -> None:
         self._runtime = runtime
         self._bounds = Bounds(
             mode=config.confinement,
             user_home=user_home(config) or Path("/"),
             hidden=(home,),
         )
-        self._tmp: Path | None = None
+        self._tmp = Path(tmp)
+        self._has_tmp = False
         self._made: dict[tuple[str, Path], LocalPlace] = {}
 
     def of(self, session_id: str, workspace: Path) -> LocalPlace:
@@ -39,14 +39,15 @@ class Places:
         return found
 
     def _private(self, session_id: str) -> Path:
-        """A folder for the temporary files of one session. Runs in a thread, one after another."""
-        if self._tmp is None:
-            self._tmp = Path(tempfile.mkdtemp(prefix="keryx-"))
+        """A folder for the temporary files of one session. Runs in a thread."""
+        if not self._has_tmp:
+            self._tmp.mkdir(mode=0o700, exist_ok=True)  # two may come at once; the name is ours
+            self._has_tmp = True
         own = self._tmp / session_id
         own.mkdir(mode=0o700, exist_ok=True)
         return own
 
     async def close(self) -> None:
         """Remove what was temporary."""
-        if self._tmp is not None:
+        if self._has_tmp:
             await self._runtime.bridge.to_thread(shutil.rmtree, self._tmp)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from keryx import config
 from keryx.aio.loops import run_loop
+from keryx.app.host.home import new_tmp
 from keryx.app.models import Models
 from keryx.app.places import Places
 from keryx.app.runtime import Runtime
@@ -96,7 +97,7 @@ def _model(found: Config) -> Finding:
 
 
 async def _confinement(runtime: Runtime, found: Config, workspace: Path) -> Finding:
-    places = Places(runtime, found, found.home)
+    places = Places(runtime, found, found.home, new_tmp())
     try:
         confined = await places.of("doctor", workspace).confinement()
     except KeryxError as error:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import shutil
 import socket
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +27,7 @@ DOOR: Final = "host.door"
 PLATE: Final = "host.json"
 SOCKET: Final = "host.sock"
 STORE: Final = "keryx.db"
+TMP_PREFIX: Final = "keryx-"
 # The kernel's limit for the path of a socket is 108 bytes, on macOS 104.
 LONGEST_SOCKET_PATH: Final = 100
 BACKLOG: Final = 128
@@ -40,6 +43,8 @@ class Plate(msgspec.Struct, frozen=True):
     pid: int
     socket: str
     secret: str
+    tmp: str = ""
+    """A folder for what is temporary, which need not be there; a killed host leaves it behind."""
 
 
 class Home:
@@ -100,8 +105,9 @@ def _take(path: Path) -> Home | Plate:
         before = _read_plate(path)
         if before is not None:
             _remove_socket(before, path)
+            _remove_tmp(before)
         listening, where = _listen(path)
-        plate = Plate(os.getpid(), where, secrets.token_hex(32))
+        plate = Plate(os.getpid(), where, secrets.token_hex(32), new_tmp())
         _write_plate(path, plate)
     except BaseException:
         os.close(lock)
@@ -141,6 +147,21 @@ def _write_plate(path: Path, plate: Plate) -> None:
     finally:
         os.close(file)
     made.replace(path / PLATE)
+
+
+def new_tmp() -> str:
+    """A name for a folder that nobody can guess; who needs it makes it."""
+    return f"{tempfile.gettempdir()}/{TMP_PREFIX}{secrets.token_hex(8)}"
+
+
+def _remove_tmp(plate: Plate) -> None:
+    """What a killed host left. Only a folder of ours, by the name that such folders have."""
+    folder = Path(plate.tmp)
+    with suppress(OSError):
+        found = folder.lstat()
+        ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+        if ours and folder.name.startswith(TMP_PREFIX):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_socket(plate: Plate, path: Path) -> None:

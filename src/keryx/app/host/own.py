@@ -83,7 +83,7 @@ class OwnHost:
             redactor=Redactor(secrets_of(config)),
             limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
         )
-        self._places = Places(runtime, config, home.path)
+        self._places = Places(runtime, config, home.path, home.plate.tmp)
         self._dispatch = LocalDispatch(runtime.scope, self._open)
         self._served = Served(self, runtime.scope, home.plate.secret)
 
