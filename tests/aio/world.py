@@ -66,8 +66,17 @@ class World:
 
     @property
     def keeper_pid(self) -> int:
-        (pid,) = proctree.children_by_file(self.warden_pid)
+        # What a keeper that was killed leaves behind is the warden's child too, until it is dead.
+        found = proctree.children_by_file(self.warden_pid)
+        (pid,) = (pid for pid in found if b"main.py" in _command_line(pid))
         return pid
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""  # it has just ended
 
 
 class Lines:
