@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.rpc import Call, CallError, FrameError, Listener, Peer, PeerLostError, connect
+from keryx.rpc import Call, CallError, FrameError, Limits, Listener, Peer, PeerLostError, connect
 from keryx.rpc.frames import FrameReader, frame
+from keryx.rpc.memory import pair
 from keryx.rpc.peer import Handler
 
 PATIENCE = 20.0
@@ -31,7 +32,7 @@ async def peers(
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(path))
     listening.listen()
-    listener = Listener(scope, lambda: handler, largest_frame=largest_frame)
+    listener = Listener(scope, lambda: handler, limits=Limits(largest_frame=largest_frame))
     listener.listen(listening)
     client = await connect(str(path), scope)
     async with asyncio.timeout(PATIENCE):
@@ -176,7 +177,6 @@ async def test_what_is_no_call_ends_the_connection_with_a_reason(
 
 async def test_calls_past_the_bound_wait_and_are_all_answered(tmp_path: Path) -> None:
     scope = Scope("test")
-    left, right = _pair(scope, most_in_flight=4)
     running = most = 0
     gate = asyncio.Event()
 
@@ -188,7 +188,7 @@ async def test_calls_past_the_bound_wait_and_are_all_answered(tmp_path: Path) ->
         running -= 1
         return call.params
 
-    right._handler = count  # pyright: ignore[reportPrivateUsage] (the pair is made before the handler)
+    right, left = pair(scope, count, limits=Limits(most_in_flight=4))
     group = Group(scope.child("callers"))
     calls = [group.start(left.call("c", str(n).encode()), name=str(n)) for n in range(20)]
     for _ in range(10):
@@ -202,47 +202,6 @@ async def test_calls_past_the_bound_wait_and_are_all_answered(tmp_path: Path) ->
     await right.wait_ended()
     await left.wait_ended()
     scope.close()
-
-
-def _pair(scope: Scope, *, most_in_flight: int) -> tuple[Peer, Peer]:
-    """Two peers in one process, whose wires keep what is held back."""
-    left_wire, right_wire = _Memory(), _Memory()
-    left = Peer(left_wire, scope)
-    right = Peer(right_wire, scope, most_in_flight=most_in_flight)
-    left_wire.to, right_wire.to = right.received, left.received
-    right_wire.incoming = left_wire
-    return left, right
-
-
-class _Memory:
-    """A wire without a socket: what is written is received a tick later, unless held."""
-
-    def __init__(self) -> None:
-        self.to: Callable[[bytes], None] | None = None
-        self.incoming: _Memory | None = None
-        self.held = False
-        self.kept: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        self.kept.append(data)
-        asyncio.get_running_loop().call_soon(self.flush)
-
-    def flush(self) -> None:
-        while self.kept and not self.held:
-            assert self.to is not None
-            self.to(self.kept.pop(0))
-
-    async def drain(self) -> None:
-        return
-
-    def hold(self, *, held: bool) -> None:
-        assert self.incoming is not None
-        self.incoming.held = held
-        if not held:
-            asyncio.get_running_loop().call_soon(self.incoming.flush)
-
-    def close(self) -> None:
-        return
 
 
 async def test_a_connection_on_its_way_when_the_listener_closes_is_hung_up_on(

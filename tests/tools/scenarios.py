@@ -44,6 +44,11 @@ HANGING: dict[str, Scenario] = {
         "SIGTERM to ripgrep",
         slow_ripgrep=True,
     ),
+    "execute_code": Scenario(
+        {"code": "print('hanging', flush=True)\nwhile True: pass"},
+        "SIGTERM to the script's whole process tree; its calls in flight are cancelled with it",
+        keeps="hanging",
+    ),
     "clarify": Scenario(
         {"question": "Which one?"},
         "the question expires",

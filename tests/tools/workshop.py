@@ -16,6 +16,8 @@ from keryx.engine.executor import Batch
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.files import FileChange
 from keryx.ports.store import blob_hash
+from keryx.sandbox import Bounds, LocalPlace
+from keryx.sandbox.scripts import ExecuteCode
 from keryx.tools.files.space import FileSpace
 from keryx.tools.toolsets import built_in
 
@@ -77,18 +79,31 @@ class Workshop:
         self.background = Backgrounds(self.runtime.scope.child("background"))
         bridge = self.runtime.bridge
         sets = await bridge.to_thread(built_in)
-        self.tools = [tool for tools in sets.values() for tool in tools]
+        self.tools = [*(tool for tools in sets.values() for tool in tools), ExecuteCode()]
+        place = LocalPlace(
+            self.runtime.warden,
+            bridge,
+            Bounds(mode="off"),
+            workspace=self.workspace,
+            tmp=self._private,
+        )
         self.lane = self.runtime.lane(
             "s",
             self.tools,
             workspace=self.workspace,
             witness=self.watch,
             environment=self._environment,
+            place=place,
         )
         self.lane.background = self.background
         self.lane.files = await bridge.to_thread(
             lambda: FileSpace(self.workspace, keep=keep, changing=self._changing)
         )
+
+    def _private(self) -> Path:
+        folder = self.workspace.with_name(f"{self.workspace.name}.private")
+        folder.mkdir(exist_ok=True)
+        return folder
 
     async def _changing(self, changes: Sequence[FileChange], call_id: str | None) -> None:
         if self.late and call_id is not None:

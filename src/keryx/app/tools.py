@@ -37,6 +37,8 @@ class Tools(msgspec.Struct, frozen=True):
         # Loaded when a host wants them: a program that brings its own tools starts without.
         toolsets = importlib.import_module("keryx.tools.toolsets")
         sets = toolsets.built_in(user_home(config), confined=config.confinement != "off")
+        scripts = importlib.import_module("keryx.sandbox.scripts")
+        sets["code"] = [scripts.ExecuteCode()]
         return cls({tool.name: tool for each in sets.values() for tool in each}, sets)
 
     def chosen(self, names: Iterable[str] | None) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from keryx.errors import UserMustActError
 
 COMMANDS: Final = {
     "run": "ask an agent once and print what it says",
+    "exec": "run a script in the sandbox with the tools, no model needed",
     "sessions": "list, show or delete what was said, and what was changed",
     "tools": "list the tools, or call one by hand",
     "doctor": "say what works on this machine, and what protects it",

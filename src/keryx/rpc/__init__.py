@@ -1,14 +1,25 @@
 """Multiplexed calls between two processes; knows nothing of agents."""
 
+from keryx.rpc.calls import (
+    METHOD_NOT_FOUND,
+    Call,
+    CallError,
+    Handler,
+    Limits,
+    PeerLostError,
+)
 from keryx.rpc.frames import LARGEST_FRAME, FrameError
-from keryx.rpc.peer import Call, CallError, Peer, PeerLostError
+from keryx.rpc.peer import Peer
 from keryx.rpc.sockets import Listener, connect
 
 __all__ = [
     "LARGEST_FRAME",
+    "METHOD_NOT_FOUND",
     "Call",
     "CallError",
     "FrameError",
+    "Handler",
+    "Limits",
     "Listener",
     "Peer",
     "PeerLostError",

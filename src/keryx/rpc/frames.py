@@ -1,17 +1,18 @@
 """Frames on a stream of bytes: a length of four bytes, the largest first, then that many bytes.
 
-It knows nothing of what is in a frame.
+And what carries such a stream. It knows nothing of what is in a frame.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Protocol
 
 from keryx.errors import NobodyMustActError
 
 _LENGTH: Final = struct.Struct(">I")
+PREFIX: Final = _LENGTH.size
 # More than any value that people pass around, and far from what a machine has in memory.
 LARGEST_FRAME: Final = 256 * 1024 * 1024
 
@@ -56,8 +57,43 @@ class FrameReader:
         del self._buffer[:at]
         self._needed = self._wanted()
 
+    def clear(self) -> None:
+        """Forget what is half here."""
+        self._buffer.clear()
+
     def _wanted(self) -> int:
         if len(self._buffer) < _LENGTH.size:
             return _LENGTH.size
         (length,) = _LENGTH.unpack_from(self._buffer)
         return _LENGTH.size + length
+
+
+class Wire(Protocol):
+    """What carries the bytes."""
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes wait because the other side does not take them."""
+        ...
+
+    def write(self, data: bytes) -> None: ...
+
+    async def drain(self) -> None:
+        """Return once the other side keeps up."""
+        ...
+
+    def hold(self, *, held: bool) -> None:
+        """Read nothing more for a while, if that is possible, or go on."""
+        ...
+
+    def close(self, *, linger: bool = False) -> None:
+        """Send what waits, and close. To linger: also give the other side time to read it."""
+        ...
+
+    def abort(self) -> None:
+        """Close at once."""
+        ...
+
+    async def wait_closed(self) -> None:
+        """Return once it is closed; whoever does not read what was sent last is not waited for."""
+        ...

@@ -1,9 +1,11 @@
 """One side of a connection: it calls the other and answers its calls, any number at once.
 
-JSON-RPC 2.0, with two notifications of our own: `cancel` (the caller gives a call up) and
-`progress` (something passing, before the answer). Answers are matched by id and come in any order.
-Ids only grow, so a call that was seen is never run again. A lost connection cancels what it asked
-for and fails what it awaits.
+Answers are matched by id and come in any order. Ids only grow, so a call that was seen is never
+run again. Every call is answered once, also one that was given up; a lost connection cancels what
+it asked for and fails what it awaits.
+
+The other side may be a bad actor: what it can make this side run and hold is bounded. Past a bound
+that it can wait for, nothing more is read; past any other, the connection ends with a reason.
 
 It refuses to know what carries the bytes (`Wire`) and what the calls mean.
 """
@@ -11,124 +13,47 @@ It refuses to know what carries the bytes (`Wire`) and what the calls mean.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.errors import NobodyMustActError
-from keryx.rpc.frames import LARGEST_FRAME, FrameError, FrameReader, frame
+from keryx.rpc import packets
+from keryx.rpc.asked import Asked, OnProgress
+from keryx.rpc.calls import (
+    LIMIT_REACHED,
+    LIMITS,
+    METHOD_NOT_FOUND,
+    Call,
+    CallError,
+    Handler,
+    Limits,
+    PeerLostError,
+    Room,
+    Share,
+    answer_to,
+    cancelled,
+    failure,
+    no_calls,
+)
+from keryx.rpc.frames import PREFIX, FrameError, FrameReader, Wire, frame
 
-# What one connection may have running here; more wait in the pipe, and so does their sender.
-MOST_IN_FLIGHT: Final = 1024
-
-METHOD_NOT_FOUND: Final = -32601
-INTERNAL_ERROR: Final = -32603
-CALL_FAILED: Final = -32000
-
-
-class PeerLostError(NobodyMustActError):
-    """The connection is gone; nobody can tell what became of the calls in flight."""
-
-
-class CallError(NobodyMustActError):
-    """The other side answered with an error; `name` says of which kind."""
-
-    def __init__(self, message: str, *, code: int = CALL_FAILED, name: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.code = code
-        self.name = name
+__all__ = ["METHOD_NOT_FOUND", "Handler", "Peer"]
 
 
-class _Fault(msgspec.Struct, frozen=True, omit_defaults=True):
-    code: int
-    message: str
-    data: str = ""
+class _Running(NamedTuple):
+    """A call of theirs that is not answered yet, and the bytes in which it came."""
 
-
-class _Packet(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    jsonrpc: str = ""
-    id: int | None = None
-    method: str | None = None
-    params: msgspec.Raw = msgspec.Raw()
-    result: msgspec.Raw = msgspec.Raw()
-    error: _Fault | None = None
-
-
-class _Progress(msgspec.Struct, frozen=True):
-    id: int
-    value: msgspec.Raw
-
-
-class _Cancel(msgspec.Struct, frozen=True):
-    id: int
-
-
-_encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder(_Packet).decode
-_decode_progress: Final = msgspec.json.Decoder(_Progress).decode
-_decode_cancel: Final = msgspec.json.Decoder(_Cancel).decode
-_NULL: Final = b"null"
-
-
-class Wire(Protocol):
-    """What carries the bytes."""
-
-    def write(self, data: bytes) -> None: ...
-
-    async def drain(self) -> None:
-        """Return once the other side keeps up."""
-        ...
-
-    def hold(self, *, held: bool) -> None:
-        """Read nothing more for a while, or go on."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class Call:
-    """A call that the other side makes. Answer it by returning JSON, or by raising `CallError`."""
-
-    __slots__ = ("_peer", "id", "method", "params")
-
-    def __init__(self, peer: Peer, id_: int, method: str, params: bytes) -> None:
-        self._peer = peer
-        self.id = id_
-        self.method = method
-        self.params = params
-
-    async def progress(self, value: bytes) -> None:
-        """Say something passing; waits while the other side does not keep up."""
-        self._peer.send_progress(self.id, value)
-        await self._peer.wire.drain()
-
-
-Handler = Callable[[Call], Awaitable[bytes | None]]
-
-
-async def no_calls(call: Call) -> bytes | None:
-    """The handler of a side that answers nothing."""
-    raise CallError(f"there is no method {call.method!r}", code=METHOD_NOT_FOUND)
-
-
-class _Asked:
-    """A call of ours that is not answered yet."""
-
-    __slots__ = ("answer", "on_progress")
-
-    def __init__(
-        self, answer: asyncio.Future[bytes], on_progress: Callable[[bytes], None] | None
-    ) -> None:
-        self.answer = answer
-        self.on_progress = on_progress
+    task: asyncio.Task[bytes]
+    size: int
 
 
 class Peer:
-    """This side. Belongs to one loop; the wire feeds it with `received` and `lost`."""
+    """This side. Belongs to one loop; the wire feeds it with `received`, `choked` and `lost`."""
 
     def __init__(
         self,
@@ -136,150 +61,277 @@ class Peer:
         scope: Scope,
         handler: Handler = no_calls,
         *,
-        largest_frame: int = LARGEST_FRAME,
-        most_in_flight: int = MOST_IN_FLIGHT,
+        limits: Limits = LIMITS,
+        room: Room | None = None,
+        on_over: Callable[[], None] | None = None,
     ) -> None:
+        """Connections that share a room are bounded together.
+
+        `on_over` is called when the connection is lost and nothing runs for it any more.
+        """
         self.wire = wire
         self._handler = handler
+        self._on_over = on_over
+        self._limits = limits
         # A tree of its own: a handler that fails, or a lost connection, is nobody else's affair.
         self._scope = scope.child("connection")
         self._group = Group(self._scope)
-        self._frames = FrameReader(largest_frame)
-        self._most = most_in_flight
-        self._last_asked = 0
+        self._frames = FrameReader(limits.largest_frame)
+        self._waiting: deque[bytes] = deque()
+        self._share = Share(room or Room(limits.most_held))
+        self._choked = False
+        self._held = False
         self._last_seen = 0
-        self._asked: dict[int, _Asked] = {}
-        self._running: dict[int, asyncio.Task[None]] = {}
+        self._calls = 0
+        self._asked = Asked()
+        self._running: dict[int, _Running] = {}
         self._lost: PeerLostError | None = None
 
     # -- calls that this side makes
 
     async def call(
-        self, method: str, params: bytes, *, on_progress: Callable[[bytes], None] | None = None
+        self, method: str, params: bytes, *, on_progress: OnProgress | None = None
     ) -> bytes:
         """Call the other side; giving up (a cancel, a timeout) tells it so."""
+        while self._choked and self._lost is None:
+            await self.wire.drain()
         if self._lost is not None:
             raise PeerLostError(str(self._lost))
-        self._last_asked += 1
-        id_ = self._last_asked
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._asked[id_] = _Asked(answer, on_progress)
-        self._send(_Packet(jsonrpc="2.0", id=id_, method=method, params=msgspec.Raw(params)))
+        id_ = self._asked.next_id
+        data = packets.call(id_, method, params)
+        if len(data) > self._limits.largest_frame:
+            largest = self._limits.largest_frame
+            raise FrameError(f"the call has {len(data)} bytes; at most {largest} are carried")
+        answer = self._asked.open(on_progress)
+        self._write(data)
+        if self._waiting or self._held:
+            self._go_on()  # an answer is awaited now, so nothing may hold up the reading
         try:
             return await answer
         except asyncio.CancelledError:
-            if id_ in self._asked and self._lost is None:
-                self._notify("cancel", _encode(_Cancel(id_)))
+            if self._lost is None and answer.cancelled():
+                self._write(packets.cancel(id_))
             raise
         finally:
-            self._asked.pop(id_, None)
+            self._asked.close(id_)
+            self._hold_or_not()
 
     @property
     def is_lost(self) -> bool:
         return self._lost is not None
 
+    @property
+    def why_lost(self) -> str:
+        """Why the connection is gone; empty while it is not."""
+        return "" if self._lost is None else str(self._lost)
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether the other side has made a call."""
+        return self._last_seen > 0
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls, in both directions, are not answered yet."""
+        return len(self._asked) + len(self._running) + len(self._waiting)
+
+    @property
+    def held(self) -> int:
+        """How many bytes the other side makes this one hold."""
+        return self._share.incoming + self._share.unsent
+
     def close(self) -> None:
         """Hang up: calls in flight, in both directions, are over."""
-        self.wire.close()
-        self.lost(PeerLostError("this side closed the connection"))
+        if self._lost is None:
+            self.wire.close()
+            self.lost(PeerLostError("this side closed the connection"))
+
+    def hang_up(self, why: str) -> None:
+        """Close, and tell the other side why."""
+        if self._lost is None:
+            self._write(packets.goodbye(why))
+            self.wire.close(linger=True)
+            self.lost(PeerLostError(why))
 
     async def wait_ended(self) -> None:
         """Return once nothing runs for the other side any more, or the grace is over."""
         await self._group.leave()
         self._scope.close()
+        if self._lost is not None:
+            await self.wire.wait_closed()
 
     # -- what the wire says
 
     def received(self, data: bytes) -> None:
         """Bytes came. Nothing here waits for a handler."""
+        if self._lost is not None:
+            return
+        self._share.came(len(data))
         try:
-            for packet in self._frames.feed(data):
-                self._take(packet)
-        except (FrameError, msgspec.DecodeError) as error:
-            self.wire.close()
-            self.lost(PeerLostError(f"the other side sent what is no call: {error}"))
+            self._waiting.extend(self._frames.feed(data))
+        except FrameError as error:
+            self.hang_up(f"the other side sent what is no call: {error}")
+            return
+        self._go_on()
+        self._check_room()
+
+    def choked(self, *, choked: bool) -> None:
+        """The other side does not take what it is sent, or does again."""
+        self._choked = choked
+        self._count_unsent()
+        self._go_on()
 
     def lost(self, error: PeerLostError) -> None:
         """Nothing comes any more."""
         if self._lost is not None:
             return
         self._lost = error
-        for asked in self._asked.values():
-            if not asked.answer.done():
-                asked.answer.set_exception(PeerLostError(str(error)))
+        self._waiting.clear()
+        self._frames.clear()
+        running = sum(call.size for call in self._running.values())
+        self._share.done_with(self._share.incoming - running)
+        self._share.stuck(0)
+        self._asked.fail_all(error)
         self._scope.cancel("parent", by="the connection is lost")
         self._close_when_quiet()
+
+    # -- how much at once
+
+    def _go_on(self) -> None:
+        """Take what has come, as far as there is room for it.
+
+        While this side awaits an answer, that must not wait behind calls that have no room, or two
+        sides could wait for each other; then such calls are refused.
+        """
+        try:
+            while self._waiting and self._lost is None and (self._asked or not self._is_full):
+                self._take(self._waiting.popleft())
+        except (FrameError, msgspec.DecodeError, RecursionError) as error:
+            self.hang_up(f"the other side sent what is no call: {error}")
+        if not self._running and self._is_spent:
+            self.hang_up(self._spent())
+        self._hold_or_not()
+
+    @property
+    def _has_room(self) -> bool:
+        return len(self._running) < self._limits.most_in_flight
+
+    @property
+    def _is_full(self) -> bool:
+        if self._choked or not self._running:
+            return self._choked and self.has_spoken
+        # Past half of the room, what runs must end first; a frame that is half here may go on.
+        return not self._has_room or self._share.incoming > self._limits.most_held // 2
+
+    def _hold_or_not(self) -> None:
+        held = not self._asked and self._is_full
+        if held != self._held and self._lost is None:
+            self._held = held
+            self.wire.hold(held=held)
+
+    def _count_unsent(self) -> None:
+        """Only what is really stuck counts: below the wire's own mark nobody tells when it goes."""
+        if self._lost is None:
+            self._share.stuck(self.wire.unsent if self._choked else 0)
+            self._check_room()
+
+    def _check_room(self) -> None:
+        if self._share.room.is_exceeded and self._lost is None:
+            why = f"the other side made this one hold more than {self._share.room.most} bytes"
+            if self._choked:
+                # It does not read; to wait until it has would be to hold on to all of it.
+                self.wire.abort()
+                self.lost(PeerLostError(why))
+            else:
+                self.hang_up(why)
 
     # -- packets
 
     def _take(self, data: bytes) -> None:
-        packet = _decode(data)
+        packet = packets.decode(data)
+        size = PREFIX + len(data)
+        if packet.method is not None and packet.id is not None:
+            self._begin(packet.id, packet.method, bytes(packet.params), size)
+            return
+        self._share.done_with(size)
         if packet.method is None:
             self._take_answer(packet)
-        elif packet.id is not None:
-            self._begin(packet.id, packet.method, bytes(packet.params))
         elif packet.method == "progress":
-            progress = _decode_progress(packet.params)
-            asked = self._asked.get(progress.id)
-            if asked is not None and asked.on_progress is not None:
-                asked.on_progress(bytes(progress.value))
+            self._asked.take_progress(packets.decode_progress(packet.params))
         elif packet.method == "cancel":
-            running = self._running.get(_decode_cancel(packet.params).id)
+            running = self._running.get(packets.decode_cancel(packet.params).id)
             if running is not None:
-                running.cancel()
+                running.task.cancel()
 
-    def _take_answer(self, packet: _Packet) -> None:
-        asked = self._asked.get(packet.id or 0)
-        if asked is None or asked.answer.done():
-            return  # it was given up
-        if packet.error is None:
-            asked.answer.set_result(bytes(packet.result) or _NULL)
-        else:
-            fault = packet.error
-            asked.answer.set_exception(CallError(fault.message, code=fault.code, name=fault.data))
+    def _take_answer(self, packet: packets.Packet) -> None:
+        if packet.id is not None:
+            self._asked.take_answer(packet.id, packet)
+            return
+        why = "it sent an answer to nothing" if packet.error is None else packet.error.message
+        self.wire.abort()
+        self.lost(PeerLostError(f"the connection is lost: the other side hung up: {why}"))
 
-    def _begin(self, id_: int, method: str, params: bytes) -> None:
+    def _begin(self, id_: int, method: str, params: bytes, size: int) -> None:
         if id_ <= self._last_seen:
             raise FrameError(f"call {id_} came after call {self._last_seen}; ids only grow")
         self._last_seen = id_
+        self._calls += 1
+        if self._scope.is_cancelled:
+            self.hang_up("this side is ending")
+            return
+        if self._is_spent or not self._has_room:
+            self._share.done_with(size)
+            self._refuse(id_)
+            return
         call = Call(self, id_, method, params)
-        self._running[id_] = self._group.start(self._answer(call), name=f"{method} {id_}")
-        if len(self._running) >= self._most:
-            self.wire.hold(held=True)
+        largest = self._limits.largest_frame
+        work = answer_to(self._handler, call, id_, largest=largest)
+        task = self._group.start(work, name=f"{method[:100]} {id_}")
+        self._running[id_] = _Running(task, size)
+        # A task that is cancelled before its first step runs nothing of its own, also no finally.
+        task.add_done_callback(partial(self._ended, id_))
 
-    async def _answer(self, call: Call) -> None:
-        packet: _Packet | None = None
-        try:
-            result = await self._handler(call)
-            packet = _Packet(jsonrpc="2.0", id=call.id, result=msgspec.Raw(result or _NULL))
-        except CallError as error:
-            packet = _failed(call, error)
-        except Exception as error:  # noqa: BLE001 (whatever a handler raises is its caller's to hear)
-            text = f"{type(error).__name__}: {error}"
-            packet = _failed(call, CallError(text, code=INTERNAL_ERROR))
-        finally:
-            self._running.pop(call.id, None)
-            if packet is not None and self._lost is None:
-                self._send(packet)
-            if len(self._running) == self._most - 1:
-                self.wire.hold(held=False)
-            self._close_when_quiet()
+    @property
+    def _is_spent(self) -> bool:
+        return self._limits.most_calls is not None and self._calls > self._limits.most_calls
+
+    def _spent(self) -> str:
+        return f"this connection has made all of its {self._limits.most_calls} calls"
+
+    def _refuse(self, id_: int) -> None:
+        most = self._limits.most_in_flight
+        why = self._spent() if self._is_spent else f"{most} calls are in flight already"
+        self._answer(failure(id_, CallError(why, code=LIMIT_REACHED)))
+
+    def _ended(self, id_: int, task: asyncio.Task[bytes]) -> None:
+        self._share.done_with(self._running.pop(id_).size)
+        if self._lost is None:
+            if not task.cancelled():
+                self._answer(task.result())
+            elif not self._scope.is_cancelled:
+                why = "its caller gave it up" if task.cancelling() else "by what it waited for"
+                self._answer(failure(id_, cancelled(why)))
+            elif not self._running:
+                self.hang_up("this side is ending")
+            self._go_on()
+        self._close_when_quiet()
 
     def _close_when_quiet(self) -> None:
         if self._lost is not None and not self._running:
             self._scope.close()
+            if self._on_over is not None:
+                self._on_over()
 
-    def send_progress(self, id_: int, value: bytes) -> None:
+    async def tell(self, call_id: int, value: bytes) -> None:
+        """Take progress to the caller."""
         if self._lost is None:
-            self._notify("progress", _encode(_Progress(id_, msgspec.Raw(value))))
+            self._answer(packets.progress(call_id, value))
+            await self.wire.drain()
 
-    def _notify(self, method: str, params: bytes) -> None:
-        self._send(_Packet(jsonrpc="2.0", method=method, params=msgspec.Raw(params)))
+    def _answer(self, data: bytes) -> None:
+        self._write(data)
+        if self._choked:
+            self._count_unsent()
 
-    def _send(self, packet: _Packet) -> None:
-        self.wire.write(frame(_encode(packet)))
-
-
-def _failed(call: Call, error: CallError) -> _Packet:
-    fault = _Fault(error.code, error.message, error.name)
-    return _Packet(jsonrpc="2.0", id=call.id, error=fault)
+    def _write(self, data: bytes) -> None:
+        self.wire.write(frame(data))

@@ -3,61 +3,102 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 from collections.abc import Callable
 from typing import Final, cast
 
+from keryx.aio.clock import Deadline
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.rpc.frames import LARGEST_FRAME
-from keryx.rpc.peer import Handler, Peer, PeerLostError, no_calls
+from keryx.rpc import packets
+from keryx.rpc.calls import LIMITS, Handler, Limits, PeerLostError, Room, no_calls
+from keryx.rpc.frames import frame
+from keryx.rpc.peer import Peer
 
 # Bytes that may wait to be sent before whoever produces them is asked to wait too.
 HIGH_WATER: Final = 1 << 20
 # How long nothing is accepted when no descriptor is left.
 NO_DESCRIPTORS: Final = 0.1
+# How long the other side may take to read the last words; it reads them at once or not at all.
+LINGER: Final = 1.0
+# How often a connection that is not read is looked at: an end that nobody reads is not told.
+HELD_LOOK: Final = 0.1
+# A program connects when it has something to say.
+FIRST_CALL: Final = 30.0
+# Each costs a descriptor, and a process has only so many of them.
+MOST_CONNECTIONS: Final = 1024
+
+_GONE: Final = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 
 
 class _Wire(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, made: Callable[[_Wire], Peer | None]) -> None:
+    def __init__(self, scope: Scope, made: Callable[[_Wire], Peer | str]) -> None:
+        """`made` gives the peer, or says why there is none."""
+        self._scope = scope
         self._made = made
         self._transport: asyncio.Transport | None = None
         self._drained: asyncio.Future[None] | None = None
+        self._closing: Deadline | None = None
+        self._looking: Deadline | None = None
+        self._closed = asyncio.get_running_loop().create_future()
         self.peer: Peer | None = None
+        self.on_closed: Callable[[], None] | None = None
 
     # -- what the loop says
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
         self._transport.set_write_buffer_limits(high=HIGH_WATER)
-        self.peer = self._made(self)
-        if self.peer is None:
+        made = self._made(self)
+        if isinstance(made, str):
+            self._transport.write(frame(packets.goodbye(made)))
             self._transport.close()
+        else:
+            self.peer = made
 
     def data_received(self, data: bytes) -> None:
         if self.peer is not None:
             self.peer.received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.resume_writing()
+        for deadline in (self._closing, self._looking):
+            if deadline is not None:
+                self._scope.deadlines.drop(deadline)
+        self._drain_ends()
         if self.peer is not None:
             self.peer.lost(PeerLostError(f"the connection is lost: {exc or 'it was closed'}"))
+        if not self._closed.done():
+            self._closed.set_result(None)
+        if self.on_closed is not None:
+            self.on_closed()
 
     def pause_writing(self) -> None:
         self._drained = asyncio.get_running_loop().create_future()
+        if self.peer is not None:
+            self.peer.choked(choked=True)
 
     def resume_writing(self) -> None:
+        self._drain_ends()
+        if self.peer is not None:
+            self.peer.choked(choked=False)
+
+    def _drain_ends(self) -> None:
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         self._drained = None
 
     # -- what the peer asks
 
+    @property
+    def unsent(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
     def write(self, data: bytes) -> None:
-        assert self._transport is not None
-        self._transport.write(data)
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
 
     async def drain(self) -> None:
         if self._drained is not None:
@@ -69,12 +110,52 @@ class _Wire(asyncio.Protocol):
             return
         if held:
             self._transport.pause_reading()
+            self._look_later()
         else:
             self._transport.resume_reading()
+            if self._looking is not None:
+                self._scope.deadlines.drop(self._looking)
+                self._looking = None
 
-    def close(self) -> None:
+    def close(self, *, linger: bool = False) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if linger:
+            # Whoever still writes would find the pipe broken, and never read why.
+            self.hold(held=False)
+            transport.write_eof()
+        else:
+            transport.close()
+        if self._closing is None:
+            until = self._scope.clock.monotonic() + LINGER
+            self._closing = self._scope.deadlines.add(until, self.abort)
+
+    def abort(self) -> None:
         if self._transport is not None:
-            self._transport.close()
+            self._transport.abort()
+
+    async def wait_closed(self) -> None:
+        await asyncio.shield(self._closed)
+
+    # -- the end of a connection that is not read
+
+    def _look_later(self) -> None:
+        if self._looking is None:
+            at = self._scope.clock.monotonic() + HELD_LOOK
+            self._looking = self._scope.deadlines.add(at, self._look)
+
+    def _look(self) -> None:
+        self._looking = None
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        looked = select.poll()
+        looked.register(transport.get_extra_info("socket").fileno(), _GONE)
+        if looked.poll(0):
+            self.abort()
+        else:
+            self._look_later()
 
 
 async def connect(
@@ -82,11 +163,11 @@ async def connect(
     scope: Scope,
     handler: Handler = no_calls,
     *,
-    largest_frame: int = LARGEST_FRAME,
+    limits: Limits = LIMITS,
 ) -> Peer:
     """A connection to whoever listens at that path; `OSError` if nobody does."""
     _, wire = await asyncio.get_running_loop().create_unix_connection(
-        lambda: _Wire(lambda made: Peer(made, scope, handler, largest_frame=largest_frame)), path
+        lambda: _Wire(scope, lambda made: Peer(made, scope, handler, limits=limits)), path
     )
     assert wire.peer is not None
     return wire.peer
@@ -94,6 +175,8 @@ async def connect(
 
 class Listener:
     """Takes connections, and gives each a handler of its own.
+
+    All connections share one room: opening more of them gives nobody more of this side's memory.
 
     It accepts by itself: a server of asyncio that is closed while it accepts forgets the connection
     and leaves the other side waiting for ever.
@@ -104,14 +187,21 @@ class Listener:
         scope: Scope,
         handler: Callable[[], Handler],
         *,
-        largest_frame: int = LARGEST_FRAME,
+        limits: Limits = LIMITS,
+        most_connections: int = MOST_CONNECTIONS,
+        first_call: float = FIRST_CALL,
     ) -> None:
+        """A connection that has made no call after `first_call` seconds is closed."""
         self._scope = scope
         self._handler = handler
-        self._largest = largest_frame
+        self._limits = limits
+        self._room = Room(limits.most_held)
+        self._most = most_connections
+        self._first_call = first_call
         self._loop = asyncio.get_running_loop()
         self._group = Group(scope.child("accepting"))
         self._listening: socket.socket | None = None
+        self._wires: set[_Wire] = set()
         self._peers: set[Peer] = set()
         self._closed = False
 
@@ -134,10 +224,16 @@ class Listener:
         self._closed = True
         await self._group.leave()
         self._group.scope.close()
+        wires = tuple(self._wires)
+        for wire in wires:
+            if wire.peer is not None and not wire.peer.is_lost:
+                wire.peer.close()
+            else:
+                wire.abort()  # it has had its last words
         for peer in tuple(self._peers):
-            peer.close()
             await peer.wait_ended()
-        self._peers.clear()
+        for wire in wires:
+            await wire.wait_closed()
 
     def _accept(self) -> None:
         if self._listening is None:
@@ -160,17 +256,40 @@ class Listener:
 
     async def _take(self, connection: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(lambda: _Wire(self._made), connection)
+            await self._loop.connect_accepted_socket(
+                lambda: _Wire(self._scope, self._made), connection
+            )
         except OSError:
             connection.close()
         except asyncio.CancelledError:
             connection.close()
             raise
 
-    def _made(self, wire: _Wire) -> Peer | None:
+    def _made(self, wire: _Wire) -> Peer | str:
         if self._closed:
-            return None  # it was on its way when the listener was closed
-        self._peers = {peer for peer in self._peers if not peer.is_lost}
-        peer = Peer(wire, self._scope, self._handler(), largest_frame=self._largest)
+            return "nobody listens here any more"  # it was on its way then
+        if len(self._wires) >= self._most:
+            return f"there are {self._most} connections already; close one first"
+        peer = Peer(
+            wire,
+            self._scope,
+            self._handler(),
+            limits=self._limits,
+            room=self._room,
+            on_over=lambda: self._peers.discard(peer),
+        )
         self._peers.add(peer)
+        until = self._scope.clock.monotonic() + self._first_call
+        silent = self._scope.deadlines.add(until, lambda: self._check_spoken(peer))
+
+        def forget() -> None:
+            self._scope.deadlines.drop(silent)
+            self._wires.discard(wire)
+
+        wire.on_closed = forget
+        self._wires.add(wire)
         return peer
+
+    def _check_spoken(self, peer: Peer) -> None:
+        if not peer.has_spoken:
+            peer.hang_up(f"no call came within {self._first_call:g} s")

@@ -68,8 +68,10 @@ class _Visitor:
         """
         try:
             return await self._answer(call)
-        except CallError:
-            if self._ending.is_set():
+        except (CallError, asyncio.CancelledError):
+            task = asyncio.current_task()
+            hung_up_on = task is not None and task.cancelling()
+            if self._ending.is_set() and not hung_up_on:
                 await asyncio.get_running_loop().create_future()
             raise
 

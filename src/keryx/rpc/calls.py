@@ -1,0 +1,153 @@
+"""A call as its handler sees it, how its answer is made, and what a connection may cost.
+
+It refuses to know what carried the call here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import msgspec
+
+from keryx.errors import NobodyMustActError
+from keryx.rpc import packets
+from keryx.rpc.frames import LARGEST_FRAME
+
+METHOD_NOT_FOUND: Final = -32601
+INTERNAL_ERROR: Final = -32603
+INVALID: Final = -32600
+CALL_FAILED: Final = -32000
+CANCELLED: Final = -32800
+LIMIT_REACHED: Final = -32001
+
+# What the wire calls the two outcomes that are nobody's failure.
+CANCELLED_NAME: Final = "ToolCancelledError"
+UNKNOWN_NAME: Final = "ToolUnknownError"
+
+# What one connection may have running here; more wait in the pipe, and so does their sender.
+MOST_IN_FLIGHT: Final = 1024
+# Two of the largest frames: one that comes while another is answered.
+MOST_HELD: Final = 2 * LARGEST_FRAME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the other side may make this one do and hold."""
+
+    largest_frame: int = LARGEST_FRAME
+    most_in_flight: int = MOST_IN_FLIGHT
+    most_calls: int | None = None
+    """How many calls one connection may make in all; None: any number."""
+    most_held: int = MOST_HELD
+    """Bytes: what came and is not done with, and what was not taken when it was sent."""
+
+
+LIMITS: Final = Limits()
+
+
+class Room:
+    """Bytes that the other side, on one or several connections, makes this one hold."""
+
+    __slots__ = ("most", "taken")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self.taken > self.most
+
+
+class Share:
+    """What one connection takes of a room."""
+
+    __slots__ = ("incoming", "room", "unsent")
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.incoming = 0
+        """What came and is not done with."""
+        self.unsent = 0
+        """What was sent and is not taken, as last counted."""
+
+    def came(self, size: int) -> None:
+        self.incoming += size
+        self.room.taken += size
+
+    def done_with(self, size: int) -> None:
+        self.came(-size)
+
+    def stuck(self, size: int) -> None:
+        self.room.taken += size - self.unsent
+        self.unsent = size
+
+
+class PeerLostError(NobodyMustActError):
+    """The connection is gone; nobody can tell what became of the calls in flight."""
+
+
+class CallError(NobodyMustActError):
+    """The other side answered with an error; `name` says of which kind."""
+
+    def __init__(self, message: str, *, code: int = CALL_FAILED, name: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.name = name
+
+
+class Teller(Protocol):
+    """What takes progress to the caller, where there is a way to it."""
+
+    async def tell(self, call_id: int, value: bytes) -> None: ...
+
+
+class Call:
+    """A call that the other side makes. Answer it by returning JSON, or by raising `CallError`."""
+
+    __slots__ = ("_teller", "id", "method", "params")
+
+    def __init__(self, teller: Teller, id_: int, method: str, params: bytes) -> None:
+        self._teller = teller
+        self.id = id_
+        self.method = method
+        self.params = params
+
+    async def progress(self, value: bytes) -> None:
+        """Say something passing; waits while the other side does not keep up."""
+        await self._teller.tell(self.id, value)
+
+
+Handler = Callable[[Call], Awaitable[bytes | None]]
+
+
+async def no_calls(call: Call) -> bytes | None:
+    """The handler of a side that answers nothing."""
+    raise CallError(f"there is no method {call.method!r}", code=METHOD_NOT_FOUND)
+
+
+async def answer_to(handler: Handler, call: Call, id_: int | msgspec.Raw, *, largest: int) -> bytes:
+    """What the handler answers, encoded; whatever it raises is an answer too."""
+    try:
+        result = await handler(call)
+        answer = packets.answer(id_, result)
+    except CallError as error:
+        return failure(id_, error)
+    except Exception as error:  # noqa: BLE001 (whatever a handler raises is its caller's to hear)
+        text = f"{type(error).__name__}: {error}"
+        return failure(id_, CallError(text, code=INTERNAL_ERROR))
+    if len(answer) > largest:
+        text = f"the answer has {len(answer)} bytes; at most {largest} are carried"
+        return failure(id_, CallError(text, code=LIMIT_REACHED))
+    return answer
+
+
+def failure(id_: int | msgspec.Raw, error: CallError) -> bytes:
+    return packets.failure(id_, error.code, error.message, error.name)
+
+
+def cancelled(why: str) -> CallError:
+    return CallError(f"the call was cancelled: {why}", code=CANCELLED, name=CANCELLED_NAME)

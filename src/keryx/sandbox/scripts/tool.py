@@ -1,0 +1,112 @@
+"""The tool `execute_code`: a container that runs a script and answers its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from keryx.errors import InvalidArgumentsError
+from keryx.ports.effects import EXCLUSIVE, Effects
+from keryx.ports.tool import Isolation, Replay, Risk, ToolContext
+from keryx.sandbox.scripts.run import Run
+
+LONGEST: Final = 24 * 3600.0
+NAME: Final = "execute_code"
+DESCRIPTION: Final = """\
+Run a Python script that calls tools itself: loops, filters and fans out, in one step.
+
+Inside, `from keryx_tools import terminal, read_file, parallel` gives granted tools as functions;
+results are dicts (`terminal("ls")["output"]`), failures are exceptions. Prefer one script over many
+single calls: `parallel(read_file, paths)` runs them at once and keeps their order; threads, asyncio
+(`keryx_tools.aio`) and processes may call at the same time. What the script prints comes back, and
+`keryx_tools.finish(value)` gives a value."""
+
+
+class _Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    code: str
+    arguments: list[str] = []
+    timeout: Annotated[float, msgspec.Meta(gt=0, le=LONGEST)] = 300.0
+
+
+_decode: Final = msgspec.json.Decoder(_Arguments).decode
+
+
+class ExecuteCode:
+    """Runs scripts. Every tool that its session was granted, but itself, is the script's too."""
+
+    def __init__(self) -> None:
+        self.name = NAME
+        self.description = DESCRIPTION
+        self.isolation: Isolation = "loop"
+        self.replay: Replay = "never"
+        self.timeout: float | None = None
+        self.container = True
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "type": "object",
+            "properties": {
+                "code": {"type": "string", "description": "The script."},
+                "arguments": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "What it finds in sys.argv[1:].",
+                    "default": [],
+                },
+                "timeout": {
+                    "type": "number",
+                    "exclusiveMinimum": 0,
+                    "maximum": LONGEST,
+                    "description": "Seconds after which it is ended, with all that it started.",
+                    "default": 300,
+                },
+            },
+            "required": ["code"],
+            "additionalProperties": False,
+        }
+
+    def parse(self, arguments: bytes | str | Mapping[str, Any]) -> _Arguments:
+        data = arguments if isinstance(arguments, bytes | str) else msgspec.json.encode(arguments)
+        try:
+            return _decode(data)
+        except msgspec.DecodeError as error:
+            raise InvalidArgumentsError(
+                f"arguments of `{NAME}`: {error}; it takes code, arguments and timeout"
+            ) from error
+
+    def effects(self, args: _Arguments) -> Effects:
+        """What a script does cannot be told before: later calls of its step wait for it."""
+        del args
+        return EXCLUSIVE
+
+    def risk(self, args: _Arguments, workspace: Path) -> Risk:
+        """The script itself is confined; what its calls do is judged call by call."""
+        del args, workspace
+        return Risk("low", "runs a script; its calls are judged one by one", ())
+
+    def preview(self, args: _Arguments) -> str:
+        lines = [line.strip() for line in args.code.splitlines() if line.strip()]
+        return f"{lines[0][:80]} … ({len(lines)} lines)" if lines else "an empty script"
+
+    async def invoke(self, args: _Arguments, context: ToolContext) -> dict[str, Any]:
+        context.cancel_after(args.timeout)
+        tools = {name: tool for name, tool in context.tools.items() if name != NAME}
+        run = Run(context, tools)
+        ended = await run.execute(args.code, args.arguments)
+        result: dict[str, Any] = {"output": context.printed, "exit_code": ended.code}
+        if ended.signal is not None:
+            result["signal"] = ended.signal
+        if ended.cause:
+            result["ended_because"] = ended.cause
+        if run.guests.result is not None:
+            result["result"] = run.guests.result
+        if run.guests.tallies:
+            result["calls"] = {
+                name: {**msgspec.structs.asdict(tally), "seconds": round(tally.seconds, 3)}
+                for name, tally in sorted(run.guests.tallies.items())
+            }
+        return result

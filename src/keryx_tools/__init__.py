@@ -1,0 +1,89 @@
+"""The tools that this script was granted, as functions. Safe from any thread and any process.
+
+    from keryx_tools import terminal, read_file, parallel
+
+    print(terminal("ls -l", timeout=10))
+    for found in parallel(read_file, ["a.txt", "b.txt"]):
+        print(found)
+
+Each function takes the tool's own arguments and `_deadline`, in seconds. It returns a `Result`, a
+dict whose `str()` is the tool's text, and raises a `ToolError`. `keryx_tools.aio` has the same
+functions for asyncio. This package needs nothing but Python 3.8 and its standard library.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from keryx_tools import _ways
+from keryx_tools._errors import (
+    ToolCancelledError,
+    ToolConnectionError,
+    ToolDeniedError,
+    ToolError,
+    ToolFailedError,
+    ToolTimeoutError,
+    ToolUnknownError,
+)
+from keryx_tools._fanout import Outcomes, parallel
+from keryx_tools._functions import GRANTS, PATIENCE, Grant, dress, refused
+from keryx_tools._results import Result, opened
+from keryx_tools._ways.deadline import Deadline
+
+
+def finish(value: Any) -> None:
+    """Give a value (anything that JSON has) as the result of this script; the last one counts."""
+    name = "keryx.finish"  # no tool can be called so
+    opened(_ways.call(name, {"value": value}, Deadline(name, PATIENCE)), name)
+
+
+_OWN = (
+    Outcomes,
+    Result,
+    ToolCancelledError,
+    ToolConnectionError,
+    ToolDeniedError,
+    ToolError,
+    ToolFailedError,
+    ToolTimeoutError,
+    ToolUnknownError,
+    finish,
+    parallel,
+)
+_made: dict[Grant, Callable[..., Result]] = {}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return __dir__()
+    if name == "aio":
+        return import_module("keryx_tools.aio")
+    if name.startswith("_"):
+        raise AttributeError(name)
+    grant = GRANTS.all().get(name)
+    if grant is not None:
+        # The same function each time, so that it can be pickled by its name.
+        return _made.get(grant) or _made.setdefault(grant, _function(grant))
+    raise refused(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*(own.__name__ for own in _OWN), *GRANTS.all()})
+
+
+def _function(grant: Grant) -> Callable[..., Result]:
+    def call(*args: Any, **named: Any) -> Result:
+        bound = grant.bind(args, named)
+        deadline = Deadline(bound.tool, bound.seconds)
+        return opened(_ways.call(bound.tool, bound.arguments, deadline), bound.tool)
+
+    dress(call, grant, __name__)
+    return call
+
+
+if os.environ.get(_ways.ADDRESS, "").startswith("stdio:"):
+    # At once, so that whatever the script starts from now on finds a way that it can use.
+    _ways.prepare()

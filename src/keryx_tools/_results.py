@@ -1,0 +1,48 @@
+"""What a tool gave: a dict and a text in one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from keryx_tools._errors import ToolError, error_of
+
+if TYPE_CHECKING:
+    _Values = dict[str, Any]
+else:
+    _Values = dict  # Python 3.8 has no dict[...]
+
+
+class Result(_Values):
+    """The keys of the tool's value; if that is no object, `output` and `text` hold its text.
+
+    `str(result)` is the text that a model would read, `result.value` the value as it came.
+    """
+
+    text: str
+    value: Any
+
+    @classmethod
+    def of(cls, answer: dict[str, Any]) -> Result:
+        """What the host answered."""
+        value: Any = answer.get("value")
+        text = str(answer.get("text") or "")
+        made = cls()
+        if isinstance(value, dict):
+            made.update(cast("dict[str, Any]", value))
+        else:
+            made.update(output=text, text=text)
+        made.text = text
+        made.value = value
+        return made
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def opened(answer: dict[str, Any], tool: str) -> Result:
+    """The result that a packet holds; raises the error that it holds instead."""
+    if "error" in answer:
+        raise error_of(answer["error"], tool)
+    if not isinstance(answer.get("result"), dict):
+        raise ToolError(f"{tool}: the host answered with neither a result nor an error", tool)
+    return Result.of(answer["result"])

@@ -1,0 +1,278 @@
+"""Makes a Unix socket of a pair of descriptors, for this process and all that it starts.
+
+Descriptors that lead to the host (stdin and stdout, say) belong to one process. It reads and writes
+them here, in threads of their own, and listens on a socket in a private folder: each connection
+there is served as the host would, its calls carried under ids that are unique on the descriptors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import hmac
+import os
+import re
+import select
+import shutil
+import socket
+import tempfile
+import threading
+from typing import Any, cast
+
+from keryx_tools._errors import unsent
+from keryx_tools._ways import packets
+from keryx_tools._ways.forks import Inherited, blank
+
+# How long the host may take to answer the first word.
+GREETING = 30.0
+CHUNK = 256 * 1024
+# The name of a Unix socket has room for about a hundred bytes.
+LONGEST_PATH = 100
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+# Both sides put the id first, so a packet of any size is readdressed without being read.
+_CALL = re.compile(rb'\{"jsonrpc":"2\.0","id":(\d+),"method":"call",')
+_ANSWER = re.compile(rb'\{"jsonrpc":"2\.0","id":(\d+),"(?:result|error)":')
+_HEAD = b'{"jsonrpc":"2.0","id":%d'
+
+
+def started(descriptors: str, secret: str, tool: str) -> str:
+    """Take the descriptors over; the path of the socket that stands for them from now on."""
+    try:
+        incoming, outgoing = (int(number) for number in descriptors.split(","))
+        taken = _own(incoming, outgoing)
+    except (ValueError, OSError):
+        raise unsent(
+            tool,
+            f"the descriptors {descriptors} are open only in the process that the host started; "
+            "import keryx_tools there before you start others",
+        ) from None
+    relay = Relay(taken, secret)
+    try:
+        relay.greet()
+        return relay.start()
+    except (OSError, packets.PacketError) as error:
+        relay.close()
+        raise unsent(tool, error) from None
+
+
+def _own(incoming: int, outgoing: int) -> tuple[int, int]:
+    taken = os.dup(incoming), os.dup(outgoing)
+    for descriptor in {incoming, outgoing}:
+        if descriptor == STDIN:
+            blank(STDIN)
+            os.set_inheritable(STDIN, True)
+        elif descriptor == STDOUT:
+            os.dup2(STDERR, STDOUT)
+        else:
+            os.close(descriptor)
+    return taken
+
+
+class Relay(Inherited):
+    """Between the descriptors and the local connections. All but `_read` runs on its own loop."""
+
+    def __init__(self, descriptors: tuple[int, int], secret: str) -> None:
+        super().__init__()
+        self._incoming, self._outgoing = descriptors
+        self._secret = secret
+        self._frames = packets.Assembler()
+        self._last = 0
+        self._calls: dict[int, tuple[_Local, int]] = {}
+        self._locals: dict[_Local, None] = {}
+        self._loop = asyncio.new_event_loop()
+        self._listening: socket.socket | None = None
+        self._server: asyncio.AbstractServer | None = None
+        self._folder = ""
+
+    def greet(self) -> None:
+        """Say the secret to the host, and wait for its answer."""
+        self._last += 1
+        self._send(packets.call(self._last, b"hello", packets.hello_params(self._secret)))
+        poll = select.poll()
+        poll.register(self._incoming, select.POLLIN)
+        while True:
+            if not poll.poll(GREETING * 1000):
+                raise packets.PacketError("it did not answer our greeting")
+            data = os.read(self._incoming, CHUNK)
+            if not data:
+                raise packets.PacketError("it hung up on our greeting")
+            for frame in self._frames.feed(data):
+                answer = packets.decoded(frame)
+                if "error" in answer:
+                    raise packets.PacketError(f"it refused us: {answer['error'].get('message')}")
+                return
+
+    def start(self) -> str:
+        """Listen; the path of the socket."""
+        self._folder = tempfile.mkdtemp(prefix="keryx-tools-")
+        if len(self._folder) > LONGEST_PATH:
+            os.rmdir(self._folder)
+            self._folder = tempfile.mkdtemp(prefix="keryx-tools-", dir="/tmp")
+        atexit.register(self._remove_folder)
+        path = os.path.join(self._folder, "s")
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(path)
+        self._listening.listen(1024)
+        for work in (self._serve, self._read):
+            threading.Thread(target=work, name="keryx-relay", daemon=True).start()
+        return path
+
+    def close(self) -> None:
+        self._remove_folder()
+        self._loop.close()
+        os.close(self._incoming)
+        os.close(self._outgoing)
+
+    def forget(self) -> None:
+        held = [self._incoming, self._outgoing]
+        if self._listening is not None:
+            held.append(self._listening.fileno())
+        held += [local.descriptor() for local in self._locals]
+        for descriptor in held:
+            with contextlib.suppress(OSError):
+                blank(descriptor)
+
+    def _remove_folder(self) -> None:
+        if self._folder and self.pid == os.getpid():
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    # -- threads
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        made = self._loop.create_unix_server(lambda: _Local(self), sock=self._listening)
+        self._server = self._loop.run_until_complete(made)
+        self._loop.run_forever()
+
+    def _read(self) -> None:
+        frames = self._frames
+        with contextlib.suppress(OSError, packets.PacketError, RuntimeError):
+            while True:
+                data = os.read(self._incoming, CHUNK)
+                if not data:
+                    break
+                for frame in frames.feed(data):
+                    self._loop.call_soon_threadsafe(self._deliver, frame)
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._host_is_gone)
+
+    # -- from the host
+
+    def _deliver(self, frame: bytes) -> None:
+        found = _ANSWER.match(frame)
+        if found is not None:
+            local, id_ = self._calls.pop(int(found.group(1)), (None, 0))
+            if local is not None:
+                local.calls.pop(id_, None)
+                local.send(_HEAD % id_ + frame[found.end(1) :])
+            return
+        packet = packets.decoded(frame)
+        if packet.get("method") == "progress":
+            local, id_ = self._calls.get(packet["params"]["id"], (None, 0))
+            if local is not None:
+                packet["params"]["id"] = id_
+                local.send(packets.encoded(packet))
+
+    def _host_is_gone(self) -> None:
+        self._remove_folder()
+        for local in list(self._locals):
+            local.hang_up()
+        if self._server is not None:
+            self._server.close()
+
+    # -- from the connections here
+
+    def joined(self, local: _Local) -> None:
+        self._locals[local] = None
+
+    def left(self, local: _Local) -> None:
+        self._locals.pop(local, None)
+        for number in local.calls.values():
+            self._give_up(number)
+
+    def take(self, local: _Local, frame: bytes) -> None:
+        found = _CALL.match(frame)
+        if found is not None and local.greeted:
+            self._last += 1
+            id_ = int(found.group(1))
+            self._calls[self._last] = (local, id_)
+            local.calls[id_] = self._last
+            self._send(_HEAD % self._last + frame[found.end(1) :])
+            return
+        packet = packets.decoded(frame)
+        params: dict[str, Any] = packet.get("params") or {}
+        if packet.get("method") == "hello":
+            local.answer_hello(packet.get("id"), self._knows(params))
+        elif packet.get("method") == "cancel":
+            number = local.calls.pop(cast("int", params.get("id")), 0)
+            if number:
+                self._give_up(number)
+        else:
+            raise packets.PacketError("no call came, and no greeting")
+
+    def _knows(self, params: dict[str, Any]) -> bool:
+        said = str(params.get("secret"))
+        return hmac.compare_digest(said.encode(), self._secret.encode())
+
+    def _give_up(self, number: int) -> None:
+        if self._calls.pop(number, None) is not None:
+            self._send(packets.cancel(number))
+
+    def _send(self, packet: bytes) -> None:
+        view = memoryview(packets.frame(packet))
+        # While the host does not keep up nobody here gets on, which is what should happen.
+        while view:
+            view = view[os.write(self._outgoing, view) :]
+
+
+class _Local(asyncio.Protocol):
+    """A connection of this process, or of one that it started."""
+
+    def __init__(self, relay: Relay) -> None:
+        self.greeted = False
+        self.calls: dict[int, int] = {}
+        self._relay = relay
+        self._frames = packets.Assembler()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._relay.joined(self)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._frames.feed(data):
+                self._relay.take(self, frame)
+        except (packets.PacketError, OSError):
+            self.hang_up()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        with contextlib.suppress(OSError):
+            self._relay.left(self)
+
+    def answer_hello(self, id_: object, known: bool) -> None:
+        self.greeted = known
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": id_}
+        if known:
+            answer["result"] = {"version": packets.VERSION}
+        else:
+            answer["error"] = {"code": -32000, "message": "the secret is wrong"}
+        self.send(packets.encoded(answer))
+        if not known and self._transport is not None:
+            self._transport.close()
+
+    def send(self, packet: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(packets.frame(packet))
+
+    def hang_up(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def descriptor(self) -> int:
+        if self._transport is None:
+            return -1
+        return self._transport.get_extra_info("socket").fileno()
