@@ -65,7 +65,7 @@ def read_until(process: subprocess.Popen[str], text: str) -> str:
 
 def test_ctrl_c_cancels_the_turn_and_the_log_says_so(tmp_path: Path) -> None:
     with model_server(tmp_path, {"text": "Half of it", "fault": "hang mid-stream", "after": 3}):
-        command = [COMMAND, "run", "Tell"]
+        command = [COMMAND, "run", "--json", "Tell"]
         with subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -74,13 +74,13 @@ def test_ctrl_c_cancels_the_turn_and_the_log_says_so(tmp_path: Path) -> None:
             env=environment(tmp_path),
         ) as process:
             try:
-                read_until(process, "Half")
+                read_until(process, "text.delta")
                 process.send_signal(signal.SIGINT)
                 _, errors = process.communicate(timeout=20)
             finally:
                 process.kill()
         assert process.returncode == 130
-        assert "keryx: cancelled (interrupt)" in errors
+        assert "stopping" in errors
         assert "Traceback" not in errors
     (row,) = keryx(tmp_path, "sessions", "list").stdout.splitlines()
     shown = keryx(tmp_path, "sessions", "show", row.split()[0], "--json").stdout

@@ -396,3 +396,22 @@ async def test_a_pending_command_without_effect_is_done_with_too(make: Make) -> 
     await world.store.enter("s1", row_of(late))
     await session.read_inbox()
     assert await world.store.pending("s1") == []
+
+
+async def test_a_reply_that_a_graceful_stop_cuts_is_asked_for_again(make: Make) -> None:
+    gate = asyncio.Event()
+    world = make([ScriptedReply(text="Half of it", hold=gate.wait)], store=Recording())
+    session = await world.open()
+    await world.send(session, "Go")
+    async with session.hub.read(after=0) as reader:
+        async for event in reader:
+            if isinstance(event, ev.TextDelta | ev.StepSnapshot) and event.text:
+                break
+    await session.close()
+    abandoned = [e for e in await world.log(session) if isinstance(e, ev.StepAbandoned)]
+    assert [event.cause for event in abandoned] == ["shutdown"]
+    again = make([say("All of it.")], store=world.store)
+    session = await again.open()
+    await session.wait_rested()
+    replies = [e for e in await again.log(session) if isinstance(e, ev.StepReplied)]
+    assert [(event.text, event.cut) for event in replies] == [("All of it.", False)]

@@ -23,7 +23,7 @@ from tests.conftest import SOAK
 from tests.rpc.transports import PATIENCE, Client, Pair, Transport
 
 BIG = 100_000_000 if SOAK else 10_000_000
-MANY = 10_000 if SOAK else 500
+MANY = 5_000 if SOAK else 300
 
 Open = Callable[..., AbstractAsyncContextManager[Pair]]
 
@@ -84,20 +84,26 @@ async def failing(client: Client, method: str, params: bytes) -> Exception:
     pytest.fail("the call was answered")
 
 
+def opener(transport: Transport, tmp_path: Path) -> Open:
+    """Opens pairs over that transport, each with its own handler and limits."""
+
+    @asynccontextmanager
+    async def open_pair(handler: Handler, limits: Limits | None = None) -> AsyncGenerator[Pair]:
+        async with (
+            asyncio.timeout(PATIENCE * (5 if SOAK else 1)),
+            transport.pair(handler, tmp_path, limits) as made,
+        ):
+            yield made
+
+    return open_pair
+
+
 class Contract:
     """Inherit from it in a test class, and give it the fixture `transport`."""
 
     @pytest.fixture
     def opened(self, transport: Transport, tmp_path: Path) -> Open:
-        @asynccontextmanager
-        async def open_pair(handler: Handler, limits: Limits | None = None) -> AsyncGenerator[Pair]:
-            async with (
-                asyncio.timeout(PATIENCE * (10 if SOAK else 1)),
-                transport.pair(handler, tmp_path, limits) as made,
-            ):
-                yield made
-
-        return open_pair
+        return opener(transport, tmp_path)
 
     async def test_a_value_comes_back_as_it_was_sent(self, opened: Open) -> None:
         async with opened(echo) as pair:

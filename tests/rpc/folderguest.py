@@ -92,7 +92,8 @@ class FolderGuest:
                 raise PeerLostError("this side left")
             if not self._served and not self._is_there(name):
                 raise PeerLostError("the folder was closed: nobody serves it")
-            await asyncio.sleep(0.001)
+            # Many who wait look as often together as one alone.
+            await asyncio.sleep(0.001 + len(self._open) * 0.00002)
         found = self.folder / "rep" / name
         data = found.read_bytes()
         found.unlink()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+import inspect
+from pathlib import Path
 
-from tests.rpc.contract import Contract
+import pytest
+import uvloop
+
+from tests.rpc.contract import Contract, opener
 from tests.rpc.transports import Files, Memory, Sockets, Stdio, Transport
 
 
@@ -30,3 +35,15 @@ class TestFiles(Contract):
     @pytest.fixture
     def transport(self) -> Transport:
         return Files()
+
+
+@pytest.mark.parametrize("name", [name for name in dir(Contract) if name.startswith("test_")])
+@pytest.mark.parametrize("transport", [Sockets(), Stdio()], ids=["sockets", "stdio"])
+def test_the_contract_holds_on_the_loop_of_the_host(
+    name: str, transport: Transport, tmp_path: Path
+) -> None:
+    test = getattr(Contract(), name)
+    given = {"opened": opener(transport, tmp_path), "transport": transport}
+    wanted = {key: given[key] for key in inspect.signature(test).parameters}
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(test(**wanted))

@@ -163,24 +163,30 @@ class _Answer:
 
 
 class _Printer:
-    """Text to stdout, each piece once; everything about it to stderr."""
+    """Text to stdout, each piece once; everything about it to stderr.
+
+    A person sees the text as it comes. What is piped on is only what counts: a reply that was cut
+    off and starts anew cannot be taken back from a pipe.
+    """
 
     def __init__(self) -> None:
+        self._live = sys.stdout.isatty()
         self._printed = 0
 
     def show(self, event: ev.Event) -> None:
         match event:
-            case ev.TextDelta():
+            case ev.TextDelta() if self._live:
                 self._text(event.text)
-            case ev.StepSnapshot():
+            case ev.StepSnapshot() if self._live:
                 # The turn had begun to speak before anybody listened.
                 self._text(event.text[self._printed :])
-            case ev.StepReset():
-                print("\n[the reply starts anew]", file=sys.stderr)
+            case ev.StepReset() | ev.StepAbandoned():
+                if self._printed:
+                    print("\n[the reply starts anew]", file=sys.stderr)
                 self._printed = 0
             case ev.StepReplied():
                 self._text(event.text[self._printed :])
-                print()
+                print(flush=True)
                 self._printed = 0
             case _:
                 _tell(event)

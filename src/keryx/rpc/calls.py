@@ -25,6 +25,8 @@ LIMIT_REACHED: Final = -32001
 # What the wire calls the two outcomes that are nobody's failure.
 CANCELLED_NAME: Final = "ToolCancelledError"
 UNKNOWN_NAME: Final = "ToolUnknownError"
+RESTARTED: Final = "the server was restarted while it ran; nobody knows how far it came"
+LEFT_OVER: Final = "the server was closed, and the call did not end; nobody knows how far it comes"
 
 # What one connection may have running here; more wait in the pipe, and so does their sender.
 MOST_IN_FLIGHT: Final = 1024

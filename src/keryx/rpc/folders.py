@@ -27,8 +27,10 @@ from keryx.aio.scope import Scope
 from keryx.rpc import packets
 from keryx.rpc.calls import (
     INVALID,
+    LEFT_OVER,
     LIMIT_REACHED,
     LIMITS,
+    RESTARTED,
     UNKNOWN_NAME,
     Call,
     CallError,
@@ -38,7 +40,7 @@ from keryx.rpc.calls import (
     cancelled,
     failure,
 )
-from keryx.rpc.letterbox import LEFT_OVER, RESTARTED, Claim, Letterbox
+from keryx.rpc.letterbox import Claim, Letterbox
 
 T = TypeVar("T")
 
@@ -147,25 +149,21 @@ class FolderServer:
 
     async def _serve(self) -> None:
         while not self._closing and not self._group.scope.is_cancelled:
-            held = sum(open_.size for open_ in self._calls.values())
-            look = partial(
-                self._box.look,
-                self._limits.most_in_flight - len(self._calls),
-                self._limits.most_held - held,
-                largest=self._limits.largest_frame,
-                idle=not self._calls,
-            )
+            most = self._limits.most_in_flight - len(self._calls)
+            room = self._limits.most_held - sum(open_.size for open_ in self._calls.values())
+            largest, idle = self._limits.largest_frame, not self._calls
+            look = partial(self._box.look, most, room, largest=largest, idle=idle)
             try:
-                found = await self._disk(look)
-                for name in found.given_up:
+                claims, given_up = await self._disk(look)
+                for name in given_up:
                     self._give_up(name)
-                for claim in found.claims:
+                for claim in claims:
                     self._begin(claim)
             except OSError:
                 # The folder is away for a moment, or for good; the callers' own deadlines tell.
                 self._pause = LONGEST_PAUSE
             else:
-                if found.claims or found.given_up:
+                if claims or given_up:
                     self._pause = SHORTEST_PAUSE
             await self._rest()
 
@@ -213,10 +211,10 @@ class FolderServer:
             return  # it was left over, and its caller knows
         if not task.cancelled():
             answer = task.result()
-        elif self._group.scope.is_cancelled:
-            answer = failure(open_.id, cancelled("the server was closed"))
         else:
-            answer = failure(open_.id, cancelled("by what it waited for"))
+            closed = self._group.scope.is_cancelled
+            why = "the server was closed" if closed else "by what it waited for"
+            answer = failure(open_.id, cancelled(why))
         self._settle(name, open_, answer)
 
     async def tell(self, call_id: int, value: bytes) -> None:

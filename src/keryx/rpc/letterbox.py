@@ -22,6 +22,7 @@ import re
 import secrets
 import stat
 from collections import OrderedDict
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -36,18 +37,15 @@ _CANCEL: Final = ".cancel"
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,180}\.json")
 # One look costs as much for a folder with millions of files as for one with thousands.
 MOST_LOOKED_AT: Final = 4096
+# While many calls wait, so many looks take from those that were seen; then it is seen what is new.
+MOST_UNSEEN: Final = 32
 # Names that are known to be used, so that none of them is ever run again.
 MOST_REMEMBERED: Final = 100_000
-# A lock that vanishes while it is taken: its server was just closing.
-_TRIES: Final = 10
+_TRIES: Final = 10  # for a lock that vanishes while it is taken
 
 _OPEN_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAKE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-RESTARTED: Final = "the server was restarted while it ran; nobody knows how far it came"
-LEFT_OVER: Final = "the server was closed, and the call did not end; nobody knows how far it comes"
 
 
 class FolderTakenError(NobodyMustActError):
@@ -61,13 +59,6 @@ class Claim(NamedTuple):
     data: bytes
     fault: str = ""
     """Why it cannot be read."""
-
-
-class Found(NamedTuple):
-    """What one look found."""
-
-    claims: list[Claim]
-    given_up: list[str]
 
 
 class _Holder(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -85,6 +76,8 @@ class Letterbox:
         self._folders = folders
         self._req, self._claimed, self._rep, self._tmp = (folders[name] for name in _FOLDERS)
         self._seen: OrderedDict[str, None] = OrderedDict()
+        self._waiting: OrderedDict[str, tuple[int, int]] = OrderedDict()  # by age and size
+        self._unseen = 0
         self.instance = instance
 
     @classmethod
@@ -117,41 +110,51 @@ class Letterbox:
 
     # -- calls
 
-    def look(self, most: int, room: int, *, largest: int, idle: bool) -> Found:
-        """Take calls that are there: at most so many, of so many bytes, or one if all is idle."""
-        requests: list[tuple[int, int, str]] = []
+    def look(
+        self, most: int, room: int, *, largest: int, idle: bool
+    ) -> tuple[list[Claim], list[str]]:
+        """Take calls: at most so many, of so many bytes, or one if all is idle.
+
+        What was given up is named beside them.
+        """
+        self._unseen += 1
+        enough = 0 < most <= len(self._waiting) and self._unseen < MOST_UNSEEN
+        given_up = [] if enough else self._scan()
+        claims: list[Claim] = []
+        while self._waiting and len(claims) < most:
+            name, (_, size) = next(iter(self._waiting.items()))
+            room -= size
+            if room < 0 and (claims or not idle):
+                break
+            del self._waiting[name]
+            if self._claim(name):
+                claims.append(self.read(name, largest))
+        return claims, given_up
+
+    def _scan(self) -> list[str]:
+        """See what waits, the oldest first; what was given up is named."""
+        self._unseen = 0
+        waiting: dict[str, tuple[int, int]] = {}
         cancels: list[str] = []
         with os.scandir(self._req) as entries:
             for entry in itertools.islice(entries, MOST_LOOKED_AT):
                 if entry.name.endswith(_CANCEL):
                     cancels.append(entry.name)
-                elif most > 0 and _NAME.fullmatch(entry.name):
+                elif _NAME.fullmatch(entry.name):
                     with contextlib.suppress(FileNotFoundError):
-                        seen = entry.stat(follow_symlinks=False)
-                        requests.append((seen.st_mtime_ns, seen.st_size, entry.name))
-        given_up = [self._give_up(name) for name in cancels]
-        claims: list[Claim] = []
-        for _, size, name in sorted(requests):
-            room -= size
-            if len(claims) >= most or (room < 0 and (claims or not idle)):
-                break
-            if self._claim(name):
-                claims.append(self.read(name, largest))
-        return Found(claims, given_up)
+                        waiting[entry.name] = self._waiting.get(entry.name) or _age_and_size(entry)
+        self._waiting = OrderedDict(sorted(waiting.items(), key=itemgetter(1)))
+        return [self._give_up(name) for name in cancels]
 
     def orphans(self) -> list[str]:
         """Calls that another server had taken when it ended, and did not answer."""
-        found: list[str] = []
         with os.scandir(self._claimed) as entries:
             names = [entry.name for entry in itertools.islice(entries, MOST_LOOKED_AT)]
-        for name in names:
-            if not _NAME.fullmatch(name):
-                continue
+        found = [name for name in names if _NAME.fullmatch(name)]
+        for name in found:
             if self._is_in(self._rep, name):
                 _remove(name, self._claimed)
-            else:
-                found.append(name)
-        return found
+        return [name for name in found if self._is_in(self._claimed, name)]
 
     def read(self, name: str, largest: int) -> Claim:
         """What is in a call that was claimed."""
@@ -247,6 +250,11 @@ class Letterbox:
         except FileNotFoundError:
             return False
         return True
+
+
+def _age_and_size(entry: os.DirEntry[str]) -> tuple[int, int]:
+    seen = entry.stat(follow_symlinks=False)
+    return seen.st_mtime_ns, seen.st_size
 
 
 def _remove(name: str, folder: int) -> None:

@@ -80,7 +80,7 @@ async def _connect(plate: Plate, scope: Scope) -> Peer:
         raise PeerLostError(f"nobody listens at the home's socket: {error}") from error
     try:
         async with asyncio.timeout(HELLO_PATIENCE):
-            await _call(peer, wire.HELLO, wire.encode_value(wire.Hello(plate.secret)))
+            await _greet(peer, plate)
     except TimeoutError:
         await _hang_up(peer)
         raise HomeTakenError(
@@ -91,6 +91,16 @@ async def _connect(plate: Plate, scope: Scope) -> Peer:
         await _hang_up(peer)
         raise
     return peer
+
+
+async def _greet(peer: Peer, plate: Plate) -> None:
+    try:
+        await peer.call(wire.HELLO, wire.encode_value(wire.Hello(plate.secret)))
+    except CallError as error:
+        if error.name == wire.WRONG_SECRET:
+            # The home has changed hands since its plate was read; the new one says how to go on.
+            raise PeerLostError("another host has taken the home") from error
+        raise _as_raised(error) from error
 
 
 async def _hang_up(peer: Peer) -> None:

@@ -80,7 +80,7 @@ class _Visitor:
             if call.method == wire.HELLO:
                 return self._greet(msgspec.json.decode(call.params, type=wire.Hello))
             if not self._known:
-                raise CallError("say hello with the home's secret first", name="SecretError")
+                raise CallError("say hello with the home's secret first", name=wire.WRONG_SECRET)
             return await self._do(call)
         except KeryxError as error:
             if isinstance(error, CallError):
@@ -97,7 +97,7 @@ class _Visitor:
                 name="UserMustActError",
             )
         if not hmac.compare_digest(hello.secret, self._secret):
-            raise CallError("that is not the secret of this home", name="SecretError")
+            raise CallError("that is not the secret of this home", name=wire.WRONG_SECRET)
         self._known = True
         return None
 

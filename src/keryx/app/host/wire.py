@@ -16,6 +16,7 @@ WATCH: Final = "watch"
 DELETE: Final = "delete"
 
 VERSION: Final = 1
+WRONG_SECRET: Final = "SecretError"  # noqa: S105 (the name of an error)
 
 
 class Hello(msgspec.Struct, frozen=True):

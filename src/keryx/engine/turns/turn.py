@@ -205,7 +205,7 @@ class Turn:
 
     def _log_cut(self, model: Model, draft: Draft) -> None:
         """What was visible is kept; calls that were asked for and not started are dropped."""
-        if draft.text:
+        if draft.text and not self._is_stopping():  # a stopped turn asks again when it goes on
             self._facts.replied(model, draft, cut=True)
         else:
             assert self._step_scope is not None
