@@ -113,10 +113,7 @@ class Letterbox:
     def look(
         self, most: int, room: int, *, largest: int, idle: bool
     ) -> tuple[list[Claim], list[str]]:
-        """Take calls: at most so many, of so many bytes, or one if all is idle.
-
-        What was given up is named beside them.
-        """
+        """Take calls, so many of so many bytes at most, or one if idle; and what was given up."""
         self._unseen += 1
         enough = 0 < most <= len(self._waiting) and self._unseen < MOST_UNSEEN
         given_up = [] if enough else self._scan()
@@ -204,12 +201,12 @@ class Letterbox:
 
     def answer(self, name: str, data: bytes) -> None:
         """Answer a call; `FileExistsError`, and the call is done with, if it has an answer."""
-        if not self._is_in(self._rep, name):
+        is_answered = self._is_in(self._rep, name)
+        if not is_answered:
             self._write(data, name, self._rep)
-            self.drop(name)
-            return
         self.drop(name)
-        raise FileExistsError(f"there is an answer to {name} already")
+        if is_answered:
+            raise FileExistsError(f"there is an answer to {name} already")
 
     def drop(self, name: str) -> None:
         """A claimed call is over."""
