@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import subprocess
 from pathlib import Path
@@ -86,6 +88,36 @@ def test_ctrl_c_cancels_the_turn_and_the_log_says_so(tmp_path: Path) -> None:
     shown = keryx(tmp_path, "sessions", "show", row.split()[0], "--json").stdout
     types = [json.loads(line)["type"] for line in shown.splitlines()]
     assert types.index("turn.cancelling") < types.index("turn.finished")
+
+
+@pytest.mark.promise("001.5")
+def test_ctrl_c_at_a_terminal_says_how_the_turn_ended(tmp_path: Path) -> None:
+    """A person sees the text as it comes, presses the keys, and is told."""
+    ours, theirs = pty.openpty()
+    reply = {"text": "Half of it", "fault": "hang mid-stream", "after": 3}
+    with (
+        model_server(tmp_path, reply),
+        subprocess.Popen(
+            [COMMAND, "run", "Tell"],
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(tmp_path),
+        ) as process,
+    ):
+        os.close(theirs)
+        try:
+            seen = b""
+            while b"Half" not in seen:
+                seen += os.read(ours, 1000)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=20)
+        finally:
+            process.kill()
+            os.close(ours)
+    assert process.returncode == 130
+    assert "keryx: cancelled (interrupt)" in errors
+    assert "Traceback" not in errors
 
 
 def test_two_at_once_share_one_home(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from tests.engine.host import recorder
 from tests.sandbox import endless_import, toolbox
 from tests.sandbox.shop import Ledger, Shop
 
+pytestmark = pytest.mark.promise("tools.1")
+
 TOOLS: list[Tool] = [
     endless_import.hang_in_import,
     *(made for made in vars(toolbox).values() if isinstance(made, FunctionTool)),
