@@ -104,13 +104,13 @@ class Scope:
         own = self._cell.get(None)
         if own is not None:
             return own
-        parent = self.parent  # read once: closing the scope takes it away, perhaps meanwhile
-        if parent is None:
-            return None
-        inherited = parent.cancellation
-        if inherited is None:
-            return self._cell.get(None)
-        return self._cell.setdefault(None, inherited)
+        above = self.parent  # read once: closing a scope takes it away, perhaps meanwhile
+        while above is not None:
+            inherited = above._cell.get(None)
+            if inherited is not None:
+                return self._cell.setdefault(None, inherited)
+            above = above.parent
+        return self._cell.get(None)
 
     @property
     def is_cancelled(self) -> bool:

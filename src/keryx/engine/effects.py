@@ -20,6 +20,10 @@ def names_paths(effects: Effects) -> bool:
     return any(access.kind == "path" for access in effects.accesses)
 
 
+def writes_paths(effects: Effects) -> bool:
+    return any(access.writes and access.kind == "path" for access in effects.accesses)
+
+
 def canonical(declared: Sequence[Effects], workspace: Path) -> list[Effects]:
     """The same effects with every path absolute and free of symbolic links. Asks the disk."""
     return [
@@ -112,6 +116,13 @@ class Holdings:
         except asyncio.CancelledError:
             self.release(holder)
             raise
+
+    def correct(self, holder: object, effects: Effects) -> None:
+        """The same effects, told better. Harmless if the holder has nothing."""
+        if holder in self._held:
+            self._held[holder] = effects
+        elif holder in self._waiting:
+            self._waiting[holder] = (effects, self._waiting[holder][1])
 
     def release(self, holder: object) -> None:
         """Let go, or stop waiting. Harmless if the holder has nothing."""

@@ -26,9 +26,9 @@ from keryx.engine.calls import ending
 from keryx.engine.calls.call import Call
 from keryx.engine.calls.ending import Ending
 from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.order import set_order
 from keryx.engine.calls.slots import Slots
 from keryx.engine.calls.toolcontext import CallContext
-from keryx.engine.effects import canonical, names_paths, step_order
 from keryx.errors import (
     DeveloperMustActError,
     InvalidToolError,
@@ -200,13 +200,13 @@ class Executor:
 
     def _launch(self, lane: Lane, calls: Sequence[Call]) -> None:
         """Start the tasks of calls that belong to one step."""
-        if any(names_paths(call.effects) for call in calls):
+        if lane.paths.enter(lane, calls):
             ordered: asyncio.Future[None] = self._loop.create_future()
             for call in calls:
                 call.ordered = ordered
             self._group.start(self._order(lane, calls, ordered), name="step order")
         elif len(calls) > 1:
-            _set_order(calls)
+            set_order(calls)
         for call in calls:
             call.task = self._group.start(self._perform(call), name=f"call {call.call_id}")
             self._calls.add(call)
@@ -216,16 +216,13 @@ class Executor:
         self, lane: Lane, calls: Sequence[Call], ordered: asyncio.Future[None]
     ) -> None:
         """Find the canonical paths in a thread, for a file system may hang, then set the order."""
-        declared = [call.effects for call in calls]
         try:
-            found = await self._bridge.to_thread(canonical, declared, lane.workspace)
+            await lane.paths.resolve(lane, calls)
         except (OSError, KeryxError) as error:
             ordered.set_exception(error)
             ordered.exception()  # seen, also if every call was cancelled meanwhile
             return
-        for call, effects in zip(calls, found, strict=True):
-            call.effects = effects
-        _set_order([call for call in calls if call.phase != "ended"])
+        set_order([call for call in calls if call.phase != "ended"])
         ordered.set_result(None)
 
     # -- the way of a call
@@ -390,6 +387,7 @@ class Executor:
         if call.ladder is not None:
             call.scope.deadlines.drop(call.ladder)
             call.ladder = None
+        call.lane.paths.leave(call)
         if not call.tool.container:
             call.lane.holdings.release(call)
             if call.holds_slot:
@@ -399,13 +397,6 @@ class Executor:
         call.lane.witness.ended(call, outcome)
         if call.parent is not None:
             call.parent.forget_nested(call, outcome)
-
-
-def _set_order(calls: Sequence[Call]) -> None:
-    for call, earlier in zip(calls, step_order([call.effects for call in calls]), strict=True):
-        call.blockers = len(earlier)
-        for index in earlier:
-            calls[index].dependents.append(call)
 
 
 def _find(lane: Lane, name: str) -> Tool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from keryx.aio.bridge import Bridge
 from keryx.engine.calls.background import Backgrounds
+from keryx.engine.calls.order import Paths
 from keryx.engine.calls.witness import Silent, Witness
 from keryx.engine.effects import Holdings, conflict
 from keryx.engine.redaction import NO_SECRETS, Redactor
@@ -38,6 +39,7 @@ class Lane:
     redactor: Redactor = NO_SECRETS
     http: Callable[[], Awaitable[HttpClient]] | None = None
     holdings: Holdings = field(default_factory=Holdings)
+    paths: Paths = field(default_factory=Paths)
     left_over: dict[str, Effects] = field(default_factory=dict[str, Effects])
 
     def overlaps(self, effects: Effects) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import copy
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,12 +47,13 @@ class FileSpace:
         hidden: Iterable[Path] = (),
     ) -> None:
         self.workspace = _canonical(workspace)
-        self._writable = (self.workspace, *map(_canonical, writable))
-        self._readable = (*self._writable, *map(_canonical, readable))
+        self._writable = _Trees((self.workspace, *map(_canonical, writable)))
+        self._readable = self._writable.and_(map(_canonical, readable))
         self.hidden: Sequence[Path] = tuple(map(_canonical, hidden))
+        self._kept = _Trees(self.hidden)
         self._keep = keep
         self._changing = changing
-        self._consented: tuple[Path, ...] = ()
+        self._consented = _Trees()
         self._known_hidden: tuple[float, frozenset[tuple[int, int]]] = (-math.inf, frozenset())
         self._seen: dict[Path, Stamp] = {}
 
@@ -62,17 +63,17 @@ class FileSpace:
         if "\0" in path:
             raise ToolFailedError("a path cannot hold a NUL character; remove it")
         found = _canonical(self.workspace / path)
-        if not _is_in_one(found, self._readable):
+        if found not in self._readable:
             raise ToolFailedError(
                 f"{path} is outside the workspace{_leads(path, found, self.workspace)}; "
                 f"ask for access to it, or use a path inside {self.workspace}"
             )
-        if self._is_hidden(found) and not _is_in_one(found, self._consented):
+        if self._is_hidden(found) and found not in self._consented:
             raise ToolFailedError(
                 f"{path} is kept from tools, it may hold secrets; ask for access to it, "
                 f"or use another path inside {self.workspace}"
             )
-        if write and not _is_in_one(found, self._writable):
+        if write and found not in self._writable:
             raise ToolFailedError(
                 f"{path} may be read but not written, it is outside the workspace; "
                 f"ask for access to it, or use a path inside {self.workspace}"
@@ -80,10 +81,13 @@ class FileSpace:
         return found
 
     def name(self, path: Path) -> str:
-        if path.is_relative_to(self.workspace):
-            path = path.relative_to(self.workspace)
+        text, root = str(path), str(self.workspace)
+        if path == self.workspace:
+            text = "."
+        elif text.startswith(_below(root)):
+            text = text[len(_below(root)) :]
         # A name need not be UTF-8, and what a model is sent must be.
-        return os.fsencode(path).decode(errors="backslashreplace")
+        return os.fsencode(text).decode(errors="backslashreplace")
 
     def seen(self, path: Path, stamp: Stamp | None) -> None:
         self._seen.pop(path, None)
@@ -106,20 +110,20 @@ class FileSpace:
         view = copy.copy(self)
         writable = tuple(_canonical(Path(path)) for path in needs.writes)
         readable = tuple(_canonical(Path(path)) for path in needs.reads)
-        view._writable = (*self._writable, *writable)
-        view._readable = (*self._readable, *writable, *readable)
-        view._consented = (*writable, *readable)
+        view._writable = self._writable.and_(writable)
+        view._readable = self._readable.and_((*writable, *readable))
+        view._consented = _Trees((*writable, *readable))
         return view
 
     def _is_hidden(self, path: Path) -> bool:
         if not self.hidden:
             return False
-        if _is_in_one(path, self.hidden):
+        if path in self._kept:
             return True
         # The same folder can have another name: a second mount, letters of the other case, and
         # for a file a hard link. What it is on the disk tells.
         hidden = self._identities()
-        return any(_identity(part) in hidden for part in (path, *path.parents))
+        return any(_identity(part) in hidden for part in _upwards(str(path)))
 
     def _identities(self) -> frozenset[tuple[int, int]]:
         """What the hidden trees are on the disk; looked up now and then, for there are many."""
@@ -135,13 +139,36 @@ def _canonical(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _is_in_one(path: Path, trees: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(tree) for tree in trees)
+class _Trees:
+    """Folders with all that is below them. Asked by every call: a comparison of text, no more."""
+
+    def __init__(self, roots: Iterable[Path] = ()) -> None:
+        self._roots = tuple(_below(str(root)) for root in roots)
+
+    def and_(self, roots: Iterable[Path]) -> _Trees:
+        more = _Trees(roots)
+        more._roots = self._roots + more._roots
+        return more
+
+    def __contains__(self, path: Path) -> bool:
+        return _below(str(path)).startswith(self._roots)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _below(tree: str) -> str:
+    return tree if tree.endswith(os.sep) else tree + os.sep
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """A canonical path and all that it is in."""
+    yield path
+    while path != os.sep:
+        path = os.path.dirname(path)  # noqa: PTH120 (a path object a part would take most of the time)
+        yield path
+
+
+def _identity(path: str | Path) -> tuple[int, int] | None:
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -174,5 +201,7 @@ def writing_risk(paths: Iterable[str], workspace: Path) -> Risk:
 
 
 def _outside(paths: Iterable[str], workspace: Path) -> tuple[str, ...]:
-    plain = dict.fromkeys(os.path.normpath(workspace / path) for path in paths)
-    return tuple(path for path in plain if not Path(path).is_relative_to(workspace))
+    root = str(workspace)
+    joined = (path if path.startswith(os.sep) else f"{root}/{path}" for path in paths)
+    plain = dict.fromkeys(map(os.path.normpath, joined))
+    return tuple(path for path in plain if not _below(path).startswith(_below(root)))

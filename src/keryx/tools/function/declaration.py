@@ -10,6 +10,7 @@ import math
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeGuard, get_args
 
 import msgspec
@@ -142,6 +143,10 @@ def _check_importable(function: Callable[..., Any]) -> None:
         )
 
 
-def takes_two(function: Callable[..., Any]) -> bool:
-    """Whether a judgement wants the workspace too, beside the arguments."""
-    return len(inspect.signature(function).parameters) > 1
+def judgement_of(risk: Risk | Callable[..., Risk]) -> Callable[[Any, Path], Risk]:
+    """How arguments are judged: always alike, by themselves, or with the workspace."""
+    if isinstance(risk, Risk):
+        return lambda _args, _workspace: risk
+    if len(inspect.signature(risk).parameters) > 1:
+        return risk
+    return lambda args, _workspace: risk(args)

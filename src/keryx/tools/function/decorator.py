@@ -29,7 +29,7 @@ from keryx.tools.function.declaration import (
     check_declaration,
     check_function,
     isolation_of,
-    takes_two,
+    judgement_of,
 )
 from keryx.tools.function.docstring import read_docstring
 from keryx.tools.function.signature import Signature, names_around, read_signature
@@ -67,6 +67,7 @@ class FunctionTool(Generic[P, R]):
     _declared: Declaration
     _signature: Signature
     _parser: ArgumentsParser
+    _judge: Callable[[Any, Path], Risk]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
@@ -103,10 +104,7 @@ class FunctionTool(Generic[P, R]):
         return declared if isinstance(declared, Effects) else declared(args)
 
     def risk(self, args: Any, workspace: Path) -> Risk:
-        declared = self._declared.risk
-        if isinstance(declared, Risk):
-            return declared
-        return declared(args, workspace) if takes_two(declared) else declared(args)
+        return self._judge(args, workspace)
 
     def preview(self, args: Any) -> str:
         """One short line for screens; never raises."""
@@ -216,6 +214,7 @@ def _made(
         _declared=declared,
         _signature=signature,
         _parser=ArgumentsParser(name, signature.struct, signature.schema),
+        _judge=judgement_of(declared.risk),
     )
 
 
