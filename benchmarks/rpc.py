@@ -1,7 +1,9 @@
 """Calls from a script: how many a second, above a bare socket, and how time grows with size.
 
 The script is a process of its own. The *floor* is the same frames between a socket and a protocol
-that does nothing but answer; then `keryx_tools` calls that protocol, and `keryx.rpc`.
+that does nothing but answer; then `keryx_tools` calls that protocol, `keryx.rpc`, and at last real
+tools of a session through `execute_code` and the executor, confined as always.
+`--peer hermes-agent=PYTHON` adds what that package does with the same scripts.
 
 Script and server have a core each where there are two: left alone, the scheduler puts them on one
 or on two, and the floor alone differs by a factor of three. Rounds alternate between the rows; what
@@ -26,6 +28,9 @@ import msgspec
 from keryx.aio.loops import LoopThread
 from keryx.aio.scope import Scope
 from keryx.rpc import Call, Listener
+from parts.peers import SCRIPT_PROGRAMS, asked_peers
+from parts.wholeway import NAPS, READS, TRIVIAL, WholeWay, naps_without_tools, written
+from parts.wholeway import TASKS as TRIVIAL_TASKS
 
 SECRET: Final = "benchmark"
 GRANTED: Final = [
@@ -39,6 +44,8 @@ GRANTED: Final = [
 CORES: Final = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
 
 ROUNDS: Final = 5
+PEER_SECONDS: Final = 5.0
+"""A call may take it long; with less, there would be nothing to count."""
 
 # Runs in the script: `calls_per_second(make, callers)`.
 COMMON: Final = """
@@ -175,13 +182,15 @@ def script(text: str, path: Path) -> Any:
 def row(name: str, values: list[float], floor: float, least: float | None = None) -> None:
     middle = statistics.median(values)
     said = (
-        "" if least is None else f"  at least {least:,}: {'met' if middle >= least else 'MISSED'}"
+        ""
+        if least is None
+        else f"  at least {least:,.0f}: {'met' if middle >= least else 'MISSED'}"
     )
     span = f"({min(values):,.0f} to {max(values):,.0f})"
     print(f"{name:<36} {middle:8,.0f} calls/s {span:<20} {middle / floor:5.2f} x floor{said}")
 
 
-def measured(bare: Path, served: Path) -> None:
+def measured(bare: Path, served: Path) -> tuple[tuple[float, float], float]:
     plan = {
         "bare socket": (RAW, bare),
         "keryx_tools, bare server": (TOOLS, bare),
@@ -205,6 +214,46 @@ def measured(bare: Path, served: Path) -> None:
     for megabytes, seconds in zip((1, 10, 100), script(SIZES, served), strict=True):
         each = seconds * 1e3 / megabytes
         print(f"{megabytes:4} MB up and down {seconds * 1e3:24,.1f} ms  {each:6.2f} ms per MB")
+    return floors, statistics.median(one for one, _ in rounds["keryx_tools, bare server"])
+
+
+def whole_way(folder: Path, thread: LoopThread, floors: tuple[float, float], guest: float) -> None:
+    """`guest`: what `keryx_tools` reaches with one caller at the bare server."""
+    core = max(CORES)
+    workspace = folder / "workspace"
+    workspace.mkdir()
+    way = WholeWay(folder / "home", workspace)
+    thread.call(way.open)
+    try:
+        plan = {"trivial": TRIVIAL, "tasks": TRIVIAL_TASKS, "reads": READS, "naps": NAPS}
+        rounds = {name: list[list[float]]() for name in plan}
+        naps = list[float]()
+        for number in range(ROUNDS):
+            for name in plan if number % 2 else reversed(plan):
+                rounds[name].append(thread.call(way.run, written(plan[name], core)))
+            naps.append(thread.call(naps_without_tools))
+    finally:
+        thread.call(way.close)
+    one, fifty = map(list[float], zip(*rounds["trivial"], strict=True))
+    row("trivial tool, one caller", one, floors[0], guest / 2)
+    row("trivial tool, 50 threads", fifty, floors[1], 8_000)
+    row("trivial tool, 50 tasks", [each for (each,) in rounds["tasks"]], floors[1], 8_000)
+    one, fifty = map(list[float], zip(*rounds["reads"], strict=True))
+    row("read_file, one caller", one, floors[0], 2_000)
+    row("read_file, 50 threads", fifty, floors[1], 2_000)
+    ten = statistics.median(each for (each,) in rounds["naps"])
+    said = "met" if ten <= 0.36 else "MISSED"
+    floor = statistics.median(naps)
+    print(f"ten terminals of 0.3 s {ten:10.3f} s  (bare {floor:.3f})  at most 0.36: {said}")
+
+
+def peers(folder: Path) -> None:
+    for peer in asked_peers(SCRIPT_PROGRAMS):
+        for name, text, unit in (("read_file", READS, "calls/s"), ("ten terminals", NAPS, "s")):
+            file = folder / "workspace" / "script.py"
+            file.write_text(written(text, max(CORES), PEER_SECONDS))
+            home = Path(tempfile.mkdtemp(dir=folder))
+            print(f"{peer.name}: {name} {peer.run_script(file, home)} {unit}")
 
 
 def main() -> None:
@@ -228,7 +277,9 @@ def main() -> None:
 
         server = thread.call(opened)
         try:
-            measured(bare, served)
+            floors, guest = measured(bare, served)
+            whole_way(Path(folder), thread, floors, guest)
+            peers(Path(folder))
         finally:
             thread.call(closed, server)
 

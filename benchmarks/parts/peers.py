@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,7 @@ PROGRAMS: Final = {
     "pydantic-ai": "pydanticai.py",
     "langgraph": "lang_graph.py",
 }
+SCRIPT_PROGRAMS: Final = {"hermes-agent": "hermes_scripts.py"}
 COLD_ROUNDS: Final = 3
 # A peer that needs longer for a figure has none.
 PATIENCE: Final = 300.0
@@ -42,6 +43,7 @@ class Peer:
 
     package: str
     python: str
+    program: str
 
     @property
     def name(self) -> str:
@@ -56,13 +58,26 @@ class Peer:
             return min(self._cold(url) for _ in range(COLD_ROUNDS))
         return float(json.loads(self._run(what, url)))
 
+    def run_script(self, script: Path, home: Path) -> str:
+        """What a script prints last, run by the peer in the folder that it lies in."""
+        env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home)}
+        return subprocess.run(
+            [self.python, str(_BENCHMARKS / "peers" / self.program), str(script)],
+            check=True,
+            stdout=subprocess.PIPE,
+            cwd=script.parent,
+            env={**env, "HERMES_HOME": str(home)},
+            timeout=PATIENCE,
+            text=True,
+        ).stdout.strip()
+
     def _cold(self, url: str) -> float:
         began = time.perf_counter()
         self._run("cold", url)
         return time.perf_counter() - began
 
     def _run(self, what: str, url: str) -> str:
-        program = str(_BENCHMARKS / "peers" / PROGRAMS[self.package])
+        program = str(_BENCHMARKS / "peers" / self.program)
         env = {
             "PATH": os.defpath,
             "HOME": os.environ.get("HOME", "/"),
@@ -76,17 +91,17 @@ class Peer:
         return ended.stdout.decode()
 
 
-def asked_peers(argv: Sequence[str] | None = None) -> list[Peer]:
+def asked_peers(programs: Mapping[str, str] = PROGRAMS) -> list[Peer]:
     """The peers that the command line and the environment name."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer", action="append", default=[], metavar="PACKAGE=PYTHON")
-    named: list[str] = list(parser.parse_args(argv).peer)
+    named: list[str] = list(parser.parse_args().peer)
     named += [each for each in os.environ.get("KERYX_PEERS", "").split(",") if each]
-    return [_peer(parser, each) for each in named]
+    return [_peer(parser, each, programs) for each in named]
 
 
-def _peer(parser: argparse.ArgumentParser, named: str) -> Peer:
+def _peer(parser: argparse.ArgumentParser, named: str, programs: Mapping[str, str]) -> Peer:
     package, _, python = named.partition("=")
-    if package not in PROGRAMS or not python:
-        parser.error(f"{named!r}: write PACKAGE=PYTHON, with one of {', '.join(PROGRAMS)}")
-    return Peer(package, python)
+    if package not in programs or not python:
+        parser.error(f"{named!r}: write PACKAGE=PYTHON, with one of {', '.join(programs)}")
+    return Peer(package, python, programs[package])

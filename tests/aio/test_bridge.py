@@ -12,7 +12,7 @@ from types import FrameType
 import pytest
 import pytest_asyncio
 
-from keryx.aio.bridge import Bridge
+from keryx.aio.bridge import THREADS, Bridge
 from keryx.aio.loops import LoopThread, run_loop
 from keryx.aio.scope import CancellationToken, Scope, set_token
 from keryx.errors import (
@@ -93,6 +93,14 @@ async def test_as_many_run_at_once_as_there_are_threads_and_the_rest_wait(bridge
     gate.set()
     assert [await work.future for work in under_way] == [0, 1, 2, 3, 4]
     await asyncio.get_running_loop().shutdown_default_executor()
+
+
+async def test_work_that_waits_for_other_work_finds_all_of_it_under_way() -> None:
+    bridge = Bridge(Scope("root"))
+    together = threading.Barrier(THREADS, timeout=30)
+    begun = [bridge.start_thread(together.wait) for _ in range(THREADS)]
+    assert sorted([await each.future for each in begun]) == list(range(THREADS))
+    await bridge.close()
 
 
 async def test_a_left_over_keeps_its_thread_and_the_pool_grows_past_it(bridge: Bridge) -> None:

@@ -20,6 +20,7 @@ import asyncio
 import contextvars
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Generic, TypeVar
@@ -38,6 +39,11 @@ T = TypeVar("T")
 
 # Blocking tools mostly wait, so threads are many and cheap; 64 run at once on any machine.
 THREADS: Final = 64
+# Threads that compute fight for the interpreter: fifty small reads at once took twice as long as
+# one after another. So only a few begin together. What has not returned after a moment waits for
+# something, and others begin; if none has returned, twice as many: 64 are under way in 5 ms.
+EAGER: Final = 4
+MOMENT: Final = 0.001
 # Left-overs keep their thread, so the pool grows past them; beyond this, something is broken.
 MOST_THREADS: Final = 512
 
@@ -123,6 +129,10 @@ class Bridge:
         self._busy: dict[ThreadWork[Any], _Worker] = {}
         # The busy ones that count: not left over, and not waiting for the loop themselves.
         self._live: set[ThreadWork[Any]] = set()
+        # Those of them that began less than a moment ago, and how many there may be.
+        self._quick: dict[ThreadWork[Any], float] = {}
+        self._width = EAGER
+        self._watch: asyncio.TimerHandle | None = None
         self._waiting: deque[ThreadWork[Any]] = deque()
         self._made = 0
         self._closed = False
@@ -141,7 +151,7 @@ class Bridge:
         elif not self._live:
             raise self._exhausted()
         else:
-            self._waiting.append(started)
+            self._wait(started)
         return started
 
     async def to_thread(self, work: Callable[..., T], *args: Any) -> T:
@@ -216,6 +226,8 @@ class Bridge:
         for work in (*self._waiting, *self._busy):
             work.abandon()
         self._waiting.clear()
+        if self._watch is not None:
+            self._watch.cancel()
         # Busy ones find it when they return, also if that is after the loop has gone.
         for worker in (*self._idle, *self._busy.values()):
             worker.inbox.put(None)
@@ -227,7 +239,35 @@ class Bridge:
     # -- threads, on the owner loop
 
     def _has_room(self) -> bool:
-        return len(self._live) < self._threads and len(self._busy) < self._most
+        return (
+            len(self._quick) < self._width
+            and len(self._live) < self._threads
+            and len(self._busy) < self._most
+        )
+
+    def _wait(self, work: ThreadWork[Any]) -> None:
+        self._waiting.append(work)
+        if self._watch is None:
+            self._watch = self.loop.call_later(MOMENT, self._look)
+
+    def _look(self) -> None:
+        """A moment has passed and work waits: who still runs is no longer counted as quick."""
+        self._watch = None
+        before = time.monotonic() - MOMENT
+        slow = [work for work, began in self._quick.items() if began <= before]
+        self._width = min(self._width * 2, self._threads) if len(slow) == self._width else EAGER
+        for work in slow:
+            del self._quick[work]
+        self._begin_waiting()
+        if self._waiting:
+            self._watch = self.loop.call_later(MOMENT, self._look)
+        else:
+            self._width = EAGER
+
+    def _forget(self, work: ThreadWork[Any]) -> None:
+        """It counts no more: it has returned, is left over, or waits for the loop."""
+        self._live.discard(work)
+        self._quick.pop(work, None)
 
     def _begin(self, work: ThreadWork[Any]) -> None:
         if self._idle:
@@ -237,6 +277,7 @@ class Bridge:
             worker = _Worker(self, self._made)
         self._busy[work] = worker
         self._live.add(work)
+        self._quick[work] = time.monotonic()
         worker.inbox.put(work)
 
     def _begin_waiting(self) -> None:
@@ -258,7 +299,7 @@ class Bridge:
     def count_left_over(self, work: ThreadWork[Any]) -> None:
         """A running thread stops counting as live; work that had not begun is forgotten."""
         work.is_left_over = True
-        self._live.discard(work)
+        self._forget(work)
         if work in self._waiting:
             self._waiting.remove(work)
             work.future.cancel()
@@ -269,7 +310,7 @@ class Bridge:
     ) -> None:
         """A thread has returned."""
         del self._busy[work]
-        self._live.discard(work)
+        self._forget(work)
         if not self._closed:
             self._idle.append(worker)
         if not work.future.done():
@@ -287,7 +328,7 @@ class Bridge:
             return
         if serving is not None:
             # A thread that waits for the loop does not count, or nesting could use all of them up.
-            self._live.discard(serving)
+            self._forget(serving)
             self._begin_waiting()
         self._answers.add(answer)
         answer.begin(self._group)
