@@ -69,8 +69,12 @@ async def main():
 print(json.dumps([asyncio.run(main())]))
 """
 READS: Final = """
+import itertools
 from hermes_tools import read_file
-print(json.dumps([rate(lambda: read_file("small.txt"), callers) for callers in (1, 50)]))
+numbers = itertools.count()
+def each():
+    read_file(f"small/{next(numbers) % 5000}.txt")
+print(json.dumps([rate(each, callers) for callers in (1, 50)]))
 """
 NAPS: Final = """
 from concurrent.futures import ThreadPoolExecutor
@@ -99,7 +103,10 @@ class WholeWay:
     """A host with a session, in which scripts run."""
 
     def __init__(self, home: Path, workspace: Path) -> None:
-        (workspace / "small.txt").write_text("a small file\n")
+        # Many, for some runtimes answer the second reading of a file from memory.
+        (workspace / "small").mkdir()
+        for number in range(5_000):
+            (workspace / f"small/{number}.txt").write_text(f"the small file {number}\n")
         tools: list[Tool] = [each for group in built_in(Path.home()).values() for each in group]
         tools += [ExecuteCode(), trivial]
         self._app = Keryx(home=home, workspace=workspace, tools=tools, resume=False)
