@@ -22,12 +22,14 @@ def example() -> str:
 def test_the_example_of_the_guide_is_read_as_it_says(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(example())
     found = config.load(tmp_path, {"OPENAI_API_KEY": "sk-0123456789"})
-    assert (found.model, found.confinement) == ("openai:gpt-5", "on")
-    assert found.providers["openai"].api_key == "sk-0123456789"
+    assert (found.default.model, found.confinement) == ("openai:gpt-5", "on")
+    assert found.default.providers["openai"].api_key == "sk-0123456789"
     assert found.limits.seconds == 3600
     assert found.approvals.deny == ("terminal:git push*",)
-    assert found.personalities["pirate"].text == "You are a pirate.\nTone: salty\nStyle: short"
-    assert found.personalities["terse"].text == "Answer in one sentence."
+    assert (
+        found.default.personalities["pirate"].text == "You are a pirate.\nTone: salty\nStyle: short"
+    )
+    assert found.default.personalities["terse"].text == "Answer in one sentence."
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,21 @@ def test_it_is_read_again_only_when_it_has_changed(tmp_path: Path) -> None:
     first = config.load(tmp_path, {})
     assert config.reload(first) is first
     file.write_text("model = 'a:longer'\n")
-    assert config.reload(first).model == "a:longer"
+    assert config.reload(first).default.model == "a:longer"
+
+
+def test_a_profile_has_its_own_and_the_rest_from_all(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(example())
+    found = config.load(tmp_path, {"WORK_KEY": "work-0123456789"})
+    work = found.profile("work")
+    assert work.model == "openai:gpt-5-mini"
+    assert work.providers["openai"].api_key == "work-0123456789"
+    assert sorted(work.personalities) == ["formal", "pirate", "terse"]
+    assert work.toolsets["web"] == ("files",)
+    assert found.default.providers["openai"].api_key is None
+    assert "formal" not in found.default.personalities
+    assert found.profile("unheard of") is found.default
+    assert "work-0123456789" in secrets_of(found).values()
 
 
 def test_what_sounds_like_a_secret_is_one(tmp_path: Path) -> None:

@@ -85,9 +85,13 @@ class CancelTurn(_Command, frozen=True, kw_only=True, tag="turn.cancel"):
 
 
 class UndoTurn(_Command, frozen=True, kw_only=True, tag="turn.undo"):
-    """Let projections skip this turn, which is over."""
+    """Let projections skip this turn, which is over, and take back its changes of files.
+
+    If someone edited such a file since, nothing happens, unless `files` is false.
+    """
 
     turn_id: str
+    files: bool = True
 
 
 # -- call

@@ -6,6 +6,7 @@ each turn's start; what is read is frozen, and a running turn keeps it.
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import sys
@@ -21,6 +22,8 @@ from keryx.messages import ApprovalMode
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 FILE: Final = "config.toml"
+DEFAULT: Final = "default"
+"""The profile of sessions that name none."""
 _SECRET_NAME: Final = re.compile(
     r"(KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIALS?)$|^(KEY|TOKEN|SECRET|PASSWORD)_",
     re.IGNORECASE,
@@ -38,6 +41,12 @@ class Provider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     api_key: str | None = None
     api_key_env: str | None = None
     """The name of the variable that holds the key, for those who keep it out of files."""
+    images: tuple[str, ...] = ("gpt-4o*", "gpt-4.1*", "gpt-5*", "o3*", "o4*", "*-vl*", "*vision*")
+    """Which of its models are shown images, with * and ?."""
+
+    def sees(self, model: str) -> bool:
+        """Whether that model is shown images, not only told of them."""
+        return any(fnmatch.fnmatchcase(model, pattern) for pattern in self.images)
 
 
 class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,6 +89,27 @@ class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "\n".join(line for line in said if line)
 
 
+class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is otherwise for sessions of one profile; what it leaves out is as for all."""
+
+    model: str | None = None
+    providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
+    personalities: dict[str, str | Personality] = msgspec.field(
+        default_factory=dict[str, str | Personality]
+    )
+    toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """What sessions of one profile work with."""
+
+    model: str | None
+    providers: Mapping[str, Provider]
+    personalities: Mapping[str, Personality]
+    toolsets: Mapping[str, tuple[str, ...]]
+    """The tools and toolsets that a front end (`cli`, `web`, `gateway`) gives its new sessions."""
+
+
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str | None = None
     durability: Durability = "normal"
@@ -90,23 +120,33 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     personalities: dict[str, str | Personality] = msgspec.field(
         default_factory=dict[str, str | Personality]
     )
+    toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
+    profiles: dict[str, ProfileConfig] = msgspec.field(default_factory=dict[str, ProfileConfig])
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that was configured, from all sources."""
 
     home: Path
-    model: str | None
     durability: Durability
-    providers: Mapping[str, Provider]
     limits: LimitsConfig
     approvals: ApprovalsConfig
     confinement: Confined
-    personalities: Mapping[str, Personality]
+    profiles: Mapping[str, Profile]
+    """By name; `default` is always there."""
     written: tuple[int, int] | None
     """When the file was written and how long it was, to notice a change."""
     environment: Mapping[str, str]
     """The variables that were read, for reading the file again."""
+
+    @property
+    def default(self) -> Profile:
+        """What sessions of no other profile work with."""
+        return self.profiles[DEFAULT]
+
+    def profile(self, name: str) -> Profile:
+        """That profile, or the default one if there is none of that name."""
+        return self.profiles.get(name, self.default)
 
 
 def load(home: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Config:
@@ -128,30 +168,49 @@ def secrets_of(found: Config) -> dict[str, str]:
     secrets = {
         name: value for name, value in found.environment.items() if _SECRET_NAME.search(name)
     }
-    for name, provider in found.providers.items():
-        if provider.api_key:
-            secrets.setdefault(provider.api_key_env or f"the key of {name}", provider.api_key)
+    known = set(secrets.values())
+    for profile, each in found.profiles.items():
+        for name, provider in each.providers.items():
+            if provider.api_key and provider.api_key not in known:
+                known.add(provider.api_key)
+                named = provider.api_key_env or f"the key of {name}"
+                secrets[f"{named} ({profile})" if named in secrets else named] = provider.api_key
     return secrets
 
 
 def _load(where: Path, env: Mapping[str, str]) -> Config:
     written = _stamp(where / FILE)
     found = _read(where / FILE)
-    providers = {**_providers_of(env), **found.providers}
+    general = ProfileConfig(
+        model=env.get("KERYX_MODEL") or found.model,
+        providers={**_providers_of(env), **found.providers},
+        personalities=found.personalities,
+        toolsets=found.toolsets,
+    )
+    own = {DEFAULT: ProfileConfig(), **found.profiles}
     return Config(
         home=where,
-        model=env.get("KERYX_MODEL") or found.model,
         durability=found.durability,
-        providers={name: _with_key(each, env) for name, each in providers.items()},
         limits=found.limits,
         approvals=found.approvals,
         confinement=found.confinement,
-        personalities={
-            name: Personality(each) if isinstance(each, str) else each
-            for name, each in found.personalities.items()
-        },
+        profiles={name: _profile(general, each, env) for name, each in own.items()},
         written=written,
         environment=env,
+    )
+
+
+def _profile(general: ProfileConfig, own: ProfileConfig, env: Mapping[str, str]) -> Profile:
+    providers = {**general.providers, **own.providers}
+    personalities = {**general.personalities, **own.personalities}
+    return Profile(
+        model=own.model or general.model,
+        providers={name: _with_key(each, env) for name, each in providers.items()},
+        personalities={
+            name: Personality(each) if isinstance(each, str) else each
+            for name, each in personalities.items()
+        },
+        toolsets={**general.toolsets, **own.toolsets},
     )
 
 
@@ -185,7 +244,7 @@ def _providers_of(env: Mapping[str, str]) -> dict[str, Provider]:
 
 def _with_key(provider: Provider, env: Mapping[str, str]) -> Provider:
     if provider.api_key is None and provider.api_key_env is not None:
-        return Provider(provider.base_url, env.get(provider.api_key_env), provider.api_key_env)
+        return msgspec.structs.replace(provider, api_key=env.get(provider.api_key_env))
     return provider
 
 

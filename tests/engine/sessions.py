@@ -71,7 +71,7 @@ class World:
             store=self.store,
             executor=self.runtime.executor,
             clock=RealClock(),
-            model=lambda name: self.model,
+            model=lambda name, profile: self.model,
             lane=self._lane,
             limits=limits or Limits(),
             judge=judge or (Approvals() if ask is None else AsksWhen(ask)),

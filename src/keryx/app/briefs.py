@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -33,10 +33,13 @@ class Briefs:
         parts: dict[str, str] = {}
         if agents:
             parts["agents"] = agents
+        if settings.profile not in found.profiles:
+            warnings = (*warnings, _unknown("profile", settings.profile, found.profiles))
         if settings.personality is not None:
-            personality = found.personalities.get(settings.personality)
+            known = found.profile(settings.profile).personalities
+            personality = known.get(settings.personality)
             if personality is None:
-                warnings = (*warnings, _unknown(settings.personality, found))
+                warnings = (*warnings, _unknown("personality", settings.personality, known))
             else:
                 parts["personality"] = personality.text
         return Brief(parts, warnings)
@@ -60,6 +63,6 @@ def _read_agents(workspace: Path) -> str:
         return ""  # there is none, or it may not be read: the turn runs without it
 
 
-def _unknown(name: str, found: Config) -> str:
-    known = ", ".join(sorted(found.personalities)) or "none"
-    return f"there is no personality {name!r} (configured: {known}); the turn runs without one"
+def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    configured = ", ".join(sorted(known)) or "none"
+    return f"there is no {kind} {name!r} (configured: {configured}); the turn runs without it"

@@ -22,11 +22,17 @@ def open_files(
     *,
     readable: Sequence[Path] = (),
     hidden: Sequence[Path] = (),
+    uploads: Path | None = None,
 ) -> Files:
     """What a session may touch in this workspace. Asks the disk."""
     space = importlib.import_module("keryx.tools.files.space")
     made: Files = space.FileSpace(
-        Path(workspace), keep=keep, changing=changing, readable=readable, hidden=hidden
+        Path(workspace),
+        keep=keep,
+        changing=changing,
+        readable=readable,
+        hidden=hidden,
+        uploads=uploads,
     )
     return made
 

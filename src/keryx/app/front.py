@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Final, Protocol
 
 from keryx import commands as cm
 from keryx.aio.group import Group
+from keryx.app.attachments import Uploads
 from keryx.app.changes import diff_of
 from keryx.app.host.attached import AttachedHost
 from keryx.app.host.home import Home, HomeTakenError, Plate
@@ -25,8 +27,9 @@ from keryx.app.tools import Tools
 from keryx.config import Config
 from keryx.errors import DeveloperMustActError, KeryxError
 from keryx.events import Event, SessionOpened
-from keryx.ports.dispatch import Answer, Bus, Watching
+from keryx.ports.dispatch import Answer, Bus, Change, Watching
 from keryx.ports.store import Store
+from keryx.ports.view import SessionView
 from keryx.rpc import PeerLostError
 
 # A process that dies lets go of its socket and of its lock at two instants. There is no event for
@@ -76,6 +79,10 @@ class Front:
         if not isinstance(opened, SessionOpened):
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         return await diff_of(self._runtime.bridge, self.store, session_id, opened.workspace)
+
+    async def keep_upload(self, data: bytes) -> str:
+        """Keep what a person will attach to a message; the id is the hash of it."""
+        return await Uploads(self._config.home, self._runtime.bridge).keep(data)
 
     @property
     def store(self) -> Store:
@@ -176,6 +183,30 @@ class Front:
                 return await host.tell(command)
             except PeerLostError:
                 await self._rejoin(host)
+
+    async def view(self, session_id: str) -> SessionView:
+        """The session as it is now; the events after its `seq` go on from there."""
+        while True:
+            host = self._there
+            try:
+                return await host.view(session_id)
+            except PeerLostError:
+                await self._rejoin(host)
+
+    async def changes(self, after: int | None = None) -> AsyncGenerator[Change]:
+        """Which sessions change: those that did since that position, then whatever comes."""
+        while True:
+            host = self._there
+            try:
+                async with aclosing(host.changes(after)) as changes:
+                    async for change in changes:
+                        if change.row is not None:
+                            after = change.row.position
+                        yield change
+            except PeerLostError:
+                await self._rejoin(host)
+            else:
+                return
 
     async def delete(self, session_id: str) -> bool:
         while True:

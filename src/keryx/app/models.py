@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from keryx.config import Config
+from keryx.app.attachments import Images
+from keryx.config import DEFAULT, Config, Provider
 from keryx.errors import ModelError
 from keryx.models.failures import not_configured
 from keryx.models.http import model_clients
@@ -21,10 +22,12 @@ class Models:
         self._config = config
         self._asked = asked
         self._clients = model_clients()
+        self.images = Images()
+        """Those that models may be shown."""
         self._brought: dict[str, Model] = {}
         if asked is not None and not isinstance(asked, str):
             self._brought[asked.name] = asked
-        self._made: dict[str, Model] = dict(self._brought)
+        self._made: dict[tuple[str, str], Model] = {}
 
     @property
     def brought(self) -> bool:
@@ -36,38 +39,47 @@ class Models:
         """The model of a session that names none."""
         if isinstance(self._asked, str):
             return self._asked
-        return self._config.model or "" if self._asked is None else self._asked.name
+        return self.default_of(DEFAULT) if self._asked is None else self._asked.name
+
+    def default_of(self, profile: str) -> str:
+        """The model of a session of that profile that names none."""
+        if self._asked is not None:
+            return self.default
+        return self._config.profile(profile).model or ""
 
     def configure(self, config: Config) -> None:
         """What is asked for from now on is made anew; a running turn keeps what it has."""
         self._config = config
-        self._made = dict(self._brought)
+        self._made = {}
 
-    def find(self, name: str) -> Model:
-        """The model of that name; `ModelError` says what to configure."""
-        found = self._made.get(name)
+    def find(self, name: str, profile: str = DEFAULT) -> Model:
+        """The model of that name, with the profile's own key; `ModelError` says what to do."""
+        if name in self._brought:
+            return self._brought[name]
+        found = self._made.get((profile, name))
         if found is None:
-            found = self._made[name] = self._make(name)
+            made = self._make(name, self._config.profile(profile).providers)
+            found = self._made[profile, name] = made
         return found
 
     def load(self) -> None:
         """Load what the default model needs, in a thread, while the host opens its home."""
         provider = self.default.partition(":")[0]
-        if provider in self._config.providers:
+        if provider in self._config.default.providers:
             importlib.import_module("aiohttp")
 
     async def close(self) -> None:
         await self._clients.close()
 
-    def _make(self, name: str) -> Model:
+    def _make(self, name: str, providers: Mapping[str, Provider]) -> Model:
         provider, _, model = name.partition(":")
         if provider == "scripted":
             return _scripted(name)
-        if not name or not self._config.providers:
+        if not name or not providers:
             raise not_configured()
-        found = self._config.providers.get(provider)
+        found = providers.get(provider)
         if found is None or not model:
-            known = ", ".join(sorted(self._config.providers))
+            known = ", ".join(sorted(providers))
             raise ModelError(
                 "not_configured",
                 f"nobody knows the model {name!r}",
@@ -80,6 +92,8 @@ class Models:
                 base_url=found.base_url,
                 api_key=found.api_key,
                 clients=self._clients.get,
+                sees_images=found.sees(model),
+                blobs=self.images.load,
             )
         )
 

@@ -34,11 +34,11 @@ class Places:
                 self._runtime.bridge,
                 self._bounds,
                 workspace=workspace,
-                tmp=partial(self._private, session_id),
+                tmp=partial(self.private, session_id),
             )
         return found
 
-    def _private(self, session_id: str) -> Path:
+    def private(self, session_id: str) -> Path:
         """A folder for the temporary files of one session. Runs in a thread."""
         if not self._has_tmp:
             self._tmp.mkdir(mode=0o700, exist_ok=True)  # two may come at once; the name is ours

@@ -10,7 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from keryx import events as ev
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.state import Delivered, HistoryItem, Replied
-from keryx.messages import AssistantMessage, Message, Part, Text, ToolMessage, UserMessage
+from keryx.messages import (
+    AssistantMessage,
+    File,
+    Image,
+    Message,
+    Part,
+    Text,
+    ToolMessage,
+    UserMessage,
+)
+from keryx.ports.attachments import tool_path
 
 SIDE_BY_SIDE = (
     "Tool calls in one reply run at the same time; ask for independent work together. "
@@ -28,7 +38,9 @@ def messages_of(item: HistoryItem) -> list[Message]:
     match item:
         case Delivered():
             tag = Text(f"[workspace: {item.message.workspace}]\n{item.message.text}")
-            return [UserMessage((tag, *item.message.attachments))]
+            attached = item.message.attachments
+            where = tuple(Text(f"[attached: {tool_path(part)}]") for part in attached)
+            return [UserMessage((tag, *where, *attached))]
         case Replied():
             reply = item.reply
             content = (Text(reply.text),) if reply.text else ()
@@ -67,6 +79,13 @@ class Transcript:
         self._bytes: list[bytes] = []
         self._items = 0
         self._undone = 0
+
+    def coming(self, fold: Fold) -> list[Image | File]:
+        """The attachments of messages that are not encoded yet."""
+        new = fold.history[self._items :]
+        return [
+            part for item in new if isinstance(item, Delivered) for part in item.message.attachments
+        ]
 
     def history(self, fold: Fold) -> Sequence[bytes]:
         """All messages, encoding only those that are new. Every call in it has its result."""

@@ -25,8 +25,12 @@ from keryx.engine.log.fold import Fold
 from keryx.engine.log.ledger import Ledger
 from keryx.engine.log.neighbours import Neighbours
 from keryx.engine.log.state import Settings
+from keryx.engine.log.unsent import Unsent
 from keryx.engine.redaction import NO_SECRETS, Redactor
+from keryx.errors import UserMustActError
 from keryx.events import Event, FilesChanged, LiveEvent
+from keryx.messages import File, Image
+from keryx.ports.attachments import Attachments
 from keryx.ports.files import FileChange, Files
 from keryx.ports.model import Model
 from keryx.ports.store import Blob, Store, blob_hash
@@ -51,9 +55,9 @@ async def no_brief(settings: Settings, workspace: str) -> Brief:
     return Brief()
 
 
-def ignore(rule: Rule) -> None:
-    """Nothing is remembered beyond the session."""
-    del rule
+def ignore(told: object) -> None:
+    """Nobody wants to know."""
+    del told
 
 
 Keep = Callable[[bytes], Awaitable[str]]
@@ -66,14 +70,15 @@ class Surroundings(msgspec.Struct, kw_only=True):
     store: Store
     executor: Executor
     clock: Clock
-    model: Callable[[str], Model]
-    """Finds a model by its name; `ModelError` if there is none."""
+    model: Callable[[str, str], Model]
+    """Finds a model by its name and the profile that asks; `ModelError` if there is none."""
     lane: Callable[[str, tuple[str, ...], Path, Witness], Lane]
     """Makes the way through the executor: session, granted tools, workspace, witness."""
     brief: Callable[[Settings, str], Awaitable[Brief]] = no_brief
     """Reads what comes from outside, at a turn's start."""
-    files: Callable[[str, Keep, Changing], Files] | None = None
+    files: Callable[[str, str, Keep, Changing], Files] | None = None
     """Makes what a session knows of the files of a workspace. Asks the disk."""
+    attachments: Attachments | None = None
     workers: Callable[[Scope], Workers] | None = None
     """Makes the processes of a session's own for tools that must be killable."""
     revert: Callable[[Callable[[], Files], Sequence[FileChange]], Awaitable[None]] | None = None
@@ -82,6 +87,8 @@ class Surroundings(msgspec.Struct, kw_only=True):
     """Which calls need a person's consent."""
     remember: Callable[[Rule], None] = ignore
     """A person consented to such calls in every session."""
+    changed: Callable[[str], None] = ignore
+    """A fact of this session is durable."""
     redactor: Redactor = NO_SECRETS
     """Takes the values of secrets out of what is said."""
     limits: Limits = msgspec.field(default_factory=Limits)
@@ -97,6 +104,7 @@ class Desk(msgspec.Struct):
     fold: Fold
     hub: Hub[Event]
     ledger: Ledger
+    unsent: Unsent
     background: Backgrounds
     workers: Workers | None
     transcripts: dict[str, Transcript] = msgspec.field(default_factory=dict[str, Transcript])
@@ -132,7 +140,7 @@ class Desk(msgspec.Struct):
         found = self.files.get(workspace)
         if found is None:
             assert self.around.files is not None
-            made = self.around.files(workspace, self._keep, self._log_changes)
+            made = self.around.files(self.fold.session_id, workspace, self._keep, self._log_changes)
             found = self.files.setdefault(workspace, made)  # one wins, whoever was first
         return found
 
@@ -143,7 +151,8 @@ class Desk(msgspec.Struct):
 
     async def _log_changes(self, changes: Sequence[FileChange], call_id: str | None) -> None:
         """Committed before the renames, so that no change is ever unknown."""
-        turn = None if call_id in self.fold.person_calls else self.fold.turn
+        by_person = call_id is None or call_id in self.fold.person_calls
+        turn = None if by_person else self.fold.turn
         for change in changes:
             if change.before is not None:
                 await self._keep(change.before)
@@ -157,6 +166,23 @@ class Desk(msgspec.Struct):
                 kept=change.can_be_undone,
             )
         await self.ledger.durable()
+
+    async def bring(self, attachments: Sequence[Image | File]) -> None:
+        """What a message names as attached is kept with it; `UserMustActError` if it is nowhere."""
+        store, found = self.around.store, self.around.attachments
+        for part in attachments:
+            data = None if found is None else await found.uploaded(part.blob)
+            if data is not None:
+                await self._keep(data)
+            elif await store.blob(part.blob) is None:
+                raise UserMustActError(f"there is no upload {part.blob[:12]}…; upload it again")
+
+    async def prepare_attachments(self, model: Model) -> None:
+        """What the next request is about is at hand, for the model and for its tools."""
+        coming = self.transcript(model).coming(self.fold)
+        if coming and self.around.attachments is not None:
+            await self.ledger.durable()
+            await self.around.attachments.prepare(self.fold.session_id, coming)
 
     def transcript(self, model: Model) -> Transcript:
         found = self.transcripts.get(model.name)

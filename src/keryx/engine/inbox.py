@@ -19,11 +19,13 @@ from keryx.engine.desk import Desk, mint
 from keryx.engine.log.once import Once, row_of
 from keryx.engine.log.state import Queued
 from keryx.engine.turns.course import Course
+from keryx.engine.turns.forks import fork
 from keryx.engine.turns.personcalls import PersonCalls
 from keryx.engine.turns.reverts import Reverts
 from keryx.errors import KeryxError, UnsupportedError
 from keryx.messages import Reason
 from keryx.ports.dispatch import Answer, Done, Sent
+from keryx.ports.view import Typed
 
 TITLE_LENGTH = 60
 
@@ -57,14 +59,14 @@ class Inbox:
                 return await self._cancel_turn(command)
             case cm.CancelCall():
                 return await self._cancel_call(command)
-            case cm.RunCall() | cm.RevertFiles():
+            case cm.RunCall() | cm.RevertFiles() | cm.UndoTurn() | cm.ForkSession() | cm.SetDraft():
                 return await self._act(command)
             case cm.AnswerApproval() | cm.AnswerQuestion():
                 return await self._answers.take(command)
             case cm.WithdrawMessage() | cm.ChangeMessage() | cm.ChangeSession():
                 return await self._change(command)
-            case cm.UndoTurn() | cm.CompactContext() | cm.ForkSession() | cm.SetDraft():
-                raise UnsupportedError(f"this version cannot do {type(command).__name__} yet")
+            case cm.CompactContext():
+                raise UnsupportedError("this version cannot compact a session's context yet")
             case _:
                 assert_never(command)
 
@@ -93,6 +95,7 @@ class Inbox:
         # A key that its maker minted for this attempt alone needs no look into the store.
         if (command.key is not None or row.key in self._sent) and await self._once.was_taken(row):
             return await self._acknowledge(row.key)
+        await self._desk.bring(command.attachments)
         if self._course.is_resting:
             brief = await self._course.read_brief(command.workspace)
         if row.key not in self._sent:
@@ -147,11 +150,22 @@ class Inbox:
         elif command.mode == "steer" and not command.wait and fold.steers:
             turn.steer(by=command.by)
 
-    async def _act(self, command: cm.RunCall | cm.RevertFiles) -> Done:
+    async def _act(
+        self, command: cm.RunCall | cm.RevertFiles | cm.UndoTurn | cm.ForkSession | cm.SetDraft
+    ) -> Done:
         """What a person does in the session by themselves."""
-        if isinstance(command, cm.RunCall):
-            return await self._person_calls.run(command)
-        return await self._reverts.run(command)
+        match command:
+            case cm.RunCall():
+                return await self._person_calls.run(command)
+            case cm.RevertFiles():
+                return await self._reverts.run(command)
+            case cm.UndoTurn():
+                return await self._reverts.undo(command)
+            case cm.ForkSession():
+                return await fork(self._desk, self._once, command)
+            case cm.SetDraft():
+                await self._desk.unsent.keep(Typed(command.text, command.attachments))
+                return Done(True)
 
     # -- turns and calls
 
@@ -221,6 +235,8 @@ class Inbox:
         row = row_of(command)
         if await self._once.was_taken(row):
             return await self._done()
+        if isinstance(command, cm.ChangeMessage) and command.attachments:
+            await self._desk.bring(command.attachments)
         match command:
             case cm.WithdrawMessage() if self._waits(command.message_id):
                 fact, target = ev.MessageWithdrawn, {"message_id": command.message_id}

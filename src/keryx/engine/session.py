@@ -21,11 +21,14 @@ from keryx.engine.desk import Desk, Surroundings
 from keryx.engine.inbox import Inbox
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.ledger import Ledger
+from keryx.engine.log.unsent import Unsent
+from keryx.engine.log.views import view_of
 from keryx.engine.turns.course import Course
 from keryx.errors import DeveloperMustActError
 from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer
 from keryx.ports.store import Store
+from keryx.ports.view import SessionView
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -36,6 +39,7 @@ class Opening(msgspec.Struct, frozen=True):
     tools: tuple[str, ...] = ()
     profile: str = "default"
     place: str = "local"
+    effort: str | None = None
     personality: str | None = None
     title: str = ""
     approvals: ApprovalMode | None = None
@@ -117,6 +121,12 @@ class Session:
         """Take a command; returns once it is durable."""
         return await self._inbox.tell(command)
 
+    async def view(self) -> SessionView:
+        """The session as it is now; what it shows is durable."""
+        draft = await self._desk.unsent.read()
+        await self._desk.ledger.settled()
+        return view_of(self._desk.fold, draft)
+
     async def read_inbox(self) -> None:
         """Take the commands that others entered into the store."""
         await self._inbox.read()
@@ -156,6 +166,7 @@ def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:
     def show(fact: ev.LoggedEvent) -> None:
         hub.publish_fact(fact.seq, fact)
         around.neighbours.saw(fact)
+        around.changed(session_id)
 
     def broken(error: BaseException) -> None:
         own.cancel("shutdown", by=f"the log failed: {error}")
@@ -172,7 +183,8 @@ def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:
     )
     background = Backgrounds(own.child("background"))
     workers = None if around.workers is None else around.workers(own.child("workers"))
-    desk = Desk(around, own, group, fold, hub, ledger, background, workers)
+    unsent = Unsent(around.store, ledger, session_id)
+    desk = Desk(around, own, group, fold, hub, ledger, unsent, background, workers)
     return desk
 
 

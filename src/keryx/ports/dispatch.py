@@ -14,6 +14,8 @@ import msgspec
 
 from keryx.commands import Command
 from keryx.events import Event
+from keryx.ports.store import SessionRow
+from keryx.ports.view import SessionView
 
 
 class Sent(msgspec.Struct, frozen=True, tag="sent"):
@@ -31,6 +33,13 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
 
 
 Answer = Sent | Done
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A session as the list shows it now; no row: everything of it is gone."""
+
+    session_id: str
+    row: SessionRow | None
 
 
 class Watching(Protocol):
@@ -73,4 +82,16 @@ class Bus(Protocol):
 
     async def watch(self, session_id: str, *, after: int) -> Watching:
         """Read the session's log after that fact, then whatever comes."""
+        ...
+
+    async def view(self, session_id: str) -> SessionView:
+        """The session as it is now, durable."""
+        ...
+
+    def changes(self, after: int | None) -> AsyncGenerator[Change]:
+        """Sessions that changed after that position of the store, then those that do.
+
+        None: only what comes. Rows come in the order of their positions; what a slow reader
+        missed of a session it gets as one change.
+        """
         ...

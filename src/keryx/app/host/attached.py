@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Generic, Self, TypeVar
 
 from keryx import commands as cm
 from keryx import errors
@@ -17,10 +17,13 @@ from keryx.app.host import wire
 from keryx.app.host.home import STORE, HomeTakenError, Plate
 from keryx.errors import KeryxError, UserMustActError
 from keryx.events import Event, decode
-from keryx.ports.dispatch import Answer, Watching
+from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.store import Store
+from keryx.ports.view import SessionView
 from keryx.rpc import CallError, Peer, PeerLostError, connect
 from keryx.store.sqlite import SqliteStore
+
+T = TypeVar("T")
 
 # A host that is starting opens its store first; one that does not answer for longer is stuck.
 HELLO_PATIENCE: Final = 10.0
@@ -58,11 +61,23 @@ class AttachedHost:
     async def watch(self, session_id: str, *, after: int) -> Watching:
         # A connection of its own: a reader that does not keep up holds back nothing else.
         peer = await _connect(self._plate, self._scope)
-        return _Remote(peer, wire.Watch(session_id, after), self._scope)
+        return _RemoteReader(peer, wire.Watch(session_id, after), self._scope)
+
+    async def view(self, session_id: str) -> SessionView:
+        return wire.decode_view(await self._ask(wire.VIEW, session_id))
+
+    async def changes(self, after: int | None) -> AsyncGenerator[Change]:
+        peer = await _connect(self._plate, self._scope)
+        asked = wire.encode_value(wire.Since(after))
+        async with _Remote(peer, self._scope, wire.CHANGES, asked, wire.decode_change) as stream:
+            async for change in stream:
+                yield change
 
     async def delete(self, session_id: str) -> bool:
-        data = await _call(self._peer, wire.DELETE, wire.encode_value(wire.Delete(session_id)))
-        return data == b"true"
+        return await self._ask(wire.DELETE, session_id) == b"true"
+
+    async def _ask(self, method: str, session_id: str) -> bytes:
+        return await _call(self._peer, method, wire.encode_value(wire.Named(session_id)))
 
     async def end(self) -> None:
         """Let go of the host, which goes on."""
@@ -126,17 +141,19 @@ def _as_raised(error: CallError) -> KeryxError:
         return UserMustActError(error.message)
 
 
-class _Remote:
-    """One reader's place in a stream that comes over a connection."""
+class _Remote(Generic[T]):
+    """A stream that comes over a connection of its own."""
 
-    def __init__(self, peer: Peer, asked: wire.Watch, scope: Scope) -> None:
+    def __init__(
+        self, peer: Peer, scope: Scope, method: str, params: bytes, decode: Callable[[bytes], T]
+    ) -> None:
         self._peer = peer
-        self._asked = asked
-        self._group = Group(scope.child(f"watch {asked.session_id}"))
+        self._asked = (method, params)
+        self._decode = decode
+        self._group = Group(scope.child(method))
         self._items: deque[bytes] = deque()
         self._woken: asyncio.Future[None] | None = None
         self._held = False
-        self.seen = asked.after
 
     async def __aenter__(self) -> Self:
         return self
@@ -146,14 +163,13 @@ class _Remote:
         await self._group.leave()
         self._group.scope.close()
 
-    async def __aiter__(self) -> AsyncGenerator[Event]:
-        watching = self._group.start(self._watch(), name="watch")
+    async def __aiter__(self) -> AsyncGenerator[T]:
+        watching = self._group.start(self._watch(), name=self._asked[0])
         watching.add_done_callback(lambda _: self._wake())
         while True:
             while self._items:
-                item = decode(self._items.popleft())
+                item = self._decode(self._items.popleft())
                 self._let_go_on()
-                self.seen = getattr(item, "seq", self.seen)
                 yield item
             if watching.done():
                 if (error := watching.result()) is not None:
@@ -165,9 +181,7 @@ class _Remote:
     async def _watch(self) -> KeryxError | None:
         """Wait for the end of the stream; an error is a result, so that it comes last."""
         try:
-            await self._peer.call(
-                wire.WATCH, wire.encode_value(self._asked), on_progress=self._take
-            )
+            await self._peer.call(*self._asked, on_progress=self._take)
         except PeerLostError as error:
             return error
         except CallError as error:
@@ -189,3 +203,16 @@ class _Remote:
     def _wake(self) -> None:
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
+
+
+class _RemoteReader(_Remote[Event]):
+    """One reader's place in a session's stream."""
+
+    def __init__(self, peer: Peer, asked: wire.Watch, scope: Scope) -> None:
+        super().__init__(peer, scope, wire.WATCH, wire.encode_value(asked), self._note)
+        self.seen = asked.after
+
+    def _note(self, item: bytes) -> Event:
+        event = decode(item)
+        self.seen = getattr(event, "seq", self.seen)
+        return event

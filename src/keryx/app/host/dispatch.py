@@ -11,6 +11,7 @@ from keryx.aio.scope import Scope
 from keryx.engine.session import Opening, Session
 from keryx.errors import DeveloperMustActError, FencedError
 from keryx.ports.dispatch import Answer, Watching
+from keryx.ports.view import SessionView
 
 Open = Callable[[str, Opening | None], Awaitable[Session]]
 
@@ -78,6 +79,9 @@ class LocalDispatch:
 
     async def watch(self, session_id: str, *, after: int) -> Watching:
         return (await self.session(session_id)).hub.read(after=after)
+
+    async def view(self, session_id: str) -> SessionView:
+        return await (await self.session(session_id)).view()
 
     async def close(self) -> None:
         """Stop all sessions gracefully, at the same time: each may take its ladder."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
@@ -12,9 +13,11 @@ import msgspec
 from keryx import commands as cm
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import RealClock
+from keryx.app.attachments import UPLOADS, HostAttachments, Uploads
 from keryx.app.briefs import Briefs
 from keryx.app.changes import open_files, revert_files
 from keryx.app.host.dispatch import LocalDispatch
+from keryx.app.host.feed import Feed
 from keryx.app.host.home import Home
 from keryx.app.host.served import Served
 from keryx.app.host.wire import NewSession
@@ -22,7 +25,7 @@ from keryx.app.models import Models
 from keryx.app.places import Places
 from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools, child_environment, secret_places
-from keryx.config import Config, secrets_of
+from keryx.config import DEFAULT, Config, secrets_of
 from keryx.engine.answers import ALWAYS
 from keryx.engine.approval import Approvals, Rule, rule
 from keryx.engine.calls.lane import Lane
@@ -32,9 +35,10 @@ from keryx.engine.limits import Limits
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
 from keryx.errors import DeveloperMustActError, FencedError
-from keryx.ports.dispatch import Answer, Watching
+from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.files import Files
 from keryx.ports.store import Store
+from keryx.ports.view import SessionView
 from keryx.sandbox.workers import Workers
 from keryx.store.sqlite import SqliteStore
 
@@ -61,6 +65,7 @@ class OwnHost:
         approvals = Approvals(always=always)
         _set_policy(approvals, config)
         self.store = store
+        self._feed = Feed(store)
         self._approvals = approvals
         self._runtime = runtime
         self._home = home
@@ -68,8 +73,13 @@ class OwnHost:
         self._models = models
         self._tools = tools
         self._config = config
+        self._places = Places(runtime, config, home.path, home.plate.tmp)
+        uploads = Uploads(home.path, runtime.bridge)
         self._around = Surroundings(
             store=store,
+            attachments=HostAttachments(
+                store, runtime.bridge, uploads, models.images, self._places.private
+            ),
             executor=runtime.executor,
             clock=RealClock(),
             model=models.find,
@@ -80,10 +90,10 @@ class OwnHost:
             revert=partial(revert_files, runtime.bridge),
             judge=approvals,
             remember=approvals.always.append,
+            changed=self._feed.note,
             redactor=Redactor(secrets_of(config)),
             limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
         )
-        self._places = Places(runtime, config, home.path, home.plate.tmp)
         self._dispatch = LocalDispatch(runtime.scope, self._open)
         self._served = Served(self, runtime.scope, home.plate.secret)
 
@@ -144,10 +154,13 @@ class OwnHost:
                 "`keryx sessions list` shows those there are"
             )
         opening = Opening(
-            model=self._models.default if wanted.model is None else wanted.model,
+            model=wanted.model or self._models.default_of(wanted.profile or DEFAULT),
             workspace=wanted.workspace,
             tools=self._tools.chosen(wanted.tools),
+            profile=wanted.profile or DEFAULT,
+            effort=wanted.effort,
             personality=wanted.personality,
+            title=wanted.title,
             approvals=wanted.approvals,
             read_only=wanted.read_only,
         )
@@ -159,14 +172,23 @@ class OwnHost:
     async def watch(self, session_id: str, *, after: int) -> Watching:
         return await self._dispatch.watch(session_id, after=after)
 
+    async def view(self, session_id: str) -> SessionView:
+        return await self._dispatch.view(session_id)
+
+    def changes(self, after: int | None) -> AsyncGenerator[Change]:
+        return self._feed.read(after)
+
     async def delete(self, session_id: str) -> bool:
         """Everything of the session is gone. False: there was none."""
         await self._dispatch.forget(session_id)
-        return await self.store.delete(session_id)
+        deleted = await self.store.delete(session_id)
+        self._feed.note(session_id)
+        return deleted
 
     async def end(self) -> None:
         """Stop gracefully. Those attached are let go last, when the home is free for them."""
         self._served.stop_listening()
+        self._feed.close()
         await self._dispatch.close()
         await self._runtime.executor.close()
         await self._places.close()
@@ -193,9 +215,10 @@ class OwnHost:
             place=self._places.of(session_id, workspace),
         )
 
-    def _files(self, workspace: str, keep: Keep, changing: Changing) -> Files:
+    def _files(self, session_id: str, workspace: str, keep: Keep, changing: Changing) -> Files:
         hidden = (self._home.path, *secret_places(self._config))
-        return open_files(workspace, keep, changing, hidden=hidden)
+        uploads = self._places.private(session_id) / UPLOADS
+        return open_files(workspace, keep, changing, hidden=hidden, uploads=uploads)
 
     def _configure(self, config: Config) -> None:
         """The configuration has changed; turns that start from now on see it."""

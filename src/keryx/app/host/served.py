@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import socket
+from contextlib import aclosing
 from typing import Protocol
 
 import msgspec
@@ -110,11 +111,21 @@ class _Visitor:
             case wire.OPEN:
                 await self._host.open(msgspec.json.decode(call.params, type=wire.NewSession))
             case wire.DELETE:
-                asked = msgspec.json.decode(call.params, type=wire.Delete)
-                return wire.encode_value(await self._host.delete(asked.session_id))
+                named = wire.decode_named(call.params)
+                return wire.encode_value(await self._host.delete(named.session_id))
+            case wire.VIEW:
+                named = wire.decode_named(call.params)
+                return wire.encode_value(await self._host.view(named.session_id))
+            case wire.CHANGES:
+                await self._tell_changes(call, wire.decode_since(call.params))
             case _:
                 raise CallError(f"there is no method {call.method!r}", code=METHOD_NOT_FOUND)
         return None
+
+    async def _tell_changes(self, call: Call, since: wire.Since) -> None:
+        async with aclosing(self._host.changes(since.after)) as changes:
+            async for change in changes:
+                await call.progress(wire.encode_value(change))
 
     async def _watch(self, call: Call, asked: wire.Watch) -> None:
         async with await self._host.watch(asked.session_id, after=asked.after) as reader:

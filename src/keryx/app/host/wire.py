@@ -7,13 +7,16 @@ from typing import Final
 import msgspec
 
 from keryx.messages import ApprovalMode
-from keryx.ports.dispatch import Answer
+from keryx.ports.dispatch import Answer, Change
+from keryx.ports.view import SessionView
 
 HELLO: Final = "hello"
 OPEN: Final = "open"
 TELL: Final = "tell"
 WATCH: Final = "watch"
 DELETE: Final = "delete"
+VIEW: Final = "view"
+CHANGES: Final = "changes"
 
 VERSION: Final = 1
 WRONG_SECRET: Final = "SecretError"  # noqa: S105 (the name of an error)
@@ -35,8 +38,23 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     tools: tuple[str, ...] | None = None
     personality: str | None = None
+    effort: str | None = None
+    profile: str | None = None
+    title: str = ""
     approvals: ApprovalMode | None = None
     read_only: bool = False
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A session that something is asked of."""
+
+    session_id: str
+
+
+class Since(msgspec.Struct, frozen=True):
+    """A position of the store; None: the present one."""
+
+    after: int | None
 
 
 class Watch(msgspec.Struct, frozen=True):
@@ -46,11 +64,10 @@ class Watch(msgspec.Struct, frozen=True):
     after: int
 
 
-class Delete(msgspec.Struct, frozen=True):
-    """Everything of this session is to be gone."""
-
-    session_id: str
-
-
 encode_value: Final = msgspec.json.Encoder().encode
 decode_answer: Final = msgspec.json.Decoder(Answer).decode
+decode_named: Final = msgspec.json.Decoder(Named).decode
+decode_since: Final = msgspec.json.Decoder(Since).decode
+decode_view: Final = msgspec.json.Decoder(SessionView).decode
+
+decode_change: Final = msgspec.json.Decoder(Change).decode

@@ -87,8 +87,9 @@ class Ledger:
         self._claims.append(name)
 
     def set_record(self, change: RecordChange) -> None:
-        """A record that changes with the facts of this commit."""
+        """A record that changes with the facts of this commit, or by itself."""
         self._records.append(change)
+        self._flush_soon()
 
     def keep(self, blob: Blob) -> None:
         """A large value that the facts of this commit name."""
@@ -105,9 +106,14 @@ class Ledger:
             return
         await asyncio.shield(waiting)
 
+    async def settled(self) -> None:
+        """Return at an instant when all that is folded is durable."""
+        while self._waits or self._flushing:
+            await self.durable()
+
     @property
     def _waits(self) -> bool:
-        return bool(self._events or self._enters or self._consumes)
+        return bool(self._events or self._enters or self._consumes or self._records)
 
     def _flush_soon(self) -> None:
         if not self._flushing:

@@ -120,7 +120,7 @@ class Turn:
         if (limit := self._desk.around.limits.reached(self._open)) is not None:
             return TurnEnding("failed", error=limit)
         try:
-            model = self._desk.around.model(self._settings.model)
+            model = self._desk.around.model(self._settings.model, self._settings.profile)
         except ModelError as error:
             return TurnEnding("failed", error=_turn_error(error))
         for message_id in tuple(fold.steers):
@@ -139,6 +139,7 @@ class Turn:
         """Stream the reply into the draft, until it ends, fails, or is cut."""
         assert self._step_scope is not None
         schema = self._open.schema
+        await self._desk.prepare_attachments(model)
         request = ModelRequest(
             system=system_text(self._prompt),
             history=tuple(self._desk.transcript(model).history(self._desk.fold)),

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from keryx.errors import ToolFailedError
 from keryx.messages import Needs
+from keryx.ports.attachments import UPLOADS
 from keryx.ports.files import FileChange, Stamp
 from keryx.ports.tool import Risk
 
@@ -24,6 +25,8 @@ MOST_SEEN: Final = 10_000
 
 # How long it counts what the hidden trees are; their paths count at once, whatever they are.
 IDENTITIES_HOLD: Final = 1.0
+
+_IN_UPLOADS: Final = f"${UPLOADS}/"
 
 Keep = Callable[[bytes], Awaitable[str]]
 Changing = Callable[[Sequence[FileChange], str | None], Awaitable[None]]
@@ -45,12 +48,14 @@ class FileSpace:
         readable: Iterable[Path] = (),
         writable: Iterable[Path] = (),
         hidden: Iterable[Path] = (),
+        uploads: Path | None = None,
     ) -> None:
         self.workspace = _canonical(workspace)
         self._writable = _Trees((self.workspace, *map(_canonical, writable)))
         self._readable = self._writable.and_(map(_canonical, readable))
         self.hidden: Sequence[Path] = tuple(map(_canonical, hidden))
         self._kept = _Trees(self.hidden)
+        self._uploads = None if uploads is None else _canonical(uploads)
         self._keep = keep
         self._changing = changing
         self._consented = _Trees()
@@ -62,6 +67,8 @@ class FileSpace:
             raise ToolFailedError("the path is empty; name a file or a folder")
         if "\0" in path:
             raise ToolFailedError("a path cannot hold a NUL character; remove it")
+        if path.startswith(_IN_UPLOADS):
+            return self._upload(path, write=write)
         found = _canonical(self.workspace / path)
         if found not in self._readable:
             raise ToolFailedError(
@@ -82,12 +89,25 @@ class FileSpace:
 
     def name(self, path: Path) -> str:
         text, root = str(path), str(self.workspace)
+        if self._uploads is not None and text.startswith(_below(str(self._uploads))):
+            return _IN_UPLOADS + text[len(_below(str(self._uploads))) :]
         if path == self.workspace:
             text = "."
         elif text.startswith(_below(root)):
             text = text[len(_below(root)) :]
         # A name need not be UTF-8, and what a model is sent must be.
         return os.fsencode(text).decode(errors="backslashreplace")
+
+    def _upload(self, path: str, *, write: bool) -> Path:
+        """What a person attached, as a command would name it too."""
+        if self._uploads is None:
+            raise ToolFailedError(f"{path}: nothing can be attached here")
+        found = _canonical(self._uploads / path[len(_IN_UPLOADS) :])
+        if found not in _Trees((self._uploads,)):
+            raise ToolFailedError(f"{path} leads out of the attachments; name one of them")
+        if write:
+            raise ToolFailedError(f"{path} is as a person sent it; write a file of your own")
+        return found
 
     def seen(self, path: Path, stamp: Stamp | None) -> None:
         self._seen.pop(path, None)

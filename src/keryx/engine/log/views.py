@@ -1,0 +1,38 @@
+"""From the folded state to what a screen shows of it. Pure."""
+
+from __future__ import annotations
+
+from keryx import events as ev
+from keryx.engine.log.fold import Fold
+from keryx.engine.log.state import SETTINGS, Queued, Replied
+from keryx.ports.view import QueuedMessage, SessionSettings, SessionView, TurnUnderWay, Typed
+
+
+def view_of(fold: Fold, draft: Typed) -> SessionView:
+    turn = fold.turn
+    started = {} if turn is None else turn.started
+    return SessionView(
+        session_id=fold.session_id,
+        seq=fold.last_seq,
+        settings=SessionSettings(**{name: getattr(fold.settings, name) for name in SETTINGS}),
+        turn=None
+        if turn is None
+        else TurnUnderWay(turn_id=turn.turn_id, cancelling=turn.cancelling is not None),
+        queue=tuple(map(_queued, (*fold.steers.values(), *fold.queue.values()))),
+        approvals=tuple(fold.approvals.values()),
+        questions=tuple(fold.questions.values()),
+        calls=(*started.values(), *fold.person_calls.values()),
+        context=_context(fold),
+        draft=draft,
+    )
+
+
+def _queued(message: Queued) -> QueuedMessage:
+    names = QueuedMessage.__struct_fields__
+    return QueuedMessage(**{name: getattr(message, name) for name in names})
+
+
+def _context(fold: Fold) -> ev.ContextSize | None:
+    replies = (item.reply for item in reversed(fold.history) if isinstance(item, Replied))
+    last = next(replies, None)
+    return None if last is None else last.context

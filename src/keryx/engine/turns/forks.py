@@ -1,0 +1,99 @@
+"""A session that begins as another one was: the same facts up to the end of a turn, under a new id.
+
+The facts are copied, numbers and all, so each of the two stands alone: either can be deleted and
+the other is whole. What was under way at that point is closed in the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from keryx import commands as cm
+from keryx import events as ev
+from keryx.engine.desk import Desk
+from keryx.engine.log.fold import Fold
+from keryx.engine.log.once import Once, row_of
+from keryx.errors import UserMustActError
+from keryx.ports.dispatch import Done
+from keryx.ports.store import Commit
+
+BY = "keryx"
+"""Who closes what was under way."""
+
+
+async def fork(desk: Desk, once: Once, command: cm.ForkSession) -> Done:
+    """Make the new session; it is there, and at rest, once this returns."""
+    row, store = row_of(command), desk.around.store
+    if await once.was_taken(row):
+        return Done(True)
+    new = command.new_session_id
+    if await store.session(new) is None:
+        log = await store.events(desk.fold.session_id)
+        facts = forked(log, new, command.turn_id, at=desk.around.clock.wall())
+        epoch = await store.claim(new)
+        await store.append(Commit(session_id=new, epoch=epoch, events=facts))
+        desk.around.changed(new)
+    once.take(row)
+    await desk.ledger.durable()
+    return Done(True)
+
+
+def forked(
+    log: Sequence[ev.LoggedEvent], session_id: str, turn_id: str | None, *, at: float
+) -> tuple[ev.LoggedEvent, ...]:
+    """The facts of the new session. Pure."""
+    opened = log[0]
+    assert isinstance(opened, ev.SessionOpened), "a log begins with its opening"
+    up_to = _end_of(log, turn_id)
+    begun = msgspec.structs.replace(
+        opened,
+        session_id=session_id,
+        parent=None,
+        fork=ev.ForkPoint(session_id=opened.session_id, up_to=up_to),
+    )
+    facts: list[ev.LoggedEvent] = [
+        begun,
+        *(msgspec.structs.replace(each, session_id=session_id) for each in log[1:up_to]),
+    ]
+    fold = Fold(session_id)
+    for fact in facts:
+        fold.apply(fact)
+    for kind, fields in _closing(fold):
+        seq = fold.last_seq + 1
+        facts.append(kind(session_id=session_id, seq=seq, at=at, **fields))
+        fold.apply(facts[-1])
+    return tuple(facts)
+
+
+def _end_of(log: Sequence[ev.LoggedEvent], turn_id: str | None) -> int:
+    """The number of the last fact to be shared."""
+    ends = {each.turn_id: each.seq for each in log if isinstance(each, ev.TurnFinished)}
+    if turn_id is None:
+        return max(ends.values(), default=1)
+    if turn_id not in ends:
+        raise UserMustActError("a session is forked at the end of a turn, and that one has none")
+    return ends[turn_id]
+
+
+def _closing(fold: Fold) -> list[tuple[type[ev.LoggedEvent], dict[str, Any]]]:
+    """Nothing that was queued or under way there happens here a second time."""
+    waiting = (*fold.queue, *fold.steers)
+    closing: list[tuple[type[ev.LoggedEvent], dict[str, Any]]] = [
+        (ev.MessageWithdrawn, {"message_id": each, "by": BY}) for each in waiting
+    ]
+    for asked in fold.approvals.values():
+        target = {"approval_id": asked.approval_id, "call_id": asked.call_id, "turn_id": None}
+        closing.append((ev.ApprovalExpired, {**target, "cause": "parent"}))
+    for question in fold.questions.values():
+        target = {"question_id": question.question_id, "call_id": question.call_id}
+        closing.append((ev.QuestionExpired, {**target, "turn_id": None, "cause": "parent"}))
+    for call in fold.person_calls.values():
+        ended = {"call_id": call.call_id, "tool": call.tool, "turn_id": None, "started": True}
+        ended |= {"outcome": "unknown", "reason": "parent", "result": (), "duration": 0.0}
+        closing.append((ev.CallFinished, ended))
+    if fold.settings.title:
+        closing.append((ev.SessionChanged, {"by": BY, "title": f"{fold.settings.title} (fork)"}))
+    return closing
