@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import overload
+from typing import Any, Final, overload
 
 import msgspec
 
@@ -13,8 +13,12 @@ from keryx import events as ev
 from keryx.app.front import Front
 from keryx.engine.desk import mint
 from keryx.errors import DeveloperMustActError
-from keryx.messages import Decision, Reason
-from keryx.ports.dispatch import Done, Sent
+from keryx.messages import Decision, File, Image, Reason
+from keryx.ports.dispatch import Answer, Done, Sent
+from keryx.ports.view import SessionView
+
+BY: Final = "program"
+"""Who asks, unless a program says for whom it does."""
 
 
 class TurnResult(msgspec.Struct, frozen=True):
@@ -44,13 +48,24 @@ class SessionHandle:
         key: str | None = None,
         schema: str | None = None,
         attended: bool = False,
+        attachments: Sequence[Image | File] = (),
+        workspace: str | None = None,
     ) -> TurnHandle:
         """Say something; returns once the message is durable.
 
         The schema is the text of a JSON schema that the answer must fit. `attended` says that
         someone will `answer` what the turn asks; otherwise what would ask is denied.
+        Attachments are uploaded before (`Keryx.upload`). No workspace means the session's.
         """
-        return await self._send(text, "queue", key=key, schema=schema, attended=attended)
+        return await self._send(
+            text,
+            "queue",
+            key=key,
+            schema=schema,
+            attended=attended,
+            attachments=attachments,
+            workspace=workspace,
+        )
 
     async def steer(self, text: str, *, wait: bool = False, key: str | None = None) -> TurnHandle:
         """Guide the running turn: now, or at the next boundary with `wait`."""
@@ -60,46 +75,21 @@ class SessionHandle:
         """End the running turn; this message is the next one."""
         return await self._send(text, "interrupt", key=key)
 
-    async def answer(self, approval_id: str, decision: Decision, *, by: str = "program") -> None:
+    async def answer(self, approval_id: str, decision: Decision, *, by: str = BY) -> None:
         """Decide on a call that waits. The first answer wins; later ones: `AlreadyTakenError`."""
-        await self._front.tell(
-            cm.AnswerApproval(
-                command_id=mint("c"),
-                session_id=self.session_id,
-                by=by,
-                approval_id=approval_id,
-                decision=decision,
-                where="program",
-            )
-        )
+        where = {"approval_id": approval_id, "where": "program"}
+        await self.tell(cm.AnswerApproval, by=by, decision=decision, **where)
 
-    async def answer_question(self, question_id: str, answer: str, *, by: str = "program") -> None:
+    async def answer_question(self, question_id: str, answer: str, *, by: str = BY) -> None:
         """Answer a question. The first answer wins; later ones: `AlreadyTakenError`."""
-        await self._front.tell(
-            cm.AnswerQuestion(
-                command_id=mint("c"),
-                session_id=self.session_id,
-                by=by,
-                question_id=question_id,
-                answer=answer,
-                where="program",
-            )
-        )
+        where = {"question_id": question_id, "where": "program"}
+        await self.tell(cm.AnswerQuestion, by=by, answer=answer, **where)
 
     async def run(self, tool: str, arguments: str = "{}") -> AsyncGenerator[ev.Event]:
         """Run a tool by hand, with no model: all that it says, until its `call.finished`."""
         last = await self._front.store.session(self.session_id)
         call_id = mint("k")
-        await self._front.tell(
-            cm.RunCall(
-                command_id=mint("c"),
-                session_id=self.session_id,
-                by="program",
-                call_id=call_id,
-                tool=tool,
-                arguments=arguments,
-            )
-        )
+        await self.tell(cm.RunCall, call_id=call_id, tool=tool, arguments=arguments)
         after = 0 if last is None else last.last_seq
         async for event in await self._front.follow(self.session_id, after=after):
             if getattr(event, "call_id", call_id) == call_id:
@@ -107,20 +97,39 @@ class SessionHandle:
             if isinstance(event, ev.CallFinished) and event.call_id == call_id:
                 return
 
+    async def view(self) -> SessionView:
+        """The session as it is now: its settings, its queue, what runs and what waits."""
+        return await self._front.view(self.session_id)
+
+    async def change(self, **settings: Any) -> None:
+        """Change its model, effort, workspace, tools, personality, title and the like."""
+        await self.tell(cm.ChangeSession, **settings)
+
+    async def fork(self, turn_id: str | None = None) -> SessionHandle:
+        """A new session that shares this one's past up to the end of that turn; None: all of it."""
+        new = mint("s")
+        await self.tell(cm.ForkSession, new_session_id=new, turn_id=turn_id)
+        return SessionHandle(self._front, new)
+
+    async def undo(self, turn_id: str, *, files: bool = True) -> None:
+        """A turn leaves nothing in what the model reads, nor on the disk, unless `files` is false.
+
+        `UserMustActError` if someone edited one of its files since.
+        """
+        await self.tell(cm.UndoTurn, turn_id=turn_id, files=files)
+
     async def diff(self) -> str:
         """All that the session changed on the disk, against what is there now."""
         return await self._front.diff(self.session_id)
 
     async def revert(self, changes: Sequence[int]) -> None:
         """Take back changes of files, named by the `seq` of their `files.changed`: all or none."""
-        await self._front.tell(
-            cm.RevertFiles(
-                command_id=mint("c"),
-                session_id=self.session_id,
-                by="program",
-                changes=tuple(changes),
-            )
-        )
+        await self.tell(cm.RevertFiles, changes=tuple(changes))
+
+    async def tell(self, kind: type[cm.Command], *, by: str = BY, **fields: Any) -> Answer:
+        """Give the session a command; returns once it is durable."""
+        made = kind(command_id=mint("c"), session_id=self.session_id, by=by, **fields)
+        return await self._front.tell(made)
 
     async def events(self, after: int = 0) -> AsyncGenerator[ev.Event]:
         """The log after that fact, then whatever comes, live events included."""
@@ -137,37 +146,37 @@ class SessionHandle:
         wait: bool = False,
         schema: str | None = None,
         attended: bool = False,
+        attachments: Sequence[Image | File] = (),
+        workspace: str | None = None,
     ) -> TurnHandle:
-        sent = await self._front.tell(
-            cm.SendMessage(
-                command_id=mint("c"),
-                session_id=self.session_id,
-                by="program",
-                text=text,
-                mode=mode,
-                key=key,
-                wait=wait,
-                schema=schema,
-                attended=attended,
-            )
+        sent = await self.tell(
+            cm.SendMessage,
+            text=text,
+            mode=mode,
+            key=key,
+            wait=wait,
+            schema=schema,
+            attended=attended,
+            attachments=tuple(attachments),
+            workspace=workspace,
         )
         assert isinstance(sent, Sent)
-        return TurnHandle(self._front, self.session_id, sent)
+        return TurnHandle(self, sent)
 
 
 class TurnHandle:
     """One turn, for those who wait for it."""
 
-    def __init__(self, front: Front, session_id: str, sent: Sent) -> None:
-        self._front = front
-        self._session_id = session_id
+    def __init__(self, session: SessionHandle, sent: Sent) -> None:
+        self._session = session
         self._after = sent.seq - 1
         self.turn_id = sent.turn_id
 
     async def events(self) -> AsyncGenerator[ev.Event]:
         """Everything that the turn says, until its one terminal fact."""
         begun = False
-        stream = await self._front.follow(self._session_id, after=self._after)
+        session = self._session  # its own `events` would be one more generator for each token
+        stream = await session._front.follow(session.session_id, after=self._after)
         async with aclosing(stream):
             async for event in stream:
                 begun = begun or getattr(event, "turn_id", None) == self.turn_id
@@ -209,23 +218,7 @@ class TurnHandle:
     ) -> TurnResult | bool:
         """End the turn, and say how it ended; or one call of it: False if that was over."""
         if call is not None:
-            answer = await self._front.tell(
-                cm.CancelCall(
-                    command_id=mint("c"),
-                    session_id=self._session_id,
-                    by="program",
-                    call_id=call,
-                    reason=reason,
-                )
-            )
+            answer = await self._session.tell(cm.CancelCall, call_id=call, reason=reason)
             return isinstance(answer, Done) and answer.done
-        await self._front.tell(
-            cm.CancelTurn(
-                command_id=mint("c"),
-                session_id=self._session_id,
-                by="program",
-                turn_id=self.turn_id,
-                reason=reason,
-            )
-        )
+        await self._session.tell(cm.CancelTurn, turn_id=self.turn_id, reason=reason)
         return await self.result()

@@ -17,7 +17,7 @@ from keryx.app.tools import Tools
 from keryx.config import Config
 from keryx.engine.desk import mint
 from keryx.errors import DeveloperMustActError
-from keryx.messages import ApprovalMode
+from keryx.messages import ApprovalMode, File, Image
 from keryx.ports.model import Model
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
@@ -90,7 +90,9 @@ class Keryx:
         session_id: str | None = None,
         *,
         tools: Sequence[str] | None = None,
+        effort: str | None = None,
         personality: str | None = None,
+        profile: str | None = None,
         approvals: ApprovalMode | None = None,
         read_only: bool = False,
     ) -> SessionHandle:
@@ -107,7 +109,9 @@ class Keryx:
             workspace=str(workspace),
             model=self._model if isinstance(self._model, str) else None,
             tools=self._names(tools),
+            effort=effort,
             personality=personality,
+            profile=profile,
             approvals=approvals,
             read_only=read_only,
         )
@@ -119,9 +123,20 @@ class Keryx:
             return tuple(tool.name for tool in self._tools)
         return None if tools is None else tuple(tools)
 
+    async def upload(self, data: bytes, name: str, media_type: str) -> Image | File:
+        """Keep what is to be attached to a message; durable once this returns."""
+        blob = await self._there.keep_upload(data)
+        made = Image if media_type.startswith("image/") else File
+        return made(blob, media_type, name)
+
     async def delete(self, session_id: str) -> bool:
         """Everything of the session is gone. False: there was none."""
         return await self._there.delete(session_id)
+
+    @property
+    def front(self) -> Front:
+        """The way to the sessions, for front ends."""
+        return self._there
 
     @property
     def store(self) -> Store:

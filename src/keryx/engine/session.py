@@ -81,6 +81,7 @@ class Session:
             place=opening.place,
             workspace=opening.workspace,
             tools=opening.tools,
+            effort=opening.effort,
             personality=opening.personality,
             title=opening.title,
             approvals=opening.approvals,
