@@ -37,7 +37,8 @@ from keryx_tools._ways.deadline import Deadline
 def finish(value: Any) -> None:
     """Give a value (anything that JSON has) as the result of this script; the last one counts."""
     name = "keryx.finish"  # no tool can be called so
-    opened(_ways.call(name, {"value": value}, Deadline(name, PATIENCE)), name)
+    deadline = Deadline(name, PATIENCE)
+    opened(_ways.call(name, {"value": value}, deadline), deadline)
 
 
 _OWN = (
@@ -78,7 +79,7 @@ def _function(grant: Grant) -> Callable[..., Result]:
     def call(*args: Any, **named: Any) -> Result:
         bound = grant.bind(args, named)
         deadline = Deadline(bound.tool, bound.seconds)
-        return opened(_ways.call(bound.tool, bound.arguments, deadline), bound.tool)
+        return opened(_ways.call(bound.tool, bound.arguments, deadline), deadline)
 
     dress(call, grant, __name__)
     return call

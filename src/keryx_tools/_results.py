@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from keryx_tools._errors import ToolError, error_of
+from keryx_tools._errors import ToolCancelledError, ToolError, error_of
+from keryx_tools._ways.deadline import Deadline
 
 if TYPE_CHECKING:
     _Values = dict[str, Any]
@@ -39,10 +40,14 @@ class Result(_Values):
         return self.text
 
 
-def opened(answer: dict[str, Any], tool: str) -> Result:
+def opened(answer: dict[str, Any], deadline: Deadline) -> Result:
     """The result that a packet holds; raises the error that it holds instead."""
+    tool = deadline.tool
     if "error" in answer:
-        raise error_of(answer["error"], tool)
+        error = error_of(answer["error"], tool)
+        if isinstance(error, ToolCancelledError) and deadline.is_over:
+            raise deadline.over()  # the host counts too, and may be the first to say so
+        raise error
     if not isinstance(answer.get("result"), dict):
         raise ToolError(f"{tool}: the host answered with neither a result nor an error", tool)
     return Result.of(answer["result"])

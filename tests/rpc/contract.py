@@ -23,7 +23,7 @@ from tests.conftest import SOAK
 from tests.rpc.transports import PATIENCE, Client, Pair, Transport
 
 BIG = 100_000_000 if SOAK else 10_000_000
-MANY = 5_000 if SOAK else 300
+MANY = 10_000 if SOAK else 500
 
 Open = Callable[..., AbstractAsyncContextManager[Pair]]
 

@@ -13,6 +13,8 @@ import msgspec
 
 from keryx.rpc import CallError, PeerLostError
 
+LOOK = 0.001
+
 
 async def until(holds: Callable[[], bool]) -> None:
     """Return once that holds of something that tells nobody when it changes."""
@@ -38,25 +40,20 @@ class FolderGuest:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._numbers = itertools.count(1)
-        self._open: set[str] = set()
+        self._awaited: dict[str, asyncio.Future[None]] = {}
+        self._looking: asyncio.TimerHandle | None = None
         self._left = False
-        self._looked = 0.0
-        self._there: set[str] = set()
-        self._served = True
 
     async def call(
         self, method: str, params: bytes, *, on_progress: Callable[[bytes], None] | None = None
     ) -> bytes:
         del on_progress  # there is none here
         name = self.send(method, params)
-        self._open.add(name)
         try:
             return self.result(await self.answer(name))
         except (asyncio.CancelledError, PeerLostError):
             self.give_up(name)
             raise
-        finally:
-            self._open.discard(name)
 
     async def hang_up(self) -> None:
         self._left = True
@@ -87,27 +84,45 @@ class FolderGuest:
         (self.folder / "req" / f"{name}.cancel").touch()
 
     async def answer(self, name: str) -> bytes:
-        while not self._is_there(name):
-            if self._left:
-                raise PeerLostError("this side left")
-            if not self._served and not self._is_there(name):
-                raise PeerLostError("the folder was closed: nobody serves it")
-            # Many who wait look as often together as one alone.
-            await asyncio.sleep(0.001 + len(self._open) * 0.00002)
+        loop = asyncio.get_running_loop()
+        self._awaited[name] = there = loop.create_future()
+        self._look()
+        try:
+            await there
+        finally:
+            del self._awaited[name]
         found = self.folder / "rep" / name
         data = found.read_bytes()
         found.unlink()
         return data
 
-    def _is_there(self, name: str) -> bool:
-        """One look serves all who wait here."""
-        now = asyncio.get_running_loop().time()
-        if now - self._looked > 0.0005:
-            # In this order: a server answers before it goes.
-            self._served = (self.folder / "server.json").exists()
-            self._there = set(os.listdir(self.folder / "rep"))  # noqa: PTH208 (names are enough)
-            self._looked = now
-        return name in self._there
+    def _look(self) -> None:
+        """One look serves all who wait here: if each looked by itself, they would take all of the
+        loop's time, and the threads of a server in the same process would hardly get any."""
+        if not self._awaited or self._looking is not None:
+            return
+        # In this order: a server answers before it goes.
+        served = (self.folder / "server.json").exists()
+        answers = set(os.listdir(self.folder / "rep"))  # noqa: PTH208 (names are enough)
+        for name in answers & self._awaited.keys():
+            self._settle(name)
+        if self._left or not served:
+            why = "this side left" if self._left else "the folder was closed: nobody serves it"
+            for name in self._awaited.keys() - answers:
+                self._settle(name, PeerLostError(why))
+        self._looking = asyncio.get_running_loop().call_later(LOOK, self._look_again)
+
+    def _settle(self, name: str, error: PeerLostError | None = None) -> None:
+        there = self._awaited[name]
+        if not there.done():
+            if error is None:
+                there.set_result(None)
+            else:
+                there.set_exception(error)
+
+    def _look_again(self) -> None:
+        self._looking = None
+        self._look()
 
     @staticmethod
     def result(data: bytes) -> bytes:

@@ -134,6 +134,16 @@ async def test_a_second_server_is_refused_until_the_first_is_closed(world: World
     assert world.names(".") == ["claimed", "rep", "req", "tmp"]
 
 
+async def test_a_server_that_is_cancelled_while_it_opens_holds_no_folder(world: World) -> None:
+    opening = world.group.start(world.serve(echo), name="open")
+    await asyncio.sleep(0)  # now it waits for the disk
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    async with serving(world, echo):
+        assert await world.guest.call("c", b"1") == b"1"
+
+
 async def test_two_servers_that_ignore_the_lock_still_run_each_call_once(world: World) -> None:
     gates = Gate(), Gate()
     first = await world.serve(gates[0])

@@ -84,6 +84,7 @@ async def test_what_it_says_beside_its_frames_goes_where_it_belongs() -> None:
 )
 async def test_whatever_ends_the_connection_is_said(script: str, why: str) -> None:
     async with running(script, echo) as world:
+        await until(lambda: world.pipes.peer.is_lost)
         assert why in await world.lost()
         assert why in world.pipes.peer.why_lost
 
@@ -163,4 +164,13 @@ async def test_calls_made_before_the_process_is_known_are_answered_then() -> Non
     assert process.closed
     assert process.written == frame(b'{"jsonrpc":"2.0","id":1,"result":1}')
     assert scope.children == ()
+    scope.close()
+
+
+async def test_pipes_whose_process_never_came_leave_nothing() -> None:
+    scope = Scope("test")
+    pipes = Pipes(scope, echo)
+    await pipes.end()
+    assert scope.children == ()
+    assert pipes.peer.in_flight == 0
     scope.close()

@@ -20,7 +20,7 @@ from keryx.rpc.memory import pair
 from keryx.rpc.pipes import Pipes
 from tests.rpc.folderguest import FolderGuest
 
-PATIENCE = 40.0  # long enough for any machine; only reached by a test that fails
+PATIENCE = 20.0  # long enough for any machine; only reached by a test that fails
 RELAY = Path(__file__).with_name("relay.py")
 
 

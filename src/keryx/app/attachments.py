@@ -12,7 +12,7 @@ from typing import Final
 
 from keryx.aio.bridge import Bridge
 from keryx.messages import File, Image
-from keryx.ports.attachments import file_name
+from keryx.ports.files import file_name
 from keryx.ports.store import Store, blob_hash
 
 UPLOADS: Final = "uploads"

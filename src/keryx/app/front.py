@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -61,12 +62,14 @@ class Front:
         models: Models,
         tools: Tools,
         resume: bool,
+        take_over: bool = False,
     ) -> None:
         self._config = config
         self._runtime = runtime
         self._models = models
         self._tools = tools
         self._resume = resume
+        self._take_over = take_over
         self._group = Group(runtime.scope.child("joining"))
         self._host: Host | None = None
         self._joining: asyncio.Task[Host | KeryxError] | None = None
@@ -131,8 +134,9 @@ class Front:
     async def _find(self) -> Host:
         bridge = self._runtime.bridge
         home = self._config.home
+        by_force, self._take_over = self._take_over, False
         for _ in range(TRIES):
-            found = await bridge.to_thread(Home.take, home)
+            found = await bridge.to_thread(partial(Home.take, home, by_force=by_force))
             if isinstance(found, Home):
                 return await self._own(found)
             self._refuse_what_cannot_be_lent(found, home)

@@ -26,6 +26,7 @@ from keryx.ports.tool import Tool
 class Keryx:
     """The sessions of a home. This process hosts them, or attaches to the one that does.
 
+    `take_over` takes a home from a host that is frozen; that one can write nothing more.
     `tools`: exactly these; None: those that every host has, for files, the shell and questions.
     """
 
@@ -37,9 +38,11 @@ class Keryx:
         workspace: str | Path = ".",
         home: str | Path | None = None,
         resume: bool = True,
+        take_over: bool = False,
     ) -> None:
         self._model = model
         self._resume = resume
+        self._take_over = take_over
         self._tools = tools
         self._workspace = Path(workspace)
         self._home = home
@@ -55,7 +58,14 @@ class Keryx:
             # A large library is loaded beside the tools: part of that needs no interpreter.
             runtime.bridge.start_thread(models.load, name="load")
             tools = await self._find_tools(found, runtime)
-            front = Front(found, runtime, models=models, tools=tools, resume=self._resume)
+            front = Front(
+                found,
+                runtime,
+                models=models,
+                tools=tools,
+                resume=self._resume,
+                take_over=self._take_over,
+            )
             await front.join()
         except BaseException:
             await self._close()

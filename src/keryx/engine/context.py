@@ -20,7 +20,7 @@ from keryx.messages import (
     ToolMessage,
     UserMessage,
 )
-from keryx.ports.attachments import tool_path
+from keryx.ports.files import tool_path
 
 SIDE_BY_SIDE = (
     "Tool calls in one reply run at the same time; ask for independent work together. "

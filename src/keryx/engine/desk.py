@@ -30,8 +30,7 @@ from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.errors import UserMustActError
 from keryx.events import Event, FilesChanged, LiveEvent
 from keryx.messages import File, Image
-from keryx.ports.attachments import Attachments
-from keryx.ports.files import FileChange, Files
+from keryx.ports.files import Attachments, FileChange, Files
 from keryx.ports.model import Model
 from keryx.ports.store import Blob, Store, blob_hash
 from keryx.ports.workers import Workers

@@ -1,4 +1,4 @@
-"""The seam between the file tools and the session whose files they touch.
+"""The seams around files: the session's own, which tools touch, and those that people attach.
 
 The session says which paths are its own, remembers what it has seen of each file, and makes
 every change known before it happens. How files are read, matched and replaced is the tools' affair.
@@ -6,14 +6,20 @@ every change known before it happens. How files are read, matched and replaced i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 import msgspec
 
-from keryx.messages import Needs
+from keryx.messages import File, Image, Needs
 from keryx.ports.store import blob_hash
+
+UPLOADS: Final = "KERYX_UPLOADS"
+"""The variable that names a session's folder of attachments, in commands and in paths."""
+_UNSAFE: Final = re.compile(r"[^\w.\-]+")
+_LONGEST: Final = 100
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -98,3 +104,26 @@ class Files(Protocol):
     def granting(self, needs: Needs) -> Files:
         """The same files, with these paths granted too. May ask the disk."""
         ...
+
+
+class Attachments(Protocol):
+    """The attachments of a host's sessions."""
+
+    async def uploaded(self, hash_: str) -> bytes | None:
+        """What was uploaded under this hash, if it was."""
+        ...
+
+    async def prepare(self, session_id: str, parts: Sequence[Image | File]) -> None:
+        """Before a model is asked: images are at hand, and all of it lies where tools find it."""
+        ...
+
+
+def file_name(part: Image | File) -> str:
+    """Its name in the session's folder: no two contents share one, and it is safe in any shell."""
+    name = _UNSAFE.sub("_", part.name).lstrip(".-")[-_LONGEST:]
+    return f"{part.blob[:8]}-{name or 'attachment'}"
+
+
+def tool_path(part: Image | File) -> str:
+    """How tools and commands are told where it is."""
+    return f"${UPLOADS}/{file_name(part)}"

@@ -10,7 +10,12 @@ import msgspec
 
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import Scope
+from keryx.errors import NobodyMustActError
 from keryx.messages import NO_NEEDS, Needs
+
+
+class NothingSharedError(NobodyMustActError):
+    """This place and the host have no folder in common; only stdin and stdout lead there."""
 
 
 class Exit(Protocol):
@@ -50,12 +55,18 @@ class Process(Protocol):
 
 
 class PrivateFolder(msgspec.Struct, frozen=True):
-    """A folder for one session's passing files, seen from both sides."""
+    """A folder for one session's passing files, seen from both sides.
+
+    It is also how processes of the place reach the host: by a socket in it, or where sockets do not
+    lead from one side to the other (a folder of a virtual machine, of a network) by files.
+    """
 
     here: Path
     """For the host."""
     inside: str
     """For the processes of the place."""
+    sockets: bool = True
+    """Whether a process there can connect to a socket that the host has in it."""
 
 
 class Place(Protocol):
@@ -76,5 +87,8 @@ class Place(Protocol):
         ...
 
     async def private(self) -> PrivateFolder:
-        """A folder that the host and this session's processes share, and nobody else."""
+        """A folder that the host and this session's processes share, and nobody else.
+
+        `NothingSharedError` where there is none: then a process is reached by its stdin and stdout.
+        """
         ...

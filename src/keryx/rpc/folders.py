@@ -2,10 +2,8 @@
 
 A call is claimed by a rename, so it runs at most once. One that another server had claimed when it
 ended is answered as unknown, and not run again. Giving a call up is a file too; progress has no way
-to the caller here and is dropped.
-
-Not every shared folder tells when something changes in it, so it is looked at: often while calls
-come, seldom otherwise.
+to the caller here and is dropped. Not every shared folder tells when something changes in it, so it
+is looked at: often while calls come, seldom otherwise.
 
 It refuses to know what the calls mean, and leaves the disk to `letterbox`.
 """
@@ -15,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -40,7 +39,7 @@ from keryx.rpc.calls import (
     cancelled,
     failure,
 )
-from keryx.rpc.letterbox import Claim, Letterbox
+from keryx.rpc.letterbox import Claim, FolderTakenError, Letterbox
 
 T = TypeVar("T")
 
@@ -57,16 +56,14 @@ RETRY: Final = 0.25
 LAST_ANSWERS: Final = 1.0
 
 
+@dataclass(slots=True, eq=False)
 class _Open:
     """A call that was claimed and is not answered; without a task, its answer is being written."""
 
-    __slots__ = ("given_up", "id", "size", "task")
-
-    def __init__(self, id_: msgspec.Raw, size: int) -> None:
-        self.id = id_
-        self.size = size
-        self.task: asyncio.Task[bytes] | None = None
-        self.given_up = False
+    id: msgspec.Raw
+    size: int
+    task: asyncio.Task[bytes] | None = None
+    given_up: bool = False
 
 
 class FolderServer:
@@ -101,7 +98,13 @@ class FolderServer:
         limits: Limits = LIMITS,
     ) -> Self:
         """Serve that folder; `FolderTakenError` if someone does already."""
-        box = await bridge.to_thread(Letterbox.open, path)
+        opening = bridge.start_thread(partial(Letterbox.open, path), name="folder").future
+        try:
+            box = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError, FolderTakenError):
+                await bridge.to_thread((await opening).close)
+            raise
         server = cls(box, scope, bridge, handler, limits)
         try:
             for orphan in await server._disk(box.orphans):
@@ -193,8 +196,7 @@ class FolderServer:
             raise cancelled("this side is ending")
 
     def _start(self, name: str, open_: _Open, call: Call) -> None:
-        largest = self._limits.largest_frame
-        work = answer_to(self._handler, call, open_.id, largest=largest)
+        work = answer_to(self._handler, call, open_.id, largest=self._limits.largest_frame)
         open_.task = self._group.start(work, name=f"{call.method[:100]} {name}")
         open_.task.add_done_callback(partial(self._ended, name))
 

@@ -14,34 +14,58 @@ from keryx.rpc.peer import Peer
 HIGH_WATER: Final = 1 << 20
 
 
-class _Wire:
-    """One direction, and the end of the other."""
+class Backlog:
+    """Bytes that wait to be taken. Past a mark their peer is choked, until enough has gone."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[bytes] = deque()
         self._drained: asyncio.Future[None] | None = None
-        self._held = False
-        self._ended = False
-        self._scheduled = False
         self.unsent = 0
         self.peer: Peer | None = None
-        self.other: _Wire | None = None
 
-    def write(self, data: bytes) -> None:
-        if self._ended:
-            return
+    async def drain(self) -> None:
+        if self._drained is not None:
+            await asyncio.shield(self._drained)
+
+    def _add(self, data: bytes) -> None:
         self._waiting.append(data)
         self.unsent += len(data)
         if self._drained is None and self.unsent > HIGH_WATER:
             self._drained = self._loop.create_future()
             if self.peer is not None:
                 self.peer.choked(choked=True)
-        self._schedule()
 
-    async def drain(self) -> None:
-        if self._drained is not None:
-            await asyncio.shield(self._drained)
+    def _taken(self) -> None:
+        """The first of what waits has gone."""
+        self.unsent -= len(self._waiting.popleft())
+
+    def _drop_all(self) -> None:
+        self._waiting.clear()
+        self.unsent = 0
+
+    def _go_on_if_drained(self) -> None:
+        if self._drained is not None and self.unsent <= HIGH_WATER:
+            self._drained.set_result(None)
+            self._drained = None
+            if self.peer is not None:
+                self.peer.choked(choked=False)
+
+
+class _Wire(Backlog):
+    """One direction, and the end of the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held = False
+        self._ended = False
+        self._scheduled = False
+        self.other: _Wire | None = None
+
+    def write(self, data: bytes) -> None:
+        if not self._ended:
+            self._add(data)
+            self._schedule()
 
     def hold(self, *, held: bool) -> None:
         self._held = held
@@ -72,19 +96,14 @@ class _Wire:
         if there is None or there.peer is None:
             return
         while self._waiting and not there._held and not there.peer.is_lost:
-            data = self._waiting.popleft()
-            self.unsent -= len(data)
+            data = self._waiting[0]
+            self._taken()
             there.peer.received(data)
         if self._ended or there.peer.is_lost:
             # Also if it is held: nobody will read the rest.
-            self._waiting.clear()
-            self.unsent = 0
+            self._drop_all()
             there.peer.lost(PeerLostError("the connection is lost: the other side closed it"))
-        if self._drained is not None and self.unsent <= HIGH_WATER:
-            self._drained.set_result(None)
-            self._drained = None
-            if self.peer is not None:
-                self.peer.choked(choked=False)
+        self._go_on_if_drained()
 
 
 def pair(

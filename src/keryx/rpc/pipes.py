@@ -9,7 +9,6 @@ It refuses to know where the process runs and who ends it.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import Final, Protocol
 
 from keryx.aio.capture import OutputSink
@@ -18,10 +17,9 @@ from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.errors import KeryxError
 from keryx.rpc.calls import LIMITS, Handler, Limits, PeerLostError, no_calls
+from keryx.rpc.memory import Backlog
 from keryx.rpc.peer import Peer
 
-# As for a socket: bytes that may wait before whoever produces them is asked to wait too.
-HIGH_WATER: Final = 1 << 20
 # How long the process may take to read the last words; it reads them at once or not at all.
 LINGER: Final = 1.0
 
@@ -95,44 +93,32 @@ class Pipes:
         self._wire.abort()
 
 
-class _Wire:
+class _Wire(Backlog):
     """What is written to the process, in order."""
 
     def __init__(self, scope: Scope) -> None:
+        super().__init__()
         self._scope = scope
-        self._loop = asyncio.get_running_loop()
-        self._waiting: deque[bytes] = deque()
         self._woken: asyncio.Future[None] | None = None
-        self._drained: asyncio.Future[None] | None = None
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._closing: Deadline | None = None
         self._carried = False
         self._closed = False
-        self.unsent = 0
-        self.peer: Peer | None = None
 
     def write(self, data: bytes) -> None:
-        if self._closed:
-            return
-        self._waiting.append(data)
-        self.unsent += len(data)
-        if self._drained is None and self.unsent > HIGH_WATER:
-            self._drained = self._loop.create_future()
-            if self.peer is not None:
-                self.peer.choked(choked=True)
-        self._wake()
-
-    async def drain(self) -> None:
-        if self._drained is not None:
-            await asyncio.shield(self._drained)
+        if not self._closed:
+            self._add(data)
+            self._wake()
 
     def hold(self, *, held: bool) -> None:
         """What a process writes comes when it comes."""
 
     def close(self, *, linger: bool = False) -> None:
         del linger  # what was written stays in the pipe until it is read
-        if not self._closed:
-            self._closed = True
+        if self._closed:
+            return
+        self._closed = True
+        if self._carried:
             until = self._scope.clock.monotonic() + LINGER
             self._closing = self._scope.deadlines.add(until, self.abort)
             self._wake()
@@ -153,7 +139,8 @@ class _Wire:
             while self._waiting or not self._closed:
                 if self._waiting:
                     await process.write(self._waiting[0])
-                    self._written(self._waiting.popleft())
+                    self._taken()
+                    self._go_on_if_drained()
                 else:
                     self._woken = self._loop.create_future()
                     await self._woken
@@ -164,23 +151,10 @@ class _Wire:
             self._end()
             process.close_stdin()
 
-    def _written(self, data: bytes) -> None:
-        self.unsent -= len(data)
-        if self._drained is not None and self.unsent <= HIGH_WATER:
-            self._let_go_on()
-
-    def _let_go_on(self) -> None:
-        if self._drained is not None:
-            self._drained.set_result(None)
-            self._drained = None
-            if self.peer is not None:
-                self.peer.choked(choked=False)
-
     def _end(self) -> None:
         self._closed = True
-        self._waiting.clear()
-        self.unsent = 0
-        self._let_go_on()
+        self._drop_all()
+        self._go_on_if_drained()
         if self._closing is not None:
             self._scope.deadlines.drop(self._closing)
         if not self._ended.done():

@@ -13,9 +13,9 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import Scope
 from keryx.aio.warden import Confinement, Warden
-from keryx.errors import SpawnError
 from keryx.messages import NO_NEEDS, Needs
-from keryx.ports.place import PrivateFolder, Process
+from keryx.ports.files import UPLOADS
+from keryx.ports.place import NothingSharedError, PrivateFolder, Process
 from keryx.sandbox.policy import Limits, Policy
 
 Mode = Literal["on", "required", "off"]
@@ -68,20 +68,23 @@ class LocalPlace:
         granted: Needs = NO_NEEDS,
     ) -> Process:
         if self._bounds.mode == "off":
+            if self._tmp is not None:
+                here = await self._bridge.to_thread(self._tmp)
+                env = {**env, UPLOADS: f"{here}/uploads"}
             return await self._warden.spawn(
                 argv, env=env, cwd=cwd, scope=scope, output=output, stdin=stdin
             )
         policy = await self._policy(granted)
         tmp = (await self._warden.confinement(policy)).tmp
         # The user's own folder is not theirs to see; caches and the like go where they may write.
-        own = {**env, "TMPDIR": tmp, "HOME": tmp}
+        own = {**env, "TMPDIR": tmp, "HOME": tmp, UPLOADS: f"{tmp}/uploads"}
         return await self._warden.spawn(
             argv, env=own, cwd=cwd, scope=scope, output=output, stdin=stdin, policy=policy
         )
 
     async def private(self) -> PrivateFolder:
         if self._tmp is None:
-            raise SpawnError("this place was made without a folder of its own")
+            raise NothingSharedError("this place was made without a folder of its own")
         here = await self._bridge.to_thread(self._tmp)
         if self._bounds.mode == "off":
             return PrivateFolder(here, str(here))

@@ -18,6 +18,10 @@ class Deadline:
         self.seconds = seconds
         self._at = None if seconds is None else time.monotonic() + seconds
 
+    @property
+    def is_over(self) -> bool:
+        return self._at is not None and time.monotonic() >= self._at
+
     def left(self) -> float | None:
         """Seconds until then. `ToolTimeoutError` if it is over."""
         if self._at is None:

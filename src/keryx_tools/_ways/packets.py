@@ -71,6 +71,13 @@ def cancel(id_: int) -> bytes:
     return b'{"jsonrpc":"2.0","method":"cancel","params":{"id":%d}}' % id_
 
 
+def goodbye(packet: dict[str, Any]) -> str:
+    """Why the other side hangs up, if that is what the packet says: it answers no call."""
+    if packet.get("id") is not None or "method" in packet or "error" not in packet:
+        return ""
+    return f"it hung up: {packet['error'].get('message')}"
+
+
 def frame(data: bytes) -> bytes:
     return HEADER.pack(len(data)) + data
 

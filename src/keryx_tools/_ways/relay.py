@@ -23,6 +23,7 @@ from typing import Any, cast
 from keryx_tools._errors import unsent
 from keryx_tools._ways import packets
 from keryx_tools._ways.forks import Inherited, blank
+from keryx_tools._ways.uplink import Uplink
 
 # How long the host may take to answer the first word.
 GREETING = 30.0
@@ -30,6 +31,7 @@ CHUNK = 256 * 1024
 # The name of a Unix socket has room for about a hundred bytes.
 LONGEST_PATH = 100
 STDIN, STDOUT, STDERR = 0, 1, 2
+FOLDER = "KERYX_TOOLS_FOLDER"
 
 # Both sides put the id first, so a packet of any size is readdressed without being read.
 _CALL = re.compile(rb'\{"jsonrpc":"2\.0","id":(\d+),"method":"call",')
@@ -76,10 +78,12 @@ class Relay(Inherited):
     def __init__(self, descriptors: tuple[int, int], secret: str) -> None:
         super().__init__()
         self._incoming, self._outgoing = descriptors
+        self._uplink = Uplink(self._outgoing)
         self._secret = secret
         self._frames = packets.Assembler()
         self._last = 0
         self._calls: dict[int, tuple[_Local, int]] = {}
+        self._goodbye = ""
         self._locals: dict[_Local, None] = {}
         self._loop = asyncio.new_event_loop()
         self._listening: socket.socket | None = None
@@ -89,7 +93,7 @@ class Relay(Inherited):
     def greet(self) -> None:
         """Say the secret to the host, and wait for its answer."""
         self._last += 1
-        self._send(packets.call(self._last, b"hello", packets.hello_params(self._secret)))
+        self._uplink.send(packets.call(self._last, b"hello", packets.hello_params(self._secret)))
         poll = select.poll()
         poll.register(self._incoming, select.POLLIN)
         while True:
@@ -106,7 +110,8 @@ class Relay(Inherited):
 
     def start(self) -> str:
         """Listen; the path of the socket."""
-        self._folder = tempfile.mkdtemp(prefix="keryx-tools-")
+        # Below the run's own folder, if it has one: that is removed also if this process is killed.
+        self._folder = tempfile.mkdtemp(prefix="keryx-tools-", dir=os.environ.get(FOLDER))
         if len(self._folder) > LONGEST_PATH:
             os.rmdir(self._folder)
             self._folder = tempfile.mkdtemp(prefix="keryx-tools-", dir="/tmp")
@@ -163,10 +168,13 @@ class Relay(Inherited):
     def _deliver(self, frame: bytes) -> None:
         found = _ANSWER.match(frame)
         if found is not None:
-            local, id_ = self._calls.pop(int(found.group(1)), (None, 0))
+            number = int(found.group(1))
+            local, id_ = self._calls.pop(number, (None, 0))
             if local is not None:
                 local.calls.pop(id_, None)
                 local.send(_HEAD % id_ + frame[found.end(1) :])
+            with contextlib.suppress(OSError):  # whoever reads finds that the host is gone
+                self._uplink.answered(number)
             return
         packet = packets.decoded(frame)
         if packet.get("method") == "progress":
@@ -174,11 +182,13 @@ class Relay(Inherited):
             if local is not None:
                 packet["params"]["id"] = id_
                 local.send(packets.encoded(packet))
+        elif "error" in packet:
+            self._goodbye = frame.decode()
 
     def _host_is_gone(self) -> None:
         self._remove_folder()
         for local in list(self._locals):
-            local.hang_up()
+            local.hang_up(self._goodbye)
         if self._server is not None:
             self._server.close()
 
@@ -199,7 +209,7 @@ class Relay(Inherited):
             id_ = int(found.group(1))
             self._calls[self._last] = (local, id_)
             local.calls[id_] = self._last
-            self._send(_HEAD % self._last + frame[found.end(1) :])
+            self._uplink.call(self._last, _HEAD % self._last + frame[found.end(1) :])
             return
         packet = packets.decoded(frame)
         params: dict[str, Any] = packet.get("params") or {}
@@ -218,13 +228,7 @@ class Relay(Inherited):
 
     def _give_up(self, number: int) -> None:
         if self._calls.pop(number, None) is not None:
-            self._send(packets.cancel(number))
-
-    def _send(self, packet: bytes) -> None:
-        view = memoryview(packets.frame(packet))
-        # While the host does not keep up nobody here gets on, which is what should happen.
-        while view:
-            view = view[os.write(self._outgoing, view) :]
+            self._uplink.give_up(number)
 
 
 class _Local(asyncio.Protocol):
@@ -268,8 +272,12 @@ class _Local(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(packets.frame(packet))
 
-    def hang_up(self) -> None:
-        if self._transport is not None:
+    def hang_up(self, goodbye: str = "") -> None:
+        """Close; what the host said when it left is passed on."""
+        if self._transport is not None and goodbye:
+            self.send(goodbye.encode())
+            self._transport.close()
+        elif self._transport is not None:
             self._transport.abort()
 
     def descriptor(self) -> int:

@@ -154,7 +154,7 @@ class Connection(Inherited):
         sent = False
         try:
             # A frame that is not taken whole is no call.
-            self._send(packets.frame(packets.call(self._last, method, params)), deadline)
+            self._send_whole(packets.frame(packets.call(self._last, method, params)), deadline)
             sent = True
             return self._answer(deadline)
         except ToolError:
@@ -169,6 +169,9 @@ class Connection(Inherited):
             packet = packets.decoded(self._receive(deadline))
             if "method" in packet:
                 continue  # something passing
+            why = packets.goodbye(packet)
+            if why:
+                raise packets.PacketError(why)
             if packet.get("id") != self._last:
                 raise packets.PacketError(f"it answered call {packet.get('id')}")
             return packet
@@ -177,6 +180,14 @@ class Connection(Inherited):
         if self._socket is None:
             raise packets.PacketError("the process was forked in mid-call")
         return self._socket
+
+    def _send_whole(self, data: bytes, deadline: Deadline) -> None:
+        try:
+            self._send(data, deadline)
+        except BrokenPipeError as error:
+            if error.errno is not None:
+                self._answer(deadline)  # whoever hung up may have said why, and that raises it
+            raise
 
     def _send(self, data: bytes, deadline: Deadline) -> None:
         view = memoryview(data)

@@ -41,7 +41,7 @@ def _function(grant: Grant) -> Callable[..., Coroutine[Any, Any, Result]]:
     async def call(*args: Any, **named: Any) -> Result:
         bound = grant.bind(args, named)
         deadline = Deadline(bound.tool, bound.seconds)
-        return opened(await _call(bound.tool, bound.arguments, deadline), bound.tool)
+        return opened(await _call(bound.tool, bound.arguments, deadline), deadline)
 
     dress(call, grant, __name__)
     return call

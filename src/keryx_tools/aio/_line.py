@@ -189,6 +189,9 @@ class Line(Inherited, asyncio.Protocol):
     def _take(self, packet: Answer) -> None:
         if "method" in packet:
             return  # something passing
+        why = packets.goodbye(packet)
+        if why:
+            raise packets.PacketError(why)
         # None: it was given up.
         answer = self._calls.pop(cast("int", packet.get("id")), None)
         if answer is not None and not answer.done():

@@ -57,12 +57,20 @@ class Home:
         self._lock = lock
 
     @classmethod
-    def take(cls, path: Path) -> Home | Plate:
-        """Own the home, made if there is none; or learn who does. Asks the disk: use a thread."""
+    def take(cls, path: Path, *, by_force: bool = False) -> Home | Plate:
+        """Own the home, made if there is none; or learn who does. Asks the disk: use a thread.
+
+        By force also from a host that does not let go; the store keeps that one from writing.
+        """
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _door(path):
-                return _take(path)
+                found = _take(path)
+                if by_force and isinstance(found, Plate):
+                    # The old host's lock stays with the file that it has open, under no name.
+                    (path / LOCK).unlink()
+                    found = _take(path)
+                return found
         except OSError as error:
             raise UserMustActError(
                 f"the home {path} cannot be used: {error}; choose another with KERYX_HOME"
@@ -74,9 +82,11 @@ class Home:
 
     def release(self) -> None:
         """Let others have it. Whoever is connected stays so."""
-        _remove_socket(self.plate, self.path)
-        with suppress(OSError):
-            (self.path / PLATE).unlink()
+        with suppress(OSError), _door(self.path):
+            # Not if it was taken by force: then all that is there belongs to the new host.
+            if _read_plate(self.path) == self.plate:
+                _remove_socket(self.plate, self.path)
+                (self.path / PLATE).unlink()
         self.listening.close()
         os.close(self._lock)
 

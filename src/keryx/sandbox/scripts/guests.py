@@ -1,14 +1,16 @@
-"""The host's side of a script: what it says over its connections, and which calls that becomes.
+"""The host's side of a script: what it says, and which calls that becomes.
 
-Knows nothing of processes. A connection that does not know the run's secret is told nothing; one
-that closes takes its calls with it, for they run in its handlers.
+Knows nothing of processes, nor of what carries the calls. A connection that does not know the run's
+secret is told nothing; one that closes takes its calls with it, for they run in its handlers. Where
+there are no connections, each call says the secret itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
-from typing import Any, Final
+import secrets
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -17,9 +19,13 @@ from keryx.ports.tool import ToolContext
 from keryx.rpc import Call, CallError
 from keryx.rpc.peer import METHOD_NOT_FOUND, Handler
 
+T = TypeVar("T")
+
 VERSION: Final = 1
 FINISH: Final = "keryx.finish"
 """What a script calls to give its result."""
+MOST_CALLS: Final = 1_000_000
+"""What one run may call; whoever needs more has written a loop without an end."""
 _KINDS: Final = {
     "failed": "ToolFailedError",
     "denied": "ToolDeniedError",
@@ -37,6 +43,8 @@ class _Asked(msgspec.Struct, frozen=True):
     tool: str
     arguments: dict[str, Any] = {}
     timeout: float | None = None
+    secret: str = ""
+    """Only said where there are no connections."""
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -58,27 +66,46 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Guests:
-    """All connections of one run."""
+    """All callers of one run."""
 
-    def __init__(self, context: ToolContext, secret: str, granted: frozenset[str]) -> None:
+    def __init__(
+        self, context: ToolContext, granted: frozenset[str], *, most_calls: int = MOST_CALLS
+    ) -> None:
         self._context = context
-        self._secret = secret
         self._granted = granted
+        self._most = most_calls
+        self._count = 0
+        self.secret: Final = secrets.token_hex(32)
         self.tallies: dict[str, Tally] = {}
         self.result: msgspec.Raw | None = None
         """What the script gave as its result, if it did."""
 
-    def handler(self) -> Handler:
+    def connection(self) -> Handler:
+        """What answers the calls of one more connection."""
         return _Guest(self).handle
 
-    def check(self, secret: str) -> bool:
-        return hmac.compare_digest(secret.encode(), self._secret.encode())
+    async def letter(self, call: Call) -> bytes | None:
+        """Answers a call that came by itself."""
+        asked = _decoded(call, _Asked)
+        self.check(asked.secret)
+        _check_method(call)
+        return await self.call(asked)
+
+    def check(self, secret: str) -> None:
+        if not hmac.compare_digest(secret.encode(), self.secret.encode()):
+            raise CallError("that is not the secret of this run", name="ToolDeniedError")
 
     async def call(self, asked: _Asked) -> bytes:
         """Run a tool for the script, as one of its calls."""
         if asked.tool == FINISH:
             self.result = msgspec.Raw(msgspec.json.encode(asked.arguments.get("value")))
             return _encode(_Answer("", _NULL))
+        self._count += 1
+        if self._count > self._most:
+            raise CallError(
+                f"this script has made all of the {self._most:,} calls that one run may make",
+                name="ToolDeniedError",
+            )
         if asked.tool not in self._granted:
             known = ", ".join(sorted(self._granted)) or "none"
             raise CallError(
@@ -112,22 +139,25 @@ class _Guest:
         self._known = False
 
     async def handle(self, call: Call) -> bytes | None:
-        try:
-            return await self._answer(call)
-        except msgspec.DecodeError as error:
-            raise CallError(f"{call.method}: {error}", name="ToolFailedError") from error
-
-    async def _answer(self, call: Call) -> bytes | None:
         if call.method == "hello":
-            hello = msgspec.json.decode(call.params, type=_Hello)
-            if not self._guests.check(hello.secret):
-                raise CallError("that is not the secret of this run", name="ToolDeniedError")
+            self._guests.check(_decoded(call, _Hello).secret)
             self._known = True
             return _encode({"version": VERSION})
         if not self._known:
             raise CallError("say hello with the run's secret first", name="ToolDeniedError")
-        if call.method == "call":
-            return await self._guests.call(msgspec.json.decode(call.params, type=_Asked))
+        _check_method(call)
+        return await self._guests.call(_decoded(call, _Asked))
+
+
+def _decoded(call: Call, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(call.params, type=kind)
+    except msgspec.DecodeError as error:
+        raise CallError(f"{call.method}: {error}", name="ToolFailedError") from error
+
+
+def _check_method(call: Call) -> None:
+    if call.method != "call":
         raise CallError(f"there is no method {call.method!r}", code=METHOD_NOT_FOUND)
 
 

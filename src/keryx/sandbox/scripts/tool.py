@@ -11,6 +11,7 @@ import msgspec
 from keryx.errors import InvalidArgumentsError
 from keryx.ports.effects import EXCLUSIVE, Effects
 from keryx.ports.tool import Isolation, Replay, Risk, ToolContext
+from keryx.sandbox.scripts.guests import MOST_CALLS
 from keryx.sandbox.scripts.run import Run
 
 LONGEST: Final = 24 * 3600.0
@@ -37,7 +38,9 @@ _decode: Final = msgspec.json.Decoder(_Arguments).decode
 class ExecuteCode:
     """Runs scripts. Every tool that its session was granted, but itself, is the script's too."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_calls: int = MOST_CALLS) -> None:
+        """`most_calls`: how many calls one script may make."""
+        self._most_calls = most_calls
         self.name = NAME
         self.description = DESCRIPTION
         self.isolation: Isolation = "loop"
@@ -95,7 +98,7 @@ class ExecuteCode:
     async def invoke(self, args: _Arguments, context: ToolContext) -> dict[str, Any]:
         context.cancel_after(args.timeout)
         tools = {name: tool for name, tool in context.tools.items() if name != NAME}
-        run = Run(context, tools)
+        run = Run(context, tools, most_calls=self._most_calls)
         ended = await run.execute(args.code, args.arguments)
         result: dict[str, Any] = {"output": context.printed, "exit_code": ended.code}
         if ended.signal is not None:

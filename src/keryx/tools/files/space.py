@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from keryx.errors import ToolFailedError
 from keryx.messages import Needs
-from keryx.ports.attachments import UPLOADS
-from keryx.ports.files import FileChange, Stamp
+from keryx.ports.files import UPLOADS, FileChange, Stamp
 from keryx.ports.tool import Risk
 
 # What a long session may have looked at. Who falls out has to read again before it overwrites.
