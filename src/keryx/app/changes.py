@@ -8,8 +8,8 @@ from pathlib import Path
 from types import ModuleType
 
 from keryx.aio.bridge import Bridge
+from keryx.engine.aside.reverts import logged_changes
 from keryx.engine.desk import Changing, Keep
-from keryx.engine.turns.reverts import logged_changes
 from keryx.errors import ToolFailedError, UserMustActError
 from keryx.ports.files import FileChange, Files
 from keryx.ports.store import Store

@@ -63,6 +63,7 @@ class Front:
         tools: Tools,
         resume: bool,
         take_over: bool = False,
+        titles: bool = False,
     ) -> None:
         self._config = config
         self._runtime = runtime
@@ -70,6 +71,7 @@ class Front:
         self._tools = tools
         self._resume = resume
         self._take_over = take_over
+        self._titles = titles
         self._group = Group(runtime.scope.child("joining"))
         self._host: Host | None = None
         self._joining: asyncio.Task[Host | KeryxError] | None = None
@@ -156,6 +158,7 @@ class Front:
             models=self._models,
             tools=self._tools,
             config=self._config,
+            titles=self._titles,
         )
         if self._resume:
             await host.resume()

@@ -26,6 +26,7 @@ from keryx.ports.tool import Tool
 class Keryx:
     """The sessions of a home. This process hosts them, or attaches to the one that does.
 
+    `titles` lets a model give a better title to each session after its first turn.
     `take_over` takes a home from a host that is frozen; that one can write nothing more.
     `tools`: exactly these; None: those that every host has, for files, the shell and questions.
     """
@@ -39,10 +40,12 @@ class Keryx:
         home: str | Path | None = None,
         resume: bool = True,
         take_over: bool = False,
+        titles: bool = False,
     ) -> None:
         self._model = model
         self._resume = resume
         self._take_over = take_over
+        self._titles = titles
         self._tools = tools
         self._workspace = Path(workspace)
         self._home = home
@@ -65,6 +68,7 @@ class Keryx:
                 tools=tools,
                 resume=self._resume,
                 take_over=self._take_over,
+                titles=self._titles,
             )
             await front.join()
         except BaseException:

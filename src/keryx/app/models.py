@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from keryx.app.attachments import Images
 from keryx.config import DEFAULT, Config, Provider
+from keryx.engine.log.state import Settings
 from keryx.errors import ModelError
 from keryx.models.failures import not_configured
 from keryx.models.http import model_clients
@@ -61,6 +62,11 @@ class Models:
             made = self._make(name, self._config.profile(profile).providers)
             found = self._made[profile, name] = made
         return found
+
+    def for_titles(self, settings: Settings) -> Model:
+        """The model that gives titles to such a session."""
+        named = self._config.profile(settings.profile).auxiliary.get("titles")
+        return self.find(named or settings.model, settings.profile)
 
     def load(self) -> None:
         """Load what the default model needs, in a thread, while the host opens its home."""

@@ -17,7 +17,9 @@ from keryx.errors import UserMustActError
 COMMANDS: Final = {
     "run": "ask an agent once and print what it says",
     "exec": "run a script in the sandbox with the tools, no model needed",
-    "sessions": "list, show or delete what was said, and what was changed",
+    "serve": "serve the page and the API",
+    "tokens": "make, list and revoke tokens for programs that use the API",
+    "sessions": "list, show, search, fork or delete what was said, and what was changed",
     "tools": "list the tools, or call one by hand",
     "doctor": "say what works on this machine, and what protects it",
     "demo": "show what is special, in half a minute, with no key and no network",

@@ -15,19 +15,18 @@ import msgspec
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.answers import Answers
+from keryx.engine.aside.forks import fork
+from keryx.engine.aside.personcalls import PersonCalls
+from keryx.engine.aside.reverts import Reverts
+from keryx.engine.aside.titles import BY, first_title
 from keryx.engine.desk import Desk, mint
 from keryx.engine.log.once import Once, row_of
 from keryx.engine.log.state import Queued
 from keryx.engine.turns.course import Course
-from keryx.engine.turns.forks import fork
-from keryx.engine.turns.personcalls import PersonCalls
-from keryx.engine.turns.reverts import Reverts
 from keryx.errors import KeryxError, UnsupportedError
 from keryx.messages import Reason
 from keryx.ports.dispatch import Answer, Done, Sent
 from keryx.ports.view import Typed
-
-TITLE_LENGTH = 60
 
 
 class Inbox:
@@ -134,9 +133,8 @@ class Inbox:
             schema=command.schema,
             attended=command.attended,
         )
-        if not fold.settings.title and command.text.strip():
-            title = command.text.strip().splitlines()[0][:TITLE_LENGTH]
-            self._desk.ledger.record(ev.SessionChanged, by="keryx", title=title)
+        if not fold.settings.title and (title := first_title(command.text)):
+            self._desk.ledger.record(ev.SessionChanged, by=BY, title=title)
         return Sent(accepted.message_id, turn_id, accepted.seq)
 
     def _react(self, command: cm.SendMessage) -> None:

@@ -61,6 +61,7 @@ class OwnHost:
         tools: Tools,
         config: Config,
         always: list[Rule],
+        titles: bool,
     ) -> None:
         approvals = Approvals(always=always)
         _set_policy(approvals, config)
@@ -90,6 +91,7 @@ class OwnHost:
             revert=partial(revert_files, runtime.bridge),
             judge=approvals,
             remember=approvals.always.append,
+            titles=models.for_titles if titles else None,
             changed=self._feed.note,
             redactor=Redactor(secrets_of(config)),
             limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
@@ -106,6 +108,7 @@ class OwnHost:
         models: Models,
         tools: Tools,
         config: Config,
+        titles: bool = False,
     ) -> Self:
         """Open the home's store and take connections."""
         # Threads of its own: a commit must not wait behind tools that block.
@@ -126,6 +129,7 @@ class OwnHost:
             tools=tools,
             config=config,
             always=always,
+            titles=titles,
         )
         host._served.listen(home.listening)
         return host

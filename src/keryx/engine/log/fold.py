@@ -27,6 +27,10 @@ class Fold:
         self.session_id = session_id
         self.last_seq = 0
         self.settings = Settings()
+        self.titled_by = ""
+        """Who gave the title."""
+        self.titled = 0
+        """How many titles it had."""
         self.queue: dict[str, Queued] = {}
         """Messages that wait for a turn of their own, in order."""
         self.steers: dict[str, Queued] = {}
@@ -85,6 +89,9 @@ class Fold:
             value = getattr(event, name)
             if value is not msgspec.UNSET:
                 setattr(self.settings, name, value)
+        if event.title:
+            self.titled_by = "" if isinstance(event, ev.SessionOpened) else event.by
+            self.titled += 1
 
     def _apply_message(self, event: ev.LoggedEvent) -> None:
         match event:

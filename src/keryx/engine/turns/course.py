@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from keryx import events as ev
+from keryx.engine.aside.titles import Titles
 from keryx.engine.desk import Brief, Desk
 from keryx.engine.log.state import Queued
 from keryx.engine.turns.turn import Turn
@@ -18,6 +19,7 @@ class Course:
         self._desk = desk
         self._rest = asyncio.Event()
         self._rest.set()
+        self._titles = Titles(desk)
         self.turn: Turn | None = None
         """The one that runs."""
 
@@ -70,6 +72,8 @@ class Course:
     async def _run(self, turn: Turn) -> None:
         try:
             await turn.run()
+            if self._desk.fold.over.get(turn.turn_id) == "completed":
+                self._titles.consider()
         finally:
             self.turn = None
             self._desk.around.neighbours.rests(self._desk.fold.session_id)

@@ -1,0 +1,71 @@
+"""Reads many event streams in a process of its own and tells how old each token was on arrival.
+
+`python streamreader.py CORE` reads one line of JSON from its stdin: host, port, headers, paths and
+stamps. It opens a stream for each path, says `ready`, and after so many stamps in all it prints the
+ages in microseconds, as JSON. With no stamps to wait for it holds them until its stdin ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+from typing import Any, Final
+
+import uvloop
+
+_STAMP: Final = re.compile(rb" (\d{12,})")
+
+
+class Reader(asyncio.Protocol):
+    """One stream. What it is told is looked at, never kept."""
+
+    def __init__(self, request: bytes, ages: list[int], opened: asyncio.Future[None]) -> None:
+        self._request = request
+        self._ages = ages
+        self._opened = opened
+        self._rest = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        now = time.monotonic_ns()
+        if not self._opened.done():
+            if not data.startswith(b"HTTP/1.1 200"):
+                self._opened.set_exception(AssertionError(data[:500].decode()))
+                return
+            self._opened.set_result(None)
+        # A fact at the end repeats the whole text: only what was sent just now is new.
+        stamps = (int(found) for found in _STAMP.findall(data) if b"event: text.delta" in data)
+        self._ages += [age for stamp in stamps if 0 <= (age := now - stamp) < 5_000_000_000]
+
+
+async def read(asked: dict[str, Any]) -> None:
+    loop = asyncio.get_running_loop()
+    ages: list[int] = []
+    head = "".join(f"{name}: {value}\r\n" for name, value in asked["headers"].items())
+    for path in asked["paths"]:
+        opened: asyncio.Future[None] = loop.create_future()
+        request = f"GET {path} HTTP/1.1\r\n{head}Accept: text/event-stream\r\n\r\n".encode()
+        make = lambda request=request, opened=opened: Reader(request, ages, opened)  # noqa: E731
+        await loop.create_connection(make, asked["host"], asked["port"])
+        await opened
+    print("ready", flush=True)
+    if not asked["stamps"]:
+        await loop.run_in_executor(None, sys.stdin.read)
+        return
+    while len(ages) < asked["stamps"]:  # noqa: ASYNC110 (an event for each token would be measured)
+        await asyncio.sleep(0.1)
+    print(json.dumps([age // 1000 for age in ages]), flush=True)
+
+
+if __name__ == "__main__":
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {int(sys.argv[1])})
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(read(json.loads(sys.stdin.readline())))
