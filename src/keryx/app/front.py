@@ -65,10 +65,10 @@ class Front:
         take_over: bool = False,
         titles: bool = False,
     ) -> None:
-        self._config = config
+        self.config: Final = config
+        self.models: Final = models
+        self.tools: Final = tools
         self._runtime = runtime
-        self._models = models
-        self._tools = tools
         self._resume = resume
         self._take_over = take_over
         self._titles = titles
@@ -87,7 +87,7 @@ class Front:
 
     async def keep_upload(self, data: bytes) -> str:
         """Keep what a person will attach to a message; the id is the hash of it."""
-        return await Uploads(self._config.home, self._runtime.bridge).keep(data)
+        return await Uploads(self.config.home, self._runtime.bridge).keep(data)
 
     @property
     def store(self) -> Store:
@@ -135,7 +135,7 @@ class Front:
 
     async def _find(self) -> Host:
         bridge = self._runtime.bridge
-        home = self._config.home
+        home = self.config.home
         by_force, self._take_over = self._take_over, False
         for _ in range(TRIES):
             found = await bridge.to_thread(partial(Home.take, home, by_force=by_force))
@@ -155,9 +155,9 @@ class Front:
         host = await OwnHost.begin(
             home,
             self._runtime,
-            models=self._models,
-            tools=self._tools,
-            config=self._config,
+            models=self.models,
+            tools=self.tools,
+            config=self.config,
             titles=self._titles,
         )
         if self._resume:
@@ -165,7 +165,7 @@ class Front:
         return host
 
     def _refuse_what_cannot_be_lent(self, plate: Plate, home: Path) -> None:
-        if self._tools.brought or self._models.brought:
+        if self.tools.brought or self.models.brought:
             raise HomeTakenError(
                 f"another Keryx (process {plate.pid}) owns the home {home}, and tools or models "
                 "that a program brings along cannot run there; "

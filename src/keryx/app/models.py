@@ -48,6 +48,12 @@ class Models:
             return self.default
         return self._config.profile(profile).model or ""
 
+    def known(self) -> list[str]:
+        """Models that somebody named; a provider may have more."""
+        profiles = self._config.profiles.values()
+        named = [name for each in profiles for name in (each.model, *each.auxiliary.values())]
+        return list(dict.fromkeys([*self._brought, *filter(None, [self.default, *named])]))
+
     def configure(self, config: Config) -> None:
         """What is asked for from now on is made anew; a running turn keeps what it has."""
         self._config = config

@@ -16,7 +16,7 @@ from keryx.app.host import wire
 from keryx.errors import KeryxError
 from keryx.events import encode
 from keryx.ports.dispatch import Bus
-from keryx.rpc import Call, CallError, Listener
+from keryx.rpc import GREETED, Call, CallError, Listener
 from keryx.rpc.peer import METHOD_NOT_FOUND, Handler
 
 
@@ -35,7 +35,7 @@ class Served:
         self._host = host
         self._secret = secret
         self._ending = asyncio.Event()
-        self._listener = Listener(scope, self._handler)
+        self._listener = Listener(scope, self._handler, limits=GREETED)
 
     def listen(self, listening: socket.socket) -> None:
         self._listener.listen(listening)
@@ -79,7 +79,7 @@ class _Visitor:
     async def _answer(self, call: Call) -> bytes | None:
         try:
             if call.method == wire.HELLO:
-                return self._greet(msgspec.json.decode(call.params, type=wire.Hello))
+                return self._greet(call, msgspec.json.decode(call.params, type=wire.Hello))
             if not self._known:
                 raise CallError("say hello with the home's secret first", name=wire.WRONG_SECRET)
             return await self._do(call)
@@ -90,16 +90,17 @@ class _Visitor:
         except msgspec.DecodeError as error:
             raise CallError(f"{call.method}: {error}", name="DeveloperMustActError") from error
 
-    def _greet(self, hello: wire.Hello) -> bytes | None:
+    def _greet(self, call: Call, hello: wire.Hello) -> bytes | None:
         if hello.version != wire.VERSION:
             raise CallError(
                 f"the host speaks version {wire.VERSION} and this program {hello.version}; "
                 "use the same version of Keryx for both",
                 name="UserMustActError",
             )
-        if not hmac.compare_digest(hello.secret, self._secret):
+        if not hmac.compare_digest(hello.secret.encode(), self._secret.encode()):
             raise CallError("that is not the secret of this home", name=wire.WRONG_SECRET)
         self._known = True
+        call.welcome()
         return None
 
     async def _do(self, call: Call) -> bytes | None:
