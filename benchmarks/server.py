@@ -27,7 +27,7 @@ from parts.machine import Server, model_server
 from parts.manysessions import fill
 
 SESSIONS: Final = (1, 50, 200)
-TOKENS: Final = 100
+TOKENS: Final = 160
 IDLE: Final = 1_000
 LISTED: Final = 10_000
 BENCHMARKS: Final = Path(__file__).parent
@@ -114,7 +114,8 @@ def reading(api: Api, paths: Sequence[str], stamps: int) -> Generator[subprocess
 def ages_of(process: subprocess.Popen[str]) -> list[int]:
     assert process.stdout is not None
     line = process.stdout.readline()
-    return json.loads(line if line.startswith("[") else process.stdout.readline())
+    ages = json.loads(line if line.startswith("[") else process.stdout.readline())
+    return ages[len(ages) // 4 :]  # while streams are being opened, more goes on than streaming
 
 
 def of_floor(api: Api, count: int) -> list[int]:
@@ -125,7 +126,7 @@ def of_floor(api: Api, count: int) -> list[int]:
 
 def of_keryx(api: Api, count: int) -> list[int]:
     model = {"model": f"openai:stamp-{TOKENS}"}
-    ids = [api.ask("POST", "/api/sessions", model)["session_id"] for _ in range(count)]
+    ids = [api.ask("POST", "/api/sessions", model)["summary"]["session_id"] for _ in range(count)]
     paths = [f"/api/sessions/{each}/events" for each in ids]
     with reading(api, paths, count * (TOKENS - 5)) as process:
         for each in ids:
@@ -154,7 +155,7 @@ def latency(api: Api, floor: Api) -> None:
 
 
 def idle_streams(api: Api, pid: int) -> None:
-    session = api.ask("POST", "/api/sessions", {})["session_id"]
+    session = api.ask("POST", "/api/sessions", {})["summary"]["session_id"]
     path = f"/api/sessions/{session}/events"
     with reading(api, [path] * 50, 0):  # what is made once is made by these
         before = resident(pid)
@@ -172,15 +173,15 @@ def listing(api: Api) -> None:
         took.append(time.perf_counter() - began)
         assert len(rows) == 50
     first = statistics.median(took) * 1e3
-    began, whole, path = time.perf_counter(), 0, "/api/sessions?limit=1000"
+    began, whole, path = time.perf_counter(), 0, "/api/sessions?limit=200"
     while path:
         page = api.ask("GET", path)
         whole += len(page["sessions"])
-        path = f"/api/sessions?limit=1000&before={page['next']}" if page["next"] else ""
+        path = f"/api/sessions?limit=200&before={page['next']}" if page["next"] else ""
     all_of_them = (time.perf_counter() - began) * 1e3
     verdict = "met" if first <= 50 else "MISSED"
     print(f"list of {LISTED:,} sessions: first page {first:.1f} ms  at most 50: {verdict}")
-    print(f"    all {whole:,} of them, in pages of 1,000: {all_of_them:.0f} ms")
+    print(f"    all {whole:,} of them, in pages of 200: {all_of_them:.0f} ms")
 
 
 def main() -> None:

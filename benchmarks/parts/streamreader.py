@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import time
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvloop
 
@@ -30,8 +30,7 @@ class Reader(asyncio.Protocol):
         self._rest = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.write(self._request)
+        cast("asyncio.Transport", transport).write(self._request)
 
     def data_received(self, data: bytes) -> None:
         now = time.monotonic_ns()
@@ -40,9 +39,10 @@ class Reader(asyncio.Protocol):
                 self._opened.set_exception(AssertionError(data[:500].decode()))
                 return
             self._opened.set_result(None)
-        # A fact at the end repeats the whole text: only what was sent just now is new.
-        stamps = (int(found) for found in _STAMP.findall(data) if b"event: text.delta" in data)
-        self._ages += [age for stamp in stamps if 0 <= (age := now - stamp) < 5_000_000_000]
+        *events, self._rest = (self._rest + data).split(b"\n\n")
+        # Only deltas: the fact at the end repeats the whole text.
+        new = (event for event in events if b"event: text.delta" in event)
+        self._ages += [now - int(stamp) for event in new for stamp in _STAMP.findall(event)]
 
 
 async def read(asked: dict[str, Any]) -> None:
