@@ -1,0 +1,61 @@
+/** One way to the server: JSON in and out, problem documents as errors. */
+
+import { texts } from "../texts";
+import { asProblem, Problem, problemOf } from "./problem";
+
+/** Browsers refuse to keep more than 64 KiB alive; a character may take three bytes. */
+const MOST_KEPT_ALIVE = 20_000;
+
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** Told of every 401, so that the page can ask for a login wherever it happened. */
+let onUnauthorized: () => void = () => {};
+
+export function whenUnauthorized(callback: () => void): void {
+  onUnauthorized = callback;
+}
+
+export function noticeUnauthorized(): void {
+  onUnauthorized();
+}
+
+export async function ask<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const init: RequestInit = { method, headers: { Accept: "application/json" } };
+  if (signal) init.signal = signal;
+  if (body !== undefined) {
+    init.body = JSON.stringify(body);
+    init.headers = { ...init.headers, "Content-Type": "application/json" };
+    // What is put is a draft, and must arrive even if the page is being left.
+    init.keepalive = method === "PUT" && init.body.length < MOST_KEPT_ALIVE;
+  }
+  return read<T>(await reach(path, init));
+}
+
+export async function sendBytes<T>(path: string, bytes: Blob, signal: AbortSignal): Promise<T> {
+  const headers = { "Content-Type": bytes.type || "application/octet-stream" };
+  return read<T>(await reach(path, { method: "POST", headers, body: bytes, signal }));
+}
+
+async function reach(path: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, init);
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw asProblem(error);
+  }
+  if (response.ok) return response;
+  const problem = await problemOf(response);
+  if (problem.kind === "unauthorized" && path !== "/api/login") onUnauthorized();
+  throw problem;
+}
+
+async function read<T>(response: Response): Promise<T> {
+  const text = await response.text();
+  if (!text) return undefined as T;
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw new Problem("refused", response.status, texts.unreadable);
+  }
+}

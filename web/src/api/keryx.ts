@@ -1,0 +1,81 @@
+/** The endpoints, one function each. Paths are written here and nowhere else. */
+
+import type { Decision, Mode } from "./events";
+import { ask, sendBytes } from "./http";
+import type {
+  Attaching,
+  Changes,
+  Hit,
+  MessagePage,
+  Models,
+  Opening,
+  Outgoing,
+  Profiles,
+  SessionPage,
+  Upload,
+  View,
+} from "./shapes";
+
+const at = (id: string, rest = ""): string => `/api/sessions/${encodeURIComponent(id)}${rest}`;
+const part = encodeURIComponent;
+
+export const login = (proof: { token?: string; password?: string }) => ask<void>("POST", "/api/login", proof);
+export const logout = () => ask<void>("POST", "/api/logout");
+export const models = () => ask<Models>("GET", "/api/models");
+export const profiles = () => ask<Profiles>("GET", "/api/profiles");
+
+export function listSessions(before: number | null, archived: boolean, limit = 50): Promise<SessionPage> {
+  const query = new URLSearchParams({ limit: String(limit), archived: String(archived) });
+  if (before !== null) query.set("before", String(before));
+  return ask("GET", `/api/sessions?${query}`);
+}
+
+export function search(words: string, signal: AbortSignal): Promise<{ hits: Hit[] }> {
+  const query = new URLSearchParams({ search: words, limit: "40" });
+  return ask("GET", `/api/sessions?${query}`, undefined, signal);
+}
+
+export const openSession = (opening: Opening) => ask<View>("POST", "/api/sessions", opening);
+export const view = (id: string, signal?: AbortSignal) => ask<View>("GET", at(id), undefined, signal);
+export const changeSession = (id: string, changes: Changes) => ask<View>("PATCH", at(id), changes);
+export const deleteSession = (id: string) => ask<void>("DELETE", at(id));
+
+export function messages(id: string, before: number | null, limit: number, signal?: AbortSignal): Promise<MessagePage> {
+  const query = new URLSearchParams({ limit: String(limit) });
+  if (before !== null) query.set("before", String(before));
+  return ask("GET", at(id, `/messages?${query}`), undefined, signal);
+}
+
+export const send = (id: string, message: Outgoing) =>
+  ask<{ message_id: string; turn_id: string; seq: number }>("POST", at(id, "/messages"), message);
+
+export const changeMessage = (
+  id: string,
+  messageId: string,
+  changes: { text?: string; mode?: Mode; before?: string | null },
+) => ask<unknown>("PATCH", at(id, `/messages/${part(messageId)}`), changes);
+
+export const withdraw = (id: string, messageId: string) =>
+  ask<{ withdrawn: boolean }>("DELETE", at(id, `/messages/${part(messageId)}`));
+
+export const cancelTurn = (id: string, turnId: string) =>
+  ask<{ cancelled: boolean }>("POST", at(id, `/turns/${part(turnId)}/cancel`));
+
+export const cancelCall = (id: string, callId: string) =>
+  ask<{ cancelled: boolean }>("POST", at(id, `/calls/${part(callId)}/cancel`));
+
+export const approve = (id: string, approvalId: string, decision: Decision) =>
+  ask<unknown>("POST", at(id, `/approvals/${part(approvalId)}`), { decision });
+
+export const answer = (id: string, questionId: string, words: string) =>
+  ask<unknown>("POST", at(id, `/questions/${part(questionId)}`), { answer: words });
+
+export const saveDraft = (id: string, text: string, attachments: readonly Attaching[]) =>
+  ask<void>("PUT", at(id, "/draft"), { text, attachments });
+
+export const upload = (file: Blob, name: string, signal: AbortSignal) =>
+  sendBytes<Upload>(`/api/uploads?name=${part(name)}`, file, signal);
+
+export const blobAddress = (id: string, blob: string) => at(id, `/blobs/${part(blob)}`);
+export const eventsAddress = (id: string) => at(id, "/events");
+export const allEventsAddress = "/api/events";

@@ -1,0 +1,50 @@
+/** Why the server did not do what was asked: problem documents as one typed error. */
+
+export type ProblemKind = "unreachable" | "unauthorized" | "not_found" | "conflict" | "too_large" | "busy" | "refused";
+
+export class Problem extends Error {
+  override readonly name = "Problem";
+
+  constructor(
+    readonly kind: ProblemKind,
+    readonly status: number,
+    message: string,
+    readonly hint: string = "",
+  ) {
+    super(message);
+  }
+}
+
+const KINDS: Record<number, ProblemKind> = {
+  401: "unauthorized",
+  404: "not_found",
+  409: "conflict",
+  413: "too_large",
+  429: "busy",
+};
+
+export async function problemOf(response: Response): Promise<Problem> {
+  const kind = KINDS[response.status] ?? "refused";
+  const told = await document(response);
+  const message = text(told["detail"]) || text(told["title"]) || response.statusText || `HTTP ${response.status}`;
+  return new Problem(kind, response.status, message, text(told["hint"]));
+}
+
+/** No document, or none that can be read, is no reason to hide the status. */
+async function document(response: Response): Promise<Record<string, unknown>> {
+  try {
+    const told: unknown = await response.json();
+    return typeof told === "object" && told !== null ? (told as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+export function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  return new Problem("unreachable", 0, error instanceof Error ? error.message : String(error));
+}

@@ -1,0 +1,80 @@
+/** The page: the list beside the session, or the login. */
+
+import { useEffect } from "preact/hooks";
+import { EmptyScreen } from "./screens/empty";
+import { SessionList, startNew } from "./screens/list";
+import { LoginScreen } from "./screens/login";
+import { Search } from "./screens/search";
+import { SessionScreen } from "./screens/session";
+import { current, listShown, login, notice, searchShown } from "./state/app";
+import { texts } from "./texts";
+
+export function App() {
+  const state = login.value;
+  if (state === "unknown") return <p class="centre dim">{texts.loading}</p>;
+  return state === "needed" ? <LoginScreen /> : <Page />;
+}
+
+function Page() {
+  useEffect(() => {
+    document.addEventListener("keydown", onShortcut);
+    return () => document.removeEventListener("keydown", onShortcut);
+  }, []);
+  const keeper = current.value;
+  const title = keeper?.opened.value?.head.settings.value.title ?? "";
+  useEffect(() => {
+    document.title = title ? `${title} · ${texts.name}` : texts.name;
+  }, [title]);
+  return (
+    <div class={listShown.value ? "page listed" : "page"}>
+      <a class="skip" href="#message" onClick={toMessage}>
+        {texts.skip}
+      </a>
+      <SessionList />
+      <div class="veil" onClick={() => (listShown.value = false)} />
+      <main class="stage">{keeper === null ? <EmptyScreen /> : <SessionScreen key={keeper.id} keeper={keeper} />}</main>
+      {searchShown.value ? <Search onClose={() => (searchShown.value = false)} /> : null}
+      <Notice />
+    </div>
+  );
+}
+
+/** The address names the session, so the jump is done by hand. */
+function toMessage(event: Event): void {
+  event.preventDefault();
+  document.getElementById("message")?.focus();
+}
+
+function onShortcut(event: KeyboardEvent): void {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    searchShown.value = true;
+    return;
+  }
+  if (event.key === "Escape" && listShown.value) {
+    event.preventDefault();
+    listShown.value = false;
+    return;
+  }
+  const target = event.target as HTMLElement;
+  const typing = target.closest("input, textarea, select, dialog, [contenteditable]") !== null;
+  if (!typing && event.key === "n" && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    startNew();
+    document.getElementById("message")?.focus();
+  }
+}
+
+function Notice() {
+  const problem = notice.value;
+  if (problem === null) return null;
+  const message = problem.kind === "unreachable" ? texts.unreachable : problem.message;
+  return (
+    <div class="notice" role="alert">
+      <span>{texts.problem(message, problem.hint)}</span>
+      <button type="button" class="quiet" onClick={() => (notice.value = null)}>
+        {texts.dismiss}
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,9 @@
+/** Starts the page. */
+
+import { render } from "preact";
+import { App } from "./app";
+import { start } from "./state/app";
+import "./styles/index.css";
+
+render(<App />, document.getElementById("page")!);
+void start();

@@ -1,0 +1,30 @@
+/** A button with a label, and maybe the key that does the same. */
+
+import type { ComponentChildren } from "preact";
+
+interface Props {
+  children: ComponentChildren;
+  onClick?: () => void;
+  kind?: "plain" | "main" | "stop" | "quiet";
+  keys?: string;
+  label?: string;
+  disabled?: boolean;
+  type?: "button" | "submit";
+  pressed?: boolean;
+}
+
+export function Button({ children, onClick, kind = "plain", keys, label, disabled, type = "button", pressed }: Props) {
+  return (
+    <button
+      type={type}
+      class={kind === "quiet" ? "quiet" : `btn ${kind}`}
+      onClick={onClick}
+      disabled={disabled}
+      aria-label={label}
+      aria-pressed={pressed}
+    >
+      {children}
+      {keys === undefined ? null : <kbd aria-hidden="true">{keys}</kbd>}
+    </button>
+  );
+}

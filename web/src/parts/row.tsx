@@ -1,0 +1,105 @@
+/** One row of the transcript, whatever it is. */
+
+import type { Opened } from "../state/opened";
+import type { EndRow, MessageRow, NoteRow, Row } from "../state/rows";
+import { texts } from "../texts";
+import { fullTime } from "../texts/amounts";
+import { AttachmentView } from "./attachment";
+import { CallView } from "./call";
+import { StepView } from "./step";
+import { unfoldedOf } from "./unfolded";
+
+export function RowContent({ opened, row }: { opened: Opened; row: Row }) {
+  switch (row.kind) {
+    case "message":
+      return <MessageView opened={opened} row={row} />;
+    case "step":
+      return <StepView opened={opened} row={row} />;
+    case "call":
+      return (
+        <div class="calls own" role="group" aria-label={texts.call.byYou}>
+          <CallView opened={opened} id={row.key} />
+        </div>
+      );
+    case "note":
+      return <NoteView row={row} />;
+    case "end":
+      return <EndView row={row} />;
+  }
+}
+
+function MessageView({ opened, row }: { opened: Opened; row: MessageRow }) {
+  const steered = row.mode === "steer";
+  return (
+    <article class={steered ? "said steered" : "said"} aria-label={texts.transcript.you} title={fullTime(row.at)}>
+      {steered ? <em>{texts.transcript.steered}</em> : null}
+      {row.text ? <div class="words">{row.text}</div> : null}
+      {row.attachments.length > 0 ? (
+        <div class="files">
+          {row.attachments.map((file, index) => (
+            <AttachmentView key={index} sessionId={opened.id} file={file} />
+          ))}
+        </div>
+      ) : null}
+    </article>
+  );
+}
+
+function NoteView({ row: { note, key } }: { row: NoteRow }) {
+  const open = unfoldedOf(key);
+  switch (note.what) {
+    case "retried":
+      return <p class="note">{texts.notes.retried(note.cause, note.delay)}</p>;
+    case "switched":
+      return <p class="note">{texts.notes.switched(note.from, note.to, note.cause)}</p>;
+    case "resumed":
+      return <p class="note">{texts.notes.resumed(note.attempt)}</p>;
+    case "warning":
+      return <p class="note warn">{note.text}</p>;
+    case "changed":
+      return <p class="note">{texts.notes.changed({ ...note.changes })}</p>;
+    case "compacted":
+      return (
+        <div class="note">
+          {texts.notes.compacted(note.before, note.after)}{" "}
+          <button
+            type="button"
+            class="quiet"
+            aria-expanded={open.value}
+            onClick={() => {
+              open.value = !open.value;
+            }}
+          >
+            {texts.notes.summary}
+          </button>
+          {open.value ? <div class="thought">{note.summary}</div> : null}
+        </div>
+      );
+  }
+}
+
+function EndView({ row }: { row: EndRow }) {
+  const { ended, error: errorName } = texts.transcript;
+  if (row.error !== null) {
+    return (
+      <div class="end failed" role="group" aria-label={ended.failed()}>
+        <b>{errorName(row.error.kind)}</b>
+        <p>{row.error.message}</p>
+        {row.error.hint ? <p class="dim">{row.error.hint}</p> : null}
+      </div>
+    );
+  }
+  const said = !row.started
+    ? ended.unstarted
+    : row.outcome === "cancelled"
+      ? ended.cancelled(row.reason)
+      : row.outcome === "parked"
+        ? ended.parked(row.reason)
+        : ended.failed();
+  return (
+    <p class={row.outcome === "cancelled" ? "note" : "note warn"}>
+      {said}
+      {row.leftOver > 0 ? ` ${ended.leftOver(row.leftOver)}` : ""}
+    </p>
+  );
+}

@@ -1,0 +1,153 @@
+/**
+ * Shows the part of a long list that is in view. It keeps the reader's place while rows above
+ * are added, measured or change, and follows the end while the reader is there.
+ */
+
+import { effect, signal, type Signal } from "@preact/signals";
+import { Heights } from "./heights";
+
+/** Rows this far outside the view are kept ready, in pixels. */
+const MARGIN = 700;
+/** Closer to the end than this counts as being there. */
+const NEAR_END = 24;
+/** Closer to the beginning than this, older rows are asked for. */
+const NEAR_BEGINNING = 1_600;
+
+interface Parts {
+  box: HTMLElement;
+  above: HTMLElement;
+  below: HTMLElement;
+}
+
+export class Scroller {
+  readonly shown = signal<readonly string[]>([]);
+  readonly atEnd = signal(true);
+  private readonly heights: Heights;
+  private readonly names = new WeakMap<Element, string>();
+  private readonly observer: ResizeObserver;
+  private readonly stopFollowing: () => void;
+  private keys: readonly string[] = [];
+  private from = 0;
+  private to = 0;
+  private parts: Parts | null = null;
+  private anchor: { key: string; inset: number } | null = null;
+  private lastTop = 0;
+
+  constructor(
+    keys: Signal<readonly string[]>,
+    guess: (key: string) => number,
+    private readonly nearBeginning: () => void,
+  ) {
+    this.heights = new Heights(guess);
+    this.observer = new ResizeObserver((entries) => this.resized(entries));
+    this.stopFollowing = effect(() => {
+      this.keys = keys.value;
+      this.heights.setKeys(this.keys);
+      this.refresh();
+    });
+  }
+
+  attach(parts: Parts): void {
+    this.parts = parts;
+    this.observer.observe(parts.box);
+    this.refresh();
+  }
+
+  close(): void {
+    this.stopFollowing();
+    this.observer.disconnect();
+    this.parts = null;
+  }
+
+  observe(element: Element, key: string): () => void {
+    this.names.set(element, key);
+    this.observer.observe(element);
+    return () => this.observer.unobserve(element);
+  }
+
+  /** The reader works on something here: it stays where it is, whatever grows. */
+  hold(): void {
+    if (!this.atEnd.peek() || this.parts === null) return;
+    this.remember(this.parts.box.scrollTop);
+    this.atEnd.value = false;
+  }
+
+  toEnd(): void {
+    this.atEnd.value = true;
+    this.refresh();
+    this.place();
+  }
+
+  /** Brings this row into view; false if it is not in the list. */
+  seek(key: string): boolean {
+    if (this.heights.indexOf(key) < 0) return false;
+    this.anchor = { key, inset: -NEAR_END };
+    this.atEnd.value = false;
+    this.refresh();
+    this.place();
+    return true;
+  }
+
+  scrolled(): void {
+    if (this.parts === null) return;
+    const { scrollTop, scrollHeight, clientHeight } = this.parts.box;
+    const left = scrollHeight - scrollTop - clientHeight;
+    if (left <= 2) this.atEnd.value = true;
+    else if (scrollTop < this.lastTop - 1) this.atEnd.value = false;
+    else if (left < NEAR_END) this.atEnd.value = true;
+    this.lastTop = scrollTop;
+    this.remember(scrollTop);
+    this.refresh();
+  }
+
+  /** After the rows were drawn: the space around them, and the place of the view. */
+  place(): void {
+    if (this.parts === null) return;
+    const { box, above, below } = this.parts;
+    above.style.height = `${this.heights.before(this.from)}px`;
+    below.style.height = `${this.heights.total - this.heights.before(this.to)}px`;
+    const top = this.wantedTop();
+    if (top !== null && Math.abs(box.scrollTop - top) > 0.5) box.scrollTop = top;
+    this.lastTop = box.scrollTop;
+  }
+
+  private wantedTop(): number | null {
+    if (this.atEnd.peek()) return this.parts!.box.scrollHeight;
+    const index = this.anchor === null ? -1 : this.heights.indexOf(this.anchor.key);
+    return index < 0 ? null : this.heights.before(index) + this.anchor!.inset;
+  }
+
+  private remember(top: number): void {
+    const index = this.heights.at(top);
+    const key = this.heights.keyAt(index);
+    this.anchor = key === undefined ? null : { key, inset: top - this.heights.before(index) };
+  }
+
+  private refresh(): void {
+    if (this.parts === null) return;
+    const height = this.parts.box.clientHeight;
+    const end = this.atEnd.peek();
+    const top = end ? Math.max(0, this.heights.total - height) : (this.wantedTop() ?? this.parts.box.scrollTop);
+    const from = this.heights.length === 0 ? 0 : this.heights.at(Math.max(0, top - MARGIN));
+    const last = this.heights.at(top + height + MARGIN);
+    const to = end ? this.heights.length : Math.min(this.heights.length, last + 1);
+    if (top < NEAR_BEGINNING) this.nearBeginning();
+    if (from === this.from && to === this.to && same(this.shown.peek(), this.keys, from, to)) return;
+    this.from = from;
+    this.to = to;
+    this.shown.value = this.keys.slice(from, to);
+  }
+
+  private resized(entries: readonly ResizeObserverEntry[]): void {
+    for (const { target, borderBoxSize, contentRect } of entries) {
+      const key = this.names.get(target);
+      if (key !== undefined) this.heights.measure(key, borderBoxSize[0]?.blockSize ?? contentRect.height);
+    }
+    this.place();
+    this.refresh();
+  }
+}
+
+function same(shown: readonly string[], keys: readonly string[], from: number, to: number): boolean {
+  return shown.length === to - from && shown.every((key, at) => keys[from + at] === key);
+}

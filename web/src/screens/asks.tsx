@@ -1,0 +1,131 @@
+/** What waits for a person: it docks where one types, and goes when it was answered anywhere. */
+
+import { useState } from "preact/hooks";
+import type { ApprovalAsked, Decision, QuestionAsked } from "../api/events";
+import * as keryx from "../api/keryx";
+import { Problem } from "../api/problem";
+import { Button } from "../parts/button";
+import { attempt } from "../state/app";
+import { second } from "../state/clock";
+import type { Opened } from "../state/opened";
+import { texts } from "../texts";
+
+export function Asks({ opened }: { opened: Opened }) {
+  const approvals = opened.head.approvals.value;
+  const questions = opened.head.questions.value;
+  if (approvals.length + questions.length === 0) return null;
+  return (
+    <section class="asks" aria-label={texts.asks.label}>
+      {approvals.map((asked) => (
+        <Approval key={asked.approval_id} sessionId={opened.id} asked={asked} />
+      ))}
+      {questions.map((asked) => (
+        <Question key={asked.question_id} sessionId={opened.id} asked={asked} />
+      ))}
+    </section>
+  );
+}
+
+/** Somebody else was faster: that is no problem, the event says so too. */
+async function first(answer: () => Promise<unknown>): Promise<void> {
+  try {
+    await answer();
+  } catch (error) {
+    if (!(error instanceof Problem && error.kind === "conflict")) throw error;
+  }
+}
+
+function Approval({ sessionId, asked }: { sessionId: string; asked: ApprovalAsked }) {
+  const [busy, setBusy] = useState(false);
+  const title = texts.asks.allow(asked.tool || asked.what);
+  const decide = async (decision: Decision): Promise<void> => {
+    setBusy(true);
+    await attempt(() => first(() => keryx.approve(sessionId, asked.approval_id, decision)));
+    setBusy(false);
+  };
+  // Consent to more than this very call must have something to be about.
+  const wider = asked.patterns === undefined || asked.patterns === null || asked.patterns.length > 0;
+  const button = (decision: Decision, text: string, kind: "plain" | "main" = "plain") => (
+    <Button kind={kind} disabled={busy} onClick={() => void decide(decision)}>
+      {text}
+    </Button>
+  );
+  return (
+    <div class={`ask ${asked.risk}`} role="group" aria-label={title}>
+      <div class="what">
+        <b>{title}</b>
+        {asked.tool ? <pre tabIndex={0}>{asked.what}</pre> : null}
+        <p class="dim">
+          {[texts.asks.risks[asked.risk], asked.why, ...needs(asked)].filter(Boolean).join(" · ")}
+          <Expiry at={asked.expires} />
+        </p>
+      </div>
+      <div class="btns">
+        {button("deny", texts.asks.deny)}
+        {wider ? button("session", texts.asks.session) : null}
+        {wider ? button("always", texts.asks.always) : null}
+        {button("once", texts.asks.once, "main")}
+      </div>
+    </div>
+  );
+}
+
+function needs({ needs: told }: ApprovalAsked): string[] {
+  const { network = false, reads = [], writes = [] } = told ?? {};
+  return [
+    network ? texts.asks.network : "",
+    reads.length > 0 ? texts.asks.reads(reads.join(", ")) : "",
+    writes.length > 0 ? texts.asks.writes(writes.join(", ")) : "",
+  ];
+}
+
+function Expiry({ at }: { at: number | null }) {
+  if (at === null) return null;
+  const left = at - second.value / 1_000;
+  return left > 0 ? <span> · {texts.asks.expires(Math.ceil(left))}</span> : null;
+}
+
+function Question({ sessionId, asked }: { sessionId: string; asked: QuestionAsked }) {
+  const [text, setText] = useState("");
+  const [busy, setBusy] = useState(false);
+  const reply = async (words: string): Promise<void> => {
+    setBusy(true);
+    await attempt(() => first(() => keryx.answer(sessionId, asked.question_id, words)));
+    setBusy(false);
+  };
+  return (
+    <form
+      class="ask question"
+      aria-label={asked.text}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (text.trim()) void reply(text);
+      }}
+    >
+      <div class="what">
+        <b>{asked.text}</b>
+        <Expiry at={asked.expires} />
+      </div>
+      {asked.choices?.length ? (
+        <div class="btns choices">
+          {asked.choices.map((choice) => (
+            <Button key={choice} disabled={busy} onClick={() => void reply(choice)}>
+              {choice}
+            </Button>
+          ))}
+        </div>
+      ) : null}
+      <div class="answer">
+        <input
+          aria-label={texts.asks.answer}
+          placeholder={texts.asks.answer}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <Button type="submit" kind="main" disabled={busy || text.trim() === ""}>
+          {texts.asks.send}
+        </Button>
+      </div>
+    </form>
+  );
+}

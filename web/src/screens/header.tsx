@@ -1,0 +1,121 @@
+/** Above the transcript: what the session is called, what it works with, what it has used. */
+
+import { useState } from "preact/hooks";
+import * as keryx from "../api/keryx";
+import type { Changes } from "../api/shapes";
+import { Button } from "../parts/button";
+import { attempt, listShown } from "../state/app";
+import type { Opened } from "../state/opened";
+import { texts } from "../texts";
+import { money } from "../texts/amounts";
+import { Fields } from "./settings";
+
+export function ListButton() {
+  return (
+    <button
+      type="button"
+      class="btn burger"
+      aria-expanded={listShown.value}
+      aria-controls="sessions"
+      aria-label={texts.list.open}
+      onClick={() => {
+        listShown.value = true;
+      }}
+    >
+      <span aria-hidden="true">☰</span>
+    </button>
+  );
+}
+
+export function Header({ opened }: { opened: Opened }) {
+  const [open, setOpen] = useState(false);
+  const settings = opened.head.settings.value;
+  const change = (changes: Changes): void => void attempt(() => keryx.changeSession(opened.id, changes));
+  const chips: [string, string][] = [
+    [texts.header.workspace, shortPath(settings.workspace)],
+    [texts.header.model, settings.model.replace(/^\w+:/, "")],
+    [texts.header.personality, settings.personality ?? ""],
+    [texts.header.effort, settings.effort ?? ""],
+  ];
+  return (
+    <header class="head">
+      <div class="bar">
+        <ListButton />
+        <h1>{settings.title || texts.list.untitled}</h1>
+        <span class="grow" />
+        {chips.map(([name, value]) =>
+          value ? (
+            <button
+              type="button"
+              key={name}
+              class="chip w"
+              aria-label={texts.header.change(name, value)}
+              onClick={() => setOpen(!open)}
+            >
+              {value}
+            </button>
+          ) : null,
+        )}
+        <Meter opened={opened} />
+        <button
+          type="button"
+          class="chip"
+          aria-expanded={open}
+          aria-label={texts.header.settings}
+          title={texts.header.settings}
+          onClick={() => setOpen(!open)}
+        >
+          <span aria-hidden="true">⋯</span>
+        </button>
+      </div>
+      {open ? (
+        <section class="panel" aria-label={texts.header.settings}>
+          <label>
+            <span>{texts.header.title}</span>
+            <input value={settings.title} onChange={(event) => change({ title: event.currentTarget.value })} />
+          </label>
+          <Fields chosen={settings} profile={settings.profile} onChange={change} />
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={settings.read_only}
+              onChange={(event) => change({ read_only: event.currentTarget.checked })}
+            />
+            <span>{texts.header.readOnly}</span>
+          </label>
+          <Button onClick={() => setOpen(false)}>{texts.close}</Button>
+        </section>
+      ) : null}
+    </header>
+  );
+}
+
+function Meter({ opened }: { opened: Opened }) {
+  const context = opened.head.context.value;
+  const cost = opened.head.cost.value;
+  const used = context?.last_prompt_tokens ?? null;
+  const window = context?.window ?? null;
+  return (
+    <>
+      {used === null ? null : (
+        <span class="chip" title={texts.header.contextLabel}>
+          {window === null ? null : (
+            <meter aria-label={texts.header.contextLabel} min={0} max={window} value={used} />
+          )}
+          {texts.header.context(used, window)}
+        </span>
+      )}
+      {cost === null || cost === 0 ? null : (
+        <span class="chip cost" title={texts.header.cost}>
+          {money(cost)}
+        </span>
+      )}
+    </>
+  );
+}
+
+/** The end of a path is what tells it from others. */
+function shortPath(path: string): string {
+  const parts = path.split("/").filter(Boolean);
+  return parts.length <= 2 ? path : `…/${parts.slice(-2).join("/")}`;
+}

@@ -1,0 +1,141 @@
+/** What the page as a whole knows: who is logged in, what is open, what can be chosen. */
+
+import { effect, signal, untracked } from "@preact/signals";
+import { newSessionId } from "../api/ids";
+import { whenUnauthorized } from "../api/http";
+import * as keryx from "../api/keryx";
+import { watchPresence } from "../api/presence";
+import { asProblem, type Problem } from "../api/problem";
+import type { Models, Opening, Profiles } from "../api/shapes";
+import { Composing } from "./composing";
+import { SessionKeeper } from "./opened";
+import { go, route, takeToken, watchRoute } from "./route";
+import { Sessions } from "./sessions";
+import { applyTheme } from "./theme";
+
+export type Login = "unknown" | "needed" | "done";
+
+export const login = signal<Login>("unknown");
+export const loginProblem = signal<Problem | null>(null);
+export const sessions = new Sessions();
+export const current = signal<SessionKeeper | null>(null);
+export const models = signal<Models>({ default: null, models: [] });
+export const profiles = signal<Profiles>({ profiles: [], workspace: "", workspaces: [] });
+/** What went wrong with something that was clicked, said once at the bottom of the page. */
+export const notice = signal<Problem | null>(null);
+export const listShown = signal(false);
+export const searchShown = signal(false);
+
+/** How the next session is to begin. */
+export const opening = signal<Omit<Opening, "session_id">>({});
+
+const composings = new Map<string, Composing>();
+let nextSession = newSessionId();
+
+/** The composer of a session, or of the one that its first message will open. */
+export function composingOf(id: string | null): Composing {
+  const key = id ?? "";
+  const known = composings.get(key);
+  if (known !== undefined) return known;
+  const made =
+    id === null
+      ? new Composing(openAndSend, null)
+      : new Composing(
+          async (message) => void (await keryx.send(id, message)),
+          (text, attachments) => keryx.saveDraft(id, text, attachments),
+        );
+  composings.set(key, made);
+  return made;
+}
+
+/** The id was minted here, so a second try opens the same session and says the same once. */
+async function openAndSend(message: Parameters<typeof keryx.send>[1]): Promise<void> {
+  const id = nextSession;
+  await keryx.openSession({ ...opening.value, session_id: id });
+  await keryx.send(id, message);
+  nextSession = newSessionId();
+  go(id);
+}
+
+/** Does what a click asked for; a problem is shown, never thrown away. */
+export async function attempt(action: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await action();
+    return true;
+  } catch (error) {
+    notice.value = asProblem(error);
+    return false;
+  }
+}
+
+export async function logIn(proof: { token?: string; password?: string }): Promise<void> {
+  try {
+    await keryx.login(proof);
+    loginProblem.value = null;
+    await enter();
+  } catch (error) {
+    loginProblem.value = asProblem(error);
+    login.value = "needed";
+  }
+}
+
+export async function logOut(): Promise<void> {
+  if (await attempt(keryx.logout)) location.reload();
+}
+
+/** Loads what the page shows; again, if the server could not be reached before. */
+export async function enter(): Promise<void> {
+  sessions.problem.value = null;
+  await sessions.start();
+  if (sessions.problem.peek()?.kind === "unauthorized") return;
+  login.value = "done";
+  void keryx.models().then((told) => (models.value = told), () => undefined);
+  void keryx.profiles().then((told) => (profiles.value = told), () => undefined);
+}
+
+export async function start(): Promise<void> {
+  applyTheme();
+  watchRoute();
+  watchPresence();
+  whenUnauthorized(() => {
+    login.value = "needed";
+    sessions.stop();
+  });
+  window.addEventListener("pagehide", () => {
+    for (const each of composings.values()) void each.flush();
+  });
+  const token = takeToken();
+  if (token === null) await enter();
+  else await logIn({ token });
+  followRoute();
+}
+
+/** Saves what was typed; an empty composer is not worth keeping. */
+function leave(id: string): void {
+  const composing = composings.get(id);
+  void composing?.flush();
+  if (composing?.isEmpty) composings.delete(id);
+}
+
+/** The session that the address names is the one that is kept up to date. */
+function followRoute(): void {
+  effect(() => {
+    const gone = sessions.deleted.value;
+    if (gone === null) return;
+    composings.get(gone)?.abandon();
+    composings.delete(gone);
+    if (route.peek().session === gone) go(null);
+  });
+  effect(() => {
+    const id = login.value === "done" ? route.value.session : null;
+    untracked(() => {
+      const open = current.value;
+      if (open?.id === id) return;
+      if (open !== null) {
+        open.close();
+        leave(open.id);
+      }
+      current.value = id === null ? null : new SessionKeeper(id);
+    });
+  });
+}

@@ -1,0 +1,173 @@
+/** What becomes of a call as its events come. Pure: it changes the table and nothing else. */
+
+import type { CallFinished, CallOutput, CallProgress, CallStarted, Outcome, RunningCall } from "../api/events";
+import type { Call, Nested, NestedRunning, Table } from "./rows";
+import { putRow } from "./rows";
+
+/** More than a screen shows at once; the whole is in the result. */
+const MOST_OUTPUT = 20_000;
+/** Nested calls that are listed one by one. */
+const MOST_NESTED = 200;
+
+const NO_NESTED: Nested = { began: 0, ended: 0, completed: 0, running: [], sums: [] };
+
+function fresh(callId: string, tool: string): Call {
+  return {
+    callId,
+    tool,
+    arguments: "",
+    preview: "",
+    phase: "asked",
+    asking: false,
+    startedAt: null,
+    output: "",
+    done: null,
+    total: null,
+    note: "",
+    nested: null,
+    outcome: null,
+    reason: null,
+    started: false,
+    result: [],
+    duration: null,
+    settled: false,
+  };
+}
+
+function putCall(table: Table, callId: string, tool: string, changes: Partial<Call>): void {
+  const known = table.calls.get(callId) ?? fresh(callId, tool);
+  table.calls.set(callId, { ...known, ...changes });
+  table.touched.calls.add(callId);
+}
+
+function change(table: Table, callId: string, changes: (call: Call) => Partial<Call>): void {
+  const known = table.calls.get(callId);
+  if (known !== undefined) putCall(table, callId, known.tool, changes(known));
+}
+
+/** The reply is there and asks for this call; what is known of it already stays. */
+export function askCall(table: Table, callId: string, tool: string, args: string): void {
+  const known = table.calls.get(callId);
+  const phase = known === undefined || known.phase === "writing" ? "asked" : known.phase;
+  putCall(table, callId, tool, { tool, arguments: args, phase });
+}
+
+export function writeArguments(table: Table, callId: string, tool: string, text: string): void {
+  const known = table.calls.get(callId);
+  putCall(table, callId, tool, { phase: "writing", arguments: (known?.arguments ?? "") + text });
+}
+
+export function startCall(table: Table, event: CallStarted): void {
+  const known = table.calls.get(event.call_id);
+  if (known?.phase === "finished") return;
+  putCall(table, event.call_id, event.tool, {
+    // A call's own event has only the beginning of long arguments; the reply has them whole.
+    arguments: known?.arguments || event.arguments,
+    preview: event.preview,
+    phase: "started",
+    started: true,
+    asking: false,
+    startedAt: event.at,
+  });
+  if (event.step_id === null) {
+    putRow(table, { kind: "call", key: event.call_id, seq: event.seq, turnId: event.turn_id, at: event.at });
+  }
+}
+
+export function finishCall(table: Table, event: CallFinished): void {
+  const known = table.calls.get(event.call_id);
+  putCall(table, event.call_id, event.tool, {
+    tool: event.tool,
+    phase: "finished",
+    asking: false,
+    outcome: event.outcome,
+    reason: event.reason,
+    started: event.started,
+    startedAt: known?.startedAt ?? event.at - event.duration,
+    duration: event.duration,
+    result: event.result,
+    output: "",
+    done: null,
+    total: null,
+    note: "",
+    nested: event.nested
+      ? { ...NO_NESTED, began: event.nested.calls, ended: event.nested.calls, completed: event.nested.completed }
+      : null,
+  });
+}
+
+export function settleCall(table: Table, callId: string): void {
+  change(table, callId, () => ({ settled: true }));
+}
+
+export function askAbout(table: Table, callId: string, asking: boolean): void {
+  change(table, callId, () => ({ asking }));
+}
+
+export function addOutput(table: Table, event: CallOutput): void {
+  // What a nested call prints is its script's to read; the screen shows the script's own words.
+  if (event.parent) return;
+  change(table, event.call_id, (call) =>
+    call.phase === "started" ? { output: tail(call.output + event.text) } : {},
+  );
+}
+
+/** At most the bound, cut at a line where there is one, and only now and then. */
+function tail(text: string): string {
+  if (text.length <= MOST_OUTPUT * 2) return text;
+  const cut = text.length - MOST_OUTPUT;
+  const line = text.indexOf("\n", cut);
+  return text.slice(line < 0 || line - cut > 1_000 ? cut : line + 1);
+}
+
+export function addProgress(table: Table, event: CallProgress): void {
+  const { nested, parent } = event;
+  if (nested && parent) {
+    change(table, parent, (call) => ({ nested: addNested(call.nested ?? NO_NESTED, event) }));
+  } else if (!parent) {
+    change(table, event.call_id, () => ({
+      done: event.done ?? null,
+      total: event.total ?? null,
+      note: event.note ?? "",
+    }));
+  }
+}
+
+function addNested(known: Nested, event: CallProgress): Nested {
+  const told = event.nested!;
+  const count = told.count ?? 1;
+  const bunched = count > 1 || known.running === null;
+  if (told.outcome === null || told.outcome === undefined) {
+    const one: NestedRunning = { callId: event.call_id, tool: told.tool, preview: told.preview ?? "", at: event.at };
+    const full = bunched || known.running!.length >= MOST_NESTED;
+    return { ...known, began: known.began + count, running: full ? null : [...known.running!, one] };
+  }
+  return {
+    ...known,
+    ended: known.ended + count,
+    completed: known.completed + (told.outcome === "completed" ? count : 0),
+    running: bunched ? null : known.running!.filter((each) => each.callId !== event.call_id),
+    sums: addSum(known.sums, told.tool, told.outcome, count),
+  };
+}
+
+function addSum(sums: Nested["sums"], tool: string, outcome: Outcome, count: number): Nested["sums"] {
+  const at = sums.findIndex((each) => each.tool === tool && each.outcome === outcome);
+  if (at < 0) return [...sums, { tool, outcome, count }];
+  return sums.map((each, index) => (index === at ? { ...each, count: each.count + count } : each));
+}
+
+/** A call under way, as a late reader is shown it. */
+export function showRunning(table: Table, running: RunningCall): void {
+  if (running.parent) return;
+  change(table, running.call_id, (call) =>
+    call.phase === "finished"
+      ? {}
+      : {
+          output: running.output ?? "",
+          done: running.done ?? null,
+          total: running.total ?? null,
+          note: running.note ?? "",
+        },
+  );
+}

@@ -1,0 +1,48 @@
+/** Sessions in the order and the groups in which a person looks for them. Pure. */
+
+import type { Summary } from "../api/shapes";
+
+export interface Group {
+  /** pinned, active, or the day as YYYY-MM-DD. */
+  readonly name: string;
+  /** Days before today; -1 for what is not a day. */
+  readonly daysAgo: number;
+  readonly ids: readonly string[];
+}
+
+const DAY_MS = 86_400_000;
+
+export function grouped(sessions: readonly Summary[], now: number): Group[] {
+  const groups = new Map<string, { daysAgo: number; members: Summary[] }>();
+  const put = (name: string, daysAgo: number, summary: Summary): void => {
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, { daysAgo, members: [summary] });
+    else group.members.push(summary);
+  };
+  const newest = [...sessions].sort((a, b) => b.changed_at - a.changed_at || (a.session_id < b.session_id ? 1 : -1));
+  for (const each of newest) if (each.pinned) put("pinned", -1, each);
+  // What runs changes all the time; by its creation it keeps its place.
+  const active = newest.filter((each) => !each.pinned && each.state !== "idle");
+  for (const each of active.sort((a, b) => b.created_at - a.created_at)) put("active", -1, each);
+  for (const each of newest) {
+    if (each.pinned || each.state !== "idle") continue;
+    const day = startOfDay(each.changed_at * 1_000);
+    put(dayName(day), Math.max(0, Math.round((startOfDay(now) - day) / DAY_MS)), each);
+  }
+  return Array.from(groups, ([name, { daysAgo, members }]) => ({
+    name,
+    daysAgo,
+    ids: members.map((each) => each.session_id),
+  }));
+}
+
+function startOfDay(ms: number): number {
+  const date = new Date(ms);
+  return new Date(date.getFullYear(), date.getMonth(), date.getDate()).getTime();
+}
+
+function dayName(ms: number): string {
+  const date = new Date(ms);
+  const two = (value: number): string => String(value).padStart(2, "0");
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}

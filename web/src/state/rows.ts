@@ -1,0 +1,152 @@
+/**
+ * The rows of a transcript. A row is never changed, only replaced by another with the same key,
+ * so whoever shows it can tell by identity whether it must be shown anew.
+ */
+
+import type {
+  Attachment,
+  Mode,
+  Outcome,
+  Part,
+  Settings,
+  TurnError,
+  TurnOutcome,
+  Usage,
+} from "../api/events";
+
+interface RowOf<K extends string> {
+  readonly kind: K;
+  readonly key: string;
+  /** Of the fact that the row was made from; older pages are asked for by it. */
+  readonly seq: number;
+  readonly turnId: string | null;
+  readonly at: number;
+}
+
+export interface MessageRow extends RowOf<"message"> {
+  readonly text: string;
+  readonly mode: Mode;
+  readonly attachments: readonly Attachment[];
+}
+
+export interface StepRow extends RowOf<"step"> {
+  /** Whether the reply still streams. */
+  readonly live: boolean;
+  readonly text: string;
+  readonly reasoning: string;
+  /** In the order in which the reply asks for them; what they are is in the table of calls. */
+  readonly calls: readonly string[];
+  readonly cut: boolean;
+  readonly usage: Usage | null;
+  readonly cost: number | null;
+}
+
+/** A call that a person ran: it belongs to no step. */
+export interface CallRow extends RowOf<"call"> {}
+
+export type Note =
+  | { readonly what: "retried"; readonly cause: string; readonly message: string; readonly delay: number }
+  | { readonly what: "switched"; readonly cause: string; readonly from: string; readonly to: string }
+  | { readonly what: "compacted"; readonly summary: string; readonly before: number; readonly after: number }
+  | { readonly what: "resumed"; readonly attempt: number }
+  | { readonly what: "warning"; readonly text: string }
+  | { readonly what: "changed"; readonly changes: Partial<Settings> };
+
+export interface NoteRow extends RowOf<"note"> {
+  readonly note: Note;
+}
+
+export interface EndRow extends RowOf<"end"> {
+  readonly outcome: TurnOutcome;
+  readonly reason: string | null;
+  readonly started: boolean;
+  readonly leftOver: number;
+  readonly error: TurnError | null;
+}
+
+export type Row = MessageRow | StepRow | CallRow | NoteRow | EndRow;
+
+export interface NestedRunning {
+  readonly callId: string;
+  readonly tool: string;
+  readonly preview: string;
+  readonly at: number;
+}
+
+export interface Nested {
+  readonly began: number;
+  readonly ended: number;
+  readonly completed: number;
+  /** Those under way one by one; null once they come in bunches, which name no single one. */
+  readonly running: readonly NestedRunning[] | null;
+  readonly sums: readonly { readonly tool: string; readonly outcome: Outcome; readonly count: number }[];
+}
+
+/** writing: the model writes its arguments. asked: it waits for its order, a slot or a person. */
+export type CallPhase = "writing" | "asked" | "started" | "finished";
+
+export interface Call {
+  readonly callId: string;
+  readonly tool: string;
+  readonly arguments: string;
+  readonly preview: string;
+  readonly phase: CallPhase;
+  /** Whether a person is asked about it right now. */
+  readonly asking: boolean;
+  readonly startedAt: number | null;
+  /** The end of what it printed so far; nothing once the result is there. */
+  readonly output: string;
+  readonly done: number | null;
+  readonly total: number | null;
+  readonly note: string;
+  readonly nested: Nested | null;
+  readonly outcome: Outcome | null;
+  readonly reason: string | null;
+  /** False if it ended before it could act. */
+  readonly started: boolean;
+  readonly result: readonly Part[];
+  readonly duration: number | null;
+  /** It ended as unknown and has come to its end since. */
+  readonly settled: boolean;
+}
+
+/** The rows in order, and the calls that they name. */
+export interface Table {
+  order: readonly string[];
+  rows: Map<string, Row>;
+  calls: Map<string, Call>;
+  /** What changed since this was last emptied: keys of rows, ids of calls. */
+  touched: { rows: Set<string>; calls: Set<string> };
+}
+
+export function emptyTable(): Table {
+  return { order: [], rows: new Map(), calls: new Map(), touched: { rows: new Set(), calls: new Set() } };
+}
+
+export function putRow(table: Table, row: Row): void {
+  if (!table.rows.has(row.key)) table.order = [...table.order, row.key];
+  table.rows.set(row.key, row);
+  table.touched.rows.add(row.key);
+}
+
+export function removeRows(table: Table, gone: (row: Row) => boolean): void {
+  const keep: string[] = [];
+  for (const key of table.order) {
+    const row = table.rows.get(key);
+    if (row === undefined || gone(row)) dropRow(table, key);
+    else keep.push(key);
+  }
+  if (keep.length !== table.order.length) table.order = keep;
+}
+
+/** Takes the row and its calls out of the table, but leaves its place in the order to the caller. */
+export function dropRow(table: Table, key: string): void {
+  const row = table.rows.get(key);
+  table.rows.delete(key);
+  table.touched.rows.add(key);
+  const calls = row?.kind === "step" ? row.calls : row?.kind === "call" ? [key] : [];
+  for (const id of calls) {
+    table.calls.delete(id);
+    table.touched.calls.add(id);
+  }
+}

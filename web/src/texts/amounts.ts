@@ -1,0 +1,41 @@
+/** Numbers as a person reads them. */
+
+export function seconds(value: number): string {
+  if (value < 0.001) return "0 ms";
+  if (value < 1) return `${Math.round(value * 1_000)} ms`;
+  if (value < 10) return `${value.toFixed(1)} s`;
+  if (value < 60) return `${Math.round(value)} s`;
+  const whole = Math.round(value);
+  if (whole < 3_600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  return `${Math.floor(whole / 3_600)} h ${Math.floor((whole % 3_600) / 60)} min`;
+}
+
+/** For what still runs: whole seconds, so that it does not flicker. */
+export function elapsed(value: number): string {
+  return value < 60 ? `${Math.max(0, Math.floor(value))} s` : seconds(Math.floor(value));
+}
+
+export function tokens(value: number): string {
+  if (value < 1_000) return String(value);
+  if (value < 10_000) return `${(value / 1_000).toFixed(1)}k`;
+  if (value < 1_000_000) return `${Math.round(value / 1_000)}k`;
+  return `${(value / 1_000_000).toFixed(1)}M`;
+}
+
+export function bytes(value: number): string {
+  if (value < 1_000) return `${value} B`;
+  if (value < 1_000_000) return `${Math.round(value / 1_000)} kB`;
+  return `${(value / 1_000_000).toFixed(1)} MB`;
+}
+
+export function money(value: number): string {
+  return value > 0 && value < 0.01 ? "< $0.01" : `$${value.toFixed(2)}`;
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "short" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+export const clockTime = (at: number): string => clock.format(at * 1_000);
+export const dayName = (at: number): string => day.format(at * 1_000);
+export const fullTime = (at: number): string => full.format(at * 1_000);
