@@ -92,11 +92,18 @@ CALLS = (ToolCall(call_id="c1", tool="read", arguments='{"path":"a"}'),)
 CALLS_JSON = r'[{"call_id":"c1","tool":"read","arguments":"{\"path\":\"a\"}"}]'
 RUNNING = (
     events.RunningCall(
-        call_id="c2", tool="sh", parent="c0", output="line", done=1.0, total=2.0, note="n"
+        call_id="c2",
+        tool="sh",
+        output="line",
+        done=1.0,
+        total=2.0,
+        note="n",
+        nested=events.RunningNested(began=3, ended=2, completed=1),
     ),
 )
 RUNNING_JSON = (
-    '[{"call_id":"c2","tool":"sh","parent":"c0","output":"line","done":1.0,"total":2.0,"note":"n"}]'
+    '[{"call_id":"c2","tool":"sh","output":"line","done":1.0,"total":2.0,"note":"n",'
+    '"nested":{"began":3,"ended":2,"completed":1}}]'
 )
 USAGE = events.Usage(input_tokens=9, output_tokens=4, cached_tokens=2, reasoning_tokens=1)
 USAGE_JSON = '{"input_tokens":9,"output_tokens":4,"cached_tokens":2,"reasoning_tokens":1}'
@@ -396,14 +403,16 @@ PINNED: tuple[tuple[Event, str], ...] = (
         ),
     ),
     (
-        events.StepSnapshot(
-            **LIVE, after=7, turn_id="t1", step_id="p1", text="he", calls=CALLS, running=RUNNING
-        ),
+        events.StepSnapshot(**LIVE, after=7, turn_id="t1", step_id="p1", text="he", calls=CALLS),
         live_text(
             "step.snapshot",
             '"after":7,"turn_id":"t1","step_id":"p1","text":"he","reasoning":"",'
-            f'"calls":{CALLS_JSON},"running":{RUNNING_JSON}',
+            f'"calls":{CALLS_JSON}',
         ),
+    ),
+    (
+        events.CallsSnapshot(**LIVE, after=7, running=RUNNING),
+        live_text("calls.snapshot", f'"after":7,"running":{RUNNING_JSON}'),
     ),
     (events.Resync(**LIVE), live_text("resync")),
 )

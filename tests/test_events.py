@@ -33,6 +33,7 @@ LOGGED_NAMES = {
 LIVE_NAMES = {"text.delta", "reasoning.delta", "arguments.delta", "step.reset", "call.output"} | {
     "call.progress",
     "step.snapshot",
+    "calls.snapshot",
     "resync",
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keryx import Keryx
+from keryx import NO_EFFECTS, Keryx, ToolContext, tool
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.app import SessionHandle
@@ -335,3 +335,50 @@ async def test_a_view_is_whole_and_the_stream_goes_on_from_it(tmp_path: Path) ->
         assert numbers == list(range(view.seq + 1, view.seq + 1 + len(numbers)))
         assert view.settings.effort == "high"
         assert msgspec.json.decode(msgspec.json.encode(view), type=type(view)) == view
+
+
+async def test_who_comes_late_is_shown_what_runs(tmp_path: Path) -> None:
+    printed, gate = asyncio.Event(), asyncio.Event()
+
+    @tool(effects=NO_EFFECTS)
+    async def child() -> str:
+        """Be called."""
+        return "x"
+
+    @tool(effects=NO_EFFECTS, container=True)
+    async def long(context: ToolContext) -> str:
+        """Print, call, and wait."""
+        context.emit("half way\n")
+        context.progress(1, 2, "half")
+        await context.call("child", {})
+        printed.set()
+        await gate.wait()
+        return "done"
+
+    model = ScriptedModel(
+        [ScriptedReply(calls=[ScriptedCall("long", {})]), ScriptedReply(text="Good.")]
+    )
+    async with Keryx(
+        model=model, tools=[long, child], home=tmp_path / "h", workspace=tmp_path
+    ) as app:
+        session = await app.open()
+        turn = await session.send("go")
+        await printed.wait()
+        view = await session.view()
+        assert [call.tool for call in view.calls] == ["long"]
+        seen = list[ev.CallsSnapshot]()
+        async with aclosing(session.events(after=view.seq)) as stream:
+            async for event in stream:
+                if isinstance(event, ev.CallsSnapshot):
+                    seen.append(event)
+                    break
+        (running,) = seen[0].running
+        assert (running.tool, running.output, running.note) == ("long", "half way\n", "half")
+        assert running.nested == ev.RunningNested(began=1, ended=1, completed=1)
+        gate.set()
+        await turn.result()
+        async with aclosing(session.events()) as stream:
+            async for event in stream:
+                assert not isinstance(event, ev.CallsSnapshot)
+                if isinstance(event, ev.TurnFinished):
+                    break

@@ -27,8 +27,9 @@ from keryx.engine.log.neighbours import Neighbours
 from keryx.engine.log.state import Settings
 from keryx.engine.log.unsent import Unsent
 from keryx.engine.redaction import NO_SECRETS, Redactor
+from keryx.engine.turns.showing import Showing
 from keryx.errors import UserMustActError
-from keryx.events import Event, FilesChanged, LiveEvent
+from keryx.events import CallsSnapshot, Event, FilesChanged, LiveEvent
 from keryx.messages import File, Image
 from keryx.ports.files import Attachments, FileChange, Files
 from keryx.ports.model import Model
@@ -117,9 +118,23 @@ class Desk(msgspec.Struct):
     """By workspace: what the session knows of its files."""
     draft: Callable[[], LiveEvent] | None = None
     """Tells the reply that streams right now, for readers that come late."""
+    showing: Showing = msgspec.field(default_factory=Showing)
 
     def snapshot(self) -> tuple[LiveEvent, ...]:
-        return () if self.draft is None else (self.draft(),)
+        """What a reader that comes late needs beside the facts."""
+        running = self.showing.running()
+        streaming = () if self.draft is None else (self.draft(),)
+        if not running:
+            return streaming
+        return (
+            *streaming,
+            CallsSnapshot(
+                session_id=self.fold.session_id,
+                at=self.around.clock.wall(),
+                after=self.hub.last,
+                running=running,
+            ),
+        )
 
     def show(self, kind: type[LiveEvent], **fields: Any) -> None:
         """A passing event, for whoever watches."""

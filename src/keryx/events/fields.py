@@ -131,16 +131,24 @@ class NestedProgress(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
 
 
+class RunningNested(msgspec.Struct, frozen=True, kw_only=True):
+    """How many calls a container that is under way made so far."""
+
+    began: int = 0
+    ended: int = 0
+    completed: int = 0
+
+
 class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call under way, as a late reader is shown it; the output is the end of what there is."""
 
     call_id: str
     tool: str
-    parent: str | None = None
     output: str = ""
     done: float | None = None
     total: float | None = None
     note: str = ""
+    nested: RunningNested | None = None
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):

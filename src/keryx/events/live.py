@@ -67,7 +67,13 @@ class StepSnapshot(Envelope, frozen=True, kw_only=True, tag="step.snapshot"):
     text: str = ""
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
-    running: tuple[RunningCall, ...] = ()
+
+
+class CallsSnapshot(Envelope, frozen=True, kw_only=True, tag="calls.snapshot"):
+    """The calls under way, for a late reader; it stands right after the fact with seq `after`."""
+
+    after: int
+    running: tuple[RunningCall, ...]
 
 
 class Resync(Envelope, frozen=True, kw_only=True, tag="resync"):
@@ -82,5 +88,6 @@ LiveEvent = (
     | CallOutput
     | CallProgress
     | StepSnapshot
+    | CallsSnapshot
     | Resync
 )

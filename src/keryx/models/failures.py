@@ -21,7 +21,8 @@ from keryx.errors import ErrorKind, ModelError
 
 # A page of HTML or a stack trace is no help; its beginning is.
 EXCERPT: Final = 300
-# Shorter header values ("true", "beta") are no secrets, and hiding them would garble other words.
+# Shorter values ("true", "beta", a key that says "none") hide nothing, and taking them out would
+# garble other words.
 SECRET_LENGTH: Final = 8
 
 _MORE_THAN_THE_STATUS: Final[tuple[tuple[frozenset[str], ErrorKind], ...]] = (
@@ -90,7 +91,8 @@ class Source:
     def shown(self, text: str) -> str:
         """Foreign text on one line, bounded, and without secrets."""
         for secret in self.secrets:
-            text = text.replace(secret, "[secret]")
+            if len(secret) >= SECRET_LENGTH:
+                text = text.replace(secret, "[secret]")
         text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         return text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
 

@@ -48,11 +48,11 @@ export interface TurnError {
 export interface RunningCall {
   call_id: string;
   tool: string;
-  parent?: string | null;
   output?: string;
   done?: number | null;
   total?: number | null;
   note?: string;
+  nested?: { began?: number; ended?: number; completed?: number } | null;
 }
 
 export interface NestedProgress {
@@ -229,7 +229,11 @@ export interface StepSnapshot extends Said<"step.snapshot"> {
   text?: string;
   reasoning?: string;
   calls?: ToolCall[];
-  running?: RunningCall[];
+}
+
+export interface CallsSnapshot extends Said<"calls.snapshot"> {
+  after: number;
+  running: RunningCall[];
 }
 
 export interface CallProgress extends Said<"call.progress"> {
@@ -256,6 +260,7 @@ export type LiveEvent =
   | CallOutput
   | CallProgress
   | StepSnapshot
+  | CallsSnapshot
   | Said<"resync">;
 
 export type SessionEvent = LoggedEvent | LiveEvent;

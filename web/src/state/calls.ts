@@ -159,7 +159,7 @@ function addSum(sums: Nested["sums"], tool: string, outcome: Outcome, count: num
 
 /** A call under way, as a late reader is shown it. */
 export function showRunning(table: Table, running: RunningCall): void {
-  if (running.parent) return;
+  const { began = 0, ended = 0, completed = 0 } = running.nested ?? {};
   change(table, running.call_id, (call) =>
     call.phase === "finished"
       ? {}
@@ -168,6 +168,8 @@ export function showRunning(table: Table, running: RunningCall): void {
           done: running.done ?? null,
           total: running.total ?? null,
           note: running.note ?? "",
+          // Which ones they were is not told: from here on only their number counts.
+          nested: began ? { began, ended, completed, running: null, sums: [] } : call.nested,
         },
   );
 }

@@ -197,6 +197,10 @@ function applyLive(state: SessionState, event: LiveEvent): Applied {
       return "applied";
     case "step.snapshot":
       return applySnapshot(state, event);
+    case "calls.snapshot":
+      if (event.after > state.seq) return "gap";
+      for (const running of event.running) showRunning(state, running);
+      return "applied";
     case "resync":
       return resync(state);
     default:
@@ -248,7 +252,6 @@ function applySnapshot(state: SessionState, event: StepSnapshot): Applied {
       calls: calls.map((call) => call.call_id),
     };
   });
-  for (const running of event.running ?? []) showRunning(state, running);
   return applied;
 }
 

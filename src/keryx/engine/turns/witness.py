@@ -51,8 +51,10 @@ class SessionWitness:
         if call.tool.container:
             self._nested.container(call.call_id)
         if call.parent is not None:
+            self._desk.showing.nested(call.parent.call_id, None)
             self._nested.began(call, call.parent.call_id)
             return
+        self._desk.showing.began(call.call_id, call.tool.name)
         arguments, blob = self._bounded(call.arguments)
         self._desk.ledger.record(
             ev.CallStarted,
@@ -80,6 +82,7 @@ class SessionWitness:
         return arguments[:LONG_ARGUMENTS], blob.hash
 
     def output(self, call: CallView, stream: str, text: str) -> None:
+        self._desk.showing.printed(call.call_id, text)
         self._desk.show(
             ev.CallOutput,
             call_id=call.call_id,
@@ -89,6 +92,7 @@ class SessionWitness:
         )
 
     def progress(self, call: CallView, done: float, total: float | None, note: str) -> None:
+        self._desk.showing.progressed(call.call_id, done, total, note)
         self._desk.show(
             ev.CallProgress,
             call_id=call.call_id,
@@ -100,7 +104,9 @@ class SessionWitness:
 
     def ended(self, call: CallView, outcome: CallOutcome) -> None:
         """The turn logs the calls of its steps; a nested call is only shown."""
+        self._desk.showing.ended(call.call_id)
         if call.parent is not None:
+            self._desk.showing.nested(call.parent.call_id, outcome.outcome)
             self._nested.ended(call, call.parent.call_id, outcome)
         if call.tool.container:
             self._nested.over(call.call_id)
