@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Final
 
 from keryx.errors import UserMustActError
@@ -24,6 +25,9 @@ COMMANDS: Final = {
     "doctor": "say what works on this machine, and what protects it",
     "demo": "show what is special, in half a minute, with no key and no network",
 }
+
+NEEDS_WEB: Final = ("serve", "tokens")
+"""What the extra `web` is for."""
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -41,10 +45,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[0] not in COMMANDS:
         _parser().parse_args(words)  # --help, --version, or an error that names the commands
         return USAGE
-    command = importlib.import_module(f"keryx.cli.{words[0]}")
+    command = _load(words[0])
     parser = argparse.ArgumentParser(prog=f"keryx {words[0]}", description=command.__doc__)
     command.add_arguments(parser)
     return _run(command.run, parser.parse_args(words[1:]))
+
+
+def _load(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(f"keryx.cli.{name}")
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if name not in NEEDS_WEB or missing == "keryx":
+            raise
+        print(
+            f"keryx: `keryx {name}` needs {missing}; install it with: pip install 'keryx[web]'",
+            file=sys.stderr,
+        )
+        sys.exit(FAILED)
 
 
 def _run(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:

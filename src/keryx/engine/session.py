@@ -59,6 +59,8 @@ class Session:
         cls, session_id: str, around: Surroundings, scope: Scope, opening: Opening | None = None
     ) -> Self:
         """Become the owner of a session, new or old; an unfinished turn goes on."""
+        if opening is None and await around.store.session(session_id) is None:
+            raise DeveloperMustActError(f"there is no session {session_id!r}")
         epoch = await around.store.claim(session_id)
         log = await around.store.events(session_id)
         if not log and opening is None:

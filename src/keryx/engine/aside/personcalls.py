@@ -16,8 +16,10 @@ from keryx.engine.executor import Batch
 from keryx.engine.log.once import Once, row_of
 from keryx.engine.turns.facts import TurnFacts
 from keryx.engine.turns.witness import SessionWitness
+from keryx.errors import KeyReusedError
 from keryx.messages import CallOutcome, Reason, ToolCall
 from keryx.ports.dispatch import Done
+from keryx.ports.store import InboxRow
 
 
 class PersonCalls:
@@ -28,11 +30,16 @@ class PersonCalls:
         self._once = once
         self._facts = TurnFacts(desk, None)
         self._running: dict[str, Batch] = {}
+        self._rows: dict[str, InboxRow] = {}
+        """The commands of those that run."""
 
     async def run(self, command: cm.RunCall) -> Done:
         """Accept a call; returns once that is durable, not once it has ended."""
         row = row_of(command)
-        if command.call_id in self._running or await self._once.was_taken(row):
+        under_way = self._rows.get(command.call_id)
+        if under_way is not None and under_way != row:
+            raise KeyReusedError(f"the call {command.call_id!r} runs already, and is another one")
+        if under_way is not None or await self._once.was_taken(row):
             return Done(True)
         await self._once.leave_pending(row)
         started = self._desk.fold.person_calls.get(command.call_id)
@@ -57,11 +64,13 @@ class PersonCalls:
         call = ToolCall(command.call_id, command.tool, command.arguments)
         batch = desk.around.executor.start(lane, [call], scope)
         self._running[command.call_id] = batch
+        self._rows[command.call_id] = row_of(command)
         desk.group.start(self._wait(command, batch, witness), name=f"call {command.call_id}")
 
     async def _wait(self, command: cm.RunCall, batch: Batch, witness: SessionWitness) -> None:
         (outcome,) = await batch.outcomes()
         del self._running[command.call_id]
+        del self._rows[command.call_id]
         if outcome.reason == "shutdown" and not outcome.started:
             return  # it is still in the inbox, and runs at the next start
         self._end(command, outcome, witness.picture(command.call_id))

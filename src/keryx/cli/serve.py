@@ -1,0 +1,81 @@
+"""Serve the page and the API of a home. Ctrl+C ends it; turns go on when it is started again."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+from keryx.aio.loops import run_loop
+from keryx.app import Keryx
+from keryx.errors import UserMustActError
+from keryx.server.serve import HOST, PORT, Settings, serving
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default=HOST, help=f"where to listen; default: {HOST}")
+    parser.add_argument(
+        "--port", type=int, default=PORT, help=f"default: {PORT}; if it is busy, the next free one"
+    )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="another name that this server is reached by, such as that of a proxy",
+    )
+    parser.add_argument(
+        "--password-file", help="a file with the password for other machines; or KERYX_PASSWORD"
+    )
+    parser.add_argument("--workspace", default=".", help="the folder of sessions that name none")
+    parser.add_argument("--model", help="provider:name; default: what is configured")
+    parser.add_argument(
+        "--take-over", action="store_true", help="take the home from a host that is frozen"
+    )
+    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
+
+
+def run(options: argparse.Namespace) -> int:
+    logging.basicConfig(format="keryx: %(message)s", level=logging.WARNING)
+    settings = Settings(
+        host=options.host,
+        port=options.port,
+        allowed_hosts=tuple(options.allow_host),
+        password=None if options.password_file is None else _password(options.password_file),
+        workspace=Path(options.workspace),
+    )
+    return run_loop(_serve(options, settings))
+
+
+def _password(file: str) -> str:
+    try:
+        return Path(file).read_text().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserMustActError(
+            f"the password file cannot be read: {error}; name another with --password-file"
+        ) from error
+
+
+async def _serve(options: argparse.Namespace, settings: Settings) -> int:
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    keryx = Keryx(
+        model=options.model,
+        workspace=options.workspace,
+        home=options.home,
+        take_over=options.take_over,
+        titles=True,
+    )
+    async with keryx as app, serving(app.front, settings) as server:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+        print(f"Keryx is at {server.url}")
+        print(f"Log in once with {server.link}", flush=True)
+        try:
+            await stop.wait()
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+        print("ending; turns that run go on at the next start", flush=True)
+    return 0

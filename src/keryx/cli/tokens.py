@@ -1,0 +1,34 @@
+"""Make, list and revoke the tokens that let programs in to `keryx serve`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from keryx.config import load
+from keryx.server.access.tokens import Tokens
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    make = verbs.add_parser("make", help="make one and print it, this one time")
+    make.add_argument("name", help="what it is for")
+    verbs.add_parser("list", help="names, and the days they were made and last used on")
+    revoke = verbs.add_parser("revoke", help="let nobody in with it any more")
+    revoke.add_argument("name")
+
+
+def run(options: argparse.Namespace) -> int:
+    tokens = Tokens(load(options.home).home)
+    match options.verb:
+        case "make":
+            print(tokens.make(options.name))
+        case "list":
+            for token in tokens.all():
+                print(f"{token.name:<24} made {token.made}  last used {token.used or 'never'}")
+        case _:
+            if not tokens.revoke(options.name):
+                print(f"keryx: there is no token {options.name!r}", file=sys.stderr)
+                return 1
+    return 0

@@ -1,0 +1,138 @@
+"""What stands before every request, whoever sends it: is it meant for this server, and from it?
+
+A page of another site can make a browser send requests here, also under a name of its own that
+leads to this address. So the Host must be one of ours, and what a browser sends must come from our
+own page. Raw ASGI and cheap: every request passes here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, MutableMapping
+from typing import Any, Final
+
+import msgspec
+
+from keryx.server.problems import ProblemError
+
+Scope = MutableMapping[str, Any]
+Headers = list[tuple[bytes, bytes]]
+
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
+WILDCARDS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 (to recognise them)
+FORBIDDEN: Final = 403
+
+_ALWAYS: Final[Headers] = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+]
+_PAGE_POLICY: Final = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    b"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; "
+    b"form-action 'none'; frame-ancestors 'none'"
+)
+PAGE_HEADERS: Final[Headers] = [
+    *_ALWAYS,
+    (b"content-security-policy", _PAGE_POLICY),
+]
+API_HEADERS: Final[Headers] = [
+    *_ALWAYS,
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The headers that decide; one that came twice has a value that fits nothing."""
+
+    host: str | None = None
+    origin: str | None = None
+    site: str | None = None
+    cookie: str | None = None
+    authorization: str | None = None
+    last_event_id: str | None = None
+
+
+_NAMES: Final = {
+    b"host": "host",
+    b"origin": "origin",
+    b"sec-fetch-site": "site",
+    b"cookie": "cookie",
+    b"authorization": "authorization",
+    b"last-event-id": "last_event_id",
+}
+
+
+def head_of(scope: Scope) -> Head:
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        field = _NAMES.get(name)
+        if field is not None:
+            text = value.decode("latin-1")
+            # Two cookie headers are one list; all else has one value, or one that fits nothing.
+            found[field] = f"{found[field]}; {text}" if field in found else text
+    return Head(**found)
+
+
+class Guard:
+    """Knows the names of this server."""
+
+    def __init__(self, port: int, *, host: str, allowed: Iterable[str] = ()) -> None:
+        self._names = {f"{name}:{port}" for name in (*LOOPBACK, _bracketed(host))}
+        for name in allowed:
+            self._names |= {name.lower(), f"{name.lower()}:{port}"}
+        if port == 80:  # noqa: PLR2004 (the port that nobody writes)
+            self._names |= {name.rpartition(":")[0] for name in self._names}
+        # An address can be reached, but a name that leads to it can be anybody's.
+        self._any_address = host in WILDCARDS
+        self._port = port
+
+    def check(self, scope: Scope, head: Head) -> None:
+        """`ProblemError` if the request is not meant for us, or another site had it sent."""
+        host = (head.host or "").lower()
+        if host not in self._names and not (self._any_address and self._is_address(host)):
+            raise ProblemError(
+                FORBIDDEN,
+                "wrong_host",
+                "this server has another name than the request asks for",
+                "use the address that `keryx serve` prints, or allow this one with --allow-host",
+            )
+        if head.authorization is None and scope["path"].startswith("/api/"):
+            self._check_origin(scope["method"], host, head)
+
+    def _check_origin(self, method: str, host: str, head: Head) -> None:
+        """A browser tells where a request comes from; programs bring a token instead."""
+        ours = head.origin is not None and head.origin.lower().partition("://")[2] == host
+        if method in SAFE:
+            foreign = head.site in ("cross-site", "same-site")
+        elif head.origin is not None:
+            foreign = not ours
+        else:
+            # No cookie: nobody is harmed, and logging in by hand is possible.
+            foreign = head.site != "same-origin" and (
+                head.cookie is not None or head.site is not None
+            )
+        if foreign:
+            raise ProblemError(
+                FORBIDDEN,
+                "wrong_origin",
+                "the request comes from another site",
+                "use the page of this server, or a token made with `keryx tokens make`",
+            )
+
+    def _is_address(self, host: str) -> bool:
+        name, _, port = host.rpartition(":")
+        try:
+            ipaddress.ip_address(name.strip("[]"))
+        except ValueError:
+            return False
+        return port == str(self._port)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host.lower()

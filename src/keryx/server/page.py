@@ -1,0 +1,84 @@
+"""The built page, read once and served from memory: no path of a request ever meets the disk."""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from keryx.server.guards import PAGE_HEADERS, Headers
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+FOLDER: Final = Path(__file__).parent / "page"
+INDEX: Final = "index.html"
+# A name that holds the hash of its content, as bundlers write them: name-1a2b3c4d.js
+_HASHED: Final = re.compile(r"[.-][A-Za-z0-9_-]{8,}\.[a-z0-9]+$")
+_FOREVER: Final = b"public, max-age=31536000, immutable"
+_NOT_BUILT: Final = (
+    b"The page of this Keryx is not built: `make setup` builds it.\n"
+    b"The API works all the same; /api/openapi.json describes it.\n"
+)
+
+
+class Asset(msgspec.Struct, frozen=True):
+    body: bytes
+    media_type: str
+    cached: bytes
+
+
+class Page:
+    """All files of the page. Asks the disk when it is read."""
+
+    def __init__(self, assets: Mapping[str, Asset]) -> None:
+        self._assets = assets
+
+    @classmethod
+    def read(cls, folder: Path = FOLDER) -> Page:
+        found: dict[str, Asset] = {}
+        for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+            if path.is_file() and not path.is_symlink():
+                name = path.relative_to(folder).as_posix()
+                found[name] = _asset(path)
+        return cls(found)
+
+    async def serve(self, method: str, path: str, send: Send) -> None:
+        if method not in ("GET", "HEAD"):
+            await _answer(send, 405, b"", [(b"allow", b"GET, HEAD")])
+            return
+        found = self._assets.get(path.lstrip("/"))
+        if found is None and "." not in path.rpartition("/")[2]:
+            found = self._assets.get(INDEX)  # the page itself knows what its addresses mean
+        if found is None:
+            body = b"There is nothing here.\n" if INDEX in self._assets else _NOT_BUILT
+            await _answer(send, 404, body if method == "GET" else b"", _PLAIN)
+            return
+        headers: Headers = [
+            (b"content-type", found.media_type.encode()),
+            (b"content-length", str(len(found.body)).encode()),
+            (b"cache-control", found.cached),
+        ]
+        await _answer(send, 200, found.body if method == "GET" else b"", headers)
+
+
+_PLAIN: Final[Headers] = [
+    (b"content-type", b"text/plain; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+]
+
+
+def _asset(path: Path) -> Asset:
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    if kind.startswith("text/") or kind.endswith(("javascript", "json")):
+        kind += "; charset=utf-8"
+    return Asset(path.read_bytes(), kind, _FOREVER if _HASHED.search(path.name) else b"no-cache")
+
+
+async def _answer(send: Send, status: int, body: bytes, headers: Headers) -> None:
+    start = {"type": "http.response.start", "status": status, "headers": [*PAGE_HEADERS, *headers]}
+    await send(start)
+    await send({"type": "http.response.body", "body": body})

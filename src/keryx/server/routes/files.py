@@ -1,0 +1,155 @@
+"""The workspace of a session, for looking at it, and the blobs that the session names.
+
+Paths are confined as the tools of the session are: links that lead out, `..`, absolute paths and
+hidden trees are refused by the same code.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final, NoReturn
+
+from litestar import Response, get
+from litestar.params import QueryParameter
+
+from keryx.app.tools import secret_places
+from keryx.errors import ToolFailedError
+from keryx.ports.files import FileChange
+from keryx.server import shapes
+from keryx.server.problems import ProblemError, not_found
+from keryx.server.routes.params import BlobHash, SessionId, TheService
+from keryx.server.service import PICTURES, UNKNOWN_TYPE
+from keryx.tools.files import content, disk
+from keryx.tools.files.space import FileSpace
+
+SHOWN: Final = 512 * 1024
+"""Bytes of a file that are shown."""
+MOST_ENTRIES: Final = 5_000
+
+Within = Annotated[
+    str, QueryParameter(max_length=4_096, description="Relative to the session's workspace.")
+]
+
+
+@get("/api/sessions/{session_id:str}/files")
+async def look(
+    service: TheService, session_id: SessionId, path: Within = "."
+) -> shapes.FolderShown | shapes.FileShown:
+    """A folder or file of the session's workspace."""
+    await service.row(session_id)
+    settings = (await service.front.view(session_id)).settings
+    hidden = (service.front.config.home, *secret_places(service.front.config))
+    return await service.threads.to_thread(_look, settings.workspace, path or ".", hidden)
+
+
+def _look(
+    workspace: str, path: str, hidden: Sequence[Path]
+) -> shapes.FolderShown | shapes.FileShown:
+    if Path(path).is_absolute() or path.startswith(("~", "$")):
+        _refuse()
+    space = FileSpace(Path(workspace), keep=_keep, changing=_changing, hidden=hidden)
+    try:
+        target = space.resolve(path, write=False)
+    except (ToolFailedError, ValueError):
+        _refuse()
+    name = space.name(target)
+    try:
+        if disk.is_folder(target, name):
+            return _folder(target, name)
+        return _file(target, name)
+    except (ToolFailedError, OSError, ValueError):
+        raise not_found(
+            "there is no such file, or it cannot be read", "list the folder that it should be in"
+        ) from None
+
+
+def _refuse() -> NoReturn:
+    raise ProblemError(
+        403,
+        "outside",
+        "that is outside the workspace, or kept from view",
+        "use a path inside the session's workspace",
+    )
+
+
+def _folder(target: Path, name: str) -> shapes.FolderShown:
+    entries: list[shapes.Entry] = []
+    with disk.open_folder(target, listed=True) as folder, os.scandir(folder) as found:
+        for entry in found:
+            entries.append(_entry(entry))
+            if len(entries) > MOST_ENTRIES:
+                break
+    shown = sorted(entries[:MOST_ENTRIES], key=lambda each: (each.kind != "folder", each.name))
+    truncated = len(entries) > MOST_ENTRIES
+    return shapes.FolderShown(path=name, entries=tuple(shown), truncated=truncated)
+
+
+def _entry(entry: os.DirEntry[str]) -> shapes.Entry:
+    name = os.fsencode(entry.name).decode(errors="backslashreplace")
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return shapes.Entry(name, "other", None)
+    if stat.S_ISDIR(status.st_mode):
+        return shapes.Entry(name, "folder", None)
+    if stat.S_ISREG(status.st_mode):
+        return shapes.Entry(name, "file", status.st_size)
+    return shapes.Entry(name, "link" if stat.S_ISLNK(status.st_mode) else "other", None)
+
+
+def _file(target: Path, name: str) -> shapes.FileShown:
+    with disk.open_file(target, name) as file:
+        head, size = file.read(0, SHOWN), file.size
+    cut = size > len(head)
+    encoding = content.encoding_of(head[: content.SAMPLE], cut=len(head) > content.SAMPLE)
+    text = None if encoding is None else head.decode(encoding, errors="replace")
+    return shapes.FileShown(
+        path=name,
+        size=size,
+        text=text,
+        media_type=content.image_type(head) or mimetypes.guess_type(name)[0] or _plain(text),
+        truncated=cut and text is not None,
+    )
+
+
+def _plain(text: str | None) -> str:
+    return UNKNOWN_TYPE if text is None else "text/plain"
+
+
+@get("/api/sessions/{session_id:str}/blobs/{blob_hash:str}", media_type=UNKNOWN_TYPE)
+async def blob(service: TheService, session_id: SessionId, blob_hash: BlobHash) -> Response[bytes]:
+    """A blob that this session names: pictures to be shown, all else to be saved."""
+    await service.row(session_id)
+    store = service.front.store
+    data = await store.blob(blob_hash) if await store.names_blob(session_id, blob_hash) else None
+    if data is None:
+        raise not_found("the session names no such blob", "see its events for those it does")
+    kind = content.image_type(data)
+    shown = kind is not None and kind in PICTURES
+    return Response(
+        data,
+        media_type=kind if shown else UNKNOWN_TYPE,
+        headers={
+            "content-disposition": "inline"
+            if shown
+            else f'attachment; filename="{blob_hash[:16]}"',
+            # It is what its name says, for ever; but who may see it is asked each time.
+            "cache-control": "private, no-cache",
+            "etag": f'"{blob_hash}"',
+        },
+    )
+
+
+async def _keep(data: bytes) -> str:
+    raise AssertionError(f"{len(data)} bytes to keep, from one who only looks")
+
+
+async def _changing(changes: Sequence[FileChange], call_id: str | None) -> None:
+    raise AssertionError(f"{len(changes)} changes by {call_id}, from one who only looks")
+
+
+ROUTES = (look, blob)

@@ -1,0 +1,159 @@
+"""What was said and done in a session: read, taken back, forked, exported."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+from litestar import get, post
+from litestar.params import JSONBody
+from litestar.response import Stream
+
+from keryx import commands as cm
+from keryx import events as ev
+from keryx.engine.desk import mint
+from keryx.errors import ModelError, StoreError, UnsupportedError, UserMustActError
+from keryx.ports.store import Store
+from keryx.server import shapes
+from keryx.server.problems import CONFLICT, conflict, told
+from keryx.server.routes.params import END, PAGE, Before, Limit, SessionId, TheCaller, TheService
+from keryx.server.service import Service
+
+EXPORTED_AT_ONCE = 500
+
+
+@get("/api/sessions/{session_id:str}/messages")
+async def transcript(
+    service: TheService, session_id: SessionId, before: Before = END, limit: Limit = PAGE
+) -> shapes.TranscriptPage:
+    """What a person reads, paged from the end, oldest first within the page."""
+    await service.row(session_id)
+    rows = await service.front.store.transcript(session_id, before=before, limit=limit)
+    following = rows[0].seq if len(rows) == limit else None
+    entries = tuple(shapes.TranscriptEntry(row.seq, row.event) for row in rows)
+    return shapes.TranscriptPage(entries, following)
+
+
+@get("/api/sessions/{session_id:str}/context")
+async def context(service: TheService, session_id: SessionId) -> shapes.Context:
+    """What the model is told besides the messages."""
+    await service.row(session_id)
+    view = await service.front.view(session_id)
+    parts: dict[str, str | None] = {}
+    for event in await service.front.store.events(session_id):
+        if isinstance(event, ev.PromptChanged):
+            parts[event.part] = event.blob
+    shown: list[shapes.PromptPart] = []
+    for part, blob in parts.items():
+        data = None if blob is None else await service.front.store.blob(blob)
+        if data is not None:
+            shown.append(shapes.PromptPart(part, data.decode(errors="replace")))
+    return shapes.Context(tuple(shown), view.settings.tools, view.context)
+
+
+@get("/api/sessions/{session_id:str}/changes")
+async def changes(service: TheService, session_id: SessionId) -> shapes.Changes:
+    """What the session changed on the disk."""
+    await service.row(session_id)
+    inherited, found = 0, list[shapes.FileChanged]()
+    for event in await service.front.store.events(session_id):
+        if isinstance(event, ev.SessionOpened) and event.fork is not None:
+            inherited = event.fork.up_to
+        if isinstance(event, ev.FilesChanged) and event.seq > inherited:
+            changed = (event.seq, event.path, event.call_id, event.turn_id, event.at)
+            found.append(shapes.FileChanged(*changed))
+    return shapes.Changes(await service.front.diff(session_id), tuple(found))
+
+
+@post("/api/sessions/{session_id:str}/changes/revert", status_code=200)
+async def revert(
+    service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[shapes.RevertBody]
+) -> shapes.Nothing:
+    """Take back changes of files: all of these, or none."""
+    command = cm.RevertFiles(
+        command_id=service.new_id(),
+        session_id=session_id,
+        by=caller.name,
+        changes=data.changes,
+    )
+    await _do(service, command)
+    return shapes.Nothing()
+
+
+@post("/api/sessions/{session_id:str}/undo", status_code=200)
+async def undo(
+    service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[shapes.UndoBody]
+) -> shapes.Undone:
+    """Undo a turn that is over, with its changes of files."""
+    command = cm.UndoTurn(
+        command_id=service.new_id(), session_id=session_id, by=caller.name, turn_id=data.turn_id
+    )
+    return shapes.Undone(await _do(service, command))
+
+
+@post("/api/sessions/{session_id:str}/fork", status_code=201)
+async def fork(
+    service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[shapes.ForkBody]
+) -> shapes.View:
+    """A new session that shares this one's past, up to the end of a turn."""
+    new = data.session_id or mint("s")
+    if data.session_id is not None:
+        await _refuse_other(service.front.store, session_id, new)
+    command = cm.ForkSession(
+        command_id=service.new_id(),
+        session_id=session_id,
+        by=caller.name,
+        new_session_id=new,
+        turn_id=data.turn_id,
+    )
+    await _do(service, command)
+    return await service.view(new)
+
+
+@post("/api/sessions/{session_id:str}/compact", status_code=202)
+async def compact(service: TheService, caller: TheCaller, session_id: SessionId) -> shapes.Nothing:
+    """Let a summary stand for what was said so far. This version cannot do that yet."""
+    command = cm.CompactContext(command_id=service.new_id(), session_id=session_id, by=caller.name)
+    await service.do(command)
+    return shapes.Nothing()
+
+
+@get("/api/sessions/{session_id:str}/export", media_type="application/x-ndjson")
+async def export(service: TheService, session_id: SessionId) -> Stream:
+    """The log, a fact a line."""
+    await service.row(session_id)
+    return Stream(
+        _lines(service.front.store, session_id),
+        media_type="application/x-ndjson",
+        headers={"content-disposition": f'attachment; filename="{session_id}.ndjson"'},
+    )
+
+
+async def _lines(store: Store, session_id: str) -> AsyncGenerator[bytes]:
+    after = 0
+    while facts := await store.events(session_id, after=after, limit=EXPORTED_AT_ONCE):
+        yield b"".join(ev.encode(fact).replace(b"\n", b" ") + b"\n" for fact in facts)
+        after = facts[-1].seq
+
+
+async def _do(service: Service, command: cm.Command) -> bool:
+    """What stands against it is a conflict with how things are, not a wrong request."""
+    try:
+        return await service.do(command)
+    except (UnsupportedError, StoreError, ModelError):
+        raise
+    except UserMustActError as error:
+        raise told(error, CONFLICT, "conflict") from error
+
+
+async def _refuse_other(store: Store, session_id: str, new: str) -> None:
+    """The same fork again is the same fork; all else needs an id of its own."""
+    first = await store.events(new, limit=1)
+    if not first:
+        return
+    opened = first[0]
+    of = opened.fork if isinstance(opened, ev.SessionOpened) else None
+    if of is None or of.session_id != session_id:
+        raise conflict("another session has that id", "mint a new one")
+
+
+ROUTES = (transcript, context, changes, revert, undo, fork, compact, export)

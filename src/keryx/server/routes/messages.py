@@ -1,0 +1,109 @@
+"""What people say to a session: sent, changed while it waits, withdrawn; and what they type."""
+
+from __future__ import annotations
+
+from litestar import delete, patch, post, put
+from litestar.params import JSONBody
+from msgspec import UNSET
+
+from keryx import commands as cm
+from keryx.server import shapes
+from keryx.server.problems import conflict, unprocessable
+from keryx.server.routes.params import IdempotencyKey, MessageId, SessionId, TheCaller, TheService
+
+
+@post("/api/sessions/{session_id:str}/messages", status_code=202)
+async def send_message(
+    service: TheService,
+    caller: TheCaller,
+    session_id: SessionId,
+    data: JSONBody[shapes.NewMessage],
+    idempotency_key: IdempotencyKey = None,
+) -> shapes.Accepted:
+    """Say something; answered once it is durable. The same key and body again is one message."""
+    await service.row(session_id)
+    if not data.text.strip() and not data.attachments:
+        raise unprocessable("the message says nothing", "give it a text, or attach something")
+    workspace = None if data.workspace is None else await service.folder(data.workspace)
+    sent = await service.send(
+        cm.SendMessage(
+            command_id=service.new_id(),
+            session_id=session_id,
+            by=caller.name,
+            text=data.text,
+            mode=data.mode,
+            turn_id=data.turn_id,
+            attachments=await service.attachments(session_id, data.attachments),
+            workspace=workspace,
+            key=data.key or idempotency_key,
+            wait=data.wait,
+        )
+    )
+    return shapes.Accepted(sent.message_id, sent.turn_id, sent.seq)
+
+
+@patch("/api/sessions/{session_id:str}/messages/{message_id:str}")
+async def change_message(
+    service: TheService,
+    caller: TheCaller,
+    session_id: SessionId,
+    message_id: MessageId,
+    data: JSONBody[shapes.MessageChanges],
+) -> shapes.Changed:
+    """Change or reorder a message that waits."""
+    await service.row(session_id)
+    workspace, attachments = data.workspace, data.attachments
+    changed = await service.do(
+        cm.ChangeMessage(
+            command_id=service.new_id(),
+            session_id=session_id,
+            by=caller.name,
+            message_id=message_id,
+            text=data.text,
+            mode=data.mode,
+            workspace=await service.folder(workspace) if isinstance(workspace, str) else UNSET,
+            before=data.before,
+            attachments=await service.attachments(session_id, attachments)
+            if isinstance(attachments, tuple)
+            else UNSET,
+        )
+    )
+    if not changed:
+        raise conflict(
+            "no such message waits: it was delivered or withdrawn",
+            "see the session's queue for what can still be changed",
+        )
+    return shapes.Changed(changed=True)
+
+
+@delete("/api/sessions/{session_id:str}/messages/{message_id:str}", status_code=200)
+async def withdraw_message(
+    service: TheService, caller: TheCaller, session_id: SessionId, message_id: MessageId
+) -> shapes.Withdrawn:
+    """Take back a message that waits; false if it was delivered."""
+    command = cm.WithdrawMessage(
+        command_id=service.new_id(),
+        session_id=session_id,
+        by=caller.name,
+        message_id=message_id,
+    )
+    return shapes.Withdrawn(await service.do(command))
+
+
+@put("/api/sessions/{session_id:str}/draft", status_code=204)
+async def keep_draft(
+    service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[shapes.DraftBody]
+) -> None:
+    """Keep what a person is typing, for any screen to go on with."""
+    await service.row(session_id)
+    command = cm.SetDraft(
+        command_id=service.new_id(),
+        session_id=session_id,
+        by=caller.name,
+        text=data.text,
+        attachments=await service.attachments(session_id, data.attachments),
+    )
+    await service.do(command)
+
+
+ROUTES = (send_message, change_message, withdraw_message, keep_draft)

@@ -1,0 +1,40 @@
+"""What stands in the paths, queries and headers of several routes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from litestar.di import NamedDependency
+from litestar.params import HeaderParameter, PathParameter, QueryParameter
+
+from keryx.server.access.auth import Caller
+from keryx.server.service import Service
+from keryx.server.shapes import HASH_PATTERN, ID_PATTERN
+
+TheService = NamedDependency[Service]
+TheCaller = NamedDependency[Caller]
+SessionId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="The session.")]
+MessageId = Annotated[
+    str, PathParameter(pattern=ID_PATTERN, description="A message of the session.")
+]
+TurnId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="A turn of the session.")]
+CallId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="A call of the session.")]
+AskedId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="What waits for an answer.")]
+BlobHash = Annotated[str, PathParameter(pattern=HASH_PATTERN, description="The blob's SHA-256.")]
+Limit = Annotated[int, QueryParameter(ge=1, le=500, description="How many at most.")]
+Before = Annotated[
+    int, QueryParameter(ge=0, le=2**53, description="`next` of the page before this one.")
+]
+IdempotencyKey = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="The same as `key` in the body: what comes twice with it takes effect once.",
+    ),
+]
+
+PAGE: Final = 50
+END: Final = 2**53
+"""Before this comes everything."""

@@ -1,0 +1,181 @@
+"""Sessions: made, listed, searched, shown, changed, deleted."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+from litestar import delete, get, patch, post
+from litestar.params import FromQuery, JSONBody, QueryParameter
+from msgspec import UNSET, UnsetType
+
+from keryx import commands as cm
+from keryx.app.host.wire import NewSession
+from keryx.config import DEFAULT
+from keryx.engine.desk import mint
+from keryx.ports.store import Store
+from keryx.server import shapes
+from keryx.server.problems import ProblemError, not_found, unprocessable
+from keryx.server.routes.params import (
+    END,
+    PAGE,
+    Before,
+    IdempotencyKey,
+    Limit,
+    SessionId,
+    TheCaller,
+    TheService,
+)
+from keryx.server.service import Service
+
+T = TypeVar("T")
+Search = Annotated[
+    str | None, QueryParameter(max_length=500, description="Words to be found in all sessions.")
+]
+
+
+@get("/api/sessions")
+async def list_sessions(
+    service: TheService,
+    search: Search = None,
+    limit: Limit = PAGE,
+    before: Before = END,
+    archived: FromQuery[bool] = False,  # noqa: FBT002 (a parameter of the query)
+) -> shapes.SessionList:
+    """The sessions, last changed first; or with `search`, what was found in them."""
+    store = service.front.store
+    if search is not None:
+        return shapes.SessionList(hits=await _hits(store, search, limit))
+    rows = await store.sessions(limit=limit, before=before, archived=archived)
+    following = rows[-1].position if len(rows) == limit else None
+    return shapes.SessionList(sessions=tuple(rows), next=following)
+
+
+async def _hits(store: Store, words: str, limit: int) -> tuple[shapes.Hit, ...]:
+    found = await store.search(words, limit=limit) if words.strip() else []
+    rows = {each.session_id: await store.session(each.session_id) for each in found}
+    return tuple(
+        shapes.Hit(
+            session=row,
+            seq=each.seq,
+            turn_id=each.turn_id,
+            kind=each.kind,
+            snippet=each.snippet,
+            at=each.at,
+        )
+        for each in found
+        if (row := rows[each.session_id]) is not None  # deleted meanwhile
+    )
+
+
+@post("/api/sessions", status_code=201)
+async def open_session(
+    service: TheService,
+    data: JSONBody[shapes.NewSessionBody],
+    idempotency_key: IdempotencyKey = None,
+) -> shapes.View:
+    """A new session. The same `session_id` again gives that session as it is."""
+    session_id = data.session_id or _own_id(idempotency_key) or mint("s")
+    if await service.front.store.session(session_id) is None:
+        _check_names(service, data.profile, data.personality)
+        wanted = NewSession(
+            session_id=session_id,
+            workspace=await service.folder(data.workspace or "."),
+            model=data.model,
+            tools=_tools(service, data.tools, data.profile),
+            personality=data.personality,
+            effort=data.effort,
+            profile=data.profile,
+            title=data.title or "",
+            approvals=data.approvals,
+            read_only=data.read_only,
+        )
+        await service.front.open(wanted)
+    return await service.view(session_id)
+
+
+def _own_id(key: str | None) -> str | None:
+    if key is None:
+        return None
+    if not shapes.is_id(key):
+        raise ProblemError(
+            400,
+            "bad_request",
+            "the Idempotency-Key of a new session is its session_id",
+            "mint one like `s-` and the hexadecimal digits of a UUID",
+        )
+    return key
+
+
+def _check_names(service: Service, profile: str | None, personality: str | None) -> None:
+    profiles = service.front.config.profiles
+    if profile is not None and profile not in profiles:
+        raise unprocessable("no profile has that name", f"there are: {', '.join(profiles)}")
+    known = profiles[profile or DEFAULT].personalities
+    if personality is not None and personality not in known:
+        there = ", ".join(sorted(known)) or "none"
+        raise unprocessable("no personality has that name", f"there are: {there}")
+
+
+def _tools(
+    service: Service, names: tuple[str, ...] | None, profile: str | None
+) -> tuple[str, ...] | None:
+    if names is None:
+        return service.front.config.profile(profile or DEFAULT).toolsets.get("web")
+    return service.front.tools.chosen(names)
+
+
+@get("/api/sessions/{session_id:str}")
+async def show_session(service: TheService, session_id: SessionId) -> shapes.View:
+    """The session as it is now: open its event stream with `after=seq`."""
+    return await service.view(session_id)
+
+
+@patch("/api/sessions/{session_id:str}")
+async def change_session(
+    service: TheService,
+    caller: TheCaller,
+    session_id: SessionId,
+    data: JSONBody[shapes.SessionChanges],
+) -> shapes.View:
+    """Change what is given; a running turn keeps what it has."""
+    now = (await service.view(session_id)).settings
+    profile = _or(data.profile, now.profile)
+    if data.profile is not UNSET or data.personality is not UNSET:
+        _check_names(service, profile, _or(data.personality, now.personality))
+    tools, workspace = data.tools, data.workspace
+    if isinstance(tools, tuple):
+        tools = service.front.tools.chosen(tools)
+    if isinstance(workspace, str):
+        workspace = await service.folder(workspace)
+    command = cm.ChangeSession(
+        command_id=service.new_id(),
+        session_id=session_id,
+        by=caller.name,
+        title=data.title,
+        pinned=data.pinned,
+        archived=data.archived,
+        model=data.model,
+        effort=data.effort,
+        personality=data.personality,
+        profile=data.profile,
+        tools=tools,
+        workspace=workspace,
+        approvals=data.approvals,
+        read_only=data.read_only,
+    )
+    await service.do(command)
+    return await service.view(session_id)
+
+
+def _or(given: T | UnsetType, now: T) -> T:
+    return now if isinstance(given, UnsetType) else given
+
+
+@delete("/api/sessions/{session_id:str}", status_code=204)
+async def delete_session(service: TheService, session_id: SessionId) -> None:
+    """Everything of the session is gone."""
+    if not await service.front.delete(session_id):
+        raise not_found(f"there is no session {session_id}", "it may have been deleted before")
+
+
+ROUTES = (list_sessions, open_session, show_session, change_session, delete_session)

@@ -1,0 +1,118 @@
+"""All routes of the API that the framework serves, and what it hands to them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, cast
+
+from litestar import Litestar, Request, Response
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.openapi import OpenAPIConfig
+from litestar.routes import HTTPRoute
+from litestar.types import ControllerRouterHandler
+
+from keryx.server import problems
+from keryx.server.access.auth import Caller
+from keryx.server.problems import ProblemError
+from keryx.server.routes import about, answers, calls, files, history, messages, sessions, uploads
+from keryx.server.service import Service
+
+ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
+    *about.ROUTES,
+    *sessions.ROUTES,
+    *messages.ROUTES,
+    *calls.ROUTES,
+    *answers.ROUTES,
+    *history.ROUTES,
+    *uploads.ROUTES,
+    *files.ROUTES,
+)
+CALLER: Final = "keryx.caller"
+"""Where the request's scope tells who asks."""
+LARGEST_BODY: Final = 8 * 1024 * 1024
+WRONG_METHOD: Final = 405
+
+
+def framework(service: Service | None, openapi: OpenAPIConfig | None = None) -> Litestar:
+    """The routes, ready to be called; without a service, only to be described."""
+
+    def provide_service() -> Service:
+        assert service is not None
+        return service
+
+    return Litestar(
+        ROUTES,
+        dependencies={
+            "service": Provide(provide_service, sync_to_thread=False),
+            "caller": Provide(_caller, sync_to_thread=False),
+        },
+        exception_handlers={HTTPException: _from_framework, Exception: _from_us},
+        openapi_config=openapi,
+        logging_config=None,
+        request_max_body_size=LARGEST_BODY,
+    )
+
+
+def _caller(request: Request[Any, Any, Any]) -> Caller:
+    return cast("dict[str, Caller]", request.scope)[CALLER]
+
+
+# What the framework lets pass when it reads a body; nothing of ours raises them.
+_UNREADABLE: Final = (UnicodeDecodeError, RecursionError)
+
+
+def _from_us(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    del request
+    if isinstance(error, _UNREADABLE):
+        what = "the body is no text in UTF-8, or nested too deeply"
+        return _answer(ProblemError(400, "bad_request", what, "send JSON, as in /api/openapi.json"))
+    return _answer(problems.problem_of(error))
+
+
+def _from_framework(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    if error.status_code >= problems.INTERNAL:
+        return _answer(problems.unforeseen(error))
+    kind, hint = _KINDS.get(error.status_code, ("bad_request", "see /api/openapi.json"))
+    headers = {"allow": _allowed(request)} if error.status_code == WRONG_METHOD else {}
+    return _answer(ProblemError(error.status_code, kind, _detail(error), hint, headers=headers))
+
+
+_KINDS: Final = {
+    404: ("not_found", "see /api/openapi.json for what there is"),
+    WRONG_METHOD: ("wrong_method", "see /api/openapi.json for what can be done here"),
+    413: ("too_large", "send less at a time"),
+}
+
+
+def _allowed(request: Request[Any, Any, Any]) -> str:
+    """Which methods there are at this path."""
+    path = request.scope["path"].rstrip("/")
+    found = (
+        route.methods
+        for route in request.app.routes
+        if isinstance(route, HTTPRoute)
+        and re.fullmatch(re.sub(r"\{[^/]*\}", "[^/]+", route.path_format), path)
+    )
+    return ", ".join(sorted(set[str]().union(*found)))
+
+
+def _detail(error: HTTPException) -> str:
+    """What does not fit, without what was sent."""
+    if error.status_code != problems.BAD_REQUEST:
+        return error.detail or "the request cannot be served"
+    extra = error.extra if isinstance(error.extra, list) else []
+    said = [
+        ": ".join(str(each[word]) for word in ("key", "message") if word in each)
+        for each in cast("list[dict[str, object]]", extra)
+    ]
+    return "; ".join(said) or "the request is not as it should be"
+
+
+def _answer(error: ProblemError) -> Response[bytes]:
+    return Response(
+        problems.encode(error),
+        status_code=error.problem.status,
+        media_type=problems.MEDIA_TYPE,
+        headers=dict(error.headers),
+    )

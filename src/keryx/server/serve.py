@@ -1,0 +1,182 @@
+"""The server as a whole: a socket, uvicorn on the loop that runs, and an end within bounds.
+
+Streams are ended first, then the connections; the host is ended by whoever made it.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import uvicorn
+
+from keryx.aio.bridge import Bridge
+from keryx.aio.clock import RealClock
+from keryx.aio.scope import Scope
+from keryx.app.front import Front
+from keryx.errors import UserMustActError
+from keryx.server.access.auth import Access
+from keryx.server.app import Application
+from keryx.server.guards import WILDCARDS, Guard
+from keryx.server.page import Page
+from keryx.server.service import UPLOAD_LIMIT, Service
+from keryx.server.stream import Streams
+
+HOST: Final = "127.0.0.1"
+PORT: Final = 8377
+PORTS_TRIED: Final = 100
+BACKLOG: Final = 2048
+THREADS: Final = 8
+# How long answers may still take once the end has begun; streams are over before that.
+PATIENCE: Final = 3
+IDLE: Final = 75
+"""Seconds that a connection without a request is kept."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says."""
+
+    host: str = HOST
+    port: int = PORT
+    """The first one to try; 0: any that is free."""
+    allowed_hosts: tuple[str, ...] = ()
+    password: str | None = None
+    workspace: Path = Path()
+    upload_limit: int = UPLOAD_LIMIT
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """A server that takes connections."""
+
+    url: str
+    once: str | None
+    """The token that logs in one time."""
+    streams: Streams
+
+    @property
+    def link(self) -> str:
+        """The address that logs in whoever opens it first."""
+        return self.url if self.once is None else f"{self.url}#token={self.once}"
+
+
+@asynccontextmanager
+async def serving(front: Front, settings: Settings) -> AsyncGenerator[Serving]:
+    """Serve the sessions of this front for as long as the block runs."""
+    scope = Scope("server", clock=RealClock())
+    threads = Bridge(scope, threads=THREADS)
+    try:
+        access = Access(front.config, threads, scope.clock)
+        await access.load(settings.password)
+        _refuse_open_house(settings.host, access)
+        service = Service(
+            front,
+            threads,
+            access,
+            workspace=await threads.to_thread(settings.workspace.resolve),
+            version=await threads.to_thread(version, "keryx"),
+            upload_limit=settings.upload_limit,
+        )
+        page = await threads.to_thread(Page.read)
+        async with _listening(service, page, settings, Streams(scope, access.refresh)) as found:
+            yield found
+    finally:
+        await threads.close()
+        scope.close()
+
+
+@asynccontextmanager
+async def _listening(
+    service: Service, page: Page, settings: Settings, streams: Streams
+) -> AsyncGenerator[Serving]:
+    with bind(settings.host, settings.port) as listening:
+        port: int = listening.getsockname()[1]
+        guard = Guard(port, host=settings.host, allowed=settings.allowed_hosts)
+        server = _server(Application(service, guard, page, streams))
+        await server.startup(sockets=[listening])
+        try:
+            yield Serving(_url(settings.host, port), service.access.once, streams)
+        finally:
+            await streams.close()
+            await server.shutdown(sockets=[listening])
+
+
+def _server(app: Application) -> uvicorn.Server:
+    """Without its own loop, signals, logs and clock: those are ours."""
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=IDLE,
+        timeout_graceful_shutdown=PATIENCE,
+    )
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    return server
+
+
+def _refuse_open_house(host: str, access: Access) -> None:
+    if not _is_loopback(host) and not access.has_password:
+        raise UserMustActError(
+            f"{host} can be reached from other machines, so a password is needed: set "
+            "KERYX_PASSWORD or give --password-file; or leave --host out to serve this machine only"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens at this port, or at the next one that is free."""
+    ports: Sequence[int] = range(port, min(port + PORTS_TRIED, 65536)) if port else (0,)
+    for each in ports:
+        try:
+            return _listen(host, each)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                continue
+            raise UserMustActError(
+                f"nobody can listen at {host}, port {each}: {error.strerror}; choose another "
+                "with --host and --port"
+            ) from error
+    raise UserMustActError(
+        f"the ports {port} to {ports[-1]} are all in use; choose another with --port"
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # So that a server that was killed can be started again at the same address.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+        listening.setblocking(False)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def _url(host: str, port: int) -> str:
+    shown = HOST if host in WILDCARDS else host
+    return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"

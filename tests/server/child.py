@@ -1,0 +1,44 @@
+"""Run as `python -m tests.server.child HOME WORKSPACE`: the server in a process of its own.
+
+It says its address as one line of JSON, and serves until it is killed or its input ends. The model
+speaks slowly, so that a kill hits the middle of a turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from keryx import Keryx
+from keryx.aio.loops import run_loop
+from keryx.models.scripted import ScriptedReply
+from keryx.server.access.tokens import Tokens
+from keryx.server.serve import Settings, serving
+from tests.server.worlds import scripted
+
+WORDS = " ".join(f"word{number}" for number in range(200))
+
+
+def reply(text: str) -> ScriptedReply:
+    return ScriptedReply(text=WORDS, pause=0.005 if text == "slowly" else 0.0)
+
+
+async def main(home: Path, workspace: Path) -> None:
+    Tokens(home).revoke("child")
+    token = Tokens(home).make("child")
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    async with (
+        Keryx(model=scripted(reply), home=home, workspace=workspace) as app,
+        serving(app.front, Settings(port=0, workspace=workspace)) as server,
+    ):
+        sys.stdout.write(json.dumps({"url": server.url, "token": token}) + "\n")
+        sys.stdout.flush()
+        loop.add_reader(sys.stdin.fileno(), ended.set)
+        await ended.wait()
+        loop.remove_reader(sys.stdin.fileno())
+
+
+if __name__ == "__main__":
+    run_loop(main(Path(sys.argv[1]), Path(sys.argv[2])))

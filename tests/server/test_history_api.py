@@ -1,0 +1,163 @@
+"""What was said and done, over HTTP: paged, exported, forked, undone, reverted, searched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
+from tests.server.worlds import World, scripted, world
+
+
+def writing() -> ScriptedModel:
+    """Writes what it is told to, then rests."""
+
+    def reply(text: str) -> ScriptedReply:
+        if not text:
+            return ScriptedReply(text="Written.")
+        arguments = {"path": "notes.txt", "content": text, "overwrite": True}
+        return ScriptedReply(calls=[ScriptedCall("write_file", arguments)])
+
+    return scripted(reply)
+
+
+async def said(here: World, session_id: str, text: str) -> str:
+    sent = await here.client.say(session_id, text)
+    finished = await here.client.finished(session_id, sent["turn_id"])
+    assert finished["outcome"] == "completed"
+    turn_id: str = sent["turn_id"]
+    return turn_id
+
+
+async def test_the_transcript_is_paged_from_the_end_without_gaps(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        name = await here.client.open()
+        for number in range(4):
+            await said(here, name, f"message {number}")
+        path = f"/api/sessions/{name}/messages"
+        whole = (await here.client.get(f"{path}?limit=500"))["rows"]
+        assert len(whole) == 8
+        paged = (page := await here.client.get(f"{path}?limit=3"))["rows"]
+        while page["next"] is not None:
+            page = await here.client.get(f"{path}?limit=3&before={page['next']}")
+            paged = page["rows"] + paged
+        assert paged == whole
+        for query in ("limit=0", "before=x", "limit=501"):
+            (await here.client.ask("GET", f"{path}?{query}")).problem(400, "bad_request")
+
+
+async def test_the_export_is_the_log_and_the_view_goes_up_to_its_end(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        name = await here.client.open()
+        await said(here, name, "Hello")
+        exported = await here.client.ask("GET", f"/api/sessions/{name}/export")
+        facts = [json.loads(line) for line in exported.raw.splitlines()]
+        assert [fact["seq"] for fact in facts] == list(range(1, len(facts) + 1))
+        assert (await here.client.get(f"/api/sessions/{name}"))["seq"] == len(facts)
+        assert "attachment" in exported.headers["content-disposition"]
+
+
+async def test_the_context_tells_what_the_model_is_told(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        (here.workspace / "AGENTS.md").write_text("Speak softly.")
+        name = await here.client.open(tools=["files"])
+        await said(here, name, "Hello")
+        told = await here.client.get(f"/api/sessions/{name}/context")
+        assert "read_file" in told["tools"]
+        assert told["context"] == {"window": None, "compact_at": None, "last_prompt_tokens": None}
+        assert all(part["part"] and part["text"] for part in told["parts"])
+
+
+async def test_changes_of_files_are_shown_and_taken_back(tmp_path: Path) -> None:
+    async with world(tmp_path, model=writing()) as here:
+        (here.workspace / "notes.txt").write_text("old\n")
+        name = await here.client.open()
+        await here.client.post(
+            f"/api/sessions/{name}/calls",
+            {"tool": "read_file", "arguments": {"path": "notes.txt"}},
+            status=202,
+        )
+        await here.client.until(name, "call.finished")
+        turn = await said(here, name, "new")
+        shown = await here.client.get(f"/api/sessions/{name}/changes")
+        (change,) = shown["changes"]
+        assert "-old" in shown["diff"]
+        assert "+new" in shown["diff"]
+        assert (Path(change["path"]).name, change["turn_id"]) == ("notes.txt", turn)
+        path = f"/api/sessions/{name}/changes/revert"
+        wrongs: tuple[Any, ...] = ({"changes": []}, {"changes": [0]}, {"changes": ["x"]}, {})
+        for wrong in wrongs:
+            (await here.client.ask("POST", path, json=wrong)).problem(400, "bad_request")
+        (await here.client.ask("POST", path, json={"changes": [1]})).problem(409, "conflict")
+        (here.workspace / "notes.txt").write_text("edited by hand")
+        stands = await here.client.ask("POST", path, json={"changes": [change["seq"]]})
+        stands.problem(409, "conflict")
+        (here.workspace / "notes.txt").write_text("new")
+        assert await here.client.post(path, {"changes": [change["seq"]]}) == {}
+        assert (here.workspace / "notes.txt").read_text() == "old\n"
+
+
+async def test_a_turn_is_undone_with_its_files(tmp_path: Path) -> None:
+    async with world(tmp_path, model=writing()) as here:
+        name = await here.client.open()
+        turn = await said(here, name, "first")
+        path = f"/api/sessions/{name}/undo"
+        (await here.client.ask("POST", path, json={"turn_id": "t-nobody"})).problem(409, "conflict")
+        assert await here.client.post(path, {"turn_id": turn}) == {"undone": True}
+        assert not (here.workspace / "notes.txt").exists()
+        rows = (await here.client.get(f"/api/sessions/{name}/messages"))["rows"]
+        assert rows == []
+
+
+async def test_a_fork_shares_the_past_and_is_one_however_often_asked_for(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        name = await here.client.open(title="root")
+        first = await said(here, name, "one")
+        await said(here, name, "two")
+        path = f"/api/sessions/{name}/fork"
+        body = {"turn_id": first, "session_id": "s-fork"}
+        view = await here.client.post(path, body, status=201)
+        assert view["summary"]["session_id"] == "s-fork"
+        await here.client.post(path, body, status=201)
+        rows = (await here.client.get("/api/sessions/s-fork/messages"))["rows"]
+        assert [row["event"]["text"] for row in rows] == ["one", "You said: one"]
+        taken = await here.client.ask("POST", path, json={"session_id": name})
+        taken.problem(409, "conflict")
+        (await here.client.ask("POST", path, json={"turn_id": "t-no"})).problem(409, "conflict")
+
+
+async def test_compaction_is_not_there_yet_and_says_so(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        name = await here.client.open()
+        answer = await here.client.ask("POST", f"/api/sessions/{name}/compact")
+        answer.problem(501, "unsupported")
+
+
+async def test_words_are_found_in_all_sessions(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        name = await here.client.open()
+        await said(here, name, "the <b>pangolin</b> sleeps")
+        other = await here.client.open()
+        await said(here, other, "nothing of the kind")
+        found = await here.client.get("/api/sessions?search=pangolin")
+        assert {hit["session"]["session_id"] for hit in found["hits"]} == {name}
+        assert {hit["kind"] for hit in found["hits"]} == {"message", "reply"}
+        marked = [
+            piece["text"] for hit in found["hits"] for piece in hit["snippet"] if piece["found"]
+        ]
+        assert set(marked) == {"pangolin"}
+        assert (await here.client.get("/api/sessions?search=%20"))["hits"] == []
+        assert "sessions" not in found
+        too_long = await here.client.ask("GET", f"/api/sessions?search={'x' * 501}")
+        too_long.problem(400, "bad_request")
+
+
+async def test_usage_adds_up(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        name = await here.client.open()
+        await said(here, name, "one")
+        rows = (await here.client.get(f"/api/usage?session_id={name}"))["rows"]
+        assert all(row["session_id"] == name for row in rows)
+        view = await here.client.get(f"/api/sessions/{name}")
+        assert view["usage"].keys() >= {"input_tokens", "output_tokens", "cost"}

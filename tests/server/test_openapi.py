@@ -1,0 +1,116 @@
+"""The OpenAPI document against the server: no server error, and no answer that it does not tell."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import urllib.request
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from keryx.aio.loops import LoopThread
+from tests.server.worlds import PATIENCE, World, world
+
+EXAMPLES = 40
+KNOWN = "s-known"
+NOT_YET = "/api/sessions/{session_id}/compact"
+# Loaded by name: their types are only known in part.
+RULES: Any = importlib.import_module("schemathesis.specs.openapi.checks")
+NO_SERVER_ERROR: Any = importlib.import_module("schemathesis.checks").not_a_server_error
+CHECKS: list[Any] = [
+    RULES.status_code_conformance,
+    RULES.content_type_conformance,
+    RULES.response_schema_conformance,
+]
+SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+
+
+async def enter(stack: AsyncExitStack, path: Path) -> World:
+    return await stack.enter_async_context(world(path))
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[World]:
+    """A server on a loop of its own: what asks it here blocks."""
+    with LoopThread() as loop:
+        stack = AsyncExitStack()
+        try:
+            yield loop.call(enter, stack, tmp_path)
+        finally:
+            loop.call(stack.aclose)
+
+
+def described(here: World) -> Any:
+    headers = {"Authorization": f"Bearer {here.token}"}
+    return schemathesis.openapi.from_url(f"{here.client.url}/api/openapi.json", headers=headers)
+
+
+def operations(here: World) -> Iterator[Any]:
+    for found in described(here).get_all_operations():
+        operation = found.ok()
+        if not operation.path.endswith("/events"):  # streams do not end by themselves
+            yield operation
+
+
+def ask_often(here: World, operation: Any) -> None:
+    """Asks with what fits the document, of sessions that are there and of those that are not."""
+    headers = {"Authorization": f"Bearer {here.token}"}
+    checks = CHECKS if operation.path == NOT_YET else [NO_SERVER_ERROR, *CHECKS]
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=SLOW,
+    )
+    @given(case=operation.as_strategy(), known=st.booleans())
+    def ask(case: Any, *, known: bool) -> None:
+        if known and "session_id" in case.path_parameters:
+            case.path_parameters["session_id"] = KNOWN
+        response = case.call(headers=headers, timeout=PATIENCE)
+        case.validate_response(response, checks=checks)
+
+    ask()
+
+
+def test_every_answer_is_one_that_the_document_tells(here: World) -> None:
+    found = list(operations(here))
+    assert len(found) == 32
+    for operation in found:
+        open_known(here)
+        ask_often(here, operation)
+
+
+def open_known(here: World) -> None:
+    headers = {"Authorization": f"Bearer {here.token}", "Content-Type": "application/json"}
+    body = json.dumps({"session_id": KNOWN}).encode()
+    asked = urllib.request.Request(f"{here.client.url}/api/sessions", body, headers)
+    with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
+        assert answer.status == 201
+
+
+def test_the_document_tells_all_routes_and_no_other(here: World) -> None:
+    raw = described(here).raw_schema
+    told = {
+        (method.upper(), path)
+        for path, operations in raw["paths"].items()
+        for method in operations
+        if method in ("get", "post", "put", "patch", "delete")
+    }
+    assert {("GET", "/api/events"), ("GET", "/api/sessions/{session_id}/events")} <= told
+    assert len(told) == 34
+    text = json.dumps(raw)
+    assert "urn:keryx" not in text
+    for path, operations in raw["paths"].items():
+        for operation in operations.values():
+            assert {"400", "401", "403", "500"} <= operation["responses"].keys(), path
+            assert operation["description"], path

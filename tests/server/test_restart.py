@@ -1,0 +1,108 @@
+"""A server that is killed in mid-turn and started again: readers go on where they were."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+
+from tests.server.child import WORDS
+from tests.server.worlds import PATIENCE, ROOT, Client, Told
+
+
+@asynccontextmanager
+async def served(path: Path) -> AsyncGenerator[tuple[Client, subprocess.Popen[str]]]:
+    """The server in a process of its own, which is killed in the end."""
+    (path / "workspace").mkdir(exist_ok=True)
+    words = [
+        sys.executable,
+        "-m",
+        "tests.server.child",
+        str(path / "home"),
+        str(path / "workspace"),
+    ]
+    process = subprocess.Popen(  # noqa: ASYNC220 (a moment, in a test)
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    try:
+        told = json.loads(process.stdout.readline())
+        headers = {"Authorization": f"Bearer {told['token']}"}
+        async with aiohttp.ClientSession(headers=headers) as http:
+            yield Client(told["url"], http), process
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
+        process.stdin.close()
+        process.stdout.close()
+
+
+async def killed_in_mid_turn(path: Path) -> tuple[str, str, list[Told]]:
+    """A session, its turn, and what a reader had seen when the server was killed."""
+    seen: list[Told] = []
+    async with served(path) as (client, process):
+        name = await client.open()
+        sent = await client.say(name, "slowly", key="once")
+        async with client.follow(name) as events:
+            async for told in events:
+                seen.append(told)
+                if sum(each.type == "text.delta" for each in seen) == 5:
+                    break
+            process.kill()
+    return name, sent["turn_id"], seen
+
+
+async def test_a_killed_server_loses_no_fact_and_readers_go_on(tmp_path: Path) -> None:
+    name, turn_id, seen = await killed_in_mid_turn(tmp_path)
+    facts = [told for told in seen if told.id is not None]
+    last = facts[-1].id
+    assert last is not None
+    async with served(tmp_path) as (client, _):
+        rest: list[Told] = []
+        path = f"/api/sessions/{name}/events"
+        headers = {"Last-Event-ID": str(last)}
+        async with client.stream(path, headers=headers) as events:
+            async for told in events:
+                rest.append(told)
+                if told.type == "turn.finished":
+                    break
+        resumed = [told for told in rest if told.id is not None]
+        numbers = [told.id for told in facts + resumed]
+        assert numbers == list(range(1, len(numbers) + 1))
+        whole = await client.until(name, "turn.finished")
+        assert [told.raw for told in facts + resumed] == [
+            told.raw for told in whole if told.id is not None
+        ]
+        assert (rest[-1].data["turn_id"], rest[-1].data["outcome"]) == (turn_id, "completed")
+        replied = [told.data["text"] for told in whole if told.type == "step.replied"]
+        assert replied == [WORDS]
+        assert [told.type for told in whole].count("turn.finished") == 1
+        again = await client.say(name, "slowly", key="once")
+        assert again["turn_id"] == turn_id
+        more = await client.say(name, "and now?")
+        assert (await client.finished(name, more["turn_id"]))["outcome"] == "completed"
+
+
+async def test_a_server_that_ends_lets_its_turns_go_on_at_the_next_start(tmp_path: Path) -> None:
+    async with served(tmp_path) as (client, process):
+        name = await client.open()
+        sent = await client.say(name, "slowly")
+        async with client.follow(name) as events:
+            async for told in events:
+                if told.type == "text.delta":
+                    break
+            assert process.stdin is not None
+            process.stdin.close()
+            async with asyncio.timeout(PATIENCE):
+                async for _ in events:
+                    pass
+        assert process.wait(PATIENCE) == 0
+    async with served(tmp_path) as (client, _):
+        assert (await client.finished(name, sent["turn_id"]))["outcome"] == "completed"
