@@ -10,6 +10,7 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from keryx import Keryx
 from keryx.aio.loops import run_loop
@@ -18,10 +19,14 @@ from keryx.server.access.tokens import Tokens
 from keryx.server.serve import Settings, serving
 from tests.server.worlds import scripted
 
+PACED: Any = {"pause": 0.05, "piece": 6}
 WORDS = " ".join(f"word{number}" for number in range(200))
 
 
 def reply(text: str) -> ScriptedReply:
+    if text.startswith("read to me"):  # twenty words a second, as a person reads
+        words = int(text.rpartition(" ")[2])
+        return ScriptedReply(text="".join(f"{number:05d} " for number in range(words)), **PACED)
     return ScriptedReply(text=WORDS, pause=0.005 if text == "slowly" else 0.0)
 
 

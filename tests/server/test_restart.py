@@ -3,45 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-import aiohttp
-
 from tests.server.child import WORDS
-from tests.server.worlds import PATIENCE, ROOT, Client, Told
-
-
-@asynccontextmanager
-async def served(path: Path) -> AsyncGenerator[tuple[Client, subprocess.Popen[str]]]:
-    """The server in a process of its own, which is killed in the end."""
-    (path / "workspace").mkdir(exist_ok=True)
-    words = [
-        sys.executable,
-        "-m",
-        "tests.server.child",
-        str(path / "home"),
-        str(path / "workspace"),
-    ]
-    process = subprocess.Popen(  # noqa: ASYNC220 (a moment, in a test)
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )
-    assert process.stdout is not None
-    assert process.stdin is not None
-    try:
-        told = json.loads(process.stdout.readline())
-        headers = {"Authorization": f"Bearer {told['token']}"}
-        async with aiohttp.ClientSession(headers=headers) as http:
-            yield Client(told["url"], http), process
-    finally:
-        process.kill()
-        process.wait(PATIENCE)
-        process.stdin.close()
-        process.stdout.close()
+from tests.server.processes import served
+from tests.server.worlds import PATIENCE, Told
 
 
 async def killed_in_mid_turn(path: Path) -> tuple[str, str, list[Told]]:
