@@ -69,10 +69,12 @@ class Models:
             found = self._made[profile, name] = made
         return found
 
-    def for_titles(self, settings: Settings) -> Model:
-        """The model that gives titles to such a session."""
-        named = self._config.profile(settings.profile).auxiliary.get("titles")
-        return self.find(named or settings.model, settings.profile)
+    def for_titles(self, settings: Settings) -> Model | None:
+        """The model that gives titles to such a session, if there is one that can."""
+        named = self._config.profile(settings.profile).auxiliary.get("titles") or settings.model
+        if named.startswith("scripted:") and named not in self._brought:
+            return None  # it would say what it always says
+        return self.find(named, settings.profile)
 
     def load(self) -> None:
         """Load what the default model needs, in a thread, while the host opens its home."""

@@ -87,7 +87,7 @@ class Surroundings(msgspec.Struct, kw_only=True):
     """Which calls need a person's consent."""
     remember: Callable[[Rule], None] = ignore
     """A person consented to such calls in every session."""
-    titles: Callable[[Settings], Model] | None = None
+    titles: Callable[[Settings], Model | None] | None = None
     """Finds the model that gives titles; None: what a person says first is the title."""
     changed: Callable[[str], None] = ignore
     """A fact of this session is durable."""

@@ -46,6 +46,8 @@ class Titles:
             model = around.titles(fold.settings)
         except ModelError:
             return  # the one that it has will do
+        if model is None:
+            return
         task = self._desk.group.start(self._improve(model), name="title")
         self._desk.scope.on_cancel(task.cancel)
 
