@@ -12,15 +12,20 @@ from keryx.ports.store import Store
 from keryx.store.memory import MemoryStore
 from keryx.store.sqlite import SqliteStore
 from keryx.testing.storecontract import StoreContract
+from tests.store.historycontract import HistoryContract, SearchContract
 
 
-class TestMemory(StoreContract):
+class _Contract(StoreContract, HistoryContract, SearchContract):
+    """All of it."""
+
+
+class TestMemory(_Contract):
     @pytest_asyncio.fixture
     async def subject(self) -> Store:
         return MemoryStore()
 
 
-class TestSqlite(StoreContract):
+class TestSqlite(_Contract):
     @pytest_asyncio.fixture
     async def subject(self, tmp_path: Path, bridge: Bridge) -> AsyncIterator[Store]:
         store = await SqliteStore.open(tmp_path / "store.db", bridge)

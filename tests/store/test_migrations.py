@@ -11,6 +11,7 @@ import pytest
 
 from keryx.aio.bridge import Bridge
 from keryx.errors import StoreError, StoreTooNewError
+from keryx.events import LoggedEvent, SessionChanged, encode, type_of
 from keryx.ports.store import Commit
 from keryx.store.sqlite import SqliteStore
 from keryx.store.sqlite.migrations import MIGRATIONS, Migration, migrate, version_of
@@ -113,3 +114,70 @@ async def test_an_earlier_version_cannot_be_read_without_changing_it(
     make(path, 0, MIGRATIONS).execute("VACUUM").connection.close()
     with pytest.raises(StoreError, match="open it once for writing"):
         await SqliteStore.open(path, bridge, read_only=True)
+
+
+# -- from the first version to the second
+
+
+def old_row(connection: sqlite3.Connection, no: int, *events: LoggedEvent) -> None:
+    """A session with these facts as the first version wrote them."""
+    last = events[-1]
+    connection.execute(
+        "INSERT INTO sessions VALUES (?, ?, 1, ?, ?, 'old title', 'idle', '', ?, ?)",
+        (no, last.session_id, last.seq, 10 * no, events[0].at, last.at),
+    )
+    for event in events:
+        connection.execute(
+            "INSERT INTO events VALUES (?, ?, ?, ?)",
+            (no, event.seq, type_of(event), encode(event)),
+        )
+
+
+def make_first(path: Path) -> None:
+    """A file of the first version: three sessions, one of them with a fact that is damaged."""
+    with closing(make(path, 1, MIGRATIONS)) as connection:
+        plain = Facts("plain")
+        old_row(connection, 1, plain.opened("old title"), plain.accepted(text="say zebra"))
+        moved = Facts("moved")
+        changed = SessionChanged(
+            session_id="moved",
+            at=1.0,
+            seq=2,
+            by="you",
+            model="other:two",
+            workspace="/elsewhere",
+            pinned=True,
+            archived=True,
+        )
+        old_row(connection, 2, moved.opened("old title"), changed)
+        failed = Facts("failed")
+        opened = failed.opened("old title")
+        turns = (failed.started(), failed.finished(outcome="failed"), failed.renamed("lost"))
+        old_row(connection, 3, opened, *turns)
+        connection.execute("UPDATE events SET body = x'00' WHERE no = 3 AND seq = 4")
+        connection.execute("INSERT INTO transcript VALUES (1, 2, 't1', 2, '')")
+        connection.execute("INSERT INTO sessions (no, session_id, epoch) VALUES (9, 'claimed', 1)")
+
+
+async def test_sessions_of_the_first_version_come_out_as_if_they_were_written_today(
+    tmp_path: Path, bridge: Bridge
+) -> None:
+    path = tmp_path / "store.db"
+    await bridge.to_thread(make_first, path)
+    store = await SqliteStore.open(path, bridge)
+    rows = {row.session_id: row for row in await store.sessions(archived=None)}
+    assert list(rows) == ["failed", "moved", "plain"]
+    assert {(row.title, row.last_seq > 0) for row in rows.values()} == {("old title", True)}
+    plain, moved, failed = rows["plain"], rows["moved"], rows["failed"]
+    assert (plain.model, plain.workspace) == ("scripted:one", "/w")
+    assert (plain.pinned, plain.archived, plain.failed) == (False, False, False)
+    assert (moved.model, moved.workspace) == ("other:two", "/elsewhere")
+    assert (moved.pinned, moved.archived, moved.failed) == (True, True, False)
+    assert failed.failed
+    assert [row.session_id for row in await store.sessions()] == ["failed", "plain"]
+    assert [found.session_id for found in await store.search("zebra")] == ["plain"]
+    facts = Facts("plain", last_seq=2)
+    commit = Commit(session_id="plain", epoch=await store.claim("plain"), events=(facts.started(),))
+    assert await store.append(commit) == 31
+    assert (await store.sessions(limit=1))[0].session_id == "plain"
+    await store.close()

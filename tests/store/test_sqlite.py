@@ -100,11 +100,12 @@ async def test_what_was_submitted_is_written_before_the_store_is_closed(
     await again.close()
 
 
-async def test_a_closed_store_leaves_one_file(path: Path, bridge: Bridge) -> None:
+async def test_a_closed_store_leaves_one_file_and_its_index(path: Path, bridge: Bridge) -> None:
     store = await SqliteStore.open(path, bridge)
     await store.append(commit("s", await store.claim("s"), Facts().opened()))
+    await store.search("words")
     await store.close()
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["search.db", path.name]
 
 
 async def test_positions_are_never_given_twice(path: Path, bridge: Bridge) -> None:
@@ -236,11 +237,12 @@ async def test_the_file_and_its_new_folders_are_the_owner_s_alone(
     path = tmp_path / "new" / "folder" / "store.db"
     store = await SqliteStore.open(path, bridge)
     await store.claim("s")
+    await store.search("words")
     for folder in (path.parent, path.parent.parent):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for file in path.parent.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert len(list(path.parent.iterdir())) == 3
+    assert len(list(path.parent.iterdir())) == 6
     await store.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from keryx.aio.bridge import Bridge
@@ -47,6 +48,9 @@ class World:
         makers = [
             lambda: facts.opened(few()),
             lambda: facts.renamed(few()),
+            lambda: msgspec.structs.replace(
+                facts.renamed(few()), archived=chance.random() < 0.5, model=few()
+            ),
             lambda: facts.accepted(few(), few(), few()),
             lambda: facts.accepted(
                 few(), few(), few(), (File(chance.choice(BLOBS).hash, "text/plain"),)
@@ -56,7 +60,7 @@ class World:
             lambda: facts.delivered(few(), few()),
             lambda: facts.started(few()),
             lambda: facts.resumed(few()),
-            lambda: facts.finished(few(), chance.choice(["completed", "failed"])),
+            lambda: facts.finished(few(), chance.choice(["completed", "failed", "parked"])),
             lambda: facts.undone(few()),
             lambda: facts.step(few()),
             lambda: facts.replied(few(), turn_id=few(), usage=used, cost=cost),
@@ -111,6 +115,8 @@ async def outcome_of(store: Store, kind: str, commit: Commit, key: str) -> objec
 async def all_of(store: Store) -> list[object]:
     found: list[object] = [
         await store.sessions(),
+        await store.sessions(archived=True),
+        await store.sessions(archived=None, after=20, limit=2),
         sorted(await store.unfinished()),
         sorted(await store.usage(), key=lambda row: (row.session_id, row.model)),
         await store.outbox("t"),
@@ -120,6 +126,8 @@ async def all_of(store: Store) -> list[object]:
     for name in NAMES:
         found += [await store.events(name), await store.transcript(name, limit=1000)]
         found += [await store.pending(name), await store.session(name)]
+        found += [await store.names_blob(name, blob.hash) for blob in BLOBS]
+    found += [await store.search(words, limit=1000) for words in ("1", "2 ", "ech", "don", "1 2")]
     return found
 
 

@@ -140,7 +140,7 @@ class Front:
         for _ in range(TRIES):
             found = await bridge.to_thread(partial(Home.take, home, by_force=by_force))
             if isinstance(found, Home):
-                return await self._own(found)
+                return await self._own(found, by_force=by_force)
             self._refuse_what_cannot_be_lent(found, home)
             try:
                 return await AttachedHost.connect(found, home, self._runtime.scope, bridge)
@@ -151,7 +151,7 @@ class Front:
             "stop it, or choose another home with KERYX_HOME"
         )
 
-    async def _own(self, home: Home) -> Host:
+    async def _own(self, home: Home, *, by_force: bool) -> Host:
         host = await OwnHost.begin(
             home,
             self._runtime,
@@ -159,6 +159,7 @@ class Front:
             tools=self.tools,
             config=self.config,
             titles=self._titles,
+            take_over=by_force,
         )
         if self._resume:
             await host.resume()

@@ -133,9 +133,13 @@ class SessionHandle:
 
     async def events(self, after: int = 0) -> AsyncGenerator[ev.Event]:
         """The log after that fact, then whatever comes, live events included."""
-        async with aclosing(await self._front.follow(self.session_id, after=after)) as stream:
+        async with aclosing(await self.follow(after)) as stream:
             async for event in stream:
                 yield event
+
+    async def follow(self, after: int = 0) -> AsyncGenerator[ev.Event]:
+        """The same, begun when this returns; whoever reads it closes it."""
+        return await self._front.follow(self.session_id, after=after)
 
     async def _send(
         self,
@@ -175,9 +179,8 @@ class TurnHandle:
     async def events(self) -> AsyncGenerator[ev.Event]:
         """Everything that the turn says, until its one terminal fact."""
         begun = False
-        session = self._session  # its own `events` would be one more generator for each token
-        stream = await session._front.follow(session.session_id, after=self._after)
-        async with aclosing(stream):
+        # Not `events`, which would be one more generator for each token.
+        async with aclosing(await self._session.follow(self._after)) as stream:
             async for event in stream:
                 begun = begun or getattr(event, "turn_id", None) == self.turn_id
                 if begun:

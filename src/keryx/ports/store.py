@@ -18,10 +18,18 @@ from keryx.events import LoggedEvent
 SessionState = Literal["idle", "running", "waiting"]
 """running: a turn is under way. waiting: it waits for a person."""
 
+FoundKind = Literal["message", "reply", "call"]
+"""Where words were found. call: in its arguments or its result."""
+
 
 def blob_hash(data: bytes) -> str:
     """The name of a blob with this content."""
     return hashlib.sha256(data).hexdigest()
+
+
+def records_of(session_id: str) -> str:
+    """How the keys of records begin that belong to one session, and go with it."""
+    return f"session/{session_id}/"
 
 
 class InboxRow(msgspec.Struct, frozen=True):
@@ -70,6 +78,12 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     outbox: tuple[OutboxRow, ...] = ()
     records: tuple[RecordChange, ...] = ()
 
+    @property
+    def only_records(self) -> bool:
+        """Whether nothing of the session itself changes, and so its place in the list neither."""
+        said = self.events or self.enters or self.consumes or self.claims or self.outbox
+        return bool(self.records) and not said
+
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """A session in the list: a projection of its log."""
@@ -77,6 +91,12 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str
     title: str
     state: SessionState
+    model: str
+    workspace: str
+    pinned: bool
+    archived: bool
+    failed: bool
+    """The last turn ended `failed` or `parked`, and none was started since."""
     last_seq: int
     created_at: float
     changed_at: float
@@ -106,6 +126,35 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     cached_tokens: int
     reasoning_tokens: int
     cost: float | None
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A part of a snippet; `found` if it is what was searched for."""
+
+    text: str
+    found: bool
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A place where all the words stand: an entry of a transcript, by its `seq`."""
+
+    session_id: str
+    seq: int
+    turn_id: str | None
+    kind: FoundKind
+    at: float
+    snippet: tuple[Piece, ...]
+
+
+class Covered(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search finds now: all commits up to `position`, if it `is_whole` the last one.
+
+    It is not whole while much is still to be indexed. A `problem` says why it stays so.
+    """
+
+    position: int
+    is_whole: bool
+    problem: str | None = None
 
 
 class Store(Protocol):
@@ -153,8 +202,19 @@ class Store(Protocol):
         """The log, in order."""
         ...
 
-    async def sessions(self, *, limit: int = 50, before: int | None = None) -> list[SessionRow]:
-        """The list, last changed first; `before` is the position that the page ends before."""
+    async def sessions(
+        self,
+        *,
+        limit: int = 50,
+        before: int | None = None,
+        after: int | None = None,
+        archived: bool | None = False,
+    ) -> list[SessionRow]:
+        """The list, last changed first, of those that are archived, or not, or both (None).
+
+        `before` is the position that the page ends before; `after` the one since which all that
+        is listed has changed.
+        """
         ...
 
     async def session(self, session_id: str) -> SessionRow | None: ...
@@ -174,7 +234,26 @@ class Store(Protocol):
 
     async def usage(self, session_id: str | None = None) -> list[UsageRow]: ...
 
+    async def search(self, words: str, *, limit: int = 20) -> list[Found]:
+        """Where all these words stand, in what was said, answered and done with tools.
+
+        Case, accents and signs do not matter. The last word may be the beginning of one, unless
+        something follows it. Best first: where the words stand together as they were typed; then
+        in the order of the list of sessions, last facts first. Turns that were undone and
+        sessions that were deleted are not found. What this store has committed is found at once,
+        as long as little else is still to be indexed (see `covered`).
+        """
+        ...
+
+    async def covered(self) -> Covered:
+        """How much of all that is kept a search finds."""
+        ...
+
     async def blob(self, hash_: str) -> bytes | None: ...
+
+    async def names_blob(self, session_id: str, hash_: str) -> bool:
+        """Whether this session names that blob: only then is it one of its own to show."""
+        ...
 
     async def outbox(self, topic: str, *, limit: int = 100) -> list[OutboxRow]:
         """What is to be done and not `sent`, oldest first."""
@@ -193,7 +272,8 @@ class Store(Protocol):
         ...
 
     async def delete(self, session_id: str) -> bool:
-        """Everything of the session is gone, blobs that nobody else names too. False: it was."""
+        """Everything of the session is gone: its log, its records (`records_of`), the words that it
+        was found by, and blobs that nobody else names. False: it was."""
         ...
 
     async def close(self) -> None: ...

@@ -9,7 +9,7 @@ name of a message that was accepted before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal, get_args, get_type_hints
+from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -41,80 +41,24 @@ from keryx.events import (
     TurnResumed,
     TurnStarted,
     TurnUndone,
-    Usage,
     UsageRecorded,
 )
-from keryx.messages import File, Image, Part
 from keryx.ports.store import SessionState, UsageRow
-
-OpenKind = Literal["turn", "message", "approval", "question", "call"]
-OpenKey = tuple[OpenKind, str]
-"""Something that a fact began and a later one will end."""
-
-NOTHING: Final = Usage()
-
-
-class Shown(msgspec.Struct, frozen=True):
-    """One entry of the transcript, made of the events `sources`.
-
-    If `message_id` is there, the message was accepted by an earlier commit: the sources that are
-    kept with it come first.
-    """
-
-    seq: int
-    turn_id: str | None
-    sources: tuple[int, ...]
-    message_id: str | None = None
-
-
-class Spent(msgspec.Struct, frozen=True):
-    """What one event says was spent with one model."""
-
-    model: str
-    usage: Usage
-    cost: float | None
-
-
-class Projection(msgspec.Struct):
-    """What a commit changes; to be applied in the order of the fields."""
-
-    step_model: str
-    title: str | None = None
-    changed: list[tuple[str, int]] = msgspec.field(default_factory=list[tuple[str, int]])
-    """Messages accepted before, each with a fact that changed it."""
-    shown: list[Shown] = msgspec.field(default_factory=list[Shown])
-    closed: list[OpenKey] = msgspec.field(default_factory=list[OpenKey])
-    opened: dict[OpenKey, list[int]] = msgspec.field(default_factory=dict[OpenKey, list[int]])
-    undone: list[str] = msgspec.field(default_factory=list[str])
-    spent: list[Spent] = msgspec.field(default_factory=list[Spent])
-    blobs: list[str] = msgspec.field(default_factory=list[str])
-
-    def open(self, kind: OpenKind, name: str, seq: int) -> None:
-        self.opened.setdefault((kind, name), [seq])
-
-    def close(self, kind: OpenKind, name: str) -> None:
-        was_opened_here = self.opened.pop((kind, name), None) is not None
-        # A turn is opened again whenever it is resumed, so it may be open from before all the same.
-        if kind == "turn" or not was_opened_here:
-            self.closed.append((kind, name))
-
-    def name_blob(self, hash_: str | None) -> None:
-        if hash_ is not None:
-            self.blobs.append(hash_)
-
-    def name_blobs_in(self, parts: Iterable[Part]) -> None:
-        self.blobs.extend(part.blob for part in parts if isinstance(part, Image | File))
-
-    def show(self, event: LoggedEvent, turn_id: str | None) -> None:
-        self.shown.append(Shown(event.seq, turn_id, (event.seq,)))
+from keryx.store.changes import NOTHING, Projection, Shown, Spent
 
 
 def project(events: Iterable[LoggedEvent], step_model: str) -> Projection:
     """What these events change; `step_model` is the model of the step that was under way."""
     changes = Projection(step_model)
+    paid_up_to = 0
     for event in events:
+        if isinstance(event, SessionOpened) and event.fork is not None:
+            # The past that a fork shares was paid for by the session that it comes from.
+            paid_up_to = event.fork.up_to
         for rule in _RULES.get(type(event), ()):
             rule(event, changes)
+        if event.seq <= paid_up_to:
+            changes.spent.clear()
     return changes
 
 
@@ -219,9 +163,16 @@ def _what_is_read(
             changes.undone.append(event.turn_id)
 
 
-def _titles(event: SessionOpened | SessionChanged, changes: Projection) -> None:
-    if not isinstance(event.title, UnsetType):
-        changes.title = event.title
+def _settings(event: SessionOpened | SessionChanged, changes: Projection) -> None:
+    for name in ("title", "model", "workspace", "pinned", "archived"):
+        value: object = getattr(event, name)
+        if not isinstance(value, UnsetType):
+            setattr(changes.facts, name, value)
+
+
+def _how_it_ended(event: TurnStarted | TurnFinished, changes: Projection) -> None:
+    is_failed = isinstance(event, TurnFinished) and event.outcome in ("failed", "parked")
+    changes.facts.failed_turn = event.turn_id if is_failed else ""
 
 
 def _what_is_spent(
@@ -239,7 +190,12 @@ def _what_is_spent(
 
 
 def _blobs(
-    event: PromptChanged | FilesChanged | MessageAccepted | MessageChanged | CallFinished,
+    event: PromptChanged
+    | FilesChanged
+    | MessageAccepted
+    | MessageChanged
+    | CallStarted
+    | CallFinished,
     changes: Projection,
 ) -> None:
     match event:
@@ -250,6 +206,8 @@ def _blobs(
         case MessageAccepted() | MessageChanged():
             if not isinstance(event.attachments, UnsetType):
                 changes.name_blobs_in(event.attachments)
+        case CallStarted():
+            changes.name_blob(event.arguments_blob)
         case CallFinished():
             changes.name_blobs_in(event.result)
             if event.nested is not None:
@@ -269,7 +227,7 @@ def _by_type(
 
 _RULES: Final = _by_type(
     *(_what_is_open, _calls_of_a_person, _messages, _what_is_read),
-    *(_titles, _what_is_spent, _blobs),
+    *(_settings, _how_it_ended, _what_is_spent, _blobs),
 )
 
 

@@ -109,12 +109,15 @@ class OwnHost:
         tools: Tools,
         config: Config,
         titles: bool = False,
+        take_over: bool = False,
     ) -> Self:
         """Open the home's store and take connections."""
         # Threads of its own: a commit must not wait behind tools that block.
         threads = Bridge(runtime.scope, threads=STORE_THREADS)
         try:
-            store = await SqliteStore.open(home.store, threads, durability=config.durability)
+            store = await SqliteStore.open(
+                home.store, threads, durability=config.durability, take_over=take_over
+            )
             always = [decode_rule(each) for each in await store.records(ALWAYS)]
         except BaseException:
             await threads.close()

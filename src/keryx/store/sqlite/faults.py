@@ -24,7 +24,7 @@ _ADVICE: Final = {
     sqlite3.SQLITE_IOERR: "the disk reports an error; check the disk",
     sqlite3.SQLITE_NOMEM: "there is not enough memory",
 }
-_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 # These say that one statement was wrong, so the others of its transaction are none the worse.
 OF_ONE_STATEMENT: Final = (
     sqlite3.IntegrityError,
@@ -54,7 +54,7 @@ def as_store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:
             f"{path} cannot be used: {error.strerror}; check the folder's permissions"
         )
     code = primary_code(error)
-    if code in _DAMAGED:
+    if code in DAMAGED:
         return damaged(path, str(error))
     return StoreError(f"{path} cannot be used: {_ADVICE.get(code, str(error))} ({error})")
 

@@ -1,19 +1,28 @@
 """The shape of the file, and how a file of an earlier version gets it.
 
-Each migration is a list of statements; its number is its place in `MIGRATIONS`. One that was
-released never changes. The file keeps the number of the last one as its `user_version`.
+Each migration is a list of statements, and of functions where a new column must be filled from
+the log; its number is its place in `MIGRATIONS`. One that was released never changes. The file
+keeps the number of the last one as its `user_version`.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from keryx.errors import StoreError, StoreTooNewError
+import msgspec
 
-Migration = Sequence[str]
+from keryx.errors import StoreError, StoreTooNewError
+from keryx.events import LoggedEvent, decode_logged
+from keryx.store.changes import NEW, SessionFacts
+from keryx.store.projections import project
+
+Step = str | Callable[[sqlite3.Connection], None]
+Migration = Sequence[Step]
 
 APPLICATION_ID: Final = 0x4B455259
 """Marks a file as ours ("KERY")."""
@@ -104,7 +113,51 @@ _FIRST: Final = (
     ) WITHOUT ROWID""",
 )
 
-MIGRATIONS: Final[Sequence[Migration]] = (_FIRST,)
+
+def _fill_session_facts(connection: sqlite3.Connection) -> None:
+    rows = connection.execute(
+        "SELECT no, body FROM events WHERE type IN ('session.opened', 'session.changed',"
+        " 'turn.started', 'turn.finished', 'turn.undone') ORDER BY no, seq"
+    )
+    # Read by a cursor of its own while others change the rows of another table.
+    for no, found in groupby(rows, key=lambda row: int(row[0])):
+        keep_facts(connection, no, project(_readable(found), "").settle(NEW))
+
+
+def _readable(rows: Iterable[tuple[int, bytes]]) -> Iterator[LoggedEvent]:
+    for _, body in rows:
+        # One damaged row must not keep all the others from being read.
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            yield decode_logged(body)
+
+
+def keep_facts(connection: sqlite3.Connection, no: int, facts: SessionFacts) -> None:
+    """Write what a session is called and set to."""
+    connection.execute(
+        "UPDATE sessions SET title = ?, model = ?, workspace = ?, pinned = ?, archived = ?,"
+        " failed_turn = ? WHERE no = ?",
+        (*msgspec.structs.astuple(facts), no),
+    )
+
+
+_SECOND: Final = (
+    "ALTER TABLE sessions ADD COLUMN model TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE sessions ADD COLUMN workspace TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE sessions ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE sessions ADD COLUMN archived INTEGER NOT NULL DEFAULT 0",
+    # The last turn, if it ended badly.
+    "ALTER TABLE sessions ADD COLUMN failed_turn TEXT NOT NULL DEFAULT ''",
+    _fill_session_facts,
+    # One index for all lists, because every commit must change it.
+    "DROP INDEX sessions_by_position",
+    "CREATE INDEX sessions_by_change ON sessions (archived, position)",
+    # identity: tells this file from every other, for what is kept beside it.
+    # deleted: how many sessions were. no: the largest number of those, so that none comes back.
+    # host: rises when a host takes the store from another one, which can write no more.
+    "INSERT INTO meta VALUES ('identity', random()), ('deleted', 0), ('no', 0), ('host', 0)",
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (_FIRST, _SECOND)
 
 
 def version_of(
@@ -136,8 +189,11 @@ def migrate(
     try:
         # Asked again, because another process may have done it meanwhile.
         for migration in migrations[version_of(connection, path, migrations) :]:
-            for statement in migration:
-                connection.execute(statement)
+            for step in migration:
+                if isinstance(step, str):
+                    connection.execute(step)
+                else:
+                    step(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
         connection.execute("COMMIT")

@@ -9,7 +9,8 @@ import sqlite3
 from collections.abc import Sequence
 
 from keryx.ports.store import Blob, SessionState
-from keryx.store.projections import Projection, Shown, Spent, state_of
+from keryx.store.changes import Projection, Shown, Spent
+from keryx.store.projections import state_of
 
 
 def current_state(connection: sqlite3.Connection, no: int) -> SessionState:

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from keryx.events import LoggedEvent
 from keryx.ports.store import InboxRow, OutboxRow, SessionRow, TranscriptRow, UsageRow
@@ -18,8 +18,8 @@ from keryx.store.projections import as_delivered
 from keryx.store.sqlite.faults import read_event
 
 _SESSION: Final = (
-    "SELECT session_id, title, state, last_seq, created_at, changed_at, position"
-    " FROM sessions WHERE last_seq > 0"
+    "SELECT session_id, title, state, model, workspace, pinned, archived, failed_turn, last_seq,"
+    " created_at, changed_at, position FROM sessions WHERE last_seq > 0"
 )
 _IN_SESSION: Final = "no = (SELECT no FROM sessions WHERE session_id = ?)"
 # Larger than any seq or position, so that "before" always has a value.
@@ -62,10 +62,21 @@ def events(
     return [read_event(path, session_id, seq, body) for seq, body in rows]
 
 
-def sessions(connection: sqlite3.Connection, limit: int, before: int | None) -> list[SessionRow]:
+def sessions(
+    connection: sqlite3.Connection,
+    *,
+    limit: int,
+    before: int | None,
+    after: int | None,
+    archived: bool | None,
+) -> list[SessionRow]:
+    # Both kinds together are two walks along the index, merged.
+    kinds = (0, 1) if archived is None else (int(archived),)
+    one = f"{_SESSION} AND archived = ? AND position < ? AND position > ?"
+    bounds = (_END if before is None else before, -1 if after is None else after)
     rows = connection.execute(
-        f"{_SESSION} AND position < ? ORDER BY position DESC LIMIT ?",
-        (_END if before is None else before, limit),
+        " UNION ALL ".join([one] * len(kinds)) + " ORDER BY position DESC LIMIT ?",
+        (*(value for kind in kinds for value in (kind, *bounds)), limit),
     )
     return [_session_row(row) for row in rows]
 
@@ -75,9 +86,21 @@ def session(connection: sqlite3.Connection, session_id: str) -> SessionRow | Non
     return None if row is None else _session_row(row)
 
 
-def _session_row(row: Sequence[object]) -> SessionRow:
-    names = ("session_id", "title", "state", "last_seq", "created_at", "changed_at", "position")
-    return SessionRow(**dict(zip(names, row, strict=True)))  # pyright: ignore[reportArgumentType] (the table's columns have these types)
+def _session_row(row: Sequence[Any]) -> SessionRow:
+    return SessionRow(
+        session_id=row[0],
+        title=row[1],
+        state=row[2],
+        model=row[3],
+        workspace=row[4],
+        pinned=row[5] == 1,
+        archived=row[6] == 1,
+        failed=row[7] != "",
+        last_seq=row[8],
+        created_at=row[9],
+        changed_at=row[10],
+        position=row[11],
+    )
 
 
 def unfinished(connection: sqlite3.Connection) -> list[str]:
@@ -100,10 +123,29 @@ def transcript(
         ).fetchall()
         found: list[TranscriptRow] = []
         for no, seq, turn_id, source, later, body in reversed(rows):
-            changes = _events_at(connection, path, session_id, no, later.split())
-            event = as_delivered(read_event(path, session_id, source, body), changes, turn_id)
-            found.append(TranscriptRow(seq=seq, event=event))
+            entry = Entry(session_id, no, seq, turn_id, source, later, body)
+            found.append(TranscriptRow(seq=seq, event=read_entry(connection, path, entry)))
     return found
+
+
+class Entry(NamedTuple):
+    """One row of the table of transcripts, with the fact that it shows."""
+
+    session_id: str
+    no: int
+    seq: int
+    turn_id: str | None
+    source: int
+    later: str
+    body: bytes
+
+
+def read_entry(connection: sqlite3.Connection, path: Path, entry: Entry) -> LoggedEvent:
+    """What is shown at that place."""
+    later = entry.later.split()
+    changes = _events_at(connection, path, entry.session_id, entry.no, later)
+    source = read_event(path, entry.session_id, entry.source, entry.body)
+    return as_delivered(source, changes, entry.turn_id)
 
 
 def _events_at(
@@ -120,9 +162,9 @@ def _events_at(
 
 def usage(connection: sqlite3.Connection, session_id: str | None) -> list[UsageRow]:
     rows = connection.execute(
-        "SELECT s.session_id, model, input_tokens, output_tokens, cached_tokens, reasoning_tokens,"
-        " cost FROM usage JOIN sessions s USING (no) WHERE ?1 IS NULL OR s.session_id = ?1"
-        " ORDER BY no, model",
+        "SELECT s.session_id, usage.model, input_tokens, output_tokens, cached_tokens,"
+        " reasoning_tokens, cost FROM usage JOIN sessions s USING (no)"
+        " WHERE ?1 IS NULL OR s.session_id = ?1 ORDER BY no, usage.model",
         (session_id,),
     )
     return [_usage_row(row) for row in rows]
@@ -139,6 +181,14 @@ def _usage_row(row: Sequence[object]) -> UsageRow:
 def blob(connection: sqlite3.Connection, hash_: str) -> bytes | None:
     row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (hash_,)).fetchone()
     return None if row is None else row[0]
+
+
+def names_blob(connection: sqlite3.Connection, session_id: str, hash_: str) -> bool:
+    row = connection.execute(
+        f"SELECT 1 FROM names WHERE hash = ? AND {_IN_SESSION}",  # noqa: S608 (a text of ours)
+        (hash_, session_id),
+    ).fetchone()
+    return row is not None
 
 
 def outbox(connection: sqlite3.Connection, topic: str, limit: int) -> list[OutboxRow]:

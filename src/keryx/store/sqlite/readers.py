@@ -29,8 +29,13 @@ class Readers:
     """The connections that read, and who waits for one."""
 
     def __init__(
-        self, path: Path, bridge: Bridge, on_damage: Callable[[StoreDamagedError], None]
+        self,
+        path: Path,
+        bridge: Bridge,
+        on_damage: Callable[[StoreDamagedError], None],
+        on_close: Callable[[], None],
     ) -> None:
+        self._on_close = on_close
         self._bridge = bridge
         self._on_damage = on_damage
         self._loop = asyncio.get_running_loop()
@@ -96,6 +101,7 @@ class Readers:
     def _let_go(self) -> None:
         for reader in self._all:
             reader.close()
+        self._on_close()
 
 
 class _Reader:

@@ -13,11 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
+import msgspec
+
 from keryx.aio.bridge import Bridge
 from keryx.errors import StoreDamagedError, StoreError
 from keryx.events import LoggedEvent
 from keryx.ports.store import (
     Commit,
+    Covered,
+    Found,
     InboxRow,
     OutboxRow,
     SessionRow,
@@ -25,7 +29,9 @@ from keryx.ports.store import (
     UsageRow,
 )
 from keryx.store.sqlite import queries, writes
+from keryx.store.sqlite.faults import as_store_error
 from keryx.store.sqlite.files import Durability, check_for_reading, open_for_writing
+from keryx.store.sqlite.index import Finder, Indexer, IndexUnreadableError
 from keryx.store.sqlite.readers import Readers
 from keryx.store.sqlite.writer import Change, T, Writer
 
@@ -39,11 +45,20 @@ class SqliteStore:
     Give it a bridge of its own: on one that blocking tools share, commits would wait for them.
     """
 
-    def __init__(self, path: Path, bridge: Bridge, connection: sqlite3.Connection | None) -> None:
+    def __init__(
+        self, path: Path, bridge: Bridge, opened: tuple[sqlite3.Connection, int] | None
+    ) -> None:
         """Use `open`."""
         self._path = path
-        self._writer = None if connection is None else Writer(connection, path, bridge)
-        self._readers = Readers(path, bridge, self._on_damage)
+        self._finder = Finder(path)
+        self._readers = Readers(path, bridge, self._on_damage, self._finder.close)
+        self._writer: Writer | None = None
+        self._indexer: Indexer | None = None
+        if opened is not None:
+            self._indexer = Indexer(path, bridge)
+            self._writer = Writer(*opened, path, bridge, self._indexer.wake)
+            # What an earlier process did not get to.
+            self._indexer.wake()
 
     @classmethod
     async def open(
@@ -53,16 +68,18 @@ class SqliteStore:
         *,
         durability: Durability = "normal",
         read_only: bool = False,
+        take_over: bool = False,
     ) -> Self:
         """Open the file, make it if there is none, and bring it up to date.
 
+        `take_over`: whoever had it open for writing before can write nothing more.
         `StoreError` says why that cannot be; nothing of the file is changed then.
         """
         if read_only:
             await bridge.to_thread(check_for_reading, path)
             return cls(path, bridge, None)
         opening = bridge.start_thread(
-            partial(open_for_writing, path, durability), name="open the store"
+            partial(_open, path, durability, by_force=take_over), name="open the store"
         ).future
         try:
             return cls(path, bridge, await asyncio.shield(opening))
@@ -85,7 +102,17 @@ class SqliteStore:
         await self._write(lambda transaction: writes.sent(transaction, ids))
 
     async def delete(self, session_id: str) -> bool:
-        return await self._write(lambda transaction: writes.delete(transaction, session_id))
+        if self._indexer is None:
+            return await self._write(lambda transaction: writes.delete(transaction, session_id))
+        try:
+            # Whoever reads holds back the removal of what is left of the deleted rows.
+            await self._indexer.hold()
+            is_gone = await self._write(lambda transaction: writes.delete(transaction, session_id))
+        finally:
+            self._indexer.go_on()
+        if is_gone:
+            await self._indexer.forget()
+        return is_gone
 
     # -- reading
 
@@ -104,8 +131,17 @@ class SqliteStore:
             )
         )
 
-    async def sessions(self, *, limit: int = 50, before: int | None = None) -> list[SessionRow]:
-        return await self._readers.submit(partial(queries.sessions, limit=limit, before=before))
+    async def sessions(
+        self,
+        *,
+        limit: int = 50,
+        before: int | None = None,
+        after: int | None = None,
+        archived: bool | None = False,
+    ) -> list[SessionRow]:
+        return await self._readers.submit(
+            partial(queries.sessions, limit=limit, before=before, after=after, archived=archived)
+        )
 
     async def session(self, session_id: str) -> SessionRow | None:
         return await self._readers.submit(partial(queries.session, session_id=session_id))
@@ -132,6 +168,30 @@ class SqliteStore:
     async def blob(self, hash_: str) -> bytes | None:
         return await self._readers.submit(partial(queries.blob, hash_=hash_))
 
+    async def names_blob(self, session_id: str, hash_: str) -> bool:
+        return await self._readers.submit(
+            partial(queries.names_blob, session_id=session_id, hash_=hash_)
+        )
+
+    async def search(self, words: str, *, limit: int = 20) -> list[Found]:
+        search = partial(self._finder.search, words=words, limit=limit)
+        if self._indexer is None:
+            return await self._readers.submit(search)
+        await self._indexer.catch_up()
+        try:
+            return await self._readers.submit(search)
+        except IndexUnreadableError:
+            self._indexer.begin_anew()
+            await self._indexer.catch_up()
+            return await self._readers.submit(search)
+
+    async def covered(self) -> Covered:
+        if self._indexer is not None:
+            await self._indexer.catch_up()
+        found = await self._readers.submit(self._finder.covered)
+        problem = None if self._indexer is None else self._indexer.problem
+        return msgspec.structs.replace(found, problem=problem)
+
     async def outbox(self, topic: str, *, limit: int = 100) -> list[OutboxRow]:
         return await self._readers.submit(partial(queries.outbox, topic=topic, limit=limit))
 
@@ -147,6 +207,8 @@ class SqliteStore:
         """Write what was accepted, then let go of the file. A second time does nothing."""
         # The last to close tidies the file up, which a reader cannot.
         await self._readers.close()
+        if self._indexer is not None:
+            await self._indexer.close()
         if self._writer is not None:
             await self._writer.close()
 
@@ -160,8 +222,20 @@ class SqliteStore:
             self._writer.stop_writing(damage)
 
 
-async def _close_unused(bridge: Bridge, opening: asyncio.Future[sqlite3.Connection]) -> None:
+def _open(path: Path, durability: Durability, *, by_force: bool) -> tuple[sqlite3.Connection, int]:
+    """The connection that writes, and the number of the host that it writes for. Blocking."""
+    connection = open_for_writing(path, durability)
+    try:
+        return connection, writes.take_hold(connection, by_force=by_force)
+    except sqlite3.Error as error:
+        connection.close()
+        raise as_store_error(path, error) from error
+
+
+async def _close_unused(
+    bridge: Bridge, opening: asyncio.Future[tuple[sqlite3.Connection, int]]
+) -> None:
     """Let go of a file that nobody wants any more, as soon as it is open."""
     await asyncio.wait([opening], timeout=UNUSED)
     if opening.done() and not opening.cancelled() and opening.exception() is None:
-        await bridge.to_thread(opening.result().close)
+        await bridge.to_thread(opening.result()[0].close)

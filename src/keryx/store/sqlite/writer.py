@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from keryx.aio.bridge import Bridge
-from keryx.errors import ScopeClosedError, StoreDamagedError, StoreError
+from keryx.errors import FencedError, ScopeClosedError, StoreDamagedError, StoreError
 from keryx.store.sqlite.faults import OF_ONE_STATEMENT, as_store_error
 from keryx.store.sqlite.files import LOCK_PATIENCE, close_unchanged
 from keryx.store.sqlite.writes import Transaction, get_meta, set_meta
@@ -39,8 +39,17 @@ _PURGE_PATIENCE: Final = 0.1
 class Writer:
     """The connection that writes, and who waits for it."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, bridge: Bridge) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        host: int,
+        path: Path,
+        bridge: Bridge,
+        on_commit: Callable[[], None],
+    ) -> None:
         self._connection = connection
+        self._host = host
+        self._on_commit = on_commit
         self._path = path
         self._bridge = bridge
         self._loop = asyncio.get_running_loop()
@@ -104,6 +113,7 @@ class Writer:
             for _, future in together:
                 _refuse(future, _another(error))
         else:
+            self._on_commit()
             for (_, future), outcome in zip(together, done.result(), strict=True):
                 outcome.tell(future)
         self._begin()
@@ -118,6 +128,8 @@ class Writer:
         transaction = Transaction(self._connection)
         try:
             run("BEGIN IMMEDIATE")
+            if get_meta(self._connection, "host") != self._host:
+                raise FencedError("another host has taken this store over; nothing was written")
             outcomes = [self._try(change, transaction) for change in changes]
             run("COMMIT")
         except sqlite3.Error as error:
@@ -165,11 +177,16 @@ class Writer:
         with suppress(sqlite3.Error):
             run(f"PRAGMA busy_timeout = {LOCK_PATIENCE * 1000:.0f}")
 
+    def _is_taken_over(self) -> bool:
+        with suppress(sqlite3.Error):
+            return get_meta(self._connection, "host") != self._host
+        return False
+
     def _empty_log(self) -> tuple[int, ...]:
         return self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def _let_go(self) -> None:
-        if self._damage is not None:
+        if self._damage is not None or self._is_taken_over():
             close_unchanged(self._path, self._connection)
             return
         with suppress(sqlite3.Error):

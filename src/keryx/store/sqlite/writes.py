@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -20,9 +21,17 @@ from keryx.errors import (
     SequenceError,
 )
 from keryx.events import encode, type_of
-from keryx.ports.store import Commit, InboxRow, OutboxRow, RecordChange
-from keryx.store.projections import Projection, project
+from keryx.ports.store import Commit, InboxRow, OutboxRow, RecordChange, records_of
+from keryx.store.changes import Projection, SessionFacts
+from keryx.store.projections import project
+from keryx.store.sqlite.migrations import keep_facts
 from keryx.store.sqlite.projected import apply, current_state, keep_blobs
+
+LAST_POSITION: Final = (
+    "SELECT max(p) FROM (SELECT max(position) AS p FROM sessions WHERE archived = 0"
+    " UNION ALL SELECT max(position) FROM sessions WHERE archived = 1)"
+)
+"""The position of the last change that is still there; each half is one look into the index."""
 
 
 class Transaction:
@@ -35,11 +44,15 @@ class Transaction:
         self.owes_purge = False
         self._position: int | None = None
 
-    def next_position(self) -> int:
-        """The global position of one more commit."""
+    def position(self) -> int:
+        """The global position of the last commit."""
         if self._position is None:
             self._position = _last_position(self.connection)
-        self._position += 1
+        return self._position
+
+    def next_position(self) -> int:
+        """The global position of one more commit."""
+        self._position = self.position() + 1
         return self._position
 
 
@@ -49,11 +62,11 @@ class _Session(msgspec.Struct, frozen=True):
     no: int
     epoch: int
     last_seq: int
-    title: str
     state: str
     step_model: str
     created_at: float
     changed_at: float
+    facts: SessionFacts
 
 
 def get_meta(connection: sqlite3.Connection, name: str) -> int:
@@ -65,9 +78,16 @@ def set_meta(connection: sqlite3.Connection, name: str, value: int) -> None:
     connection.execute("UPDATE meta SET value = ? WHERE name = ?", (value, name))
 
 
+def take_hold(connection: sqlite3.Connection, *, by_force: bool) -> int:
+    """The number of the host that writes through this connection; by force a new one."""
+    if by_force:
+        set_meta(connection, "host", 1 + get_meta(connection, "host"))
+    return get_meta(connection, "host")
+
+
 def _last_position(connection: sqlite3.Connection) -> int:
     # The table of what is unique to the file is only touched when a session goes.
-    (position,) = connection.execute("SELECT max(position) FROM sessions").fetchone()
+    (position,) = connection.execute(LAST_POSITION).fetchone()
     return max(position or 0, get_meta(connection, "position"))
 
 
@@ -79,7 +99,9 @@ def claim(transaction: Transaction, session_id: str) -> int:
     if row:
         return int(row[0][0])
     epoch = get_meta(transaction.connection, "floor") + 1
-    run("INSERT INTO sessions (session_id, epoch) VALUES (?, ?)", (session_id, epoch))
+    (last,) = run("SELECT max(no) FROM sessions").fetchone()
+    no = 1 + max(last or 0, get_meta(transaction.connection, "no"))
+    run("INSERT INTO sessions (no, session_id, epoch) VALUES (?, ?, ?)", (no, session_id, epoch))
     return epoch
 
 
@@ -103,6 +125,9 @@ def append(transaction: Transaction, commit: Commit) -> int:
         [(session.no, event.seq, type_of(event), encode(event)) for event in commit.events],
     )
     apply(connection, session.no, changes)
+    if commit.only_records:
+        # What a person types is no news of the session.
+        return transaction.position()
     return _move_session(transaction, session, commit, changes)
 
 
@@ -137,7 +162,12 @@ def delete(transaction: Transaction, session_id: str) -> bool:
     no, epoch = row
     set_meta(connection, "floor", max(epoch, get_meta(connection, "floor")))
     set_meta(connection, "position", _last_position(connection))
+    set_meta(connection, "no", max(no, get_meta(connection, "no")))
+    set_meta(connection, "deleted", 1 + get_meta(connection, "deleted"))
     set_meta(connection, "purge", 1)
+    connection.execute(
+        "DELETE FROM records WHERE substr(key, 1, length(?1)) = ?1", (records_of(session_id),)
+    )
     connection.execute(
         "DELETE FROM blobs WHERE hash IN (SELECT hash FROM names WHERE no = ?1)"
         " AND NOT EXISTS (SELECT 1 FROM names WHERE hash = blobs.hash AND no <> ?1)",
@@ -164,13 +194,13 @@ def _number(connection: sqlite3.Connection, session_id: str) -> int | None:
 
 def _owned_session(connection: sqlite3.Connection, commit: Commit) -> _Session:
     row = connection.execute(
-        "SELECT no, epoch, last_seq, title, state, step_model, created_at, changed_at"
-        " FROM sessions WHERE session_id = ?",
+        "SELECT no, epoch, last_seq, state, step_model, created_at, changed_at, title, model,"
+        " workspace, pinned, archived, failed_turn FROM sessions WHERE session_id = ?",
         (commit.session_id,),
     ).fetchone()
     if row is None:
         raise FencedError(f"there is no session {commit.session_id!r}; nothing was written")
-    session = _Session(*row)
+    session = _Session(*row[:7], facts=SessionFacts(*row[7:]))
     if session.epoch != commit.epoch:
         raise FencedError(
             f"session {commit.session_id!r} is at epoch {session.epoch}, the writer at "
@@ -260,17 +290,19 @@ def _move_session(
     state = session.state
     if changes.opened or changes.closed:
         state = current_state(transaction.connection, session.no)
-    title = session.title if changes.title is None else changes.title
+    facts = changes.settle(session.facts)
+    if facts != session.facts:
+        keep_facts(transaction.connection, session.no, facts)
     created_at, changed_at = session.created_at, session.changed_at
     if commit.events:
         changed_at = commit.events[-1].at
         created_at = created_at if session.last_seq else commit.events[0].at
     position = transaction.next_position()
     transaction.connection.execute(
-        "UPDATE sessions SET last_seq = ?, position = ?, title = ?, state = ?, step_model = ?,"
+        "UPDATE sessions SET last_seq = ?, position = ?, state = ?, step_model = ?,"
         " created_at = ?, changed_at = ? WHERE no = ?",
         (
-            *(session.last_seq + len(commit.events), position, title, state, changes.step_model),
+            *(session.last_seq + len(commit.events), position, state, changes.step_model),
             *(created_at, changed_at, session.no),
         ),
     )

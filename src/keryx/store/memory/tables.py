@@ -1,0 +1,137 @@
+"""Everything of one session, in plain tables, and what a commit does to them.
+
+A commit is checked before the first change, so nothing ever needs to be taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from keryx.errors import AlreadyEnteredError, AlreadyTakenError, KeyReusedError, SequenceError
+from keryx.events import LoggedEvent
+from keryx.ports.store import Commit, Found, InboxRow, SessionRow, SessionState, TranscriptRow
+from keryx.store.changes import NEW, OpenKey, Projection, SessionFacts, Spent
+from keryx.store.projections import as_delivered, state_of
+from keryx.store.search.texts import texts_of
+from keryx.store.search.wanted import Wanted
+
+_Shown = tuple[str | None, list[int]]
+"""The turn of an entry of the transcript, and the facts that it is made of."""
+
+
+@dataclass(slots=True)
+class Session:
+    """Everything of one session."""
+
+    epoch: int
+    log: list[LoggedEvent] = field(default_factory=list[LoggedEvent])
+    inbox: dict[str, InboxRow] = field(default_factory=dict[str, InboxRow])
+    pending: dict[str, InboxRow] = field(default_factory=dict[str, InboxRow])
+    claims: set[str] = field(default_factory=set[str])
+    open: dict[OpenKey, list[int]] = field(default_factory=dict[OpenKey, list[int]])
+    shown: dict[int, _Shown] = field(default_factory=dict[int, _Shown])
+    usage: dict[str, list[Spent]] = field(default_factory=dict[str, list[Spent]])
+    blobs: set[str] = field(default_factory=set[str])
+    outbox: set[str] = field(default_factory=set[str])
+    facts: SessionFacts = field(default_factory=lambda: NEW)
+    step_model: str = ""
+    position: int = 0
+
+    @property
+    def state(self) -> SessionState:
+        kinds = {kind for kind, _ in self.open}
+        return state_of(turn="turn" in kinds, person=bool(kinds & {"approval", "question"}))
+
+
+def check_sequence(session: Session, commit: Commit) -> None:
+    for expected, event in enumerate(commit.events, len(session.log) + 1):
+        if event.seq != expected or event.session_id != commit.session_id:
+            raise SequenceError(f"event {expected} is next, not {event.seq}")
+
+
+def check_inbox(session: Session, commit: Commit) -> None:
+    entering: dict[str, InboxRow] = {}
+    for row in commit.enters:
+        found = session.inbox.get(row.key)
+        if found == row:
+            raise AlreadyEnteredError(f"the command {row.key!r} is in already")
+        if found is not None or row.key in entering:
+            raise KeyReusedError(f"the key {row.key!r} was used for another command")
+        entering[row.key] = row
+    for key in commit.consumes:
+        if key not in session.inbox:
+            raise SequenceError(f"no command {key!r} has entered")
+    check_free(commit.consumes, session.inbox.keys() - session.pending.keys())
+
+
+def check_free(names: Sequence[str], taken: Container[str]) -> None:
+    if len(set(names)) < len(names) or any(name in taken for name in names):
+        raise AlreadyTakenError(f"one of {names} was taken before")
+
+
+def apply(session: Session, changes: Projection) -> None:
+    session.step_model = changes.step_model
+    session.facts = changes.settle(session.facts)
+    for message_id, seq in changes.changed:
+        if ("message", message_id) in session.open:
+            session.open["message", message_id].append(seq)
+    for shown in changes.shown:
+        sources = list(shown.sources)
+        if shown.message_id is not None:
+            sources = session.open.get(("message", shown.message_id), [])
+        if sources:
+            session.shown[shown.seq] = (shown.turn_id, sources)
+    for key in changes.closed:
+        session.open.pop(key, None)
+    for key, sources in changes.opened.items():
+        session.open.setdefault(key, sources)
+    for turn_id in changes.undone:
+        session.shown = {s: it for s, it in session.shown.items() if it[0] != turn_id}
+    for spent in changes.spent:
+        session.usage.setdefault(spent.model, []).append(spent)
+
+
+def session_row(session_id: str, session: Session) -> SessionRow:
+    return SessionRow(
+        session_id=session_id,
+        title=session.facts.title or "",
+        state=session.state,
+        model=session.facts.model or "",
+        workspace=session.facts.workspace or "",
+        pinned=bool(session.facts.pinned),
+        archived=bool(session.facts.archived),
+        failed=bool(session.facts.failed_turn),
+        last_seq=len(session.log),
+        created_at=session.log[0].at,
+        changed_at=session.log[-1].at,
+        position=session.position,
+    )
+
+
+def transcript_row(session: Session, seq: int) -> TranscriptRow:
+    turn_id, sources = session.shown[seq]
+    source, *later = [session.log[number - 1] for number in sources]
+    return TranscriptRow(seq=seq, event=as_delivered(source, later, turn_id))
+
+
+def found_in(
+    session_id: str, session: Session, wanted: Wanted
+) -> Iterator[tuple[tuple[int, ...], Found]]:
+    """Where the words stand in one session, each with its rank."""
+    for seq in sorted(session.shown, reverse=True):
+        event = transcript_row(session, seq).event
+        for number, (kind, text) in enumerate(texts_of(event)):
+            closeness = wanted.closeness(text)
+            if closeness is not None:
+                yield (
+                    (closeness, -session.position, -seq, number),
+                    Found(
+                        session_id=session_id,
+                        seq=seq,
+                        turn_id=session.shown[seq][0],
+                        kind=kind,
+                        at=event.at,
+                        snippet=wanted.snippet(text),
+                    ),
+                )
