@@ -83,7 +83,7 @@ async def test_a_file_that_is_no_database_is_named_and_kept(path: Path, bridge: 
     error = await refused(path, bridge)
     assert isinstance(error, StoreDamagedError)
     assert "backup" in str(error)
-    assert "may be repaired later" in str(error)
+    assert "keryx sessions repair" in str(error)
 
 
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9])

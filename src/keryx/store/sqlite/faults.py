@@ -36,8 +36,8 @@ OF_ONE_STATEMENT: Final = (
 
 def damaged(path: Path, why: str) -> StoreDamagedError:
     return StoreDamagedError(
-        f"{path} is damaged ({why}). Nothing of it was changed. Restore a backup, or move the "
-        "file aside (it may be repaired later) and start with an empty one."
+        f"{path} is damaged ({why}). Nothing of it was changed. Restore a backup, or save what "
+        "can be read of it with `keryx sessions repair`, which keeps the damaged file too."
     )
 
 

@@ -1,0 +1,84 @@
+"""`keryx sessions`: search, fork, undo, export and repair, as a person uses them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import keryx, model_server
+
+WRITE = {
+    "tool": "write_file",
+    "arguments": {"path": "notes.txt", "content": "by the agent", "overwrite": True},
+}
+
+
+def only_session(home: Path) -> str:
+    (row,) = keryx(home, "sessions", "list").stdout.splitlines()
+    return row.split()[0]
+
+
+def test_what_was_said_is_found_forked_and_exported(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with model_server(home, {"text": "A herald carries a caduceus."}):
+        assert keryx(home, "run", "What does Keryx carry?").returncode == 0
+    name = only_session(home)
+    hit = keryx(home, "sessions", "search", "caduceus").stdout
+    assert name in hit
+    assert "carries a caduceus" in hit
+    nothing = keryx(home, "sessions", "search", "trident")
+    assert (nothing.returncode, nothing.stderr) == (1, "nothing was found\n")
+    fork = keryx(home, "sessions", "fork", name).stdout.strip()
+    assert "caduceus" in keryx(home, "sessions", "show", fork).stdout
+    lines = keryx(home, "sessions", "export", name).stdout.splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(lines) + 1))
+    assert keryx(home, "sessions", "delete", name).returncode == 0
+    assert keryx(home, "sessions", "search", "caduceus").stdout.split()[0] == fork
+
+
+def test_a_turn_is_undone_with_its_files(tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    work.mkdir()
+    (work / "notes.txt").write_text("by hand")
+    with model_server(home, {"calls": [WRITE]}, {"text": "Written."}):
+        done = keryx(home, "run", "--approve", "never", "--workspace", str(work), "Write it down.")
+        assert done.returncode == 0
+    assert (work / "notes.txt").read_text() == "by the agent"
+    name = only_session(home)
+    assert keryx(home, "sessions", "undo", name).returncode == 0
+    assert (work / "notes.txt").read_text() == "by hand"
+    again = keryx(home, "sessions", "undo", name)
+    assert (again.returncode, "no turn to undo" in again.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "overwritten"])
+def test_a_damaged_store_is_repaired_and_the_old_one_kept(tmp_path: Path, damage: str) -> None:
+    home = tmp_path / "home"
+    with model_server(home, *[{"text": f"reply {number}"} for number in range(3)]):
+        for number in range(3):
+            assert keryx(home, "run", f"question {number}").returncode == 0
+    store = home / "keryx.db"
+    data = bytearray(store.read_bytes())
+    if damage == "truncated":
+        del data[len(data) * 3 // 4 :]
+    else:
+        data[:2048] = b"\x00" * 2048
+    store.write_bytes(data)
+    broken = keryx(home, "sessions", "list")
+    assert broken.returncode == 1
+    assert "keryx sessions repair" in broken.stderr
+    repaired = keryx(home, "sessions", "repair")
+    assert repaired.returncode == 0, repaired.stderr
+    assert "the damaged store is kept as" in repaired.stdout
+    (kept,) = home.glob("keryx.db.damaged-*[0-9]")
+    assert kept.read_bytes() == bytes(data)
+    if damage == "overwritten":
+        assert len(keryx(home, "sessions", "list").stdout.splitlines()) == 3
+    assert keryx(home, "sessions", "list").returncode == 0
+
+
+def test_there_must_be_something_to_repair(tmp_path: Path) -> None:
+    nothing = keryx(tmp_path / "home", "sessions", "repair")
+    assert (nothing.returncode, "nothing is to be repaired" in nothing.stderr) == (1, True)
