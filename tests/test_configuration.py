@@ -56,6 +56,7 @@ def test_it_is_read_again_only_when_it_has_changed(tmp_path: Path) -> None:
     assert config.reload(first).default.model == "a:longer"
 
 
+@pytest.mark.promise("004.6", "004.11")
 def test_a_profile_has_its_own_and_the_rest_from_all(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(example())
     found = config.load(tmp_path, {"WORK_KEY": "work-0123456789"})

@@ -50,6 +50,8 @@ def marks(module: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def names(mark: ast.expr) -> list[str]:
+    if isinstance(mark, ast.List):
+        return [name for each in mark.elts for name in names(each)]
     if not isinstance(mark, ast.Call) or ast.unparse(mark.func) != "pytest.mark.promise":
         return []
     return [ast.literal_eval(argument) for argument in mark.args]

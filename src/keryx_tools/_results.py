@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, cast
 
-from keryx_tools._errors import ToolCancelledError, ToolError, error_of
+from keryx_tools._errors import ToolCancelledError, ToolError, ToolUnknownError, error_of
 from keryx_tools._ways.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -13,28 +14,37 @@ else:
     _Values = dict  # Python 3.8 has no dict[...]
 
 
+_AS_TOLD: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
+
+
 class Result(_Values):
     """The keys of the tool's value; if that is no object, `output` and `text` hold its text.
 
     `str(result)` is the text that a model would read, `result.value` the value as it came.
     """
 
-    text: str
     value: Any
+    _text: str | None
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> Result:
         """What the host answered."""
-        value: Any = answer.get("value")
-        text = str(answer.get("text") or "")
         made = cls()
-        if isinstance(value, dict):
-            made.update(cast("dict[str, Any]", value))
+        made.value = answer.get("value")
+        made._text = answer.get("text")
+        if isinstance(made.value, dict):
+            made.update(cast("dict[str, Any]", made.value))
         else:
-            made.update(output=text, text=text)
-        made.text = text
-        made.value = value
+            made.update(output=made.text, text=made.text)
         return made
+
+    @property
+    def text(self) -> str:
+        """The host sends none along with a value: that would be the same once more."""
+        if self._text is None:
+            plain = self.value is None
+            self._text = "" if plain else json.dumps(self.value, **_AS_TOLD)
+        return self._text
 
     def __str__(self) -> str:
         return self.text
@@ -45,7 +55,7 @@ def opened(answer: dict[str, Any], deadline: Deadline) -> Result:
     tool = deadline.tool
     if "error" in answer:
         error = error_of(answer["error"], tool)
-        if isinstance(error, ToolCancelledError) and deadline.is_over:
+        if isinstance(error, (ToolCancelledError, ToolUnknownError)) and deadline.is_over:
             raise deadline.over()  # the host counts too, and may be the first to say so
         raise error
     if not isinstance(answer.get("result"), dict):

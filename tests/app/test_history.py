@@ -165,6 +165,7 @@ async def test_what_was_typed_is_there_after_a_restart_and_gone_with_its_session
 # -- attachments
 
 
+@pytest.mark.promise("004.8")
 async def test_an_image_goes_as_an_image_to_a_model_that_sees(tmp_path: Path) -> None:
     model = ScriptedModel([ScriptedReply(text="A cat.")], sees_images=True)
     async with Keryx(model=model, home=tmp_path / "home", workspace=tmp_path) as app:
@@ -181,6 +182,7 @@ async def test_an_image_goes_as_an_image_to_a_model_that_sees(tmp_path: Path) ->
         assert await app.store.blob(image.blob) == b"\x89PNG\r\n\x1a\n..."
 
 
+@pytest.mark.promise("004.8")
 async def test_a_file_is_where_tools_and_commands_find_it(tmp_path: Path) -> None:
     def reply(asked: ModelRequest) -> ScriptedReply:
         if len(asked.history) > 1:
@@ -209,6 +211,7 @@ async def test_a_file_is_where_tools_and_commands_find_it(tmp_path: Path) -> Non
     assert b"as a person sent it" in ev.encode(ended["write_file"])
 
 
+@pytest.mark.promise("004.8")
 async def test_an_attachment_that_was_never_uploaded_is_refused(tmp_path: Path) -> None:
     async with Keryx(model=counting(), home=tmp_path / "home", workspace=tmp_path) as app:
         session = await app.open()
@@ -221,6 +224,7 @@ async def test_an_attachment_that_was_never_uploaded_is_refused(tmp_path: Path) 
 # -- profiles
 
 
+@pytest.mark.promise("004.6", "004.7")
 async def test_a_profile_brings_its_personality_and_an_unknown_one_a_warning(
     tmp_path: Path,
 ) -> None:
@@ -263,6 +267,7 @@ async def titles_of(app: Keryx, session: SessionHandle, count: int) -> list[str]
     raise AssertionError("the stream ended")
 
 
+@pytest.mark.promise("004.9")
 async def test_a_title_comes_at_once_and_is_improved_once(tmp_path: Path) -> None:
     model = ScriptedModel(titling)
     async with Keryx(model=model, home=tmp_path / "home", workspace=tmp_path, titles=True) as app:
@@ -276,6 +281,7 @@ async def test_a_title_comes_at_once_and_is_improved_once(tmp_path: Path) -> Non
         assert [event.purpose for event in log if isinstance(event, ev.UsageRecorded)] == ["title"]
 
 
+@pytest.mark.promise("004.9")
 async def test_a_person_s_own_title_stays(tmp_path: Path) -> None:
     model = ScriptedModel(titling)
     async with Keryx(model=model, home=tmp_path / "home", workspace=tmp_path, titles=True) as app:

@@ -21,8 +21,6 @@ TURNS = 100
 PROFILES = ("red", "green", "blue")
 LOOK = 'echo "$KERYX_WORKSPACE|$KERYX_SESSION_ID|$PWD|$OTHER"'
 
-pytestmark = pytest.mark.promise("004.4")
-
 
 def around() -> tuple[dict[bytes, bytes], str]:
     """What a whole process shares."""
@@ -59,6 +57,7 @@ async def turn_of(session: SessionHandle) -> tuple[str, str]:
     return msgspec.json.decode(part.value)["output"].strip(), result.text
 
 
+@pytest.mark.promise("004.4", "server.3")
 async def test_a_hundred_turns_leave_the_process_as_it_is(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,6 +95,7 @@ async def test_a_hundred_turns_leave_the_process_as_it_is(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.promise("004.5")
 async def test_each_message_keeps_the_workspace_that_it_was_sent_with(tmp_path: Path) -> None:
     gate = asyncio.Event()
 

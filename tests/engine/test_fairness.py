@@ -66,13 +66,13 @@ async def test_sessions_take_turns() -> None:
     async def use(session_id: str) -> None:
         await slots.take(session_id)
         order.append(session_id)
-        slots.release()
+        slots.release(session_id)
 
     async with asyncio.TaskGroup() as group:
         for session_id in "aaaabbc":
             group.create_task(use(session_id))
         await asyncio.sleep(0)
-        slots.release()
+        slots.release("a")
     assert order == ["b", "c", "a", "b", "a", "a", "a"]
     assert (slots.free, slots.waiting) == (1, 0)
 
@@ -91,9 +91,9 @@ async def test_newcomers_starve_nobody() -> None:
         for number in range(5):
             group.create_task(use(f"new {number}"))
             await asyncio.sleep(0)
-            slots.release()
+            slots.release(order[-1] if order else "old")
             await asyncio.sleep(0)
-        slots.release()
+        slots.release(order[-1])
     assert order.index("old") <= 2
 
 
@@ -107,7 +107,7 @@ async def test_a_waiter_that_is_cancelled_holds_no_slot() -> None:
     assert slots.waiting == 0
     granted = asyncio.create_task(slots.take("b"))
     await asyncio.sleep(0)
-    slots.release()
+    slots.release("a")
     granted.cancel()  # granted and cancelled in the same turn of the loop
     await asyncio.wait([granted])
     assert (slots.free, slots.waiting) == (1, 0)
@@ -119,10 +119,78 @@ async def test_a_slot_is_not_given_to_a_waiter_that_was_just_cancelled() -> None
     first, second = asyncio.create_task(slots.take("a")), asyncio.create_task(slots.take("a"))
     await asyncio.sleep(0)
     first.cancel()
-    slots.release()  # before the cancelled one has run
+    slots.release("a")  # before the cancelled one has run
     await second
     await asyncio.wait([first])
     assert (slots.free, slots.waiting) == (0, 0)
+
+
+async def test_no_session_holds_all_slots() -> None:
+    slots = Slots(16)
+    for _ in range(14):
+        await slots.take("greedy")
+    more = [asyncio.create_task(slots.take("greedy")) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert (slots.free, slots.waiting) == (2, 3)
+    await slots.take("other")  # at once: nobody who may have one waits for it
+    await slots.take("third")
+    assert slots.free == 0
+    fourth = asyncio.create_task(slots.take("fourth"))
+    await asyncio.sleep(0)
+    slots.release("other")
+    await fourth
+    assert not any(each.done() for each in more), "what is free is not for who has its most"
+    slots.release("greedy")
+    await more[0]
+    slots.release("third")
+    assert (slots.free, slots.waiting) == (1, 2)
+    for each in more[1:]:
+        each.cancel()
+    await asyncio.wait(more)
+    assert (slots.free, slots.waiting) == (1, 0)
+
+
+async def test_who_has_its_most_takes_turns_again_when_it_has_less() -> None:
+    slots = Slots(8, most_each=2)
+    order: list[int] = []
+
+    async def use(number: int) -> None:
+        await slots.take("a")
+        order.append(number)
+        await asyncio.sleep(0)
+        slots.release("a")
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(9):
+            group.create_task(use(number))
+    assert order == list(range(9))
+    assert (slots.free, slots.waiting) == (8, 0)
+
+
+async def test_a_session_whose_calls_never_end_starves_no_other(host: Host) -> None:
+    gate = asyncio.Event()
+
+    @tool(effects=NO_EFFECTS)
+    async def long() -> None:
+        """Wait for a long time."""
+        await gate.wait()
+
+    @tool(effects=NO_EFFECTS)
+    async def short() -> str:
+        """Do a little."""
+        return "done"
+
+    scope = Scope("narrow")
+    narrow = Executor(scope, host.bridge, loop_slots=16)
+    greedy, other = host.lane(long, session_id="greedy"), host.lane(short, session_id="other")
+    many = narrow.start(greedy, [ToolCall(f"g{n}", "long") for n in range(40)], scope.child("t"))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    (outcome,) = await narrow.run(other, [ToolCall("o1", "short")], scope.child("t"))
+    assert outcome.text == "done"
+    gate.set()
+    assert len(await many.outcomes()) == 40
+    await narrow.close()
 
 
 async def test_left_overs_hold_no_slot(host: Host) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from keryx.rpc.calls import affordable_connections
 from tests.guest.guests import run, running
 from tests.guest.server import PATIENCE, Server
 
@@ -93,6 +94,60 @@ def test_a_thousand_threads_are_fine(tmp_path: Path, server: Server, address: st
     )
     assert found == [True] * 1000
     assert set(server.tools.ran.values()) == {1}
+
+
+CROWD = """
+import asyncio, json, threading
+from keryx_tools import aio, echo
+called, right = threading.Barrier(COUNT + 1), []
+
+def work(tag):
+    for when in ("first", "second"):
+        right.append(echo(f"{when}-{tag}")["tag"] == f"{when}-{tag}")
+        called.wait()  # nobody goes on, or ends, before all have got their answers
+
+threads = [threading.Thread(target=work, args=(n,)) for n in range(COUNT)]
+for thread in threads: thread.start()
+called.wait()
+called.wait()
+for thread in threads: thread.join()
+right.append(asyncio.run(aio.echo("at last"))["tag"] == "at last")
+print(json.dumps(right))
+"""
+
+
+def test_threads_that_live_on_leave_their_connections_to_others(
+    tmp_path: Path, server: Server, address: str
+) -> None:
+    count = affordable_connections() + 20
+    found = run(tmp_path, CROWD.replace("COUNT", str(count)), address)
+    assert found == [True] * (2 * count + 1)
+    assert set(server.tools.ran.values()) == {1}
+
+
+WAITING = """
+import asyncio, json, os, socket, sys, threading
+from keryx_tools import aio, echo
+path = os.environ["KERYX_TOOLS_ADDRESS"].partition(":")[2]
+held = []
+for _ in range(COUNT):
+    held.append(socket.socket(socket.AF_UNIX))
+    held[-1].connect(path)
+    held[-1].sendall(b"\\0")
+
+async def both():
+    loop = asyncio.get_running_loop()
+    calls = [aio.echo("task"), loop.run_in_executor(None, echo, "thread")]
+    loop.call_later(0.05, lambda: [one.close() for one in held])
+    return [answer["tag"] for answer in await asyncio.gather(*calls)]
+
+print(json.dumps(asyncio.run(both())))
+"""
+
+
+def test_who_finds_all_connections_taken_waits_for_one(tmp_path: Path, address: str) -> None:
+    code = WAITING.replace("COUNT", str(affordable_connections()))
+    assert run(tmp_path, code, address) == ["task", "thread"]
 
 
 POOLS = """

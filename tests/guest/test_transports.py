@@ -17,6 +17,9 @@ from tests.guest.folders import PARTS, Shared, left
 from tests.guest.guests import PYTHON, environment, run, running, written
 from tests.guest.server import PATIENCE, Server, Tools
 
+pytestmark = pytest.mark.promise("000.5")
+
+
 Run = Callable[[str], Any]
 
 

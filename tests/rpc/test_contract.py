@@ -12,6 +12,8 @@ import uvloop
 from tests.rpc.contract import Contract, opener
 from tests.rpc.transports import Files, Memory, Sockets, Stdio, Transport
 
+pytestmark = pytest.mark.promise("000.5")
+
 
 class TestMemory(Contract):
     @pytest.fixture

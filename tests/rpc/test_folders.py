@@ -26,6 +26,8 @@ from tests.rpc.contract import Gate, echo, failing
 from tests.rpc.folderguest import FolderGuest, until
 from tests.rpc.transports import PATIENCE
 
+pytestmark = pytest.mark.promise("000.5", "000.6")
+
 
 class World:
     def __init__(self, folder: Path, scope: Scope, bridge: Bridge) -> None:

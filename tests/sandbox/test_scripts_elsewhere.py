@@ -13,6 +13,9 @@ from tests.sandbox.standins import House, house, value
 from tests.sandbox.test_scripts import HANGING, alive, until_hanging
 from tests.seeds.test_000_scripts_call_tools import ABANDONED, ALL_KINDS, TEN_THREADS
 
+pytestmark = pytest.mark.promise("000.5")
+
+
 __all__ = ["house"]
 
 only = pytest.mark.parametrize

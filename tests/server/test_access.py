@@ -22,6 +22,9 @@ from keryx.server.access.tokens import Tokens
 from keryx.server.serve import Settings, bind, serving
 from tests.server.worlds import PATIENCE, Client, World, in_thread, scripted, world
 
+pytestmark = pytest.mark.promise("server.5")
+
+
 PASSWORD = "correct horse battery staple"
 
 

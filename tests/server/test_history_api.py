@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from tests.server.worlds import World, scripted, world
 
@@ -153,6 +155,7 @@ async def test_words_are_found_in_all_sessions(tmp_path: Path) -> None:
         too_long.problem(400, "bad_request")
 
 
+@pytest.mark.promise("004.10")
 async def test_usage_adds_up(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         name = await here.client.open()

@@ -19,7 +19,7 @@ MOST_MEMORY = 150_000_000
 """What so many sessions and readers may add to a server: a reader's bound times their number is
 far more, so a server that queued for those who do not read would pass it in the long form."""
 
-pytestmark = [pytest.mark.promise("004.1", "004.3"), pytest.mark.timeout(PATIENCE + 20)]
+pytestmark = [pytest.mark.promise("004.1", "004.3", "server.2"), pytest.mark.timeout(PATIENCE + 20)]
 
 
 def facts_of(told: list[Told]) -> list[int]:

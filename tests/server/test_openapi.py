@@ -18,6 +18,9 @@ from hypothesis import strategies as st
 from keryx.aio.loops import LoopThread
 from tests.server.worlds import PATIENCE, World, world
 
+pytestmark = pytest.mark.promise("server.5")
+
+
 EXAMPLES = 40
 KNOWN = "s-known"
 NOT_YET = "/api/sessions/{session_id}/compact"

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.server.child import WORDS
 from tests.server.processes import served
 from tests.server.worlds import PATIENCE, Told
+
+pytestmark = pytest.mark.promise("004.1")
 
 
 async def killed_in_mid_turn(path: Path) -> tuple[str, str, list[Told]]:

@@ -12,6 +12,8 @@ import pytest
 from keryx.server.page import Page
 from tests.server.worlds import PATIENCE, Answer, Client, World, in_thread, world
 
+pytestmark = pytest.mark.promise("server.5")
+
 
 async def logged_in(here: World) -> Client:
     browser = here.browser()

@@ -17,6 +17,8 @@ from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.server import stream as streaming
 from tests.server.worlds import PATIENCE, Gate, Told, World, scripted, world
 
+pytestmark = pytest.mark.promise("004.1")
+
 
 def holding(gate: Gate) -> ScriptedModel:
     def reply(text: str) -> ScriptedReply:

@@ -7,8 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from tests.server.worlds import LINGER, Gate, World, scripted, waiting_tool, world
+
+pytestmark = pytest.mark.promise("004.2", "server.4")
 
 
 def holding(gate: Gate) -> ScriptedModel:

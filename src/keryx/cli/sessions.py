@@ -11,7 +11,7 @@ from keryx import config
 from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
-from keryx.app.repair import repair
+from keryx.app.host.repair import repair
 from keryx.errors import UserMustActError
 from keryx.ports.store import Store
 

@@ -44,6 +44,10 @@ from keryx.ports.workers import Addressed, Returned, encode_return
 LOOP_SLOTS: Final = 1_000
 # A worker is a Python process: some 30 MB, and a core if its tool computes.
 PROCESS_SLOTS: Final = 16
+# What a session may have at once of calls with processes, and of containers with some: a command is
+# a shell and often a few more, and past 512 in all its place ends whoever has most of them.
+STARTS: Final = 128
+CONTAINER_STARTS: Final = 32
 # A container that calls itself without end must fail before it fills the memory.
 MOST_NESTED: Final = 16
 
@@ -104,6 +108,9 @@ class Executor:
             "thread": Slots(thread_slots),
             "process": Slots(process_slots),
         }
+        # Apart, and none for a container in another, so that nobody takes what those below it need.
+        self._starts = Slots(loop_slots, most_each=STARTS)
+        self._container_starts = Slots(loop_slots, most_each=CONTAINER_STARTS)
         self._calls: set[Call] = set()
         self._left_over: dict[Call, None] = {}
         # A tree of its own: calls are cancelled through their own scopes, which know the ladder;
@@ -166,7 +173,7 @@ class Executor:
         lane: Lane,
         call_id: str,
         name: str,
-        arguments: str | Mapping[str, Any],
+        arguments: str | bytes | Mapping[str, Any],
         scope: Scope,
         parent: Call | None,
     ) -> Call | CallOutcome:
@@ -284,8 +291,8 @@ class Executor:
         call.phase = "running"
         call.started_at = call.scope.clock.monotonic()
         if call.tool.timeout is not None:
-            call.scope.cancel_at(call.started_at + call.tool.timeout, by="timeout")
-        context = CallContext(call, self._nest)
+            call.cancel_after(call.tool.timeout)
+        context = CallContext(call, self._nest, self._starts_of(call))
         set_token(context.token)
         if call.tool.isolation == "loop":
             returned = encode_return(await call.tool.invoke(call.args, context))
@@ -298,6 +305,11 @@ class Executor:
             returned = await call.thread.future
         return ending.of_return(call, returned)
 
+    def _starts_of(self, call: Call) -> Slots | None:
+        if not call.tool.container:
+            return self._starts
+        return self._container_starts if call.parent is None else None
+
     async def _leave(self, call: Call) -> None:
         """End what the tool started and did not wait for: no call outlives its parent."""
         if call.phase != "ended":
@@ -309,7 +321,13 @@ class Executor:
             call.quiet = self._loop.create_future()
             await call.quiet
 
-    async def _nest(self, parent: Call, tool: str, arguments: Mapping[str, Any]) -> CallOutcome:
+    async def _nest(
+        self,
+        parent: Call,
+        tool: str,
+        arguments: Mapping[str, Any] | bytes,
+        seconds: float | None,
+    ) -> CallOutcome:
         parent.children += 1
         call_id = f"{parent.call_id}.{parent.children}"
         if parent.depth >= MOST_NESTED:
@@ -320,6 +338,8 @@ class Executor:
             return call
         parent.nested.add(call)
         self._launch(parent.lane, (call,))
+        if seconds is not None:
+            call.end_within(seconds)
         try:
             return await asyncio.shield(call.ended)
         except asyncio.CancelledError:
@@ -391,7 +411,9 @@ class Executor:
         if not call.tool.container:
             call.lane.holdings.release(call)
             if call.holds_slot:
-                self._slots[call.tool.isolation].release()
+                self._slots[call.tool.isolation].release(call.lane.session_id)
+        if call.starts is not None:
+            call.starts.release(call.lane.session_id)
         call.let_go()
         call.ended.set_result(outcome)
         call.lane.witness.ended(call, outcome)
@@ -411,7 +433,7 @@ def _find(lane: Lane, name: str) -> Tool:
     raise UnknownToolError(f"there is no tool {name[:100]!r}.{hint} Granted are: {granted}.")
 
 
-def _for_process(lane: Lane, tool: Tool, arguments: str | Mapping[str, Any]) -> str:
+def _for_process(lane: Lane, tool: Tool, arguments: str | bytes | Mapping[str, Any]) -> str:
     """The arguments as text, which is all that a process gets; raises if it cannot have them."""
     name = tool.name
     if lane.workers is None or lane.place is None:
@@ -423,7 +445,8 @@ def _for_process(lane: Lane, tool: Tool, arguments: str | Mapping[str, Any]) -> 
     if isinstance(arguments, str):
         return arguments
     try:
-        return msgspec.json.encode(dict(arguments)).decode()
+        text = arguments if isinstance(arguments, bytes) else msgspec.json.encode(dict(arguments))
+        return text.decode()
     except (TypeError, ValueError) as error:
         raise DeveloperMustActError(f"{name!r} cannot be called with this: {error}") from error
 

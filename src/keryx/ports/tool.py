@@ -179,8 +179,18 @@ class ToolContext(Protocol):
         """Ask a person; None if nobody answers. The choices are offers, not limits."""
         ...
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallOutcome:
-        """Run another tool under this call. For containers only."""
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | bytes,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 (kept by the nested call's own scope)
+    ) -> CallOutcome:
+        """Run another tool under this call. For containers only.
+
+        The arguments may be JSON text, which nobody but the tool decodes. After `timeout` seconds,
+        whatever it did or waited for by then, that call ends with reason `timeout`.
+        """
         ...
 
 

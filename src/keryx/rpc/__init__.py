@@ -1,6 +1,7 @@
 """Multiplexed calls between two processes; knows nothing of agents."""
 
 from keryx.rpc.calls import (
+    GREETED,
     METHOD_NOT_FOUND,
     Call,
     CallError,
@@ -13,6 +14,7 @@ from keryx.rpc.peer import Peer
 from keryx.rpc.sockets import Listener, connect
 
 __all__ = [
+    "GREETED",
     "LARGEST_FRAME",
     "METHOD_NOT_FOUND",
     "Call",

@@ -5,6 +5,7 @@ It refuses to know what carried the call here.
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -30,8 +31,14 @@ LEFT_OVER: Final = "the server was closed, and the call did not end; nobody know
 
 # What one connection may have running here; more wait in the pipe, and so does their sender.
 MOST_IN_FLIGHT: Final = 1024
+# What all connections that share a room may have running; each call costs some kilobytes.
+MOST_TOGETHER: Final = 2048
 # Two of the largest frames: one that comes while another is answered.
 MOST_HELD: Final = 2 * LARGEST_FRAME
+# A greeting is small, and a stranger need not be able to say more.
+LARGEST_GREETING: Final = 64 * 1024
+# Each connection costs a descriptor, and others in this process need some too.
+MOST_CONNECTIONS: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,27 +47,68 @@ class Limits:
 
     largest_frame: int = LARGEST_FRAME
     most_in_flight: int = MOST_IN_FLIGHT
+    most_together: int = MOST_TOGETHER
+    """How many calls may be in flight on all connections that share a room."""
     most_calls: int | None = None
     """How many calls one connection may make in all; None: any number."""
     most_held: int = MOST_HELD
     """Bytes: what came and is not done with, and what was not taken when it was sent."""
+    largest_greeting: int | None = None
+    """Bytes of a frame from a stranger: one of whom no call was welcomed. None: there are none."""
 
 
 LIMITS: Final = Limits()
+GREETED: Final = Limits(largest_greeting=LARGEST_GREETING)
+"""For whoever listens where strangers can connect."""
+
+
+def affordable_connections() -> int:
+    """A quarter of the descriptors that this process may have: others are left theirs."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(1, min(MOST_CONNECTIONS, soft // 4))
 
 
 class Room:
-    """Bytes that the other side, on one or several connections, makes this one hold."""
+    """What the other side, on one or several connections, makes this one hold and run."""
 
-    __slots__ = ("most", "taken")
+    __slots__ = ("_most_running", "_running", "_waiting", "most", "taken")
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, limits: Limits) -> None:
+        self.most = limits.most_held
         self.taken = 0
+        self._most_running = limits.most_together
+        self._running = 0
+        self._waiting: dict[Callable[[], None], None] = {}
 
     @property
     def is_exceeded(self) -> bool:
         return self.taken > self.most
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many calls run as may."""
+        return self._running >= self._most_running
+
+    def begin(self) -> None:
+        """A call begins."""
+        self._running += 1
+
+    def end(self) -> None:
+        """A call has ended; whoever waits longest may go on, before whoever made that call."""
+        self._running -= 1
+        while self._waiting and not self.is_full:
+            go_on = next(iter(self._waiting))
+            del self._waiting[go_on]
+            go_on()
+
+    def wait(self, go_on: Callable[[], None]) -> None:
+        """Be called, once, when there is room for another call."""
+        self._waiting[go_on] = None
+
+    def forget(self, go_on: Callable[[], None]) -> None:
+        self._waiting.pop(go_on, None)
 
 
 class Share:
@@ -110,13 +158,18 @@ class Teller(Protocol):
 class Call:
     """A call that the other side makes. Answer it by returning JSON, or by raising `CallError`."""
 
-    __slots__ = ("_teller", "id", "method", "params")
+    __slots__ = ("_teller", "id", "method", "params", "welcomed")
 
     def __init__(self, teller: Teller, id_: int, method: str, params: bytes) -> None:
         self._teller = teller
         self.id = id_
         self.method = method
         self.params = params
+        self.welcomed = False
+
+    def welcome(self) -> None:
+        """Whoever makes this call is no stranger from its answer on."""
+        self.welcomed = True
 
     async def progress(self, value: bytes) -> None:
         """Say something passing; waits while the other side does not keep up."""

@@ -30,7 +30,7 @@ class FrameReader:
     """Puts frames together from the pieces in which they come."""
 
     def __init__(self, largest: int = LARGEST_FRAME) -> None:
-        self._largest = largest
+        self.largest = largest
         self._buffer = bytearray()
         self._needed = _LENGTH.size
 
@@ -45,9 +45,9 @@ class FrameReader:
         at = 0
         while len(self._buffer) - at >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer, at)
-            if length > self._largest:
+            if length > self.largest:
                 raise FrameError(
-                    f"a frame of {length} bytes is larger than the {self._largest} that are taken"
+                    f"a frame of {length} bytes is larger than the {self.largest} that are taken"
                 )
             end = at + _LENGTH.size + length
             if len(self._buffer) < end:

@@ -16,6 +16,8 @@ import msgspec
 LONGEST_MESSAGE: Final = 1 << 20
 _NULL: Final = b"null"
 _GOODBYE: Final = -32099
+# It would be another connection than others hold; whoever tries again later may be lucky.
+CROWDED: Final = -32098
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -110,8 +112,8 @@ def failure(id_: int | msgspec.Raw | None, code: int, message: str, name: str) -
     return _encode(_Fails("2.0", id_, Fault(code, _carried(message), _carried(name))))
 
 
-def goodbye(why: str) -> bytes:
-    return failure(None, _GOODBYE, why, "")
+def goodbye(why: str, code: int = _GOODBYE) -> bytes:
+    return failure(None, code, why, "")
 
 
 def id_of(data: bytes) -> msgspec.Raw:

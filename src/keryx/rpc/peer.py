@@ -48,6 +48,7 @@ __all__ = ["METHOD_NOT_FOUND", "Handler", "Peer"]
 class _Running(NamedTuple):
     """A call of theirs that is not answered yet, and the bytes in which it came."""
 
+    call: Call
     task: asyncio.Task[bytes]
     size: int
 
@@ -76,9 +77,11 @@ class Peer:
         # A tree of its own: a handler that fails, or a lost connection, is nobody else's affair.
         self._scope = scope.child("connection")
         self._group = Group(self._scope)
-        self._frames = FrameReader(limits.largest_frame)
+        self._frames = FrameReader(limits.largest_greeting or limits.largest_frame)
         self._waiting: deque[bytes] = deque()
-        self._share = Share(room or Room(limits.most_held))
+        self._room = room or Room(limits)
+        self._share = Share(self._room)
+        self._stranger = limits.largest_greeting is not None
         self._choked = False
         self._held = False
         self._last_seen = 0
@@ -127,8 +130,8 @@ class Peer:
 
     @property
     def has_spoken(self) -> bool:
-        """Whether the other side has made a call."""
-        return self._last_seen > 0
+        """Whether the other side has made a call, and one that was welcome if that is needed."""
+        return self._last_seen > 0 and not self._stranger
 
     @property
     def in_flight(self) -> int:
@@ -187,6 +190,7 @@ class Peer:
             return
         self._lost = error
         self._waiting.clear()
+        self._room.forget(self._go_on)
         self._frames.clear()
         running = sum(call.size for call in self._running.values())
         self._share.done_with(self._share.incoming - running)
@@ -210,16 +214,24 @@ class Peer:
             self.hang_up(f"the other side sent what is no call: {error}")
         if not self._running and self._is_spent:
             self.hang_up(self._spent())
+        if self._waiting and self._room.is_full:
+            self._room.wait(self._go_on)
         self._hold_or_not()
 
     @property
     def _has_room(self) -> bool:
-        return len(self._running) < self._limits.most_in_flight
+        if self._last_seen == 0:
+            return True  # who greets is answered, whatever the other connections do
+        return len(self._running) < self._limits.most_in_flight and not self._room.is_full
 
     @property
     def _is_full(self) -> bool:
-        if self._choked or not self._running:
-            return self._choked and self.has_spoken
+        if self._last_seen == 0:
+            return False
+        if self._choked or (self._waiting and self._room.is_full):
+            return True
+        if not self._running:
+            return False
         # Past half of the room, what runs must end first; a frame that is half here may go on.
         return not self._has_room or self._share.incoming > self._limits.most_held // 2
 
@@ -236,8 +248,8 @@ class Peer:
             self._check_room()
 
     def _check_room(self) -> None:
-        if self._share.room.is_exceeded and self._lost is None:
-            why = f"the other side made this one hold more than {self._share.room.most} bytes"
+        if self._room.is_exceeded and self._lost is None:
+            why = f"the other side made this one hold more than {self._room.most} bytes"
             if self._choked:
                 # It does not read; to wait until it has would be to hold on to all of it.
                 self.wire.abort()
@@ -274,12 +286,12 @@ class Peer:
     def _begin(self, id_: int, method: str, params: bytes, size: int) -> None:
         if id_ <= self._last_seen:
             raise FrameError(f"call {id_} came after call {self._last_seen}; ids only grow")
-        self._last_seen = id_
+        has_room, self._last_seen = self._has_room, id_
         self._calls += 1
         if self._scope.is_cancelled:
             self.hang_up("this side is ending")
             return
-        if self._is_spent or not self._has_room:
+        if self._is_spent or not has_room:
             self._share.done_with(size)
             self._refuse(id_)
             return
@@ -287,7 +299,8 @@ class Peer:
         largest = self._limits.largest_frame
         work = answer_to(self._handler, call, id_, largest=largest)
         task = self._group.start(work, name=f"{method[:100]} {id_}")
-        self._running[id_] = _Running(task, size)
+        self._running[id_] = _Running(call, task, size)
+        self._room.begin()
         # A task that is cancelled before its first step runs nothing of its own, also no finally.
         task.add_done_callback(partial(self._ended, id_))
 
@@ -299,12 +312,17 @@ class Peer:
         return f"this connection has made all of its {self._limits.most_calls} calls"
 
     def _refuse(self, id_: int) -> None:
-        most = self._limits.most_in_flight
+        most = min(self._limits.most_in_flight, self._limits.most_together)
         why = self._spent() if self._is_spent else f"{most} calls are in flight already"
         self._answer(failure(id_, CallError(why, code=LIMIT_REACHED)))
 
     def _ended(self, id_: int, task: asyncio.Task[bytes]) -> None:
-        self._share.done_with(self._running.pop(id_).size)
+        ended = self._running.pop(id_)
+        self._share.done_with(ended.size)
+        self._room.end()
+        if ended.call.welcomed:
+            self._stranger = False
+            self._frames.largest = self._limits.largest_frame
         if self._lost is None:
             if not task.cancelled():
                 self._answer(task.result())

@@ -11,7 +11,7 @@ from typing import Final, cast
 from keryx.aio.clock import Deadline
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.rpc import packets
+from keryx.rpc import calls, packets
 from keryx.rpc.calls import LIMITS, Handler, Limits, PeerLostError, Room, no_calls
 from keryx.rpc.frames import frame
 from keryx.rpc.peer import Peer
@@ -26,8 +26,8 @@ LINGER: Final = 1.0
 HELD_LOOK: Final = 0.1
 # A program connects when it has something to say.
 FIRST_CALL: Final = 30.0
-# Each costs a descriptor, and a process has only so many of them.
-MOST_CONNECTIONS: Final = 1024
+# And when it has to greet, it does so at once.
+GREETING: Final = 10.0
 
 _GONE: Final = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 
@@ -35,8 +35,8 @@ _GONE: Final = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 class _Wire(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, scope: Scope, made: Callable[[_Wire], Peer | str]) -> None:
-        """`made` gives the peer, or says why there is none."""
+    def __init__(self, scope: Scope, made: Callable[[_Wire], Peer | bytes]) -> None:
+        """`made` gives the peer, or the packet that says why there is none."""
         self._scope = scope
         self._made = made
         self._transport: asyncio.Transport | None = None
@@ -53,8 +53,8 @@ class _Wire(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
         self._transport.set_write_buffer_limits(high=HIGH_WATER)
         made = self._made(self)
-        if isinstance(made, str):
-            self._transport.write(frame(packets.goodbye(made)))
+        if isinstance(made, bytes):
+            self._transport.write(frame(made))
             self._transport.close()
         else:
             self.peer = made
@@ -188,16 +188,18 @@ class Listener:
         handler: Callable[[], Handler],
         *,
         limits: Limits = LIMITS,
-        most_connections: int = MOST_CONNECTIONS,
-        first_call: float = FIRST_CALL,
+        most_connections: int | None = None,
     ) -> None:
-        """A connection that has made no call after `first_call` seconds is closed."""
+        """A connection that has not called in time, or not greeted if it has to, is closed.
+
+        Unless it is said how many connections there may be, others are left most descriptors.
+        """
         self._scope = scope
         self._handler = handler
         self._limits = limits
-        self._room = Room(limits.most_held)
-        self._most = most_connections
-        self._first_call = first_call
+        self._room = Room(limits)
+        self._most = most_connections or calls.affordable_connections()
+        self._first_call = FIRST_CALL if limits.largest_greeting is None else GREETING
         self._loop = asyncio.get_running_loop()
         self._group = Group(scope.child("accepting"))
         self._listening: socket.socket | None = None
@@ -265,11 +267,12 @@ class Listener:
             connection.close()
             raise
 
-    def _made(self, wire: _Wire) -> Peer | str:
+    def _made(self, wire: _Wire) -> Peer | bytes:
         if self._closed:
-            return "nobody listens here any more"  # it was on its way then
+            return packets.goodbye("nobody listens here any more")  # it was on its way then
         if len(self._wires) >= self._most:
-            return f"there are {self._most} connections already; close one first"
+            why = f"there are {self._most} connections already; close one first"
+            return packets.goodbye(why, packets.CROWDED)
         peer = Peer(
             wire,
             self._scope,
@@ -292,4 +295,5 @@ class Listener:
 
     def _check_spoken(self, peer: Peer) -> None:
         if not peer.has_spoken:
-            peer.hang_up(f"no call came within {self._first_call:g} s")
+            what = "call" if self._limits.largest_greeting is None else "greeting"
+            peer.hang_up(f"no {what} came within {self._first_call:g} s")

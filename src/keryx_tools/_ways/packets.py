@@ -18,8 +18,18 @@ LARGEST = 256 * 1024 * 1024
 VERSION = 1
 
 
+# How the host says that it has as many connections as it takes.
+CROWDED_CODE = -32098
+# How long to wait then; somebody may have let go of one.
+CROWDED_PAUSE = 0.01
+
+
 class PacketError(Exception):
     """The other side does not speak as it should."""
+
+
+class CrowdedError(PacketError):
+    """It takes no further connection now; nothing that was said on this one was heard."""
 
 
 def _plain(value: object) -> object:
@@ -71,11 +81,13 @@ def cancel(id_: int) -> bytes:
     return b'{"jsonrpc":"2.0","method":"cancel","params":{"id":%d}}' % id_
 
 
-def goodbye(packet: dict[str, Any]) -> str:
-    """Why the other side hangs up, if that is what the packet says: it answers no call."""
+def check_goodbye(packet: dict[str, Any]) -> None:
+    """`PacketError` with the reason if the other side hangs up: then the packet answers no call."""
     if packet.get("id") is not None or "method" in packet or "error" not in packet:
-        return ""
-    return f"it hung up: {packet['error'].get('message')}"
+        return
+    crowded = packet["error"].get("code") == CROWDED_CODE
+    kind = CrowdedError if crowded else PacketError
+    raise kind(f"it hung up: {packet['error'].get('message')}")
 
 
 def frame(data: bytes) -> bytes:

@@ -4,6 +4,9 @@ A connection is taken out of its thread's keeping for the length of a call and p
 whole answer. Whatever else happens (an alarm, a deadline, Ctrl+C) closes it, the host cancels what
 it had asked for, and no later caller can meet an answer that is not its own. The same makes calls
 from a signal handler in mid-call safe: they find nothing to share.
+
+The host takes only so many connections. Past that, a thread takes over one that another thread of
+its process keeps and does not use, or waits.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import select
 import socket
 import threading
 import time
+import weakref
 from typing import Any
 
 from keryx_tools._errors import ToolConnectionError, ToolError, gone, unsent
@@ -29,11 +33,34 @@ FULL_QUEUE = 0.002
 LONGEST_WAIT = 1_000_000
 
 
+class _Shelf:
+    """Where a thread keeps its connection between two calls."""
+
+    def __init__(self) -> None:
+        self.idle: list[Connection] = []
+
+    def take(self, path: str) -> Connection | None:
+        """What is taken is nobody else's: of two threads that try, one finds nothing."""
+        with contextlib.suppress(IndexError):
+            connection = self.idle.pop()
+            if connection.usable_for(path):
+                return connection
+        return None
+
+    def put(self, connection: Connection) -> None:
+        self.idle[:] = [connection]
+
+
+_shelves: weakref.WeakSet[_Shelf] = weakref.WeakSet()
+
+
 class _Kept(threading.local):
     """What each thread has of its own; it goes when the thread ends."""
 
-    idle: Connection | None = None
-    leash: Leash | None = None
+    def __init__(self) -> None:
+        self.shelf = _Shelf()
+        self.leash: Leash | None = None
+        _shelves.add(self.shelf)
 
 
 _kept = _Kept()
@@ -62,21 +89,42 @@ def call(path: str, secret: str, params: bytes, deadline: Deadline) -> dict[str,
     except BaseException:
         connection.close()
         raise
-    _kept.idle = connection
+    _kept.shelf.put(connection)
     return answer
 
 
 def _take(path: str, secret: str, deadline: Deadline) -> Connection:
-    connection, _kept.idle = _kept.idle, None
-    if connection is not None and connection.usable_for(path):
-        return connection
+    connection = _kept.shelf.take(path)
+    while connection is None:
+        connection = _opened(path, secret, deadline) or _taken_over(path)
+        if connection is None:
+            if _kept.leash is not None:
+                _kept.leash.check(deadline.tool)
+            deadline.left()
+            time.sleep(packets.CROWDED_PAUSE)
+    return connection
+
+
+def _opened(path: str, secret: str, deadline: Deadline) -> Connection | None:
     connection = Connection(path)
     try:
         connection.open(secret, deadline)
+    except packets.CrowdedError:
+        connection.close()
+        return None
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _taken_over(path: str) -> Connection | None:
+    with contextlib.suppress(RuntimeError):  # a thread has just come, or gone
+        for shelf in _shelves:
+            connection = shelf.take(path)
+            if connection is not None:
+                return connection
+    return None
 
 
 class Connection(Inherited):
@@ -161,6 +209,8 @@ class Connection(Inherited):
             raise
         except OSError as error:
             raise _explained(error, deadline, sent)  # noqa: B904 (it may be the same one)
+        except packets.CrowdedError:
+            raise
         except packets.PacketError as error:
             raise (gone if sent else unsent)(deadline.tool, error) from None
 
@@ -169,9 +219,7 @@ class Connection(Inherited):
             packet = packets.decoded(self._receive(deadline))
             if "method" in packet:
                 continue  # something passing
-            why = packets.goodbye(packet)
-            if why:
-                raise packets.PacketError(why)
+            packets.check_goodbye(packet)
             if packet.get("id") != self._last:
                 raise packets.PacketError(f"it answered call {packet.get('id')}")
             return packet

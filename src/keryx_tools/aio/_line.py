@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # How long to wait when more connect at once than the system queues; it cannot be waited for.
 FULL_QUEUE = 0.002
+# More than any answer to a greeting has.
+CHUNK = 4096
 
 _lines: dict[asyncio.AbstractEventLoop, Line] = {}
 
@@ -29,12 +31,20 @@ _lines: dict[asyncio.AbstractEventLoop, Line] = {}
 async def call(path: str, secret: str, params: bytes, deadline: Deadline) -> Answer:
     """Make one call on the running loop's connection, and return the packet that answers it."""
     loop = asyncio.get_running_loop()
-    line = _lines.get(loop)
-    if line is None or not line.usable_for(path):
-        _drop_closed_loops()
-        line = _lines[loop] = Line(loop, path, secret)
-    await line.wait_open(deadline)
-    return await line.call(b"call", params, deadline)
+    while True:
+        line = _lines.get(loop)
+        if line is None or not line.usable_for(path):
+            _drop_closed_loops()
+            line = _lines[loop] = Line(loop, path, secret)
+        try:
+            await line.wait_open(deadline)
+        except ToolConnectionError:
+            if not line.crowded_out:
+                raise
+            deadline.left()
+            await asyncio.sleep(packets.CROWDED_PAUSE)
+        else:
+            return await line.call(b"call", params, deadline)
 
 
 def _drop_closed_loops() -> None:
@@ -57,6 +67,7 @@ class Line(Inherited, asyncio.Protocol):
         self._calls: dict[int, asyncio.Future[Answer]] = {}
         self._last = 0
         self._lost = ""
+        self.crowded_out = False
         self._drained: asyncio.Future[None] | None = None
         self._end = self._until_the_loop_ends()
         self._opening = loop.create_task(self._open(secret))
@@ -133,13 +144,11 @@ class Line(Inherited, asyncio.Protocol):
                     break
                 except BlockingIOError:
                     await asyncio.sleep(FULL_QUEUE)
+            await self._greet(secret)
             await self._loop.create_unix_connection(lambda: self, sock=self._socket)
             await self._end.asend(None)
-            await self._greet(secret)
-        except ToolConnectionError:
-            self.hang_up()
-            raise packets.PacketError("it hung up on our greeting") from None
         except (OSError, packets.PacketError) as error:
+            self.crowded_out = isinstance(error, packets.CrowdedError)
             self.hang_up()
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise packets.PacketError(f"{self._path}: {why}") from None
@@ -148,9 +157,28 @@ class Line(Inherited, asyncio.Protocol):
             raise
 
     async def _greet(self, secret: str) -> None:
-        answer = await self.call(b"hello", packets.hello_params(secret), Deadline("hello", None))
+        """Before a transport has the socket: one that cannot write reads no last words either."""
+        self._last += 1
+        hello = packets.call(self._last, b"hello", packets.hello_params(secret))
+        with contextlib.suppress(BrokenPipeError):
+            await self._loop.sock_sendall(self._socket, packets.frame(hello))
+        try:
+            answer = await self._first_packet()
+            packets.check_goodbye(answer)
+        except packets.CrowdedError:
+            raise
+        except packets.PacketError:
+            raise packets.PacketError("it hung up on our greeting") from None
         if "error" in answer:
             raise packets.PacketError(f"it refused us: {answer['error'].get('message')}")
+
+    async def _first_packet(self) -> Answer:
+        while True:
+            data = await self._loop.sock_recv(self._socket, CHUNK)
+            if not data:
+                raise packets.PacketError("it was closed")
+            for frame in self._frames.feed(data):
+                return packets.decoded(frame)
 
     async def _until_the_loop_ends(self) -> AsyncGenerator[None, None]:
         """Loops close the generators that are still open when they end; this one hangs up then."""
@@ -189,9 +217,7 @@ class Line(Inherited, asyncio.Protocol):
     def _take(self, packet: Answer) -> None:
         if "method" in packet:
             return  # something passing
-        why = packets.goodbye(packet)
-        if why:
-            raise packets.PacketError(why)
+        packets.check_goodbye(packet)
         # None: it was given up.
         answer = self._calls.pop(cast("int", packet.get("id")), None)
         if answer is not None and not answer.done():

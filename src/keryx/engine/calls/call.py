@@ -11,6 +11,7 @@ from keryx.aio.clock import Deadline
 from keryx.aio.scope import Reason, Scope
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.output import CallOutput
+from keryx.engine.calls.slots import Slots
 from keryx.errors import ToolCancelledError
 from keryx.messages import NO_NEEDS, CallOutcome, Needs
 from keryx.ports.effects import NO_EFFECTS, Effects
@@ -38,6 +39,7 @@ class Call:
         "holds_slot",
         "ladder",
         "lane",
+        "latest",
         "nested",
         "nested_left_over",
         "ordered",
@@ -49,6 +51,7 @@ class Call:
         "quiet",
         "scope",
         "started_at",
+        "starts",
         "task",
         "thread",
         "tool",
@@ -78,6 +81,7 @@ class Call:
         self.granted: Needs = NO_NEEDS
         self.overlaps: tuple[str, ...] = ()
         self.started_at: float | None = None
+        self.latest: float | None = None
         self.ended: asyncio.Future[CallOutcome] = lane.loop.create_future()
         self.output = CallOutput(lane.loop, self._publish, lane.redactor)
         self.task: asyncio.Task[None] | None = None
@@ -95,6 +99,7 @@ class Call:
         self.nested: set[Call] = set()
         self.nested_left_over: list[str] = []
         self.processes: set[Process] = set()
+        self.starts: Slots | None = None
         self.quiet: asyncio.Future[None] | None = None
 
     @property
@@ -113,6 +118,16 @@ class Call:
     def holds_processes(self) -> bool:
         return any(process.running for process in self.processes)
 
+    def end_within(self, seconds: float) -> None:
+        """Whatever else it or its tool says later, it ends by then."""
+        self.latest = self.scope.clock.monotonic() + seconds
+        self.scope.cancel_at(self.latest, by="timeout")
+
+    def cancel_after(self, seconds: float) -> None:
+        """End it so long after now, unless something says otherwise later."""
+        when = self.scope.clock.monotonic() + seconds
+        self.scope.cancel_at(when if self.latest is None else min(when, self.latest), by="timeout")
+
     def refuse_if_over(self) -> None:
         """A call that has its outcome may act no more, whatever still runs of it."""
         if self.phase == "ended":
@@ -122,6 +137,15 @@ class Call:
         """Nothing new starts in a call that is cancelled."""
         self.refuse_if_over()
         self.scope.raise_if_cancelled()
+
+    async def hold_start(self, starts: Slots) -> None:
+        """Before its first process; however many it starts, it counts once, until it ends."""
+        if self.starts is None:
+            await starts.take(self.lane.session_id)
+            if self.starts is not None or self.phase == "ended":
+                starts.release(self.lane.session_id)  # it started two at once, or is left over
+            else:
+                self.starts = starts
 
     def unblock(self) -> None:
         """One earlier call is out of the way."""

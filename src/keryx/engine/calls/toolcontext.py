@@ -14,6 +14,7 @@ from keryx.aio.capture import OutputSink
 from keryx.aio.scope import CancellationToken, Scope, call_soon
 from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.call import Call
+from keryx.engine.calls.slots import Slots
 from keryx.errors import DeveloperMustActError
 from keryx.messages import CallOutcome
 from keryx.ports.background import BackgroundProcess, Printed
@@ -23,18 +24,19 @@ from keryx.ports.tool import HttpClient, HttpRequest, Tool
 
 T = TypeVar("T")
 
-Nest = Callable[[Call, str, Mapping[str, Any]], Awaitable[CallOutcome]]
-"""Runs a tool under a call."""
+Nest = Callable[[Call, str, Mapping[str, Any] | bytes, float | None], Awaitable[CallOutcome]]
+"""Runs a tool under a call, for so many seconds at most."""
 
 
 class CallContext:
     """The `ToolContext` of one call."""
 
-    __slots__ = ("_call", "_nest", "token")
+    __slots__ = ("_call", "_nest", "_starts", "token")
 
-    def __init__(self, call: Call, nest: Nest) -> None:
+    def __init__(self, call: Call, nest: Nest, starts: Slots | None) -> None:
         self._call = call
         self._nest = nest
+        self._starts = starts
         self.token = CancellationToken(call.scope)
 
     @property
@@ -55,7 +57,7 @@ class CallContext:
 
     @property
     def place(self) -> CallPlace:
-        return CallPlace(self._call)
+        return CallPlace(self._call, self._starts)
 
     async def http(self) -> CallHttp:
         self._call.refuse_if_cancelled()
@@ -94,8 +96,7 @@ class CallContext:
         return self._call.output.text()
 
     def cancel_after(self, seconds: float) -> None:
-        scope = self._call.scope
-        scope.cancel_at(scope.clock.monotonic() + seconds, by="timeout")
+        self._call.cancel_after(seconds)
 
     def emit(self, text: str, *, stream: str = "stdout") -> None:
         self._call.refuse_if_over()
@@ -119,22 +120,29 @@ class CallContext:
         self._call.refuse_if_cancelled()
         return await self._call.lane.witness.ask(self._call, text, tuple(choices))
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallOutcome:
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | bytes,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 (kept by the nested call's own scope)
+    ) -> CallOutcome:
         self._call.refuse_if_cancelled()
         if not self._call.tool.container:
             raise DeveloperMustActError(
                 f"{self._call.tool.name!r} calls other tools: declare it with container=True"
             )
-        return await self._nest(self._call, tool, arguments)
+        return await self._nest(self._call, tool, arguments, timeout)
 
 
 class CallPlace:
     """The session's place, bound to one call: what it starts is in the call's scope."""
 
-    __slots__ = ("_call",)
+    __slots__ = ("_call", "_starts")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, starts: Slots | None) -> None:
         self._call = call
+        self._starts = starts
 
     async def spawn(
         self,
@@ -150,6 +158,9 @@ class CallPlace:
         lane = call.lane
         if lane.place is None:
             raise DeveloperMustActError("this session was opened without a place for processes")
+        if self._starts is not None:
+            await call.hold_start(self._starts)
+            call.refuse_if_cancelled()
         process = await lane.place.spawn(
             argv,
             env=lane.environment if env is None else env,

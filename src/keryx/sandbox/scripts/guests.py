@@ -7,7 +7,6 @@ there are no connections, each call says the secret itself.
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import secrets
 from typing import Any, Final, TypeVar
@@ -18,6 +17,7 @@ from keryx.messages import CallOutcome, Json
 from keryx.ports.tool import ToolContext
 from keryx.rpc import Call, CallError
 from keryx.rpc.peer import METHOD_NOT_FOUND, Handler
+from keryx.sandbox.scripts.structure import MOST_VALUES, UNCOUNTED, Allowance, values_in
 
 T = TypeVar("T")
 
@@ -26,6 +26,11 @@ FINISH: Final = "keryx.finish"
 """What a script calls to give its result."""
 MOST_CALLS: Final = 1_000_000
 """What one run may call; whoever needs more has written a loop without an end."""
+LONGEST: Final = 24 * 3600.0
+"""Seconds; a caller that waits longer than that for one call does not count them."""
+LONGEST_TEXT: Final = 16 * 1024 * 1024
+"""Bytes. Tools take no longer text, for no model writes that; what a script passes is decoded here,
+and the values in it have been counted."""
 _KINDS: Final = {
     "failed": "ToolFailedError",
     "denied": "ToolDeniedError",
@@ -41,14 +46,26 @@ class _Hello(msgspec.Struct, frozen=True):
 
 class _Asked(msgspec.Struct, frozen=True):
     tool: str
-    arguments: dict[str, Any] = {}
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+    """As they came: what they must be is for the tool to say, and what is not is never made."""
     timeout: float | None = None
     secret: str = ""
     """Only said where there are no connections."""
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _Finish(msgspec.Struct, frozen=True):
+    value: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Text(msgspec.Struct, frozen=True):
     text: str
+    value: None = None
+    outcome: str = "completed"
+
+
+class _Value(msgspec.Struct, frozen=True):
+    """Its text is made of it by whoever wants that: so it travels once."""
+
     value: msgspec.Raw
     outcome: str = "completed"
 
@@ -61,7 +78,7 @@ class Tally(msgspec.Struct):
     seconds: float = 0.0
 
 
-_NULL: Final = msgspec.Raw(b"null")
+_NULL: Final = b"null"
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -75,6 +92,7 @@ class Guests:
         self._granted = granted
         self._most = most_calls
         self._count = 0
+        self._allowance = Allowance()
         self.secret: Final = secrets.token_hex(32)
         self.tallies: dict[str, Tally] = {}
         self.result: msgspec.Raw | None = None
@@ -98,8 +116,8 @@ class Guests:
     async def call(self, asked: _Asked) -> bytes:
         """Run a tool for the script, as one of its calls."""
         if asked.tool == FINISH:
-            self.result = msgspec.Raw(msgspec.json.encode(asked.arguments.get("value")))
-            return _encode(_Answer("", _NULL))
+            self.result = _given(asked)
+            return _encode(_Text(""))
         self._count += 1
         if self._count > self._most:
             raise CallError(
@@ -114,21 +132,32 @@ class Guests:
             )
         tally = self.tallies.setdefault(asked.tool, Tally())
         tally.count += 1
-        try:
-            async with asyncio.timeout(asked.timeout):
-                outcome = await self._context.call(asked.tool, asked.arguments)
-        except TimeoutError:
+        text = memoryview(asked.arguments)
+        if len(text) <= UNCOUNTED:
+            return await self._call(asked, bytes(text), tally)
+        count = values_in(text)
+        if count > MOST_VALUES:
             tally.failures += 1
             raise CallError(
-                f"{asked.tool} did not end within {asked.timeout} s", name="ToolCancelledError"
-            ) from None
+                f"the arguments of {asked.tool} hold more than {MOST_VALUES:,} values; "
+                "pass less at once, or write a file and pass its path",
+                name="ToolFailedError",
+            )
+        async with self._allowance.holding(count):
+            given = bytes(text) if len(text) <= LONGEST_TEXT else _decoded_arguments(asked)
+            return await self._call(asked, given, tally)
+
+    async def _call(self, asked: _Asked, given: bytes | dict[str, Any], tally: Tally) -> bytes:
+        seconds = None if asked.timeout is None else min(asked.timeout, LONGEST)
+        outcome = await self._context.call(asked.tool, given, timeout=seconds)
         tally.seconds += outcome.duration
         if outcome.outcome != "completed":
             tally.failures += 1
             reason = f" ({outcome.reason})" if outcome.reason else ""
             text = outcome.text or f"{outcome.outcome}{reason}"
             raise CallError(text, name=_KINDS[outcome.outcome])
-        return _encode(_Answer(outcome.text, _value(outcome)))
+        value = _value(outcome)
+        return _encode(_Text(outcome.text) if value is None else _Value(value))
 
 
 class _Guest:
@@ -142,6 +171,7 @@ class _Guest:
         if call.method == "hello":
             self._guests.check(_decoded(call, _Hello).secret)
             self._known = True
+            call.welcome()
             return _encode({"version": VERSION})
         if not self._known:
             raise CallError("say hello with the run's secret first", name="ToolDeniedError")
@@ -161,8 +191,26 @@ def _check_method(call: Call) -> None:
         raise CallError(f"there is no method {call.method!r}", code=METHOD_NOT_FOUND)
 
 
-def _value(outcome: CallOutcome) -> msgspec.Raw:
+def _given(asked: _Asked) -> msgspec.Raw:
+    """What a script gives as its result: not looked into, but text that can be passed on."""
+    try:
+        given = msgspec.json.decode(asked.arguments, type=_Finish).value
+        return msgspec.Raw(str(memoryview(given), "utf-8").encode())
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise CallError(f"that is no result: {error}", name="ToolFailedError") from error
+
+
+def _decoded_arguments(asked: _Asked) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(asked.arguments, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError) as error:
+        text = f"the arguments of {asked.tool} cannot be read: {error}"
+        raise CallError(text, name="ToolFailedError") from error
+
+
+def _value(outcome: CallOutcome) -> msgspec.Raw | None:
     """What the tool returned as a value, if that is one."""
     if len(outcome.content) == 1 and isinstance(outcome.content[0], Json):
-        return outcome.content[0].value
-    return _NULL
+        value = outcome.content[0].value
+        return None if memoryview(value) == memoryview(_NULL) else value
+    return None

@@ -7,10 +7,7 @@ to know which.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,9 +22,6 @@ GUESTS: Final = ("keryx_tools", "hermes_tools")
 SCRIPT: Final = "script.py"
 GRANTED: Final = "granted.json"
 _ARRIVAL: Final = "keryx_tools/_arrival.py"
-
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Kit(msgspec.Struct, frozen=True):
@@ -52,57 +46,6 @@ class Kit(msgspec.Struct, frozen=True):
         packed = {"files": self.files, "arguments": self.arguments, "environment": environment}
         data = json.dumps(packed, default=dict).encode()
         return len(data).to_bytes(4, "big") + data
-
-
-class Folder:
-    """A folder of one run, in a place where others may be at work meanwhile. Both are for threads.
-
-    The one who lays it out may be given up in mid-work; then it tidies up after itself.
-    """
-
-    def __init__(self, here: Path) -> None:
-        self.here = here
-        self._laid_out = False
-        self._unwanted = False
-
-    def lay_out(self, files: Mapping[str, str]) -> None:
-        self.here.mkdir(mode=0o700)
-        try:
-            _write_all(self.here, files)
-        finally:
-            self._laid_out = True
-            if self._unwanted:
-                self.remove()
-
-    def remove(self) -> None:
-        """What a script has made undeletable goes with the folder of its session, or stays."""
-        self._unwanted = True
-        if self._laid_out:
-            with suppress(RecursionError):
-                shutil.rmtree(self.here, ignore_errors=True)
-
-
-def _write_all(here: Path, files: Mapping[str, str]) -> None:
-    """Whoever else is in there may replace folders by links; none of them is followed."""
-    with ExitStack() as opened:
-
-        def keep(fd: int) -> int:
-            opened.callback(os.close, fd)
-            return fd
-
-        folders = {"": keep(os.open(here, _FOLDER))}
-
-        def folder(path: str) -> int:
-            if path not in folders:
-                above, _, name = path.rpartition("/")
-                os.mkdir(name, 0o700, dir_fd=folder(above))
-                folders[path] = keep(os.open(name, _FOLDER, dir_fd=folder(above)))
-            return folders[path]
-
-        for path, text in files.items():
-            above, _, name = path.rpartition("/")
-            with open(os.open(name, _NEW, 0o600, dir_fd=folder(above)), "wb") as file:  # noqa: PTH123 (a descriptor, not a path)
-                file.write(text.encode())
 
 
 @cache

@@ -24,11 +24,12 @@ from keryx.aio.scope import Scope
 from keryx.errors import ToolCancelledError, ToolFailedError
 from keryx.ports.place import NothingSharedError, PrivateFolder, Process
 from keryx.ports.tool import ToolContext
-from keryx.rpc import Listener
+from keryx.rpc import GREETED, Listener
 from keryx.rpc.folders import FolderServer
 from keryx.rpc.pipes import Pipes
+from keryx.sandbox.scripts.folder import Folder
 from keryx.sandbox.scripts.guests import Guests
-from keryx.sandbox.scripts.kit import GRANTED, SCRIPT, Folder, Kit
+from keryx.sandbox.scripts.kit import GRANTED, SCRIPT, Kit
 
 SOCKET: Final = "s"
 CALLS: Final = "calls"
@@ -69,7 +70,7 @@ async def over_socket(
     context: ToolContext, guests: Guests, kit: Kit, shared: PrivateFolder
 ) -> AsyncGenerator[Process]:
     async with _laid_out(context, kit, shared) as spot:
-        listener = Listener(context.scope, guests.connection)
+        listener = Listener(context.scope, guests.connection, limits=GREETED)
         try:
             listener.listen(_listening(spot.here / SOCKET))
             address = f"unix:{spot.inside}/{SOCKET}"
@@ -126,8 +127,9 @@ async def _laid_out(context: ToolContext, kit: Kit, shared: PrivateFolder) -> As
     folder = Folder(shared.here / name)
     try:
         await context.to_thread(folder.lay_out, kit.files)
-        yield _Spot(folder.here, f"{shared.inside}/{name}")
+        yield _Spot(folder.way, f"{shared.inside}/{name}")
     finally:
+        folder.let_go()
         await context.to_thread(folder.remove)
 
 

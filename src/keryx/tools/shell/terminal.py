@@ -101,8 +101,8 @@ def _terminal(shell: Shell, judge: Any) -> Tool:
         if background:
             name = await context.background.start(argv, command=command, cwd=folder)
             return {"process": name, "note": "it runs; use the tool `process` with this name"}
-        context.cancel_after(timeout)
         async with await context.place.spawn(argv, cwd=folder) as process:
+            context.cancel_after(timeout)  # it may have waited for others of its session to end
             ended = await process.wait()
         result: dict[str, Any] = {"output": context.printed, "exit_code": ended.code}
         if ended.signal is not None:
