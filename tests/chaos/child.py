@@ -24,7 +24,7 @@ from keryx.ports.dispatch import Answer, Done, Sent
 from keryx.ports.model import Finished, ModelRequest, Piece
 from keryx.ports.store import Commit
 from keryx.store.sqlite import SqliteStore, writes
-from keryx.store.sqlite.writes import Transaction
+from keryx.store.sqlite.transaction import Transaction
 from tests.chaos.lives import Orders
 
 SHOWN: Final = (

@@ -134,9 +134,8 @@ async def blob(service: TheService, session_id: SessionId, blob_hash: BlobHash) 
         data,
         media_type=kind if shown else UNKNOWN_TYPE,
         headers={
-            "content-disposition": "inline"
-            if shown
-            else f'attachment; filename="{blob_hash[:16]}"',
+            # Without a name: a blob has none, and the link that leads to it may give it one.
+            "content-disposition": "inline" if shown else "attachment",
             # It is what its name says, for ever; but who may see it is asked each time.
             "cache-control": "private, no-cache",
             "etag": f'"{blob_hash}"',

@@ -33,6 +33,7 @@ from keryx.store.sqlite.faults import as_store_error
 from keryx.store.sqlite.files import Durability, check_for_reading, open_for_writing
 from keryx.store.sqlite.index import Finder, Indexer, IndexUnreadableError
 from keryx.store.sqlite.readers import Readers
+from keryx.store.sqlite.transaction import take_hold
 from keryx.store.sqlite.writer import Change, T, Writer
 
 # Opening takes milliseconds, and as long as its patience with a lock; then it is left to itself.
@@ -226,7 +227,7 @@ def _open(path: Path, durability: Durability, *, by_force: bool) -> tuple[sqlite
     """The connection that writes, and the number of the host that it writes for. Blocking."""
     connection = open_for_writing(path, durability)
     try:
-        return connection, writes.take_hold(connection, by_force=by_force)
+        return connection, take_hold(connection, by_force=by_force)
     except sqlite3.Error as error:
         connection.close()
         raise as_store_error(path, error) from error

@@ -21,7 +21,7 @@ from keryx.aio.bridge import Bridge
 from keryx.errors import FencedError, ScopeClosedError, StoreDamagedError, StoreError
 from keryx.store.sqlite.faults import OF_ONE_STATEMENT, as_store_error
 from keryx.store.sqlite.files import LOCK_PATIENCE, close_unchanged
-from keryx.store.sqlite.writes import Transaction, get_meta, set_meta
+from keryx.store.sqlite.transaction import Transaction, get_meta, set_meta
 
 T = TypeVar("T")
 Change = Callable[[Transaction], T]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
@@ -26,34 +25,7 @@ from keryx.store.changes import Projection, SessionFacts
 from keryx.store.projections import project
 from keryx.store.sqlite.migrations import keep_facts
 from keryx.store.sqlite.projected import apply, current_state, keep_blobs
-
-LAST_POSITION: Final = (
-    "SELECT max(p) FROM (SELECT max(position) AS p FROM sessions WHERE archived = 0"
-    " UNION ALL SELECT max(position) FROM sessions WHERE archived = 1)"
-)
-"""The position of the last change that is still there; each half is one look into the index."""
-
-
-class Transaction:
-    """One transaction, shared by all that is written together."""
-
-    __slots__ = ("_position", "connection", "owes_purge")
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-        self.owes_purge = False
-        self._position: int | None = None
-
-    def position(self) -> int:
-        """The global position of the last commit."""
-        if self._position is None:
-            self._position = _last_position(self.connection)
-        return self._position
-
-    def next_position(self) -> int:
-        """The global position of one more commit."""
-        self._position = self.position() + 1
-        return self._position
+from keryx.store.sqlite.transaction import Transaction, get_meta, last_position, set_meta
 
 
 class _Session(msgspec.Struct, frozen=True):
@@ -67,28 +39,6 @@ class _Session(msgspec.Struct, frozen=True):
     created_at: float
     changed_at: float
     facts: SessionFacts
-
-
-def get_meta(connection: sqlite3.Connection, name: str) -> int:
-    (value,) = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-    return int(value)
-
-
-def set_meta(connection: sqlite3.Connection, name: str, value: int) -> None:
-    connection.execute("UPDATE meta SET value = ? WHERE name = ?", (value, name))
-
-
-def take_hold(connection: sqlite3.Connection, *, by_force: bool) -> int:
-    """The number of the host that writes through this connection; by force a new one."""
-    if by_force:
-        set_meta(connection, "host", 1 + get_meta(connection, "host"))
-    return get_meta(connection, "host")
-
-
-def _last_position(connection: sqlite3.Connection) -> int:
-    # The table of what is unique to the file is only touched when a session goes.
-    (position,) = connection.execute(LAST_POSITION).fetchone()
-    return max(position or 0, get_meta(connection, "position"))
 
 
 def claim(transaction: Transaction, session_id: str) -> int:
@@ -161,7 +111,7 @@ def delete(transaction: Transaction, session_id: str) -> bool:
         return False
     no, epoch = row
     set_meta(connection, "floor", max(epoch, get_meta(connection, "floor")))
-    set_meta(connection, "position", _last_position(connection))
+    set_meta(connection, "position", last_position(connection))
     set_meta(connection, "no", max(no, get_meta(connection, "no")))
     set_meta(connection, "deleted", 1 + get_meta(connection, "deleted"))
     set_meta(connection, "purge", 1)

@@ -17,7 +17,7 @@ from keryx.store.search.folding import words_of
 from keryx.store.search.texts import texts_of
 from keryx.store.sqlite.index.shelf import empty, empty_volume, get, make_small, make_volume, put
 from keryx.store.sqlite.queries import Entry, read_entry
-from keryx.store.sqlite.writes import LAST_POSITION
+from keryx.store.sqlite.transaction import LAST_POSITION
 
 # About 20 ms of work, after which others may have the thread.
 STEP: Final = 500

@@ -21,7 +21,7 @@ from keryx.store.search.texts import texts_of
 from keryx.store.search.wanted import Wanted
 from keryx.store.sqlite.index.shelf import beside, get, read_shelf
 from keryx.store.sqlite.queries import Entry, read_entry
-from keryx.store.sqlite.writes import LAST_POSITION
+from keryx.store.sqlite.transaction import LAST_POSITION
 
 # The best are chosen among so many of the last that fit. To weigh all of them would take as long
 # as there are many, and of more than these nobody wants an old one.

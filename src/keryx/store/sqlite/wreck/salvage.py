@@ -20,8 +20,9 @@ from keryx.ports.store import Blob, Commit, records_of
 from keryx.store.projections import project
 from keryx.store.sqlite.faults import as_store_error
 from keryx.store.sqlite.files import open_for_writing
+from keryx.store.sqlite.transaction import Transaction, set_meta
 from keryx.store.sqlite.wreck.finds import column, find
-from keryx.store.sqlite.writes import Transaction, append, claim, set_meta
+from keryx.store.sqlite.writes import append, claim
 
 
 class CutSession(msgspec.Struct, frozen=True, kw_only=True):
