@@ -77,6 +77,7 @@ def test_all_promises_are_there() -> None:
         *(f"house.{number}" for number in range(1, 10)),
         *(f"sessions.{number}" for number in range(1, 7)),
         *(f"tools.{number}" for number in range(1, 8)),
+        *(f"server.{number}" for number in range(1, 8)),
     }
     assert set(rows()) == expected
 

@@ -9,6 +9,9 @@ import pytest
 
 from tests.cli.commands import keryx, model_server
 
+pytestmark = pytest.mark.promise("server.7")
+
+
 WRITE = {
     "tool": "write_file",
     "arguments": {"path": "notes.txt", "content": "by the agent", "overwrite": True},

@@ -17,7 +17,7 @@ from keryx.models.scripted import ScriptedReply
 from tests.server.processes import served
 from tests.server.worlds import PATIENCE, in_thread, scripted
 
-pytestmark = pytest.mark.promise("sessions.2")
+pytestmark = pytest.mark.promise("sessions.2", "server.7")
 
 
 async def test_a_frozen_host_loses_its_home_and_writes_nothing_when_it_wakes(

@@ -19,10 +19,13 @@ from keryx.events import LoggedEvent, Usage
 from keryx.messages import File
 from keryx.ports.store import Blob, Commit, InboxRow, OutboxRow, RecordChange, Store, blob_hash
 from keryx.store.sqlite import SqliteStore
-from keryx.store.sqlite.salvage import CutSession, Salvaged, salvage
+from keryx.store.sqlite.wreck.salvage import CutSession, Salvaged, salvage
 from keryx.testing.facts import Facts
 from tests.conftest import SOAK
 from tests.store.test_migrations import make_first
+
+pytestmark = pytest.mark.promise("server.7")
+
 
 PAGE = 4096
 NAMES = [f"session-{number:02}" for number in range(12)]

@@ -21,6 +21,8 @@ from keryx.store.sqlite.index import filling
 from keryx.testing.facts import Facts
 from tests.store.historycontract import Log, log_of, names
 
+pytestmark = pytest.mark.promise("server.7")
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:

@@ -25,6 +25,8 @@ from keryx.ports.store import (
 from keryx.store.sqlite import SqliteStore, writer
 from keryx.testing.facts import Facts
 
+pytestmark = pytest.mark.promise("server.7")
+
 
 def found_in(folder: Path, mark: str) -> int:
     return sum(file.read_bytes().count(mark.encode()) for file in folder.iterdir())

@@ -89,7 +89,7 @@ class Desk:
     def use(self, files: Files) -> None:
         self.files = self.lane.files = files
 
-    def space(self, **trees: Sequence[Path]) -> FileSpace:
+    def space(self, **trees: Any) -> FileSpace:
         ledger = self.ledger
         return FileSpace(self.root, keep=ledger.keep, changing=ledger.changing, **trees)
 
