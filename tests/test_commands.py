@@ -93,7 +93,7 @@ PINNED: tuple[tuple[Command, str], ...] = (
         commands.CancelTurn(**HEAD, turn_id="t1"),
         _text("turn.cancel", '"turn_id":"t1","reason":"interrupt"'),
     ),
-    (commands.UndoTurn(**HEAD, turn_id="t1"), _text("turn.undo", '"turn_id":"t1"')),
+    (commands.UndoTurn(**HEAD, turn_id="t1"), _text("turn.undo", '"turn_id":"t1","files":true')),
     (
         commands.CancelCall(**HEAD, call_id="c1", reason="timeout"),
         _text("call.cancel", '"call_id":"c1","reason":"timeout"'),

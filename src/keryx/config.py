@@ -22,6 +22,8 @@ from keryx.messages import ApprovalMode
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 FILE: Final = "config.toml"
+KEYS: Final = "keys.json"
+"""Providers that a person gave on a screen; what the file says of one counts more."""
 DEFAULT: Final = "default"
 """The profile of sessions that name none."""
 _SECRET_NAME: Final = re.compile(
@@ -107,6 +109,13 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
 
 
+class Keys(msgspec.Struct, frozen=True):
+    """What `keys.json` holds."""
+
+    model: str | None = None
+    providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
+
+
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """What sessions of one profile work with."""
 
@@ -144,8 +153,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     confinement: Confined
     profiles: Mapping[str, Profile]
     """By name; `default` is always there."""
-    written: tuple[int, int] | None
-    """When the file was written and how long it was, to notice a change."""
+    written: tuple[tuple[int, int] | None, ...]
+    """When the files were written and how long they were, to notice a change."""
     environment: Mapping[str, str]
     """The variables that were read, for reading the file again."""
 
@@ -168,7 +177,7 @@ def load(home: Path | str | None = None, environment: Mapping[str, str] | None =
 
 def reload(known: Config) -> Config:
     """The same object if the file has not changed, else what it says now."""
-    if _stamp(known.home / FILE) == known.written:
+    if _stamps(known.home) == known.written:
         return known
     return _load(known.home, known.environment)
 
@@ -189,12 +198,12 @@ def secrets_of(found: Config) -> dict[str, str]:
 
 
 def _load(where: Path, env: Mapping[str, str]) -> Config:
-    written = _stamp(where / FILE)
-    found = _read(where / FILE)
+    written = _stamps(where)
+    found, keys = _read(where / FILE), _read_keys(where / KEYS)
     general = ProfileConfig(
-        model=env.get("KERYX_MODEL") or found.model,
+        model=env.get("KERYX_MODEL") or found.model or keys.model,
         models=found.models,
-        providers={**_providers_of(env), **found.providers},
+        providers={**keys.providers, **_providers_of(env), **found.providers},
         personalities=found.personalities,
         toolsets=found.toolsets,
     )
@@ -224,6 +233,30 @@ def _profile(general: ProfileConfig, own: ProfileConfig, env: Mapping[str, str])
         },
         toolsets={**general.toolsets, **own.toolsets},
     )
+
+
+def keep_key(home: Path, name: str, provider: Provider, model: str) -> None:
+    """Remember a provider that a person gave, and the model to begin with; for their eyes only."""
+    known = _read_keys(home / KEYS)
+    keys = Keys(model, {**known.providers, name: provider})
+    made = home / f"{KEYS}.new"
+    file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(file, "wb") as written:
+        written.write(msgspec.json.format(msgspec.json.encode(keys)))
+    made.replace(home / KEYS)
+
+
+def _read_keys(path: Path) -> Keys:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Keys)
+    except FileNotFoundError:
+        return Keys()
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}; remove it") from error
+
+
+def _stamps(home: Path) -> tuple[tuple[int, int] | None, ...]:
+    return tuple(_stamp(home / name) for name in (FILE, KEYS))
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -13,7 +13,10 @@ from keryx.models.failures import not_configured
 from keryx.models.http import model_clients
 from keryx.models.openai import OpenAIModel
 from keryx.models.retry import Retrying
+from keryx.models.servers import FoundServer, find_local, models_of
 from keryx.ports.model import Model
+
+TOUR = "scripted:tour"
 
 
 class Models:
@@ -82,6 +85,14 @@ class Models:
         if provider in self._config.default.providers:
             importlib.import_module("aiohttp")
 
+    async def at(self, base_url: str, api_key: str | None) -> tuple[str, ...]:
+        """The models of that server; `ModelError` says why there are none to be had."""
+        return await models_of(self._clients.get, base_url, api_key)
+
+    async def on_this_machine(self) -> list[FoundServer]:
+        """Model servers that run here."""
+        return await find_local(self._clients.get)
+
     async def close(self) -> None:
         await self._clients.close()
 
@@ -113,7 +124,10 @@ class Models:
 
 
 def _scripted(name: str) -> Model:
-    """Says one thing, whatever it is asked. Loaded when it is."""
+    """Says one thing, whatever it is asked; the tour's follows its script. Loaded when it is."""
+    if name == TOUR:
+        tour: Model = importlib.import_module("keryx.models.tour").tour_model()
+        return tour
     scripted = importlib.import_module("keryx.models.scripted")
     text = "This is the scripted model: it says this, whatever it is asked."
     made: Model = scripted.ScriptedModel(_always(scripted.ScriptedReply(text=text)), name=name)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -77,16 +77,29 @@ class Batch:
             yield await arrived.get()
 
     def holds(self, call_id: str) -> bool:
-        """Whether that call is of this batch and has not ended."""
-        call = self._calls.get(call_id)
+        """Whether that call is of this batch, nested ones included, and has not ended."""
+        call = self._find(call_id)
         return call is not None and not call.ended.done()
+
+    def asked_for(self, call_id: str) -> bool:
+        """Whether it is one of the step's own calls, not one that a container made."""
+        return call_id in self._calls
 
     def cancel(self, call_id: str, reason: Reason = "interrupt", *, by: str = "") -> bool:
         """Cancel one call while the others go on. False if it is over, or not of this batch."""
-        call = self._calls.get(call_id)
+        call = self._find(call_id)
         if call is None or call.ended.done():
             return False
         return call.scope.cancel(reason, by=by)
+
+    def _find(self, call_id: str) -> Call | None:
+        """A call by its id, which begins with the ids of those that it is nested in."""
+        level: Iterable[Call] = self._calls.values()
+        while True:
+            above = next((call for call in level if _is_in(call_id, call.call_id)), None)
+            if above is None or above.call_id == call_id:
+                return above
+            level = above.nested
 
 
 class Executor:
@@ -419,6 +432,10 @@ class Executor:
         call.lane.witness.ended(call, outcome)
         if call.parent is not None:
             call.parent.forget_nested(call, outcome)
+
+
+def _is_in(call_id: str, container: str) -> bool:
+    return call_id == container or call_id.startswith(f"{container}.")
 
 
 def _find(lane: Lane, name: str) -> Tool:

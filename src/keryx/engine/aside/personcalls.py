@@ -52,8 +52,8 @@ class PersonCalls:
         return Done(True)
 
     def cancel(self, call_id: str, reason: Reason, *, by: str) -> bool:
-        batch = self._running.get(call_id)
-        return batch is not None and batch.cancel(call_id, reason, by=by)
+        """Cancel such a call, or one that it made itself."""
+        return any(batch.cancel(call_id, reason, by=by) for batch in self._running.values())
 
     def _start(self, command: cm.RunCall) -> None:
         desk, settings = self._desk, self._desk.fold.settings

@@ -78,9 +78,12 @@ class Turn:
         if self._batch is None or not self._batch.holds(call_id):
             return None
         self._batch.cancel(call_id, reason, by=by)
-        if call_id not in self._awaited:
-            self._awaited[call_id] = asyncio.get_running_loop().create_future()
-        return self._awaited[call_id]
+        stated = self._awaited.get(call_id) or asyncio.get_running_loop().create_future()
+        if self._batch.asked_for(call_id):
+            self._awaited[call_id] = stated
+        else:
+            stated.set_result(None)  # of a nested call nothing is stated by itself
+        return stated
 
     # -- the loop
 

@@ -1,0 +1,104 @@
+"""The model of the Tour: it follows a script, and its tools are real.
+
+It shows what is special on any machine, with no key: thirteen commands at once from one script, a
+command that needs consent, and then whatever the person does to it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from keryx.messages import Message, Text, ToolMessage, UserMessage
+from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
+from keryx.ports.model import ModelRequest
+
+NAME: Final = "scripted:tour"
+PACE: Final = 0.02
+"""Seconds before each piece of text, as a model would take them."""
+
+SCRIPT: Final = '''\
+from keryx_tools import parallel, terminal
+
+REGIONS = """eu-west-1 eu-west-2 eu-central-1 eu-north-1 us-east-1 us-east-2 us-west-1 us-west-2
+ap-south-1 ap-northeast-1 ap-southeast-1 sa-east-1 af-south-1""".split()
+
+
+def command(number, region):
+    seconds = 45 if region == "sa-east-1" else 1 + number % 4
+    return f"sleep {seconds}; echo {region}: {3 + number * 7 % 11} clusters"
+
+
+commands = [command(number, region) for number, region in enumerate(REGIONS)]
+for region, answer in zip(REGIONS, parallel(terminal, commands, limit=13)):
+    said = answer["output"].strip() if isinstance(answer, dict) else f"{region}: {answer}"
+    print(said)
+'''
+WELCOME: Final = """\
+Welcome. I am a **scripted model**: what I say is written down, but my tools are real.
+
+I will ask thirteen regions at once, from one script. Each bar below is a command that runs right \
+now, on this machine, confined to this folder. One of them, *sa-east-1*, takes much longer than \
+the others: **cancel just that one** with the button on its bar, and the rest goes on.
+"""
+CONSENT: Final = """\
+Thirteen answers in the time of the slowest. Run one after another they would have taken much \
+longer, as the line under the step says.
+
+Next is a command that I may not run by myself. It waits for **you**: allow it once, or deny it.
+"""
+FAREWELL: Final = """\
+That was it. Now it is your turn:
+
+1. Say something *while I work*: **Steer** cuts what runs and tells me at once; **Queue** waits \
+its turn.
+2. Kill the server with `kill -9`, start it again, and look at this page: nothing is lost, nothing \
+is twice.
+3. Paste a key, or choose a model server on this machine, and begin in earnest.
+
+Say **again** to see the thirteen commands once more.
+"""
+RISKY: Final = 'rm -rf "$TMPDIR/keryx-tour" && echo "The folder of the tour is gone."'
+
+
+def tour_model() -> ScriptedModel:
+    return ScriptedModel(_reply, name=NAME)
+
+
+def _reply(asked: ModelRequest) -> ScriptedReply:
+    history = history_of(asked)
+    results = _results_since_person(history)
+    said = _said(history)
+    if not results:
+        if len(history) > 1 and "again" not in said.lower():
+            return _spoken(
+                f"You said: “{said}”. I am only a script, so I leave it at that.\n\n{FAREWELL}"
+            )
+        call = ScriptedCall("execute_code", {"code": SCRIPT, "timeout": 120})
+        return ScriptedReply(text=WELCOME, calls=[call], pause=PACE)
+    if len(results) == 1:
+        call = ScriptedCall("terminal", {"command": RISKY})
+        return ScriptedReply(text=CONSENT, calls=[call], pause=PACE)
+    return _spoken(FAREWELL)
+
+
+def _spoken(text: str) -> ScriptedReply:
+    return ScriptedReply(text=text, pause=PACE)
+
+
+def _results_since_person(history: list[Message]) -> list[ToolMessage]:
+    found: list[ToolMessage] = []
+    for message in reversed(history):
+        if isinstance(message, UserMessage):
+            break
+        if isinstance(message, ToolMessage):
+            found.append(message)
+    return found
+
+
+def _said(history: list[Message]) -> str:
+    """What the person said last, without the tag of the workspace."""
+    for message in reversed(history):
+        if isinstance(message, UserMessage):
+            texts = [part.text for part in message.content if isinstance(part, Text)]
+            return texts[0].partition("\n")[2].strip() if texts else ""
+    return ""
