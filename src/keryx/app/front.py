@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from keryx import commands as cm
+from keryx import config
 from keryx.aio.group import Group
 from keryx.app.attachments import Uploads
 from keryx.app.changes import diff_of
@@ -56,7 +57,7 @@ class Front:
 
     def __init__(
         self,
-        config: Config,
+        found: Config,
         runtime: Runtime,
         *,
         models: Models,
@@ -65,7 +66,7 @@ class Front:
         take_over: bool = False,
         titles: bool = False,
     ) -> None:
-        self.config: Final = config
+        self.config = found
         self.models: Final = models
         self.tools: Final = tools
         self._runtime = runtime
@@ -84,6 +85,11 @@ class Front:
         if not isinstance(opened, SessionOpened):
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         return await diff_of(self._runtime.bridge, self.store, session_id, opened.workspace)
+
+    async def reconfigure(self) -> None:
+        """Read the configuration again; turns of a host elsewhere do so by themselves."""
+        self.config = await self._runtime.bridge.to_thread(config.reload, self.config)
+        self.models.configure(self.config)
 
     async def keep_upload(self, data: bytes) -> str:
         """Keep what a person will attach to a message; the id is the hash of it."""

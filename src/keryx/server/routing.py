@@ -15,7 +15,17 @@ from litestar.types import ControllerRouterHandler
 from keryx.server import problems
 from keryx.server.access.auth import Caller
 from keryx.server.problems import ProblemError
-from keryx.server.routes import about, answers, calls, files, history, messages, sessions, uploads
+from keryx.server.routes import (
+    about,
+    answers,
+    calls,
+    files,
+    history,
+    messages,
+    sessions,
+    setup,
+    uploads,
+)
 from keryx.server.service import Service
 
 ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
@@ -27,6 +37,7 @@ ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
     *history.ROUTES,
     *uploads.ROUTES,
     *files.ROUTES,
+    *setup.ROUTES,
 )
 CALLER: Final = "keryx.caller"
 """Where the request's scope tells who asks."""
