@@ -58,7 +58,8 @@ def described(here: World) -> Any:
 def operations(here: World) -> Iterator[Any]:
     for found in described(here).get_all_operations():
         operation = found.ok()
-        if not operation.path.endswith("/events"):  # streams do not end by themselves
+        # Streams do not end by themselves, and a setup would ask whatever address is made up.
+        if not operation.path.endswith("/events") and operation.path != "/api/setup":
             yield operation
 
 
@@ -87,7 +88,7 @@ def ask_often(here: World, operation: Any) -> None:
 
 def test_every_answer_is_one_that_the_document_tells(here: World) -> None:
     found = list(operations(here))
-    assert len(found) == 32
+    assert len(found) == 33
     for operation in found:
         open_known(here)
         ask_often(here, operation)
@@ -110,7 +111,7 @@ def test_the_document_tells_all_routes_and_no_other(here: World) -> None:
         if method in ("get", "post", "put", "patch", "delete")
     }
     assert {("GET", "/api/events"), ("GET", "/api/sessions/{session_id}/events")} <= told
-    assert len(told) == 34
+    assert len(told) == 37
     text = json.dumps(raw)
     assert "urn:keryx" not in text
     for path, operations in raw["paths"].items():
