@@ -45,7 +45,14 @@ format: $(VENV)/.everything  ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --quiet --fix-only .
 	$(BIN)/ruff format --quiet .
 
-test: $(VENV)/.everything $(VENV)/.page  ## set up and run all tests
+# Tests look at the page in a real browser: Debian's, as it comes.
+$(VENV)/.browser: | $(BIN)/python
+	@command -v chromium > /dev/null || { \
+	  as=$$(test $$(id -u) = 0 || echo sudo); \
+	  $$as apt-get -qq update && $$as apt-get -qq install --yes --no-install-recommends chromium > /dev/null; }
+	@touch $@
+
+test: $(VENV)/.everything $(VENV)/.page $(VENV)/.browser  ## set up and run all tests
 	$(BIN)/python -m pytest $(ARGS)
 
 run: $(VENV)/.package $(VENV)/.page  ## set up and start the main job: the server and its page

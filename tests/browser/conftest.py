@@ -1,0 +1,128 @@
+"""A real Chromium, the real server, and a scripted model. One browser and one server per module."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, StorageState, async_playwright, expect
+
+from keryx.server.page import FOLDER, INDEX
+from keryx.testing.leftovers import THREAD_EXIT, State
+from keryx.testing.modelserver import ModelServer
+from tests.browser.people import Person, Tab, person
+from tests.browser.serving import Served
+from tests.browser.stage import Stage
+
+CHROMIUM = Path("/usr/bin/chromium")
+SWITCHES = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """A server that runs, the model that it asks, and what a browser needs to be let in."""
+
+    served: Served
+    stage: Stage
+    state: StorageState
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left_over() -> Iterator[None]:
+    """Looked for when a module is over: its tests share a browser, a server and connections."""
+    before = State.now()
+    yield
+    for thread in set(threading.enumerate()) - before.threads:
+        if thread.name.startswith("asyncio-waitpid"):
+            thread.join(THREAD_EXIT)  # it has waited for the driver, which is gone
+    # A module takes long: others on this machine make theirs meanwhile. `Served` checks its own.
+    before = replace(before, temporary=State.now().temporary)
+    found = before.changes()
+    if found:
+        pytest.fail("\n".join(found))
+
+
+@pytest.fixture(scope="session")
+def page_is_built() -> None:
+    if not (FOLDER / INDEX).exists():
+        pytest.fail(f"the page is not built, there is no {FOLDER / INDEX}: run `make setup`")
+    if not CHROMIUM.exists():
+        pytest.fail(f"there is no {CHROMIUM}: install it, on Debian with `apt install chromium`")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chromium(page_is_built: None) -> AsyncGenerator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def house(
+    chromium: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[House]:
+    """One that all tests of a module share; each has sessions of its own in it."""
+    stage = Stage()
+    async with ModelServer(stage.answer, keeps_asked=False) as model:
+        served = Served(tmp_path_factory.mktemp("house"), model.url)
+        await served.start()
+        try:
+            async with person(chromium, served.url) as first:
+                tab = await first.opens(served.link)
+                await expect(tab.box).to_be_visible()
+                state = await first.context.storage_state()
+            yield House(served, stage, state)
+        finally:
+            await served.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_stage() -> AsyncGenerator[tuple[Stage, str]]:
+    """A model for a server of one's own, and its address."""
+    stage = Stage()
+    async with ModelServer(stage.answer, keeps_asked=False) as model:
+        yield stage, model.url
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_house(
+    chromium: Browser, own_stage: tuple[Stage, str], tmp_path: Path
+) -> AsyncGenerator[House]:
+    """One that a test may break; nobody has logged in yet."""
+    stage, url = own_stage
+    served = Served(tmp_path, url)
+    await served.start()
+    try:
+        yield House(served, stage, {})
+    finally:
+        await served.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def somebody(chromium: Browser, house: House) -> AsyncGenerator[Person]:
+    """Somebody who has logged in before."""
+    async with person(chromium, house.served.url, state=house.state) as found:
+        yield found
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def tab(somebody: Person) -> Tab:
+    return await somebody.opens()
+
+
+@pytest.fixture
+def stage(house: House) -> Stage:
+    return house.stage

@@ -1,0 +1,76 @@
+"""What the model says, by cue: each turn of a test has its own lines, whatever runs beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+from keryx.testing.modelserver import Asked, RefusedError, Reply
+
+PATIENCE = 20.0
+"""Only reached by a test that fails."""
+
+
+class Part:
+    """The replies to one message, in order, and what the model was asked for each."""
+
+    def __init__(self, cue: str, replies: tuple[Reply, ...]) -> None:
+        self.cue = cue
+        self._replies = list(replies)
+        self._asked: list[Asked] = []
+        self._more = asyncio.Event()
+
+    async def asked(self, number: int = 1) -> Asked:
+        """The request of that number, counted from 1, once it has come."""
+        while len(self._asked) < number:
+            self._more.clear()
+            await asyncio.wait_for(self._more.wait(), PATIENCE)
+        return self._asked[number - 1]
+
+    async def held(self, number: int = 1) -> Asked:
+        """The request of that number, once its answer hangs."""
+        asked = await self.asked(number)
+        await asyncio.wait_for(asked.hanging.wait(), PATIENCE)
+        return asked
+
+    def take(self, asked: Asked) -> Reply:
+        if not self._replies:
+            raise RefusedError(f"nothing more is to be said to {self.cue!r}", code="over")
+        self._asked.append(asked)
+        self._more.set()
+        return self._replies.pop(0)
+
+
+class Stage:
+    """Answers for the scripted model server; titles are what the person said first."""
+
+    def __init__(self) -> None:
+        self._parts: list[Part] = []
+
+    def on(self, cue: str, *replies: Reply) -> Part:
+        """Say this to the message that holds these words."""
+        part = Part(cue, replies)
+        self._parts.append(part)
+        return part
+
+    def answer(self, asked: Asked) -> Reply:
+        body = asked.body
+        if not body.get("tools"):
+            found = re.search(r"^Person: (.*)$", body["messages"][-1]["content"], re.MULTILINE)
+            return Reply(text=found[1] if found else "Untitled")
+        said = _last_said(body)
+        for part in reversed(self._parts):
+            if part.cue in said:
+                return part.take(asked)
+        raise RefusedError(f"nothing is to be said to {said!r}", code="no_cue")
+
+
+def _last_said(body: dict[str, Any]) -> str:
+    for message in reversed(body["messages"]):
+        if message["role"] == "user":
+            content = message["content"]
+            if isinstance(content, str):
+                return content
+            return "\n".join(part.get("text", "") for part in content)
+    return ""

@@ -1,0 +1,143 @@
+"""Where one types: queueing, steering and stopping while a turn runs, and text that is not lost."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Response, expect
+
+from keryx.testing.modelserver import Reply
+from tests.browser.conftest import House
+from tests.browser.gates import gate
+from tests.browser.people import Person, Tab
+from tests.browser.stage import Stage
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def saves_draft(response: Response) -> bool:
+    return response.request.method == "PUT" and response.url.endswith("/draft")
+
+
+async def test_what_is_said_while_a_turn_runs_can_be_changed_until_its_turn_comes(
+    tab: Tab, stage: Stage
+) -> None:
+    part = stage.on("Work for long", Reply(text="Done.", fault="hang mid-stream", after=1))
+    for words in ("then walk", "then rest"):
+        stage.on(words, Reply(text=f"I {words}."))
+    await tab.begin("Work for long")
+    held = await part.held()
+    for words in ("then run", "then sing", "then rest"):
+        await tab.say(words)
+        await expect(tab.queue).to_contain_text(words)
+    waiting = tab.queue.get_by_role("listitem")
+    await expect(waiting.first).to_contain_text("Next")
+    await tab.button("Edit: then run").click()
+    editor = tab.page.get_by_role("textbox", name="Queued message")
+    await expect(editor).to_be_focused()
+    await editor.fill("then walk")
+    await editor.press("Enter")
+    await expect(waiting.nth(0)).to_contain_text("then walk")
+    await tab.button("Move up: then rest").click()
+    await expect(waiting.nth(1)).to_contain_text("then rest")
+    await tab.button("Move up: then rest").click()
+    await expect(waiting.nth(0)).to_contain_text("then rest")
+    await tab.button("Move down: then rest").click()
+    await expect(waiting.nth(1)).to_contain_text("then rest")
+    await tab.button("Withdraw: then sing").click()
+    await expect(waiting).to_have_count(2)
+    held.resume.set()
+    await expect(tab.said).to_have_text(["Work for long", "then walk", "then rest"])
+    await expect(tab.replies).to_have_text(["Done.", "I then walk.", "I then rest."])
+    await expect(tab.queue).to_be_hidden()
+
+
+async def test_a_steer_cuts_the_tool_that_runs_and_the_model_sees_it(
+    tab: Tab, house: House
+) -> None:
+    with gate(house.served.workspace, "steered") as closed:
+        house.stage.on("Go left", Reply(calls=(closed.call("going left"),)))
+        steered = house.stage.on("Go right instead", Reply(text="I go right."))
+        await tab.begin("Go left")
+        await expect(tab.printed("terminal")).to_have_text("going left")
+        await tab.say("Go right instead", "Control+Enter")
+        await expect(tab.replies.last).to_have_text("I go right.")
+    await expect(tab.call("terminal")).to_contain_text("cancelled: by your steer")
+    await expect(tab.said.last).to_contain_text("Steered")
+    messages = (await steered.asked()).body["messages"]
+    assert messages[-2]["role"] == "tool"
+    assert "going left" in messages[-2]["content"]
+    assert "Go right instead" in str(messages[-1]["content"])
+
+
+async def test_escape_stops_the_turn_and_the_next_message_starts(tab: Tab, stage: Stage) -> None:
+    part = stage.on(
+        "Count to ten",
+        Reply(text="one two three four", chunk=4, fault="hang mid-stream", after=3),
+    )
+    stage.on("Say hello", Reply(text="Hello."))
+    await tab.begin("Count to ten")
+    asked = await part.held()
+    await expect(tab.replies.first).to_contain_text("one two")
+    await tab.box.press("Escape")
+    await asked.gone.wait()
+    await expect(tab.transcript.get_by_text("Stopped: by you")).to_be_visible()
+    await expect(tab.replies.first).to_contain_text("one two")
+    await expect(tab.replies.first).to_contain_text("cut short")
+    await tab.say("Say hello")
+    await expect(tab.replies.last).to_have_text("Hello.")
+
+
+async def test_a_draft_is_there_after_a_reload_and_in_another_tab(
+    somebody: Person, tab: Tab, stage: Stage
+) -> None:
+    stage.on("Begin a draft", Reply(text="Begun."))
+    await tab.begin("Begin a draft")
+    await tab.settles()
+    async with tab.page.expect_response(saves_draft):
+        await tab.box.fill("half a thought")
+    await tab.page.reload()
+    await expect(tab.box).to_have_value("half a thought")
+    other = await somebody.opens(tab.page.url)
+    await expect(other.box).to_have_value("half a thought")
+    stage.on("half a thought", Reply(text="And the other half."))
+    async with other.page.expect_response(saves_draft):
+        await other.box.press("Enter")
+    await expect(other.replies.last).to_have_text("And the other half.")
+    await tab.looks_here()
+    await expect(tab.replies.last).to_have_text("And the other half.")
+    await tab.page.reload()
+    await expect(tab.replies.last).to_have_text("And the other half.")
+    await expect(tab.box).to_have_value("")
+
+
+async def test_what_could_not_be_sent_stays_and_is_sent_once(
+    somebody: Person, tab: Tab, stage: Stage
+) -> None:
+    stage.on("Hear me", Reply(text="Yes?"))
+    stage.on("Now say it", Reply(text="It is said."))
+    await tab.begin("Hear me")
+    await tab.settles()
+    somebody.watch.expects_outage()
+    await somebody.context.set_offline(True)
+    await tab.say("Now say it")
+    alert = tab.page.get_by_role("form", name="Message").get_by_role("alert")
+    await expect(alert).to_contain_text("Not sent; your text is still here.")
+    await expect(alert).to_contain_text("The server cannot be reached.")
+    await expect(tab.box).to_have_value("Now say it")
+    await somebody.context.set_offline(False)
+    await tab.box.press("Enter")
+    await expect(tab.replies).to_have_text(["Yes?", "It is said."])
+    await expect(tab.said).to_have_text(["Hear me", "Now say it"])
+    await expect(alert).to_be_hidden()
+    await expect(tab.box).to_have_value("")
+
+
+async def test_a_message_of_several_lines_is_typed_with_shift(tab: Tab, stage: Stage) -> None:
+    stage.on("second line", Reply(text="Two lines."))
+    await tab.starts_anew()
+    await tab.box.fill("first line")
+    await tab.box.press("Shift+Enter")
+    await tab.box.press_sequentially("second line")
+    await tab.box.press("Enter")
+    await expect(tab.replies).to_have_text(["Two lines."])
+    assert await tab.said.inner_text() == "first line\nsecond line"

@@ -1,0 +1,123 @@
+"""The first visit, by the link that `keryx serve` prints, and the first messages."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from keryx.testing.modelserver import Reply
+from tests.browser.conftest import House
+from tests.browser.people import Person, Tab, person
+from tests.browser.stage import Stage
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_the_printed_link_logs_in_once(chromium: Browser, own_house: House) -> None:
+    served = own_house.served
+    async with person(chromium, served.url) as first:
+        tab = await first.opens(served.link)
+        await expect(tab.page.get_by_role("heading", name="What shall be done?")).to_be_visible()
+        assert "token" not in tab.page.url
+        again = await first.opens()
+        await expect(again.box).to_be_visible()
+    async with person(chromium, served.url) as second:
+        second.watch.expects("401")
+        late = await second.opens(served.link)
+        form = late.page.get_by_role("form", name="Log in to Keryx")
+        await expect(form.get_by_role("alert")).to_have_text("That was not accepted.")
+        assert "token" not in late.page.url
+        await expect(late.box).to_be_hidden()
+
+
+async def test_without_a_login_there_is_nothing_but_the_login(
+    chromium: Browser, own_house: House
+) -> None:
+    served = own_house.served
+    token = served.link.partition("#token=")[2]
+    async with person(chromium, served.url) as stranger:
+        stranger.watch.expects("401")
+        tab = await stranger.opens()
+        form = tab.page.get_by_role("form", name="Log in to Keryx")
+        await form.get_by_role("textbox", name="Token").fill("wrong")
+        await form.get_by_role("button", name="Log in").click()
+        await expect(form.get_by_role("alert")).to_have_text("That was not accepted.")
+        await form.get_by_role("textbox", name="Token").fill(token)
+        await form.get_by_role("button", name="Log in").click()
+        await expect(tab.box).to_be_visible()
+        await tab.button("Log out").click()
+        await expect(form).to_be_visible()
+        await tab.page.reload()
+        await expect(form).to_be_visible()
+
+
+async def test_a_first_message_opens_a_session_streams_and_settles(tab: Tab, stage: Stage) -> None:
+    part = stage.on(
+        "Good morning",
+        Reply(text="Good morning to you too.", chunk=4, fault="hang mid-stream", after=4),
+    )
+    await tab.begin("Good morning")
+    held = await part.held()
+    reply = tab.replies.first
+    await expect(reply).to_have_text("Good morning")
+    await expect(reply).to_have_attribute("aria-busy", "true")
+    await expect(tab.stop).to_be_visible()
+    held.resume.set()
+    await expect(reply).to_have_text("Good morning to you too.")
+    await expect(reply).to_have_attribute("aria-busy", "false")
+    await tab.settles()
+    await expect(tab.box).to_have_value("")
+    await expect(tab.box).to_be_focused()
+    await expect(tab.page).to_have_title("Good morning · Keryx")
+
+
+MARKDOWN = """# Results
+
+Some **strong** and `plain` words, and [a link](https://example.org/).
+
+| name | count |
+|:-----|------:|
+| one  |     1 |
+| two  |    22 |
+
+```python
+def double(n: int) -> int:
+    return 2 * n
+```
+
+1. first
+2. second
+"""
+
+
+async def test_a_reply_is_shown_as_markdown(somebody: Person, tab: Tab, stage: Stage) -> None:
+    await somebody.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    stage.on("Tell the results", Reply(text=MARKDOWN, chunk=7))
+    await tab.begin("Tell the results")
+    await tab.settles()
+    reply = tab.replies.first
+    await expect(reply.get_by_role("heading", name="Results", level=1)).to_be_visible()
+    await expect(reply.get_by_role("cell", name="22")).to_be_visible()
+    await expect(reply.get_by_role("row")).to_have_count(3)
+    await expect(reply.get_by_role("listitem")).to_have_text(["first", "second"])
+    link = reply.get_by_role("link", name="a link")
+    await expect(link).to_have_attribute("rel", "noopener noreferrer")
+    await expect(reply.locator("strong")).to_have_text("strong")
+    code = reply.get_by_role("figure")
+    await expect(code).to_contain_text("def double(n: int) -> int:\n    return 2 * n")
+    await code.get_by_role("button", name="Copy").click()
+    await expect(code.get_by_role("button", name="Copied")).to_be_visible()
+    copied = await tab.page.evaluate("navigator.clipboard.readText()")
+    assert copied == "def double(n: int) -> int:\n    return 2 * n"
+
+
+async def test_reasoning_is_folded_until_it_is_wanted(tab: Tab, stage: Stage) -> None:
+    stage.on("Think first", Reply(reasoning="Let me see: four.", text="It is 4."))
+    await tab.begin("Think first")
+    await tab.settles()
+    await expect(tab.replies.first).to_contain_text("It is 4.")
+    fold = tab.replies.first.get_by_role("button", name="Reasoning")
+    await expect(fold).to_have_attribute("aria-expanded", "false")
+    await expect(tab.transcript.get_by_text("Let me see: four.")).to_be_hidden()
+    await fold.press("Enter")
+    await expect(tab.transcript.get_by_text("Let me see: four.")).to_be_visible()

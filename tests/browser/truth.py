@@ -1,0 +1,127 @@
+"""What the screen shows against what the API says: the same rows, each once."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from playwright.async_api import Locator, expect
+
+from tests.browser.people import Person, Tab
+
+NOTES = "Resumed after a restart|Approvals is now"
+OUTCOMES = ("failed", "denied", "cancelled", "did not start", "unknown", "running", "asks you")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    tool: str
+    outcome: str
+    result: Any
+
+
+@dataclass(slots=True)
+class Row:
+    """A message or a reply, in the words of whoever said it."""
+
+    who: str
+    text: str
+    calls: list[Call] = field(default_factory=list[Call])
+
+
+async def told(person: Person, session_id: str) -> list[Row]:
+    """The transcript as the API has it."""
+    page = await person.asks(f"/api/sessions/{session_id}/messages?limit=200")
+    assert page["next"] is None
+    rows: list[Row] = []
+    asked: dict[str, tuple[Row, int]] = {}
+    for each in page["rows"]:
+        event = each["event"]
+        match event["type"]:
+            case "message.accepted":
+                rows.append(Row("You", event["text"]))
+            case "step.replied":
+                row = Row("Reply", event["text"])
+                for call in event.get("calls", ()):
+                    asked[call["call_id"]] = (row, len(row.calls))
+                    row.calls.append(Call(call["tool"], "running", None))
+                rows.append(row)
+            case "call.finished":
+                row, at = asked.pop(event["call_id"])
+                result = [_value(part) for part in event["result"]]
+                row.calls[at] = Call(event["tool"], event["outcome"], result)
+            case "turn.finished":
+                continue  # the screen says it in a line of its own, which is no row of somebody's
+            case other:
+                raise AssertionError(f"the transcript has a row of the kind {other}")
+    assert asked == {}
+    return rows
+
+
+def _value(part: dict[str, Any]) -> Any:
+    """As the screen shows it: what a command printed is read as such."""
+    if part["type"] != "json":
+        return part["text"]
+    match part["value"]:
+        case {"output": str(output)}:
+            return output or "No output."
+        case value:
+            return value
+
+
+async def shown(tab: Tab) -> list[Row]:
+    """The transcript as the screen has it; calls are unfolded to read them."""
+    rows: list[Row] = []
+    for article in await tab.articles.all():
+        who = await article.get_attribute("aria-label") or ""
+        if who == "You":
+            rows.append(Row(who, await article.locator(".words").inner_text()))
+            continue
+        text = "\n\n".join(await article.locator(".prose").all_inner_texts())
+        calls = article.locator(".call")
+        rows.append(Row(who, text, [await _call(each) for each in await calls.all()]))
+    return rows
+
+
+async def _call(call: Locator) -> Call:
+    fold = call.get_by_role("button", expanded=False)
+    if await fold.count() > 0:
+        await fold.first.click()
+    standing = await call.locator(".standing").inner_text()
+    outcome = next((each for each in OUTCOMES if each in standing), "completed")
+    parts = call.get_by_role("group", name="Result").locator("pre")
+    results = [await each.text_content() or "" for each in await parts.all()]
+    tool = await call.get_attribute("aria-label") or ""
+    return Call(tool, "cancelled" if outcome == "did not start" else outcome, _read(results))
+
+
+def _read(results: list[str]) -> list[Any]:
+    read: list[Any] = []
+    for text in results:
+        try:
+            read.append(json.loads(text))
+        except ValueError:
+            read.append(text)
+    return read
+
+
+async def compare(person: Person, *tabs: Tab) -> list[Row]:
+    """Each screen is what the transcript says, and so is a screen that reads it anew."""
+    expected = await told(person, tabs[0].session_id)
+    fresh = await person.opens(tabs[0].page.url)
+    seen: list[str] = []
+    for tab in (fresh, *tabs):
+        await tab.looks_here()
+        await expect(tab.articles).to_have_count(len(expected))
+        assert await shown(tab) == expected
+        seen.append(without_notes(await tab.transcript.aria_snapshot()))
+    assert seen == [seen[0]] * len(seen)
+    await fresh.page.close()
+    return expected
+
+
+def without_notes(snapshot: str) -> str:
+    """Quiet lines about the way there are told to those who saw it happen, and to nobody later."""
+    return re.sub(rf"^ *- paragraph: (?:{NOTES}).*\n?", "", snapshot, flags=re.MULTILINE)
