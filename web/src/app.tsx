@@ -1,6 +1,8 @@
 /** The page: the list beside the session, or the login. */
 
 import { useEffect } from "preact/hooks";
+import { show, shown, watchRoom, wide } from "./inspector/choice";
+import { InspectorSlot } from "./inspector/slot";
 import { EmptyScreen } from "./screens/empty";
 import { SessionList, startNew } from "./screens/list";
 import { LoginScreen } from "./screens/login";
@@ -16,23 +18,26 @@ export function App() {
 }
 
 function Page() {
+  useEffect(watchRoom, []);
   useEffect(() => {
     document.addEventListener("keydown", onShortcut);
     return () => document.removeEventListener("keydown", onShortcut);
   }, []);
   const keeper = current.value;
+  const beside = shown.value && wide.value && (keeper?.opened.value ?? null) !== null;
   const title = keeper?.opened.value?.head.settings.value.title ?? "";
   useEffect(() => {
     document.title = title ? `${title} · ${texts.name}` : texts.name;
   }, [title]);
   return (
-    <div class={listShown.value ? "page listed" : "page"}>
+    <div class={`page${listShown.value ? " listed" : ""}${beside ? " inspected" : ""}`}>
       <a class="skip" href="#message" onClick={toMessage}>
         {texts.skip}
       </a>
       <SessionList />
       <div class="veil" onClick={() => (listShown.value = false)} />
       <main class="stage">{keeper === null ? <EmptyScreen /> : <SessionScreen key={keeper.id} keeper={keeper} />}</main>
+      <InspectorSlot keeper={keeper} />
       {searchShown.value ? <Search onClose={() => (searchShown.value = false)} /> : null}
       <Notice />
     </div>
@@ -58,7 +63,12 @@ function onShortcut(event: KeyboardEvent): void {
   }
   const target = event.target as HTMLElement;
   const typing = target.closest("input, textarea, select, dialog, [contenteditable]") !== null;
-  if (!typing && event.key === "n" && !event.ctrlKey && !event.metaKey && !event.altKey) {
+  const plain = !typing && !event.ctrlKey && !event.metaKey && !event.altKey;
+  if (plain && event.key === "i" && current.value !== null) {
+    event.preventDefault();
+    show(!shown.value);
+  }
+  if (plain && event.key === "n") {
     event.preventDefault();
     startNew();
     document.getElementById("message")?.focus();

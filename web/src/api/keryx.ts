@@ -5,13 +5,17 @@ import { ask, sendBytes } from "./http";
 import type {
   Attaching,
   Changes,
+  FileChanges,
   Hit,
   MessagePage,
+  ModelContext,
   Models,
+  NestedCalls,
   Opening,
   Outgoing,
   Profiles,
   SessionPage,
+  Shown,
   Upload,
   View,
 } from "./shapes";
@@ -75,6 +79,27 @@ export const saveDraft = (id: string, text: string, attachments: readonly Attach
 
 export const upload = (file: Blob, name: string, signal: AbortSignal) =>
   sendBytes<Upload>(`/api/uploads?name=${part(name)}`, file, signal);
+
+export const nestedCalls = (id: string, blob: string) => ask<NestedCalls>("GET", blobAddress(id, blob));
+
+export const look = (id: string, path: string, signal?: AbortSignal) =>
+  ask<Shown>("GET", at(id, `/files?${new URLSearchParams({ path })}`), undefined, signal);
+
+export const fileChanges = (id: string, signal?: AbortSignal) =>
+  ask<FileChanges>("GET", at(id, "/changes"), undefined, signal);
+
+export const revert = (id: string, changes: readonly number[]) =>
+  ask<unknown>("POST", at(id, "/changes/revert"), { changes });
+
+export const modelContext = (id: string, signal?: AbortSignal) =>
+  ask<ModelContext>("GET", at(id, "/context"), undefined, signal);
+
+export const fork = (id: string, turnId: string | null, newId: string) =>
+  ask<View>("POST", at(id, "/fork"), { turn_id: turnId, session_id: newId });
+
+/** With its changes of files, unless the person says otherwise. */
+export const undo = (id: string, turnId: string, files: boolean) =>
+  ask<{ undone: boolean }>("POST", at(id, "/undo"), { turn_id: turnId, files });
 
 export const blobAddress = (id: string, blob: string) => at(id, `/blobs/${part(blob)}`);
 export const eventsAddress = (id: string) => at(id, "/events");

@@ -5,7 +5,7 @@
 
 import type { EventStream } from "./stream";
 
-const REST_AFTER_MS = 10_000;
+const REST_AFTER_MS = 1_000;
 
 const watched = new Set<EventStream>();
 let resting = false;

@@ -8,6 +8,7 @@ import type {
   ContextSize,
   LoggedEvent,
   Mode,
+  Outcome,
   QuestionAsked,
   Settings,
   Usage,
@@ -38,6 +39,8 @@ export interface QueuedMessage {
   workspace: string;
   attachments?: Attachment[];
   wait?: boolean;
+  /** When it was said; a view does not tell. */
+  at?: number;
 }
 
 export interface Upload {
@@ -90,6 +93,34 @@ export interface Profiles {
   profiles: { name: string; personalities: string[]; model: string | null }[];
   workspace: string;
   workspaces: string[];
+}
+
+/** The calls of a container: those that are listed, and what the others add up to. */
+export interface NestedCalls {
+  calls?: { call_id: string; tool: string; start: number; duration: number; outcome: Outcome }[];
+  sums?: { tool: string; calls: number; duration: number; completed: number }[];
+}
+
+export interface Entry {
+  name: string;
+  kind: "folder" | "file" | "link" | "other";
+  size: number | null;
+}
+
+export type Shown =
+  | { kind: "folder"; path: string; entries: Entry[]; truncated?: boolean }
+  | { kind: "file"; path: string; size: number; text: string | null; media_type: string; truncated: boolean };
+
+export interface FileChanges {
+  /** All that was changed, against what is there now. */
+  diff: string;
+  changes: { seq: number; path: string; call_id: string | null; turn_id: string | null; at: number }[];
+}
+
+export interface ModelContext {
+  parts: { part: string; text: string }[];
+  tools: string[];
+  context: ContextSize | null;
 }
 
 export interface Outgoing {

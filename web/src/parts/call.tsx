@@ -1,24 +1,31 @@
 /** One call as one row: tool, what it works on, how it stands, how long; unfolded, all of it. */
 
 import { cancelCall } from "../api/keryx";
+import { choose, isChosen } from "../inspector/choice";
 import { attempt } from "../state/app";
 import { second } from "../state/clock";
 import type { Opened } from "../state/opened";
 import type { Call } from "../state/rows";
+import { serverTime } from "../state/serverclock";
 import { texts } from "../texts";
 import { elapsed, seconds } from "../texts/amounts";
-import { CallBody, NestedView } from "./callbody";
+import type { Axis } from "../timeline/axis";
+import { barOf } from "../timeline/bars";
+import { Bars } from "../timeline/lane";
+import { NestedRows } from "../timeline/nested";
+import { brief } from "./brief";
+import { CallBody } from "./callbody";
 import { unfoldedOf } from "./unfolded";
 
-export function CallView({ opened, id }: { opened: Opened; id: string }) {
+export function CallView({ opened, id, axis }: { opened: Opened; id: string; axis: Axis }) {
   const call = opened.call(id).value;
   const open = unfoldedOf(`call ${id}`);
   if (call === undefined) return null;
-  const shown = call.preview || brief(call.arguments);
+  const shown = call.preview || brief(call.tool, call.arguments);
   const running = call.phase === "started";
   return (
-    <div class={`call ${tone(call)}`}>
-      <div class="line">
+    <div class={`call ${tone(call)}`} role="group" aria-label={call.tool}>
+      <div class={isChosen(id).value ? "line sel" : "line"}>
         <button
           type="button"
           class="fold"
@@ -28,12 +35,13 @@ export function CallView({ opened, id }: { opened: Opened; id: string }) {
           }}
         >
           <span class="chevron" aria-hidden="true">
-            ⟩
+            ›
           </span>
           <b>{call.tool}</b>{" "}
           <span class="arg">{shown}</span>
         </button>
         <Standing call={call} />
+        <Lane call={call} axis={axis} />
         {running ? (
           <button
             type="button"
@@ -48,9 +56,7 @@ export function CallView({ opened, id }: { opened: Opened; id: string }) {
           <span class="x none" aria-hidden="true" />
         )}
       </div>
-      {call.nested !== null && call.nested.began > 0 && call.phase !== "finished" ? (
-        <NestedView nested={call.nested} />
-      ) : null}
+      {call.nested !== null && call.nested.began > 0 ? <NestedRows opened={opened} call={call} axis={axis} /> : null}
       {running && !open.value && call.output ? <LastLines text={call.output} /> : null}
       {open.value ? <CallBody call={call} sessionId={opened.id} /> : null}
     </div>
@@ -63,11 +69,22 @@ function LastLines({ text }: { text: string }) {
   return <pre class="lastlines">{lines.join("\n")}</pre>;
 }
 
+/** The bar, which leads to all there is to know of the call. */
+function Lane({ call, axis }: { call: Call; axis: Axis }) {
+  const bar = barOf(call, axis.origin.value);
+  const name = texts.timeline.details(call.tool);
+  return (
+    <button type="button" class="lane" aria-label={name} title={name} onClick={() => choose(call.callId)}>
+      {bar === null ? null : <Bars axis={axis} form={bar.form} start={bar.start} end={bar.end} />}
+    </button>
+  );
+}
+
 function Standing({ call }: { call: Call }) {
   return (
     <span class="standing">
       {call.nested !== null && call.nested.began > 0 ? (
-        <span class="nestedcount">{texts.call.nested(call.nested.began, call.nested.ended)}</span>
+        <span class="unseen">{texts.call.nested(call.nested.began, call.nested.ended)}</span>
       ) : null}
       <span class="state">
         <State call={call} />
@@ -78,7 +95,11 @@ function Standing({ call }: { call: Call }) {
 }
 
 function State({ call }: { call: Call }) {
-  if (call.phase !== "finished") return <>{underWay(call)}</>;
+  if (call.phase !== "finished") {
+    // The bar moves, which says the same to those who see it.
+    const plain = call.phase === "started" && !call.asking && call.done === null && !call.note;
+    return plain ? <span class="unseen">{underWay(call)}</span> : <>{underWay(call)}</>;
+  }
   const outcome = call.outcome ?? "unknown";
   if (outcome === "completed") return null;
   if (!call.started && outcome === "cancelled") return <>{texts.call.unstarted}</>;
@@ -113,24 +134,11 @@ function Took({ call }: { call: Call }) {
 }
 
 function Since({ at }: { at: number }) {
-  return <span class="num">{elapsed(second.value / 1_000 - at)}</span>;
+  return <span class="num">{elapsed(serverTime(second.value) - at)}</span>;
 }
 
 function tone(call: Call): string {
   if (call.phase === "finished") return call.outcome ?? "unknown";
   if (call.asking) return "asking";
   return call.phase === "started" ? "running" : "waiting";
-}
-
-/** What the arguments say in few words, until the call tells its own preview. */
-function brief(text: string): string {
-  try {
-    const read: unknown = JSON.parse(text);
-    if (typeof read !== "object" || read === null) return text;
-    const first = Object.values(read).find((value) => value !== null && value !== "");
-    const shown = Array.isArray(first) ? first.join(", ") : typeof first === "object" ? "" : String(first ?? "");
-    return shown.split("\n", 1)[0]!.slice(0, 200);
-  } catch {
-    return text.slice(-80);
-  }
 }

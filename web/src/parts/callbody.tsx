@@ -1,14 +1,14 @@
 /** What is inside a call: arguments, output while it runs, result when it has ended. */
 
 import type { Part } from "../api/events";
-import type { Call, Nested } from "../state/rows";
+import type { Call } from "../state/rows";
 import { texts } from "../texts";
+import { Arguments } from "./arguments";
 import { AttachmentView } from "./attachment";
 import { Code } from "./code";
 
 /** Longer results are shown by their beginning and end; the whole stays in the log. */
 const MOST_SHOWN = 40_000;
-const MOST_NESTED = 6;
 
 export function CallBody({ call, sessionId }: { call: Call; sessionId: string }) {
   return (
@@ -31,7 +31,7 @@ export function CallBody({ call, sessionId }: { call: Call; sessionId: string })
   );
 }
 
-function Labelled({ label, children }: { label: string; children: preact.ComponentChildren }) {
+export function Labelled({ label, children }: { label: string; children: preact.ComponentChildren }) {
   return (
     <div role="group" aria-label={label}>
       <div class="label" aria-hidden="true">
@@ -42,29 +42,7 @@ function Labelled({ label, children }: { label: string; children: preact.Compone
   );
 }
 
-/** Scripts and commands are shown as such; everything else as the object that it is. */
-function Arguments({ text, growing }: { text: string; growing: boolean }) {
-  const read = growing ? null : object(text);
-  if (read === null) return <Code text={text} language="json" growing={growing} />;
-  const code = read["code"];
-  if (typeof code === "string" && Object.keys(read).length === 1) return <Code text={code} language="python" />;
-  const command = read["command"];
-  if (typeof command === "string" && Object.keys(read).length === 1) return <Code text={command} language="bash" />;
-  return <Code text={JSON.stringify(read, null, 2)} language="json" />;
-}
-
-function object(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
-  } catch {
-    return null;
-  }
-}
-
-function Result({ parts, sessionId }: { parts: readonly Part[]; sessionId: string }) {
+export function Result({ parts, sessionId }: { parts: readonly Part[]; sessionId: string }) {
   if (parts.length === 0) return <p class="dim">{texts.call.noResult}</p>;
   return (
     <>
@@ -76,11 +54,24 @@ function Result({ parts, sessionId }: { parts: readonly Part[]; sessionId: strin
             </pre>
           );
         }
-        if (part.type === "json") {
-          return <Code key={index} text={shortened(JSON.stringify(part.value, null, 2))} language="json" />;
-        }
+        if (part.type === "json") return <Value key={index} value={part.value} />;
         return <AttachmentView key={index} sessionId={sessionId} file={part} />;
       })}
+    </>
+  );
+}
+
+/** What a command printed is read as such; everything else as the value that it is. */
+function Value({ value }: { value: unknown }) {
+  const { output, ...rest } = typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  if (typeof output !== "string") return <Code text={shortened(JSON.stringify(value, null, 2))} language="json" />;
+  const more = Object.entries(rest).map(([name, each]) => texts.call.also(name, each));
+  return (
+    <>
+      <pre class="output" tabIndex={0} aria-label={texts.call.result}>
+        {shortened(output) || texts.call.noResult}
+      </pre>
+      {more.length > 0 ? <p class="dim">{more.join(" · ")}</p> : null}
     </>
   );
 }
@@ -89,27 +80,4 @@ function shortened(text: string): string {
   if (text.length <= MOST_SHOWN) return text;
   const half = MOST_SHOWN / 2;
   return `${text.slice(0, half)}\n…\n${text.slice(-half)}`;
-}
-
-/** The calls that a script makes: those under way one by one, what is over in sums. */
-export function NestedView({ nested }: { nested: Nested }) {
-  const running = nested.running?.slice(0, MOST_NESTED) ?? [];
-  const under = nested.began - nested.ended;
-  return (
-    <ul class="nested">
-      {nested.sums.map(({ tool, outcome, count }) => (
-        <li key={`${tool} ${outcome}`} class={outcome}>
-          <span class="dot" aria-hidden="true" />
-          {texts.call.nestedSum(tool, outcome, count)}
-        </li>
-      ))}
-      {running.map((each) => (
-        <li key={each.callId}>
-          <span class="dot run" aria-hidden="true" />
-          {each.tool} <code>{each.preview}</code>
-        </li>
-      ))}
-      {under > running.length ? <li class="dim">{texts.call.nestedMore(under - running.length)}</li> : null}
-    </ul>
-  );
 }

@@ -24,12 +24,20 @@ async function colour(text: string, language: string): Promise<string | null> {
   return cleaned;
 }
 
-export function Code({ text, language, growing = false }: { text: string; language: string; growing?: boolean }) {
+interface Props {
+  text: string;
+  language: string;
+  growing?: boolean;
+  /** What it is, if there is more to say than its language. */
+  title?: string;
+}
+
+export function Code({ text, language, growing = false, title }: Props) {
   const html = useColour(text, language, growing);
   return (
     <figure class="code">
       <figcaption>
-        <span>{language}</span>
+        <span>{title ?? language}</span>
         <Copy text={text} />
       </figcaption>
       <pre tabIndex={0} aria-label={texts.code.label(language)}>
@@ -52,7 +60,7 @@ function useColour(text: string, language: string, growing: boolean): string | n
   return growing ? null : html;
 }
 
-function Copy({ text }: { text: string }) {
+export function Copy({ text }: { text: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(text);

@@ -1,15 +1,28 @@
 /** One row of the transcript, whatever it is. */
 
+import { useMemo } from "preact/hooks";
 import type { Opened } from "../state/opened";
 import type { EndRow, MessageRow, NoteRow, Row } from "../state/rows";
 import { texts } from "../texts";
 import { fullTime } from "../texts/amounts";
+import { axisOf } from "../timeline/axis";
+import { TurnLine } from "../timeline/turnline";
 import { AttachmentView } from "./attachment";
 import { CallView } from "./call";
 import { StepView } from "./step";
+import { TurnMenu } from "./turnmenu";
 import { unfoldedOf } from "./unfolded";
 
 export function RowContent({ opened, row }: { opened: Opened; row: Row }) {
+  return (
+    <>
+      <Content opened={opened} row={row} />
+      <TurnLine opened={opened} row={row} />
+    </>
+  );
+}
+
+function Content({ opened, row }: { opened: Opened; row: Row }) {
   switch (row.kind) {
     case "message":
       return <MessageView opened={opened} row={row} />;
@@ -18,7 +31,7 @@ export function RowContent({ opened, row }: { opened: Opened; row: Row }) {
     case "call":
       return (
         <div class="calls own" role="group" aria-label={texts.call.byYou}>
-          <CallView opened={opened} id={row.key} />
+          <OwnCall opened={opened} id={row.key} />
         </div>
       );
     case "note":
@@ -28,9 +41,14 @@ export function RowContent({ opened, row }: { opened: Opened; row: Row }) {
   }
 }
 
+function OwnCall({ opened, id }: { opened: Opened; id: string }) {
+  const axis = useMemo(() => axisOf(opened, [id], null), [opened, id]);
+  return <CallView opened={opened} id={id} axis={axis} />;
+}
+
 function MessageView({ opened, row }: { opened: Opened; row: MessageRow }) {
   const steered = row.mode === "steer";
-  return (
+  const said = (
     <article class={steered ? "said steered" : "said"} aria-label={texts.transcript.you} title={fullTime(row.at)}>
       {steered ? <em>{texts.transcript.steered}</em> : null}
       {row.text ? <div class="words">{row.text}</div> : null}
@@ -42,6 +60,13 @@ function MessageView({ opened, row }: { opened: Opened; row: MessageRow }) {
         </div>
       ) : null}
     </article>
+  );
+  if (steered || row.turnId === null) return said;
+  return (
+    <div class="turnhead">
+      {said}
+      <TurnMenu opened={opened} row={row} />
+    </div>
   );
 }
 

@@ -3,13 +3,21 @@
 import { computed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { Opened } from "../state/opened";
-import type { StepRow } from "../state/rows";
+import type { Call, StepRow } from "../state/rows";
 import { texts } from "../texts";
+import { axisOf, type Axis } from "../timeline/axis";
+import { Ticks } from "../timeline/lane";
 import { CallView } from "./call";
 import { Markdown } from "./markdown/markdown";
 import { unfoldedOf } from "./unfolded";
 
 export function StepView({ opened, row }: { opened: Opened; row: StepRow }) {
+  const { calls: ids, repliedAt } = row;
+  // The same element as before, so that a text that grows draws no call anew.
+  const calls = useMemo(
+    () => (ids.length > 0 ? <Calls opened={opened} ids={ids} repliedAt={repliedAt} /> : null),
+    [opened, ids, repliedAt],
+  );
   const silent = row.text === "" && row.calls.length === 0;
   return (
     <article class="step" aria-label={texts.transcript.reply} aria-busy={row.live}>
@@ -17,7 +25,7 @@ export function StepView({ opened, row }: { opened: Opened; row: StepRow }) {
       {row.live && silent && !row.reasoning ? <p class="thinking">{texts.transcript.thinking}</p> : null}
       {row.text ? <Markdown text={row.text} whole={!row.live} owner={row} /> : null}
       {row.cut ? <p class="cut">{texts.transcript.cut}</p> : null}
-      {row.calls.length > 0 ? <Calls opened={opened} ids={row.calls} /> : null}
+      {calls}
     </article>
   );
 }
@@ -36,7 +44,7 @@ function Reasoning({ row }: { row: StepRow }) {
         }}
       >
         <span class="chevron" aria-hidden="true">
-          ⟩
+          ›
         </span>
         {thinking ? <span class="thinking">{texts.transcript.thinking}</span> : texts.transcript.reasoning}
       </button>
@@ -45,17 +53,66 @@ function Reasoning({ row }: { row: StepRow }) {
   );
 }
 
-function Calls({ opened, ids }: { opened: Opened; ids: readonly string[] }) {
+interface CallsProps {
+  opened: Opened;
+  ids: readonly string[];
+  repliedAt: number | null;
+}
+
+/** The calls are the timeline: rows with bars on one time axis. */
+function Calls({ opened, ids, repliedAt }: CallsProps) {
+  const axis = useMemo(() => axisOf(opened, ids, repliedAt), [opened, ids, repliedAt]);
+  return (
+    <div class="calls" role="group" aria-label={texts.transcript.steps(ids.length, 0)}>
+      {ids.length > 1 ? <Top opened={opened} ids={ids} /> : null}
+      {ids.map((id) => (
+        <CallView key={id} opened={opened} id={id} axis={axis} />
+      ))}
+      <Foot opened={opened} ids={ids} axis={axis} />
+    </div>
+  );
+}
+
+/** Apart from the rows, which must not be drawn anew because a number changes. */
+function Top({ opened, ids }: { opened: Opened; ids: readonly string[] }) {
   const running = useMemo(
     () => computed(() => ids.filter((id) => opened.call(id).value?.phase === "started").length),
     [opened, ids],
   );
   return (
-    <div class="calls" role="group" aria-label={texts.transcript.steps(ids.length, 0)}>
-      {ids.length > 1 ? <div class="top">{texts.transcript.steps(ids.length, running.value)}</div> : null}
-      {ids.map((id) => (
-        <CallView key={id} opened={opened} id={id} />
-      ))}
+    <div class="top">
+      <span>{texts.transcript.steps(ids.length, running.value)}</span>
+      <NestedCount opened={opened} ids={ids} />
     </div>
   );
+}
+
+function NestedCount({ opened, ids }: { opened: Opened; ids: readonly string[] }) {
+  const text = useMemo(
+    () =>
+      computed(() => {
+        const nested = ids.flatMap((id) => opened.call(id).value?.nested ?? []);
+        const began = nested.reduce((sum, each) => sum + each.began, 0);
+        return began === 0 ? "" : texts.call.nested(began, nested.reduce((sum, each) => sum + each.ended, 0));
+      }),
+    [opened, ids],
+  );
+  return text.value ? <span>{text}</span> : null;
+}
+
+/** A call that is alone and quick needs no axis to be read. */
+function Foot({ opened, ids, axis }: { opened: Opened; ids: readonly string[]; axis: Axis }) {
+  const wanted = useMemo(
+    () =>
+      computed(() => {
+        const calls = ids.flatMap((id) => opened.call(id).value ?? []);
+        return calls.some((call) => call.startedAt !== null) && (calls.length > 1 || calls.some(isLong));
+      }),
+    [opened, ids],
+  );
+  return wanted.value ? <Ticks axis={axis} /> : null;
+}
+
+function isLong(call: Call): boolean {
+  return call.nested !== null || (call.duration ?? 0) >= 1;
 }

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import * as keryx from "../api/keryx";
+import { InspectorButton } from "../inspector/slot";
 import type { Changes } from "../api/shapes";
 import { Button } from "../parts/button";
 import { attempt, listShown } from "../state/app";
@@ -67,6 +68,7 @@ export function Header({ opened }: { opened: Opened }) {
         >
           <span aria-hidden="true">⋯</span>
         </button>
+        <InspectorButton />
       </div>
       {open ? (
         <section class="panel" aria-label={texts.header.settings}>

@@ -37,7 +37,7 @@ export function Transcript({ opened }: { opened: Opened }) {
         tabIndex={0}
         onScroll={() => scroller.scrolled()}
         onClickCapture={(event) => {
-          if ((event.target as Element).closest("button.fold, .note button")) scroller.hold();
+          if ((event.target as Element).closest("button.fold, .note button, .turndots")) scroller.hold();
         }}
       >
         {opened.loadingOlder.value ? <p class="earlier">{texts.transcript.earlier}</p> : null}

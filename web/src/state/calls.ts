@@ -1,7 +1,7 @@
 /** What becomes of a call as its events come. Pure: it changes the table and nothing else. */
 
 import type { CallFinished, CallOutput, CallProgress, CallStarted, Outcome, RunningCall } from "../api/events";
-import type { Call, Nested, NestedRunning, Table } from "./rows";
+import type { Call, Nested, NestedTool, Table } from "./rows";
 import { putRow } from "./rows";
 
 /** More than a screen shows at once; the whole is in the result. */
@@ -9,7 +9,7 @@ const MOST_OUTPUT = 20_000;
 /** Nested calls that are listed one by one. */
 const MOST_NESTED = 200;
 
-const NO_NESTED: Nested = { began: 0, ended: 0, completed: 0, running: [], sums: [] };
+const NO_NESTED: Nested = { began: 0, ended: 0, completed: 0, listed: [], bunched: false, tools: [], blob: null };
 
 function fresh(callId: string, tool: string): Call {
   return {
@@ -20,6 +20,7 @@ function fresh(callId: string, tool: string): Call {
     phase: "asked",
     asking: false,
     startedAt: null,
+    finishedAt: null,
     output: "",
     done: null,
     total: null,
@@ -84,15 +85,14 @@ export function finishCall(table: Table, event: CallFinished): void {
     reason: event.reason,
     started: event.started,
     startedAt: known?.startedAt ?? event.at - event.duration,
+    finishedAt: event.at,
     duration: event.duration,
     result: event.result,
     output: "",
     done: null,
     total: null,
     note: "",
-    nested: event.nested
-      ? { ...NO_NESTED, began: event.nested.calls, ended: event.nested.calls, completed: event.nested.completed }
-      : null,
+    nested: event.nested ? whole(event.nested, known?.nested ?? NO_NESTED) : null,
   });
 }
 
@@ -133,28 +133,48 @@ export function addProgress(table: Table, event: CallProgress): void {
   }
 }
 
+/** What began and ended is in the blob; what each worked on only those know who saw it begin. */
+function whole(told: NonNullable<CallFinished["nested"]>, known: Nested): Nested {
+  const { calls, completed, blob } = told;
+  return { ...NO_NESTED, began: calls, ended: calls, completed, blob, listed: known.bunched ? [] : known.listed };
+}
+
 function addNested(known: Nested, event: CallProgress): Nested {
   const told = event.nested!;
   const count = told.count ?? 1;
-  const bunched = count > 1 || known.running === null;
-  if (told.outcome === null || told.outcome === undefined) {
-    const one: NestedRunning = { callId: event.call_id, tool: told.tool, preview: told.preview ?? "", at: event.at };
-    const full = bunched || known.running!.length >= MOST_NESTED;
-    return { ...known, began: known.began + count, running: full ? null : [...known.running!, one] };
+  const outcome = told.outcome ?? null;
+  const tools = addToTool(known.tools, told.tool, outcome, count, event.at);
+  const bunched = known.bunched || count > 1;
+  if (outcome === null) {
+    const full = bunched || known.listed.length >= MOST_NESTED;
+    const { tool, preview = "" } = told;
+    const one = { callId: event.call_id, tool, preview, at: event.at, outcome: null, duration: null };
+    return { ...known, began: known.began + count, bunched: full, tools, listed: full ? [] : [...known.listed, one] };
   }
+  const duration = told.duration ?? 0;
   return {
     ...known,
     ended: known.ended + count,
-    completed: known.completed + (told.outcome === "completed" ? count : 0),
-    running: bunched ? null : known.running!.filter((each) => each.callId !== event.call_id),
-    sums: addSum(known.sums, told.tool, told.outcome, count),
+    completed: known.completed + (outcome === "completed" ? count : 0),
+    bunched,
+    tools,
+    listed: bunched
+      ? []
+      : known.listed.map((each) => (each.callId === event.call_id ? { ...each, outcome, duration } : each)),
   };
 }
 
-function addSum(sums: Nested["sums"], tool: string, outcome: Outcome, count: number): Nested["sums"] {
-  const at = sums.findIndex((each) => each.tool === tool && each.outcome === outcome);
-  if (at < 0) return [...sums, { tool, outcome, count }];
-  return sums.map((each, index) => (index === at ? { ...each, count: each.count + count } : each));
+function addToTool(
+  tools: readonly NestedTool[],
+  tool: string,
+  outcome: Outcome | null,
+  count: number,
+  at: number,
+): readonly NestedTool[] {
+  const known = tools.find((each) => each.tool === tool) ?? { tool, began: 0, ended: {}, firstAt: at, lastAt: at };
+  const ended = outcome === null ? known.ended : { ...known.ended, [outcome]: (known.ended[outcome] ?? 0) + count };
+  const next = { ...known, began: known.began + (outcome === null ? count : 0), ended, lastAt: at };
+  return tools.includes(known) ? tools.map((each) => (each === known ? next : each)) : [...tools, next];
 }
 
 /** A call under way, as a late reader is shown it. */
@@ -169,7 +189,7 @@ export function showRunning(table: Table, running: RunningCall): void {
           total: running.total ?? null,
           note: running.note ?? "",
           // Which ones they were is not told: from here on only their number counts.
-          nested: began ? { began, ended, completed, running: null, sums: [] } : call.nested,
+          nested: began ? { ...NO_NESTED, began, ended, completed, bunched: true } : call.nested,
         },
   );
 }

@@ -116,7 +116,9 @@ function applyMessage(state: SessionState, event: LoggedEvent): void {
     case "message.delivered": {
       const message = take(state, event.message_id);
       if (message === null) return;
-      const { seq, at, turn_id, session_id } = event;
+      const { seq, turn_id, session_id } = event;
+      // When it was said, as the transcript tells it too.
+      const at = message.at ?? event.at;
       addFact(state, { ...message, type: "message.accepted", seq, at, turn_id, session_id }, seq);
     }
   }
@@ -257,5 +259,5 @@ function applySnapshot(state: SessionState, event: StepSnapshot): Applied {
 
 function liveStep(key: string, seq: number, turnId: string, at: number): StepRow {
   const nothing = { text: "", reasoning: "", calls: [], cut: false, usage: null, cost: null };
-  return { kind: "step", key, seq, turnId, at, live: true, ...nothing };
+  return { kind: "step", key, seq, turnId, at, live: true, repliedAt: null, ...nothing };
 }

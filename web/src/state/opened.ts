@@ -9,6 +9,7 @@ import type { View } from "../api/shapes";
 import { EventStream, type Connection } from "../api/stream";
 import { apply } from "./fold";
 import type { Call, Row } from "./rows";
+import { heard } from "./serverclock";
 import { fromView, prepend, trim, type SessionState } from "./session";
 
 const FIRST_PAGE = 50;
@@ -45,6 +46,8 @@ export class Opened {
   readonly order: Signal<readonly string[]>;
   readonly head: HeadSignals;
   readonly loadingOlder = signal(false);
+  /** How often files were changed since this was opened; what shows files reads them anew. */
+  readonly filesChanged = signal(0);
   private readonly rows = new Map<string, Signal<Row | undefined>>();
   private readonly calls = new Map<string, Signal<Call | undefined>>();
   private scheduled = false;
@@ -86,6 +89,8 @@ export class Opened {
   take(event: SessionEvent): boolean {
     const applied = apply(this.state, event);
     if (applied === "applied") this.schedule();
+    if (event.type === "files.changed") this.filesChanged.value += 1;
+    else if (!("seq" in event)) heard(event.at);
     return applied !== "gap";
   }
 

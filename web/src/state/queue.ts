@@ -19,6 +19,7 @@ export function accept(waiting: Waiting, event: MessageAccepted, turnId: string 
     workspace: event.workspace,
     attachments: event.attachments ?? [],
     wait: event.wait ?? false,
+    at: event.at,
   };
   if (turnId !== null && event.turn_id === turnId) waiting.steers = [...waiting.steers, message];
   else if (event.mode === "interrupt") waiting.queue = [message, ...waiting.queue];

@@ -32,6 +32,8 @@ export interface MessageRow extends RowOf<"message"> {
 export interface StepRow extends RowOf<"step"> {
   /** Whether the reply still streams. */
   readonly live: boolean;
+  /** When the reply was whole, so that its calls could begin; null while it streams. */
+  readonly repliedAt: number | null;
   readonly text: string;
   readonly reasoning: string;
   /** In the order in which the reply asks for them; what they are is in the table of calls. */
@@ -66,20 +68,37 @@ export interface EndRow extends RowOf<"end"> {
 
 export type Row = MessageRow | StepRow | CallRow | NoteRow | EndRow;
 
-export interface NestedRunning {
+export interface NestedItem {
   readonly callId: string;
   readonly tool: string;
   readonly preview: string;
   readonly at: number;
+  /** Null while it runs. */
+  readonly outcome: Outcome | null;
+  readonly duration: number | null;
+}
+
+/** What the nested calls of one tool add up to, however they were told. */
+export interface NestedTool {
+  readonly tool: string;
+  readonly began: number;
+  readonly ended: Readonly<Partial<Record<Outcome, number>>>;
+  /** When the first began, and when the last was told of. */
+  readonly firstAt: number;
+  readonly lastAt: number;
 }
 
 export interface Nested {
   readonly began: number;
   readonly ended: number;
   readonly completed: number;
-  /** Those under way one by one; null once they come in bunches, which name no single one. */
-  readonly running: readonly NestedRunning[] | null;
-  readonly sums: readonly { readonly tool: string; readonly outcome: Outcome; readonly count: number }[];
+  /** One by one, as long as each was told of by itself. */
+  readonly listed: readonly NestedItem[];
+  /** Whether some came in bunches, which name no single one: then only the sums are right. */
+  readonly bunched: boolean;
+  readonly tools: readonly NestedTool[];
+  /** Names all of them, once the container has ended. */
+  readonly blob: string | null;
 }
 
 /** writing: the model writes its arguments. asked: it waits for its order, a slot or a person. */
@@ -94,6 +113,7 @@ export interface Call {
   /** Whether a person is asked about it right now. */
   readonly asking: boolean;
   readonly startedAt: number | null;
+  readonly finishedAt: number | null;
   /** The end of what it printed so far; nothing once the result is there. */
   readonly output: string;
   readonly done: number | null;

@@ -128,6 +128,7 @@ function addReply(table: Table, event: LoggedEvent & { type: "step.replied" }, s
     turnId: event.turn_id,
     at: known?.at ?? event.at,
     live: false,
+    repliedAt: event.at,
     text: event.text,
     reasoning: event.reasoning ?? "",
     calls: ids,

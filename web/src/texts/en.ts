@@ -1,6 +1,7 @@
 /** Every text of the page, in English. */
 
 import { bytes, seconds, tokens } from "./amounts";
+import { looking } from "./looking";
 
 const many = (count: number, one: string, more = `${one}s`): string => `${count} ${count === 1 ? one : more}`;
 
@@ -52,6 +53,7 @@ const SETTINGS: Record<string, string> = {
 const because = (reason: string | null): string => (reason === null ? "" : (REASONS[reason] ?? reason));
 
 export const en = {
+  ...looking,
   name: "Keryx",
   close: "Close",
   cancel: "Cancel",
@@ -206,6 +208,8 @@ export const en = {
     output: "Output so far",
     result: "Result",
     noResult: "No output.",
+    also: (name: string, value: unknown): string =>
+      `${name.replaceAll("_", " ")}: ${typeof value === "string" ? value : JSON.stringify(value)}`,
     writing: "being written",
     waiting: "waits",
     asking: "asks you",

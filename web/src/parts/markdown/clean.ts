@@ -9,6 +9,8 @@ const ALLOWED = {
   ).split(" "),
   ALLOWED_ATTR: ["href", "rel", "target", "class", "start", "tabindex"],
   ALLOWED_URI_REGEXP: SAFE_ADDRESS,
+  // Every other attribute would have to look like such an address too.
+  ADD_URI_SAFE_ATTR: ["rel", "target", "start", "tabindex"],
   ALLOW_DATA_ATTR: false,
 };
 

@@ -1,0 +1,82 @@
+/** Beside the transcript: one call whole, the files, what was changed, what the model is told. */
+
+import type { ComponentType } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { Opened } from "../state/opened";
+import { texts } from "../texts";
+import { CallTab } from "./call";
+import { ChangesTab } from "./changes";
+import { show, tab, wide, type Tab } from "./choice";
+import { ContextTab } from "./context";
+import { FilesTab } from "./files";
+
+const TABS: Record<Tab, ComponentType<{ opened: Opened }>> = {
+  call: CallTab,
+  files: FilesTab,
+  changes: ChangesTab,
+  context: ContextTab,
+};
+const NAMES = Object.keys(TABS) as Tab[];
+
+export function Inspector({ opened }: { opened: Opened }) {
+  const ref = useRef<HTMLElement>(null);
+  const over = !wide.value;
+  useEffect(() => {
+    if (!over) return;
+    const before = document.activeElement;
+    ref.current?.querySelector<HTMLElement>("[aria-selected=true]")?.focus();
+    return () => {
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
+  }, [over]);
+  const Shown = TABS[tab.value];
+  return (
+    <aside
+      ref={ref}
+      id="inspector"
+      class="inspector"
+      aria-label={texts.inspector.label}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !over || event.defaultPrevented) return;
+        event.preventDefault();
+        event.stopPropagation();
+        show(false);
+      }}
+    >
+      <div class="tabs">
+        <div role="tablist" aria-label={texts.inspector.label} onKeyDown={onArrow}>
+          {NAMES.map((name) => (
+            <button
+              type="button"
+              key={name}
+              id={`tab-${name}`}
+              role="tab"
+              aria-selected={tab.value === name}
+              aria-controls="tabpanel"
+              tabIndex={tab.value === name ? 0 : -1}
+              onClick={() => (tab.value = name)}
+            >
+              {texts.inspector.tabs[name]}
+            </button>
+          ))}
+        </div>
+        <button type="button" class="x" aria-label={texts.inspector.hide} onClick={() => show(false)}>
+          <span aria-hidden="true">✕</span>
+        </button>
+      </div>
+      <div id="tabpanel" class="tabpanel" role="tabpanel" aria-labelledby={`tab-${tab.value}`} tabIndex={0}>
+        <Shown key={opened.id} opened={opened} />
+      </div>
+    </aside>
+  );
+}
+
+function onArrow(event: KeyboardEvent): void {
+  const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1 };
+  const step = steps[event.key];
+  if (step === undefined) return;
+  event.preventDefault();
+  const next = NAMES[(NAMES.indexOf(tab.value) + step + NAMES.length) % NAMES.length]!;
+  tab.value = next;
+  document.getElementById(`tab-${next}`)?.focus();
+}

@@ -1,0 +1,21 @@
+/** A name, a bar and a number. */
+
+interface Props {
+  name: string;
+  /** How much of the bar is filled, from 0 to 1. */
+  part: number;
+  number: string;
+  kind?: string;
+}
+
+export function Share({ name, part, number, kind = "" }: Props) {
+  return (
+    <div class="share">
+      <span>{name}</span>
+      <span class={`track ${kind}`} aria-hidden="true">
+        <i style={{ width: `${Math.min(1, Math.max(0, part)) * 100}%` }} />
+      </span>
+      <span class="amount">{number}</span>
+    </div>
+  );
+}

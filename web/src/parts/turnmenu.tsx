@@ -1,0 +1,107 @@
+/** What can be done with a turn, at the message that began it: fork from it, undo it. */
+
+import { useState } from "preact/hooks";
+import { newSessionId } from "../api/ids";
+import * as keryx from "../api/keryx";
+import { asProblem, type Problem } from "../api/problem";
+import { attempt } from "../state/app";
+import type { Opened } from "../state/opened";
+import type { MessageRow } from "../state/rows";
+import { go } from "../state/route";
+import { texts } from "../texts";
+import { Button } from "./button";
+import { Copy } from "./code";
+import { Dialog } from "./dialog";
+import { unfoldedOf } from "./unfolded";
+
+export function TurnMenu({ opened, row }: { opened: Opened; row: MessageRow }) {
+  const open = unfoldedOf(`turn ${row.key}`);
+  const name = texts.turn.actions;
+  return (
+    <>
+      <button
+        type="button"
+        class="turndots"
+        aria-expanded={open.value}
+        aria-label={name}
+        title={name}
+        onClick={() => {
+          open.value = !open.value;
+        }}
+      />
+      {open.value ? <Actions opened={opened} row={row} onDone={() => (open.value = false)} /> : null}
+    </>
+  );
+}
+
+function Actions({ opened, row, onDone }: { opened: Opened; row: MessageRow; onDone: () => void }) {
+  const [undoing, setUndoing] = useState(false);
+  const turnId = row.turnId!;
+  // A turn that is under way has no end yet to fork from, and is stopped rather than undone.
+  const over = opened.head.turn.value?.turnId !== turnId;
+  const fork = async (): Promise<void> => {
+    const id = newSessionId();
+    if (await attempt(() => keryx.fork(opened.id, turnId, id))) go(id);
+  };
+  return (
+    <div class="turnactions" role="group" aria-label={texts.turn.actions}>
+      <Copy text={row.text} />
+      <Button kind="quiet" disabled={!over} onClick={() => void fork()}>
+        {texts.turn.fork}
+      </Button>
+      <Button kind="quiet" disabled={!over} onClick={() => setUndoing(true)}>
+        {texts.turn.undo}
+      </Button>
+      {undoing ? (
+        <Undoing
+          sessionId={opened.id}
+          turnId={turnId}
+          onClose={() => {
+            setUndoing(false);
+            onDone();
+          }}
+        />
+      ) : null}
+    </div>
+  );
+}
+
+function Undoing({ sessionId, turnId, onClose }: { sessionId: string; turnId: string; onClose: () => void }) {
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [busy, setBusy] = useState(false);
+  const undo = async (files: boolean): Promise<void> => {
+    setBusy(true);
+    try {
+      await keryx.undo(sessionId, turnId, files);
+      onClose();
+    } catch (error) {
+      setProblem(asProblem(error));
+      setBusy(false);
+    }
+  };
+  const { turn } = texts;
+  return (
+    <Dialog title={turn.undoTitle} onClose={onClose}>
+      <h2>{turn.undoTitle}</h2>
+      <p>{turn.undoBody}</p>
+      {problem === null ? null : (
+        <p class="failure" role="alert">
+          {turn.refused}{" "}
+          {problem.kind === "unreachable" ? texts.unreachable : texts.problem(problem.message, problem.hint)}
+        </p>
+      )}
+      <div class="btns">
+        <Button onClick={onClose}>{texts.cancel}</Button>
+        {problem?.kind === "conflict" ? (
+          <Button kind="stop" disabled={busy} onClick={() => void undo(false)}>
+            {turn.without}
+          </Button>
+        ) : (
+          <Button kind="stop" disabled={busy} onClick={() => void undo(true)}>
+            {turn.undoConfirm}
+          </Button>
+        )}
+      </div>
+    </Dialog>
+  );
+}

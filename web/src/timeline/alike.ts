@@ -1,0 +1,130 @@
+/** The calls of a container as few lines: alike ones in one. Pure. */
+
+import type { Outcome } from "../api/events";
+import type { NestedCalls } from "../api/shapes";
+import type { Nested, NestedItem, NestedTool } from "../state/rows";
+
+/** How a bar looks: an outcome, or that there is none yet. */
+export type Form = Outcome | "running";
+
+export interface NestedOne {
+  readonly callId: string;
+  readonly preview: string;
+  readonly start: number;
+  /** Null while it runs. */
+  readonly end: number | null;
+}
+
+export interface NestedLine {
+  readonly key: string;
+  readonly tool: string;
+  readonly form: Form;
+  readonly count: number;
+  /** How many of them have ended; less than the count while some run. */
+  readonly ended: number;
+  readonly preview: string;
+  readonly start: number;
+  readonly end: number | null;
+  /** Each of them, where each is known. */
+  readonly ones: readonly NestedOne[];
+}
+
+/** What is done is alike sooner than what runs or went wrong, which is looked at one by one. */
+const SINGLY: Record<Form, number> = { completed: 2, running: 5, failed: 3, denied: 3, cancelled: 3, unknown: 3 };
+
+const FORMS = Object.keys(SINGLY) as Form[];
+
+interface Item extends NestedOne {
+  readonly tool: string;
+  readonly form: Form;
+}
+
+/** While the container runs: times are of the wall clock, as its events have them. */
+export function linesOf(nested: Nested, began: number): NestedLine[] {
+  if (nested.bunched) {
+    const told = nested.tools.reduce((sum, each) => sum + each.began, 0);
+    return told === nested.began ? nested.tools.map(bunch) : [crowd(nested, began)];
+  }
+  return folded(nested.listed.map(itemOf));
+}
+
+/** When it has ended: `began` is when the container did, and previews are known to some. */
+export function linesOfAll(all: NestedCalls, began: number, seen: readonly NestedItem[]): NestedLine[] {
+  const previews = new Map(seen.map((each) => [each.callId, each.preview]));
+  const items = (all.calls ?? []).map(({ call_id, tool, outcome, start, duration }) => ({
+    callId: call_id,
+    tool,
+    form: outcome,
+    preview: previews.get(call_id) ?? "",
+    start: began + start,
+    end: began + start + duration,
+  }));
+  return [...folded(items), ...(all.sums ?? []).flatMap((sum) => rest(sum, items))];
+}
+
+function itemOf({ callId, tool, preview, at, outcome, duration }: NestedItem): Item {
+  const end = outcome === null ? null : at + (duration ?? 0);
+  return { callId, tool, preview, form: outcome ?? "running", start: at, end };
+}
+
+function folded(items: readonly Item[]): NestedLine[] {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const key = `${item.tool} ${item.form}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
+  }
+  const lines = [...groups].flatMap(([key, group]) =>
+    group.length > SINGLY[group[0]!.form] ? [together(key, group)] : group.map(alone),
+  );
+  return lines.sort((a, b) => FORMS.indexOf(a.form) - FORMS.indexOf(b.form) || a.start - b.start);
+}
+
+function alone(item: Item): NestedLine {
+  const { callId, tool, form, preview, start, end } = item;
+  return { key: callId, tool, form, count: 1, ended: end === null ? 0 : 1, preview, start, end, ones: [] };
+}
+
+function together(key: string, group: readonly Item[]): NestedLine {
+  const first = group[0]!;
+  let start = first.start;
+  let end = first.end;
+  for (const each of group) {
+    start = Math.min(start, each.start);
+    end = end === null || each.end === null ? null : Math.max(end, each.end);
+  }
+  const last = group[group.length - 1]!;
+  const preview = first.preview && last.preview ? `${first.preview} … ${last.preview}` : "";
+  const ended = first.form === "running" ? 0 : group.length;
+  const { tool, form } = first;
+  return { key, tool, form, count: group.length, ended, preview, start, end, ones: group };
+}
+
+/** Of bunches only the sums are known. */
+function bunch(told: NestedTool): NestedLine {
+  const ended = Object.values(told.ended).reduce((sum, count) => sum + count, 0);
+  const count = Math.max(told.began, ended);
+  const runs = ended < count;
+  const worst = FORMS.filter((form) => form !== "running" && (told.ended[form] ?? 0) > 0).at(-1) ?? "completed";
+  const { tool, firstAt: start, lastAt } = told;
+  const form = runs ? "running" : worst;
+  return { key: `${tool} bunch`, tool, form, count, ended, preview: "", start, end: runs ? null : lastAt, ones: [] };
+}
+
+/** For who came late: how many there are, and nothing else. */
+export function crowd({ began: count, ended }: Nested, began: number): NestedLine {
+  const runs = ended < count;
+  const form = runs ? "running" : "completed";
+  return { key: "crowd", tool: "", form, count, ended, preview: "", start: began, end: runs ? null : began, ones: [] };
+}
+
+/** What is past those that are listed began after them; when exactly is not told. */
+function rest(sum: NonNullable<NestedCalls["sums"]>[number], items: readonly Item[]): NestedLine[] {
+  const bad = sum.calls - sum.completed;
+  const start = Math.max(0, ...items.map((each) => each.start));
+  const one = { tool: sum.tool, preview: "", start, end: start, ones: [] };
+  const line = (form: Form, count: number): NestedLine[] =>
+    count > 0 ? [{ ...one, key: `${sum.tool} ${form} rest`, form, count, ended: count }] : [];
+  return [...line("completed", sum.completed), ...line("failed", bad)];
+}

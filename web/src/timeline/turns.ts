@@ -1,0 +1,77 @@
+/** The turns of a loaded session: where each ends, and where its time went. */
+
+import { computed, type ReadonlySignal } from "@preact/signals";
+import type { Opened } from "../state/opened";
+import type { Row, StepRow } from "../state/rows";
+import { storedNested } from "./stored";
+import { timesOf, type Moment, type TimedCall, type TurnTimes } from "./times";
+
+const known = new WeakMap<Opened, ReadonlySignal<ReadonlyMap<string, string>>>();
+
+/** The last row of each turn. */
+export function lastRows(opened: Opened): ReadonlySignal<ReadonlyMap<string, string>> {
+  const found = known.get(opened);
+  if (found !== undefined) return found;
+  const made = computed(() => {
+    const last = new Map<string, string>();
+    for (const key of opened.order.value) {
+      const row = opened.peek(key);
+      if (row !== undefined && row.turnId !== null && row.kind !== "call") last.set(row.turnId, key);
+    }
+    return last;
+  });
+  known.set(opened, made);
+  return made;
+}
+
+/** Null if it ran no calls, or if a part of it is not here. Reads signals. */
+export function turnTimes(opened: Opened, turnId: string): TurnTimes | null {
+  const { rows, before } = rowsOf(opened, turnId);
+  if (rows === null) return null;
+  const moments: Moment[] = [];
+  for (const row of rows) {
+    if (row.kind === "message") moments.push({ what: "said", at: row.at });
+    else if (row.kind === "step" && row.repliedAt !== null) {
+      const calls = timedCalls(opened, row);
+      if (calls === null) return null;
+      moments.push({ what: "replied", at: row.repliedAt, calls });
+    }
+  }
+  const times = timesOf(moments, before);
+  return times.calls === 0 ? null : times;
+}
+
+/** The rows of the turn, and when what was before it was over; null if its beginning is missing. */
+function rowsOf(opened: Opened, turnId: string): { rows: readonly Row[] | null; before: number } {
+  const order = opened.order.value;
+  const last = lastRows(opened).value.get(turnId);
+  const rows: Row[] = [];
+  for (let at = last === undefined ? -1 : order.lastIndexOf(last); at >= 0; at--) {
+    const row = opened.row(order[at]!).value;
+    if (row === undefined) continue;
+    if (row.turnId === turnId) rows.unshift(row);
+    else if (row.turnId !== null && row.kind !== "call") return { rows, before: endOf(opened, row) };
+  }
+  return { rows: opened.head.older.value === null && rows.length > 0 ? rows : null, before: 0 };
+}
+
+function endOf(opened: Opened, row: Row): number {
+  if (row.kind !== "step") return row.at;
+  const ends = row.calls.map((id) => opened.call(id).value?.finishedAt ?? 0);
+  return Math.max(row.repliedAt ?? row.at, ...ends);
+}
+
+/** Of those that acted; null while one of them is not over, or is still read. */
+function timedCalls(opened: Opened, row: StepRow): readonly TimedCall[] | null {
+  const calls: TimedCall[] = [];
+  for (const id of row.calls) {
+    const call = opened.call(id).value;
+    if (call === undefined || !call.started) continue;
+    if (call.finishedAt === null) return null;
+    const blob = call.nested?.blob ?? null;
+    const nested = blob === null ? null : storedNested(opened.id, blob).value;
+    if (blob !== null && nested === null) return null;
+    calls.push({ finishedAt: call.finishedAt, duration: call.duration ?? 0, nested });
+  }
+  return calls;
+}
