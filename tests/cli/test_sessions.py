@@ -56,6 +56,18 @@ def test_a_turn_is_undone_with_its_files(tmp_path: Path) -> None:
     assert (again.returncode, "no turn to undo" in again.stderr) == (1, True)
 
 
+def test_what_was_spent_is_told_by_model_and_an_unknown_cost_is_never_nothing(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    assert "nothing was spent yet" in keryx(home, "usage").stderr
+    with model_server(home, {"text": "One."}, {"text": "Two."}):
+        for text in ("first", "second"):
+            assert keryx(home, "run", text).returncode == 0
+    told = keryx(home, "usage").stdout.splitlines()
+    assert told[1].split() == ["openai:test-model", "20", "0", "10", "0", "unknown"]
+
+
 @pytest.mark.parametrize("damage", ["truncated", "overwritten"])
 def test_a_damaged_store_is_repaired_and_the_old_one_kept(tmp_path: Path, damage: str) -> None:
     home = tmp_path / "home"

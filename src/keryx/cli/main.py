@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "serve": "serve the page and the API",
     "tokens": "make, list and revoke tokens for programs that use the API",
     "sessions": "list, show, search, fork or delete what was said, and what was changed",
+    "usage": "say what was spent, by model",
     "tools": "list the tools, or call one by hand",
     "doctor": "say what works on this machine, and what protects it",
     "demo": "show what is special, in half a minute, with no key and no network",

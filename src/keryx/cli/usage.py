@@ -1,0 +1,48 @@
+"""Say what was spent, by model: in all sessions, or in one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import groupby
+
+from keryx.aio.loops import run_loop
+from keryx.app import Keryx
+from keryx.ports.store import UsageRow
+
+UNKNOWN = "unknown"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--session", help="only this one")
+    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
+
+
+def run(options: argparse.Namespace) -> int:
+    return run_loop(_run(options))
+
+
+async def _run(options: argparse.Namespace) -> int:
+    async with Keryx(home=options.home, resume=False) as app:
+        rows = await app.store.usage(options.session)
+    if not rows:
+        print("nothing was spent yet", file=sys.stderr)
+        return 0
+    print(
+        f"{'model':<32} {'input':>12} {'cached':>12} {'output':>12} {'reasoning':>12} {'cost':>10}"
+    )
+    by_model = sorted(rows, key=lambda row: row.model)
+    for model, found in groupby(by_model, key=lambda row: row.model):
+        _print(model, list(found))
+    return 0
+
+
+def _print(model: str, rows: list[UsageRow]) -> None:
+    counts = [
+        sum(getattr(row, name) for row in rows)
+        for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
+    ]
+    costs = [row.cost for row in rows if row.cost is not None]
+    # A part that nobody knows makes the sum unknown, never smaller.
+    cost = f"${sum(costs):.4f}" if len(costs) == len(rows) else UNKNOWN
+    print(f"{model:<32} " + " ".join(f"{count:>12,}" for count in counts) + f" {cost:>10}")
