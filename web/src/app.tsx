@@ -9,7 +9,9 @@ import { LoginScreen } from "./screens/login";
 import { Search } from "./screens/search";
 import { SessionScreen } from "./screens/session";
 import { current, listShown, login, notice, searchShown } from "./state/app";
+import { asking } from "./state/telling";
 import { texts } from "./texts";
+import { UsageDialog } from "./usage/usage";
 
 export function App() {
   const state = login.value;
@@ -27,8 +29,8 @@ function Page() {
   const beside = shown.value && wide.value && (keeper?.opened.value ?? null) !== null;
   const title = keeper?.opened.value?.head.settings.value.title ?? "";
   useEffect(() => {
-    document.title = title ? `${title} · ${texts.name}` : texts.name;
-  }, [title]);
+    document.title = texts.telling.badge(asking.value, title ? `${title} · ${texts.name}` : texts.name);
+  }, [title, asking.value]);
   return (
     <div class={`page${listShown.value ? " listed" : ""}${beside ? " inspected" : ""}`}>
       <a class="skip" href="#message" onClick={toMessage}>
@@ -39,6 +41,7 @@ function Page() {
       <main class="stage">{keeper === null ? <EmptyScreen /> : <SessionScreen key={keeper.id} keeper={keeper} />}</main>
       <InspectorSlot keeper={keeper} />
       {searchShown.value ? <Search onClose={() => (searchShown.value = false)} /> : null}
+      <UsageDialog />
       <Notice />
     </div>
   );

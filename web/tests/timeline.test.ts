@@ -178,7 +178,12 @@ describe("the time of a turn", () => {
       ],
       0,
     );
-    expect(times).toEqual({ model: 3, tools: 3, serial: 5, saved: 2, calls: 2 });
+    expect(times).toMatchObject({ model: 3, tools: 3, serial: 5, saved: 2, calls: 2 });
+    const model = [
+      { start: 10, end: 12 },
+      { start: 16, end: 17 },
+    ];
+    expect(times.course).toEqual({ model, tools: [{ start: 12, end: 15 }] });
   });
 
   it("does not begin before what was before it is over", () => {

@@ -6,17 +6,22 @@ import type {
   Attaching,
   Changes,
   FileChanges,
+  FoundServer,
   Hit,
   MessagePage,
   ModelContext,
   Models,
   NestedCalls,
+  NewProvider,
   Opening,
   Outgoing,
   Profiles,
   SessionPage,
+  Setup,
   Shown,
+  Tools,
   Upload,
+  UsageRow,
   View,
 } from "./shapes";
 
@@ -27,6 +32,12 @@ export const login = (proof: { token?: string; password?: string }) => ask<void>
 export const logout = () => ask<void>("POST", "/api/logout");
 export const models = () => ask<Models>("GET", "/api/models");
 export const profiles = () => ask<Profiles>("GET", "/api/profiles");
+export const tools = () => ask<Tools>("GET", "/api/tools");
+export const usage = () => ask<{ rows: UsageRow[] }>("GET", "/api/usage");
+export const setup = () => ask<Setup>("GET", "/api/setup");
+export const servers = () => ask<{ servers: FoundServer[] }>("GET", "/api/setup/servers");
+export const configure = (provider: NewProvider) =>
+  ask<{ model: string; models: string[] }>("POST", "/api/setup", provider);
 
 export function listSessions(before: number | null, archived: boolean, limit = 50): Promise<SessionPage> {
   const query = new URLSearchParams({ limit: String(limit), archived: String(archived) });
@@ -68,6 +79,10 @@ export const cancelTurn = (id: string, turnId: string) =>
 export const cancelCall = (id: string, callId: string) =>
   ask<{ cancelled: boolean }>("POST", at(id, `/calls/${part(callId)}/cancel`));
 
+/** A call that a person runs, with no model. */
+export const runCall = (id: string, tool: string, args: Record<string, unknown>, key: string) =>
+  ask<{ call_id: string }>("POST", at(id, "/calls"), { tool, arguments: args, key });
+
 export const approve = (id: string, approvalId: string, decision: Decision) =>
   ask<unknown>("POST", at(id, `/approvals/${part(approvalId)}`), { decision });
 
@@ -100,6 +115,8 @@ export const fork = (id: string, turnId: string | null, newId: string) =>
 /** With its changes of files, unless the person says otherwise. */
 export const undo = (id: string, turnId: string, files: boolean) =>
   ask<{ undone: boolean }>("POST", at(id, "/undo"), { turn_id: turnId, files });
+
+export const compact = (id: string) => ask<unknown>("POST", at(id, "/compact"));
 
 export const blobAddress = (id: string, blob: string) => at(id, `/blobs/${part(blob)}`);
 export const eventsAddress = (id: string) => at(id, "/events");

@@ -10,6 +10,8 @@ export class Problem extends Error {
     readonly status: number,
     message: string,
     readonly hint: string = "",
+    /** What the server itself calls it. */
+    readonly told: string = "",
   ) {
     super(message);
   }
@@ -27,7 +29,7 @@ export async function problemOf(response: Response): Promise<Problem> {
   const kind = KINDS[response.status] ?? "refused";
   const told = await document(response);
   const message = text(told["detail"]) || text(told["title"]) || response.statusText || `HTTP ${response.status}`;
-  return new Problem(kind, response.status, message, text(told["hint"]));
+  return new Problem(kind, response.status, message, text(told["hint"]), text(told["kind"]));
 }
 
 /** No document, or none that can be read, is no reason to hide the status. */

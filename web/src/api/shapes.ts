@@ -95,6 +95,37 @@ export interface Profiles {
   workspaces: string[];
 }
 
+export interface Tools {
+  tools: { name: string; description: string; toolset: string }[];
+  toolsets: string[];
+}
+
+export interface UsageRow extends Usage {
+  session_id: string;
+  model: string;
+  cost: number | null;
+}
+
+export interface Setup {
+  configured: boolean;
+  model: string | null;
+  /** The model of the tour, which needs no key. */
+  tour: string;
+}
+
+export interface FoundServer {
+  name: string;
+  base_url: string;
+  models: string[];
+}
+
+export interface NewProvider {
+  name: string;
+  base_url: string;
+  api_key?: string;
+  model?: string;
+}
+
 /** The calls of a container: those that are listed, and what the others add up to. */
 export interface NestedCalls {
   calls?: { call_id: string; tool: string; start: number; duration: number; outcome: Outcome }[];
@@ -126,6 +157,8 @@ export interface ModelContext {
 export interface Outgoing {
   text: string;
   mode?: Mode;
+  /** Of a steer: it stops nothing, and joins at the next boundary. */
+  wait?: boolean;
   key: string;
   attachments?: Attaching[];
 }
@@ -144,7 +177,9 @@ export interface Opening {
   effort?: string | null;
   personality?: string | null;
   profile?: string;
+  tools?: readonly string[];
   approvals?: ApprovalMode;
+  title?: string;
 }
 
 export type Changes = Partial<
@@ -157,6 +192,7 @@ export type Changes = Partial<
     | "effort"
     | "personality"
     | "profile"
+    | "tools"
     | "workspace"
     | "approvals"
     | "read_only"

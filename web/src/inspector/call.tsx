@@ -3,7 +3,7 @@
 import { cancelCall } from "../api/keryx";
 import { Arguments } from "../parts/arguments";
 import { Button } from "../parts/button";
-import { Labelled, Result } from "../parts/callbody";
+import { Labelled, Result, resultText } from "../parts/callbody";
 import { attempt } from "../state/app";
 import { second } from "../state/clock";
 import type { Opened } from "../state/opened";
@@ -42,11 +42,11 @@ export function CallTab({ opened }: { opened: Opened }) {
         </Labelled>
         {call.nested !== null && call.nested.began > 0 ? <NestedSums opened={opened} call={call} /> : null}
         {call.phase === "finished" ? (
-          <Labelled label={texts.call.result}>
+          <Labelled label={texts.call.result} copy={resultText(call.result)}>
             <Result parts={call.result} sessionId={opened.id} />
           </Labelled>
         ) : call.output ? (
-          <Labelled label={texts.call.output}>
+          <Labelled label={texts.call.output} copy={call.output}>
             <pre class="output" tabIndex={0} aria-label={texts.call.output}>
               {call.output}
             </pre>
@@ -102,7 +102,7 @@ function State({ call }: { call: Call }) {
   const outcome = call.outcome ?? "unknown";
   if (outcome === "completed") return <>{words.done(seconds(call.duration ?? 0))}</>;
   if (!call.started && outcome === "cancelled") return <>{texts.call.unstarted}</>;
-  const why = [texts.call.why(call.reason), call.settled ? texts.call.settled : ""].filter(Boolean);
+  const why = [call.reason === outcome ? "" : texts.call.why(call.reason), call.settled ? texts.call.settled : ""].filter(Boolean);
   const took = call.started && call.duration !== null ? [seconds(call.duration)] : [];
   return <>{[texts.call.outcome(outcome), ...why, ...took].join(", ")}</>;
 }

@@ -6,6 +6,7 @@ import { asProblem, type Problem } from "../api/problem";
 import { Button } from "../parts/button";
 import { DiffLines, DiffTitle } from "../parts/diff";
 import { Dialog } from "../parts/dialog";
+import { Refusal } from "../parts/refusal";
 import type { Opened } from "../state/opened";
 import { unfoldedOf } from "../parts/unfolded";
 import { texts } from "../texts";
@@ -146,12 +147,7 @@ function Reverting({ sessionId, files, onClose }: RevertingProps) {
           </li>
         ))}
       </ul>
-      {problem === null ? null : (
-        <p class="failure" role="alert">
-          {words.refused}{" "}
-          {problem.kind === "unreachable" ? texts.unreachable : texts.problem(problem.message, problem.hint)}
-        </p>
-      )}
+      {problem === null ? null : <Refusal problem={problem} />}
       <div class="btns">
         <Button onClick={() => onClose(false)}>{texts.cancel}</Button>
         <Button kind="stop" disabled={busy} onClick={() => void revert()}>

@@ -1,4 +1,4 @@
-/** Where the time of a turn went: that of the chosen call, or the last one. */
+/** Where the time of a turn went, on one axis: that of the chosen call, or the last one. */
 
 import { computed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
@@ -6,8 +6,13 @@ import { Labelled } from "../parts/callbody";
 import type { Opened } from "../state/opened";
 import { texts } from "../texts";
 import { seconds } from "../texts/amounts";
+import { PARTS, placeOf, tickFor, tickTexts } from "../timeline/scale";
+import { united, type Span } from "../timeline/spans";
 import { turnTimes } from "../timeline/turns";
 import { Share } from "./share";
+
+/** Less than this is not worth a line. */
+const WORTH_SAYING = 0.1;
 
 export function ThisTurn({ opened, callId = null }: { opened: Opened; callId?: string | null }) {
   const found = useMemo(
@@ -21,16 +26,56 @@ export function ThisTurn({ opened, callId = null }: { opened: Opened; callId?: s
   const times = found.value;
   if (times === null) return null;
   const { label, model, tools, saved, serial } = texts.inspector.thisTurn;
-  const most = Math.max(times.model + times.tools, times.serial, 0.001);
+  const { course } = times;
+  const all = [...course.model, ...course.tools];
+  const start = Math.min(...all.map((span) => span.start));
+  const tick = tickFor(Math.max(...all.map((span) => span.end)) - start);
+  const part = (spans: readonly Span[]): Span[] =>
+    united(spans, (tick * PARTS) / 150).map((span) => ({ start: span.start - start, end: span.end - start }));
   return (
     <Labelled label={label}>
-      <div class="shares">
-        <Share name={model} part={times.model / most} number={seconds(times.model)} />
-        <Share name={tools} part={times.tools / most} number={seconds(times.tools)} />
-        {times.saved >= 0.1 ? <Share name={saved} part={times.saved / most} number={seconds(times.saved)} kind="saved" /> : null}
+      <div class="shares course">
+        <Course name={model} kind="" spans={part(course.model)} tick={tick} number={seconds(times.model)} />
+        <Course name={tools} kind="completed" spans={part(course.tools)} tick={tick} number={seconds(times.tools)} />
+        <div class="share" aria-hidden="true">
+          <span />
+          <span class="ticks">
+            {tickTexts(tick).map((text, index) => (
+              <span key={index}>{text}</span>
+            ))}
+          </span>
+          <span class="amount" />
+        </div>
+        {times.saved >= WORTH_SAYING ? (
+          <Share name={saved} part={times.saved / times.serial} number={seconds(times.saved)} kind="saved" />
+        ) : null}
       </div>
-      {times.saved >= 0.1 ? <p class="dim">{serial(seconds(times.serial))}</p> : null}
+      {times.saved >= WORTH_SAYING ? <p class="dim">{serial(seconds(times.serial))}</p> : null}
     </Labelled>
+  );
+}
+
+interface CourseProps {
+  name: string;
+  kind: string;
+  spans: readonly Span[];
+  tick: number;
+  number: string;
+}
+
+function Course({ name, kind, spans, tick, number }: CourseProps) {
+  return (
+    <div class="share">
+      <span>{name}</span>
+      <span class="lane" aria-hidden="true">
+        {spans.map(({ start, end }, index) => {
+          const left = placeOf(start, tick);
+          const style = { left: `min(${left}%, 100% - 3px)`, width: `${placeOf(end, tick) - left}%` };
+          return <i key={index} class={`beam ${kind}`} style={style} />;
+        })}
+      </span>
+      <span class="amount">{number}</span>
+    </div>
   );
 }
 

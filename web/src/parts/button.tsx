@@ -11,9 +11,13 @@ interface Props {
   disabled?: boolean;
   type?: "button" | "submit";
   pressed?: boolean;
+  title?: string;
+  /** The id of what says more about it. */
+  describedBy?: string;
 }
 
-export function Button({ children, onClick, kind = "plain", keys, label, disabled, type = "button", pressed }: Props) {
+export function Button(props: Props) {
+  const { children, onClick, kind = "plain", keys, label, disabled, type = "button", pressed, title, describedBy } = props;
   return (
     <button
       type={type}
@@ -22,6 +26,8 @@ export function Button({ children, onClick, kind = "plain", keys, label, disable
       disabled={disabled}
       aria-label={label}
       aria-pressed={pressed}
+      title={title}
+      aria-describedby={describedBy}
     >
       {children}
       {keys === undefined ? null : <kbd aria-hidden="true">{keys}</kbd>}

@@ -103,7 +103,7 @@ function State({ call }: { call: Call }) {
   const outcome = call.outcome ?? "unknown";
   if (outcome === "completed") return null;
   if (!call.started && outcome === "cancelled") return <>{texts.call.unstarted}</>;
-  const why = [texts.call.why(call.reason), call.settled ? texts.call.settled : ""].filter(Boolean).join(", ");
+  const why = [call.reason === outcome ? "" : texts.call.why(call.reason), call.settled ? texts.call.settled : ""].filter(Boolean).join(", ");
   return (
     <span>
       {texts.call.outcome(outcome)}

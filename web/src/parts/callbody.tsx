@@ -5,7 +5,7 @@ import type { Call } from "../state/rows";
 import { texts } from "../texts";
 import { Arguments } from "./arguments";
 import { AttachmentView } from "./attachment";
-import { Code } from "./code";
+import { Code, Copy } from "./code";
 
 /** Longer results are shown by their beginning and end; the whole stays in the log. */
 const MOST_SHOWN = 40_000;
@@ -17,11 +17,11 @@ export function CallBody({ call, sessionId }: { call: Call; sessionId: string })
         <Arguments text={call.arguments} growing={call.phase === "writing"} />
       </Labelled>
       {call.phase === "finished" ? (
-        <Labelled label={texts.call.result}>
+        <Labelled label={texts.call.result} copy={resultText(call.result)}>
           <Result parts={call.result} sessionId={sessionId} />
         </Labelled>
       ) : call.output ? (
-        <Labelled label={texts.call.output}>
+        <Labelled label={texts.call.output} copy={call.output}>
           <pre class="output" tabIndex={0} aria-label={texts.call.output}>
             {call.output}
           </pre>
@@ -31,11 +31,19 @@ export function CallBody({ call, sessionId }: { call: Call; sessionId: string })
   );
 }
 
-export function Labelled({ label, children }: { label: string; children: preact.ComponentChildren }) {
+interface LabelledProps {
+  label: string;
+  children: preact.ComponentChildren;
+  /** What the button beside the label copies; none without it. */
+  copy?: string;
+}
+
+export function Labelled({ label, children, copy = "" }: LabelledProps) {
   return (
     <div role="group" aria-label={label}>
-      <div class="label" aria-hidden="true">
-        {label}
+      <div class="label">
+        <span aria-hidden="true">{label}</span>
+        {copy ? <Copy text={copy} /> : null}
       </div>
       {children}
     </div>
@@ -74,6 +82,17 @@ function Value({ value }: { value: unknown }) {
       {more.length > 0 ? <p class="dim">{more.join(" · ")}</p> : null}
     </>
   );
+}
+
+/** What a person would want of it elsewhere: what was printed, else the value. */
+export function resultText(parts: readonly Part[]): string {
+  const texts = parts.map((part) => {
+    if (part.type === "text") return part.text;
+    if (part.type !== "json") return "";
+    const { output } = typeof part.value === "object" && part.value !== null ? (part.value as { output?: unknown }) : {};
+    return typeof output === "string" ? output : JSON.stringify(part.value, null, 2);
+  });
+  return texts.filter(Boolean).join("\n");
 }
 
 function shortened(text: string): string {

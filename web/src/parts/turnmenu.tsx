@@ -12,6 +12,7 @@ import { texts } from "../texts";
 import { Button } from "./button";
 import { Copy } from "./code";
 import { Dialog } from "./dialog";
+import { Refusal } from "./refusal";
 import { unfoldedOf } from "./unfolded";
 
 export function TurnMenu({ opened, row }: { opened: Opened; row: MessageRow }) {
@@ -84,12 +85,7 @@ function Undoing({ sessionId, turnId, onClose }: { sessionId: string; turnId: st
     <Dialog title={turn.undoTitle} onClose={onClose}>
       <h2>{turn.undoTitle}</h2>
       <p>{turn.undoBody}</p>
-      {problem === null ? null : (
-        <p class="failure" role="alert">
-          {turn.refused}{" "}
-          {problem.kind === "unreachable" ? texts.unreachable : texts.problem(problem.message, problem.hint)}
-        </p>
-      )}
+      {problem === null ? null : <Refusal problem={problem} lead={turn.refused} />}
       <div class="btns">
         <Button onClick={onClose}>{texts.cancel}</Button>
         {problem?.kind === "conflict" ? (

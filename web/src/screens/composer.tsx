@@ -1,10 +1,17 @@
 /** Where one types: text and files, and what is done with them while a turn runs or not. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
-import type { Mode } from "../api/events";
+import { useMemo, useRef, useState } from "preact/hooks";
+import { carryOut } from "../composer/carrying";
+import { Field, type Sending } from "../composer/field";
+import { Help } from "../composer/help";
+import { read } from "../composer/reading";
+import { STEER_SAYS, SteerLine } from "../composer/steering";
+import { Suggest, type Choices } from "../composer/suggest";
 import { Button } from "../parts/button";
+import { opening } from "../state/app";
 import type { Attached } from "../state/attachments";
 import type { Composing } from "../state/composing";
+import type { Opened } from "../state/opened";
 import { texts } from "../texts";
 
 interface Props {
@@ -12,12 +19,26 @@ interface Props {
   running: boolean;
   stopping: boolean;
   onStop: () => void;
+  /** The session, once there is one. */
+  opened?: Opened;
 }
 
-export function Composer({ composing, running, stopping, onStop }: Props) {
+export function Composer({ composing, running, stopping, onStop, opened }: Props) {
   const picker = useRef<HTMLInputElement>(null);
   const [over, setOver] = useState(false);
-  const send = (mode: Mode): void => void composing.send(mode);
+  const suggest = useMemo(() => new Suggest(), [composing]);
+  const choices = (): Choices => {
+    const now = opened?.head.settings.peek() ?? opening.peek();
+    const { model, workspace, personality, effort, profile } = now;
+    return { sessionId: opened?.id ?? null, profile: profile ?? null, now: { model, workspace, personality, effort } } as Choices;
+  };
+  const said = read(composing.text.value);
+  const send = (how: Sending): void => {
+    const what = read(composing.text.peek());
+    if (what.what !== "message") void composing.run((key) => carryOut(what, opened ?? null, key));
+    else void composing.send(how === "queue" ? "queue" : "steer", how === "after");
+  };
+  const ready = composing.ready.value;
   return (
     <form
       class={over ? "box over" : "box"}
@@ -38,8 +59,20 @@ export function Composer({ composing, running, stopping, onStop }: Props) {
       }}
     >
       <Files composing={composing} />
-      <Field composing={composing} running={running} onSend={send} onStop={onStop} />
+      <Field
+        composing={composing}
+        suggest={suggest}
+        choices={choices}
+        running={running}
+        onSend={send}
+        onStop={onStop}
+      />
       <Failure composing={composing} />
+      {said.what === "terminal" || said.what === "code" ? (
+        <p class="steerline">{texts.commands.runs[said.what]}</p>
+      ) : running && ready && said.what === "message" && opened !== undefined ? (
+        <SteerLine opened={opened} onAfter={() => send("after")} />
+      ) : null}
       <div class="actions">
         <Button onClick={() => picker.current?.click()}>
           <span aria-hidden="true">+</span> {texts.composer.attach}
@@ -55,73 +88,32 @@ export function Composer({ composing, running, stopping, onStop }: Props) {
           }}
         />
         <span class="grow" />
-        {running ? (
+        {said.what !== "message" ? (
+          <Button kind="main" keys="↵" disabled={composing.sending.value} type="submit">
+            {texts.commands.run}
+          </Button>
+        ) : running ? (
           <>
-            <Button keys="↵" disabled={!composing.ready.value} type="submit">
+            <Button keys="↵" disabled={!ready} type="submit">
               {texts.composer.queue}
             </Button>
-            <Button keys="Ctrl ↵" disabled={!composing.ready.value} onClick={() => send("steer")}>
+            <Button keys="Ctrl ↵" disabled={!ready} onClick={() => send("steer")} describedBy={STEER_SAYS}>
               {texts.composer.steer}
-            </Button>
-            <Button kind="stop" keys="Esc" disabled={stopping} onClick={onStop}>
-              <span aria-hidden="true">■</span> {texts.composer.stop}
             </Button>
           </>
         ) : (
-          <Button kind="main" keys="↵" disabled={!composing.ready.value} type="submit">
+          <Button kind="main" keys="↵" disabled={!ready} type="submit">
             {texts.composer.send}
           </Button>
         )}
+        {running ? (
+          <Button kind="stop" keys="Esc" disabled={stopping} onClick={onStop}>
+            <span aria-hidden="true">■</span> {texts.composer.stop}
+          </Button>
+        ) : null}
       </div>
+      <Help />
     </form>
-  );
-}
-
-interface FieldProps {
-  composing: Composing;
-  running: boolean;
-  onSend: (mode: Mode) => void;
-  onStop: () => void;
-}
-
-function Field({ composing, running, onSend, onStop }: FieldProps) {
-  const field = useRef<HTMLTextAreaElement>(null);
-  const text = composing.text.value;
-  useEffect(() => {
-    const area = field.current!;
-    area.style.height = "auto";
-    area.style.height = `${area.scrollHeight}px`;
-  }, [text]);
-  useEffect(() => {
-    // A keyboard that slides in by itself would hide what was opened.
-    if (matchMedia("(hover: hover)").matches) field.current?.focus();
-  }, [composing]);
-  return (
-    <textarea
-      id="message"
-      ref={field}
-      rows={1}
-      aria-label={texts.composer.label}
-      placeholder={running ? texts.composer.busy : texts.composer.idle}
-      value={text}
-      onInput={(event) => composing.type(event.currentTarget.value)}
-      onPaste={(event) => {
-        const files = [...(event.clipboardData?.files ?? [])];
-        if (files.length === 0) return;
-        event.preventDefault();
-        composing.attachments.add(files);
-      }}
-      onKeyDown={(event) => {
-        if (event.isComposing) return;
-        if (event.key === "Enter" && !event.shiftKey) {
-          event.preventDefault();
-          onSend(running && (event.ctrlKey || event.metaKey) ? "steer" : "queue");
-        } else if (event.key === "Escape" && running) {
-          event.preventDefault();
-          onStop();
-        }
-      }}
-    />
   );
 }
 
@@ -131,7 +123,8 @@ function Failure({ composing }: { composing: Composing }) {
   const message = problem.kind === "unreachable" ? texts.unreachable : problem.message;
   return (
     <p class="failure" role="alert">
-      {texts.composer.failed} {texts.problem(message, problem.hint)}
+      {read(composing.text.value).what === "message" ? texts.composer.failed : texts.commands.failed}{" "}
+      {texts.problem(message, problem.hint)}
     </p>
   );
 }

@@ -1,5 +1,7 @@
 /** No session is open: the next one begins with what is said here. */
 
+import { ready, setup } from "../setup/steps";
+import { Welcome } from "../setup/welcome";
 import { composingOf, opening, profiles } from "../state/app";
 import { texts } from "../texts";
 import { Composer } from "./composer";
@@ -19,15 +21,22 @@ export function EmptyScreen() {
           <ListButton />
         </div>
       </header>
+      {setup.value?.configured === false ? (
+        <Welcome />
+      ) : (
       <div class="centre start">
         <h1>{texts.empty.title}</h1>
-        <p class="dim">{texts.empty.lead}</p>
+        <p class="dim" role="status">
+          {ready.value === null ? "" : `${texts.setup.ready(ready.value)} `}
+          {texts.empty.lead}
+        </p>
         <Fields
           chosen={opening.value as Chosen}
-          profile={profiles.value.profiles[0]?.name ?? null}
+          profile={opening.value.profile ?? profiles.value.profiles[0]?.name ?? null}
           onChange={change}
         />
       </div>
+      )}
       <div class="dock">
         <div class="col">
           <Composer composing={composingOf(null)} running={false} stopping={false} onStop={() => undefined} />

@@ -8,7 +8,7 @@ import { Button } from "../parts/button";
 import { attempt, listShown } from "../state/app";
 import type { Opened } from "../state/opened";
 import { texts } from "../texts";
-import { money } from "../texts/amounts";
+import { UsageChip } from "../usage/usage";
 import { Fields } from "./settings";
 
 export function ListButton() {
@@ -57,7 +57,7 @@ export function Header({ opened }: { opened: Opened }) {
             </button>
           ) : null,
         )}
-        <Meter opened={opened} />
+        <UsageChip opened={opened} />
         <button
           type="button"
           class="chip"
@@ -89,30 +89,6 @@ export function Header({ opened }: { opened: Opened }) {
         </section>
       ) : null}
     </header>
-  );
-}
-
-function Meter({ opened }: { opened: Opened }) {
-  const context = opened.head.context.value;
-  const cost = opened.head.cost.value;
-  const used = context?.last_prompt_tokens ?? null;
-  const window = context?.window ?? null;
-  return (
-    <>
-      {used === null ? null : (
-        <span class="chip" title={texts.header.contextLabel}>
-          {window === null ? null : (
-            <meter aria-label={texts.header.contextLabel} min={0} max={window} value={used} />
-          )}
-          {texts.header.context(used, window)}
-        </span>
-      )}
-      {cost === null || cost === 0 ? null : (
-        <span class="chip cost" title={texts.header.cost}>
-          {money(cost)}
-        </span>
-      )}
-    </>
   );
 }
 

@@ -10,9 +10,11 @@ import { attempt, enter, listShown, logOut, searchShown, sessions } from "../sta
 import { minute } from "../state/clock";
 import type { Group } from "../state/groups";
 import { go, route } from "../state/route";
+import { canTell, chooseTelling, tells } from "../state/telling";
 import { chooseTheme, theme, type Theme } from "../state/theme";
 import { texts } from "../texts";
 import { clockTime, dayName } from "../texts/amounts";
+import { usageShown } from "../usage/usage";
 
 export function SessionList() {
   const archived = sessions.archived.value;
@@ -77,6 +79,21 @@ export function startNew(): void {
 function Foot({ archived }: { archived: boolean }) {
   return (
     <div class="foot">
+      <div class="footline">
+        <Button kind="quiet" onClick={() => (usageShown.value = true)}>
+          {texts.usage.open}
+        </Button>
+        {canTell ? (
+          <Button
+            kind="quiet"
+            pressed={tells.value}
+            title={texts.telling.about}
+            onClick={() => void attempt(() => chooseTelling(!tells.value))}
+          >
+            <span class={tells.value ? "switch on" : "switch"} aria-hidden="true" /> {texts.telling.name}
+          </Button>
+        ) : null}
+      </div>
       <Button kind="quiet" pressed={archived} onClick={() => void sessions.showArchived(!archived)}>
         {archived ? texts.list.backFromArchive : texts.list.archived}
       </Button>

@@ -3,6 +3,8 @@
 import { useEffect } from "preact/hooks";
 import { cancelTurn } from "../api/keryx";
 import { Button } from "../parts/button";
+import { isTour } from "../setup/steps";
+import { TourLine } from "../setup/tourline";
 import { attempt, composingOf, listShown } from "../state/app";
 import type { Opened, SessionKeeper } from "../state/opened";
 import { go } from "../state/route";
@@ -40,6 +42,7 @@ export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
   return (
     <>
       <Header opened={opened} />
+      {isTour(opened.head.settings.value.model) ? <TourLine opened={opened} keeper={keeper} /> : null}
       {keeper.connection.value === "lost" ? (
         <p class="lost" role="status">
           {texts.connection.lost}
@@ -75,7 +78,13 @@ function Dock({ opened }: { opened: Opened }) {
       <div class="col">
         <Asks opened={opened} />
         <Queue opened={opened} />
-        <Composer composing={composing} running={turn !== null} stopping={turn?.cancelling ?? false} onStop={stop} />
+        <Composer
+          composing={composing}
+          running={turn !== null}
+          stopping={turn?.cancelling ?? false}
+          onStop={stop}
+          opened={opened}
+        />
       </div>
     </div>
   );

@@ -2,10 +2,14 @@
 
 import type { ApprovalMode } from "../api/events";
 import type { Changes } from "../api/shapes";
+import { Toolsets } from "../composer/toolsets";
 import { models, profiles } from "../state/app";
 import { texts } from "../texts";
 
-export type Chosen = Pick<Changes, "model" | "workspace" | "personality" | "effort" | "approvals">;
+export type Chosen = Pick<
+  Changes,
+  "model" | "workspace" | "profile" | "personality" | "effort" | "tools" | "approvals"
+>;
 
 interface Props {
   chosen: Chosen;
@@ -45,6 +49,16 @@ export function Fields({ chosen, profile, onChange }: Props) {
           ))}
         </datalist>
       </label>
+      {all.length > 1 ? (
+        <Choice
+          label={texts.tools.profile}
+          value={profile ?? ""}
+          standard={texts.header.standard}
+          options={all.map(({ name }) => [name, name])}
+          onChange={(chosenProfile) => onChange({ profile: chosenProfile })}
+          required
+        />
+      ) : null}
       <Choice
         label={texts.header.personality}
         value={chosen.personality ?? ""}
@@ -66,6 +80,7 @@ export function Fields({ chosen, profile, onChange }: Props) {
         options={APPROVALS}
         onChange={(approvals) => approvals && onChange({ approvals: approvals as ApprovalMode })}
       />
+      <Toolsets chosen={chosen.tools} onChange={(tools) => onChange({ tools })} />
     </div>
   );
 }

@@ -6,11 +6,12 @@ import { whenUnauthorized } from "../api/http";
 import * as keryx from "../api/keryx";
 import { watchPresence } from "../api/presence";
 import { asProblem, type Problem } from "../api/problem";
-import type { Models, Opening, Profiles } from "../api/shapes";
+import type { Models, Opening, Profiles, Tools } from "../api/shapes";
 import { Composing } from "./composing";
 import { SessionKeeper } from "./opened";
 import { go, route, takeToken, watchRoute } from "./route";
 import { Sessions } from "./sessions";
+import { watchNews } from "./telling";
 import { applyTheme } from "./theme";
 
 export type Login = "unknown" | "needed" | "done";
@@ -21,6 +22,7 @@ export const sessions = new Sessions();
 export const current = signal<SessionKeeper | null>(null);
 export const models = signal<Models>({ default: null, models: [] });
 export const profiles = signal<Profiles>({ profiles: [], workspace: "", workspaces: [] });
+export const toolkit = signal<Tools>({ tools: [], toolsets: [] });
 /** What went wrong with something that was clicked, said once at the bottom of the page. */
 export const notice = signal<Problem | null>(null);
 export const listShown = signal(false);
@@ -39,7 +41,7 @@ export function composingOf(id: string | null): Composing {
   if (known !== undefined) return known;
   const made =
     id === null
-      ? new Composing(openAndSend, null)
+      ? new Composing((message) => begin({}, (made) => keryx.send(made, message)), null)
       : new Composing(
           async (message) => void (await keryx.send(id, message)),
           (text, attachments) => keryx.saveDraft(id, text, attachments),
@@ -49,11 +51,11 @@ export function composingOf(id: string | null): Composing {
 }
 
 /** The id was minted here, so a second try opens the same session and says the same once. */
-async function openAndSend(message: Parameters<typeof keryx.send>[1]): Promise<void> {
-  const id = nextSession;
-  await keryx.openSession({ ...opening.value, session_id: id });
-  await keryx.send(id, message);
-  nextSession = newSessionId();
+export async function begin(more: Partial<Opening>, first: (id: string) => Promise<unknown>): Promise<void> {
+  const id = more.session_id ?? nextSession;
+  await keryx.openSession({ ...opening.value, ...more, session_id: id });
+  await first(id);
+  if (id === nextSession) nextSession = newSessionId();
   go(id);
 }
 
@@ -89,14 +91,23 @@ export async function enter(): Promise<void> {
   await sessions.start();
   if (sessions.problem.peek()?.kind === "unauthorized") return;
   login.value = "done";
-  void keryx.models().then((told) => (models.value = told), () => undefined);
-  void keryx.profiles().then((told) => (profiles.value = told), () => undefined);
+  void askAround();
+}
+
+/** What can be chosen; what cannot be read now is read at the next occasion. */
+export async function askAround(): Promise<void> {
+  await Promise.allSettled([
+    keryx.models().then((told) => (models.value = told)),
+    keryx.profiles().then((told) => (profiles.value = told)),
+    keryx.tools().then((told) => (toolkit.value = told)),
+  ]);
 }
 
 export async function start(): Promise<void> {
   applyTheme();
   watchRoute();
   watchPresence();
+  watchNews(sessions);
   whenUnauthorized(() => {
     login.value = "needed";
     sessions.stop();

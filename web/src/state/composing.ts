@@ -39,28 +39,41 @@ export class Composing {
 
   type(text: string): void {
     this.text.value = text;
+    if (!this.sending.value) this.problem.value = null;
     this.changed();
   }
 
   /** Sends it; the text stays until the server has it, and the same again has the same key. */
-  async send(mode: Mode): Promise<void> {
+  async send(mode: Mode, wait = false): Promise<void> {
     if (!this.ready.value) return;
-    const text = this.text.value;
     const sent = this.attachments.uploaded.value;
-    const content = { text, mode, attachments: [...sent] };
-    const body = JSON.stringify(content);
+    const content = { text: this.text.value, mode, attachments: [...sent], ...(wait ? { wait } : {}) };
+    const done = await this.tried(JSON.stringify(content), (key) => this.deliver({ ...content, key }));
+    if (!done) return;
+    this.attachments.drop(sent);
+    this.changed();
+  }
+
+  /** Does what the text says, in place of sending it; files wait for the next message. */
+  async run(action: (key: string) => Promise<unknown>): Promise<void> {
+    if (this.sending.value) return;
+    if (await this.tried(`run ${this.text.value}`, action)) this.changed();
+  }
+
+  private async tried(body: string, action: (key: string) => Promise<unknown>): Promise<boolean> {
+    const text = this.text.value;
     if (this.attempt?.body !== body) this.attempt = { body, key: newKey() };
     this.sending.value = true;
     this.problem.value = null;
     try {
-      await this.deliver({ ...content, key: this.attempt.key });
+      await action(this.attempt.key);
       this.attempt = null;
       // What was typed meanwhile is the beginning of the next message.
       if (this.text.value.startsWith(text)) this.text.value = this.text.value.slice(text.length);
-      this.attachments.drop(sent);
-      this.changed();
+      return true;
     } catch (error) {
       this.problem.value = asProblem(error);
+      return false;
     } finally {
       this.sending.value = false;
     }

@@ -19,6 +19,10 @@ export class Sessions {
   readonly groups: { readonly value: readonly Group[] };
   /** What was deleted last, so that a screen that shows it can say so. */
   readonly deleted = signal<string | null>(null);
+  /** How many wait for an answer, of those that are loaded. */
+  readonly asking: { readonly value: number };
+  /** Told of what the stream changes in a session that is known. */
+  onChange: (before: Summary, now: Summary) => void = () => undefined;
 
   private readonly table = new Map<string, Signal<Summary>>();
   private readonly version = signal(0);
@@ -35,6 +39,10 @@ export class Sessions {
         shown.filter((each) => Boolean(each.archived) === this.archived.value),
         minute.value,
       );
+    });
+    this.asking = computed(() => {
+      this.version.value;
+      return [...this.table.values()].filter((each) => each.peek().state === "waiting").length;
     });
   }
 
@@ -58,7 +66,7 @@ export class Sessions {
         this.connection.value = connection;
       },
     });
-    keep(this.stream);
+    keep(this.stream, true);
   }
 
   stop(): void {
@@ -110,8 +118,11 @@ export class Sessions {
 
   private take(event: string, data: string, id: string | null): void {
     const told = JSON.parse(data) as Summary;
-    if (event === "session") this.put(told);
-    else if (event === "deleted") this.forget(told.session_id);
+    if (event === "session") {
+      const before = this.table.get(told.session_id)?.peek();
+      this.put(told);
+      if (before !== undefined) this.onChange(before, told);
+    } else if (event === "deleted") this.forget(told.session_id);
     if (id !== null) this.position = Math.max(this.position, Number(id) || 0);
   }
 }

@@ -1,6 +1,7 @@
 /** Every text of the page, in English. */
 
 import { bytes, seconds, tokens } from "./amounts";
+import { doing } from "./doing";
 import { looking } from "./looking";
 
 const many = (count: number, one: string, more = `${one}s`): string => `${count} ${count === 1 ? one : more}`;
@@ -53,6 +54,7 @@ const SETTINGS: Record<string, string> = {
 const because = (reason: string | null): string => (reason === null ? "" : (REASONS[reason] ?? reason));
 
 export const en = {
+  ...doing,
   ...looking,
   name: "Keryx",
   close: "Close",
@@ -223,8 +225,6 @@ export const en = {
     nested: (began: number, ended: number): string =>
       began === ended ? many(began, "nested call") : `${many(began, "nested call")}, ${ended} done`,
     nestedMore: (count: number): string => `and ${count} more under way`,
-    nestedSum: (tool: string, outcome: string, count: number): string =>
-      `${tool} × ${count} ${OUTCOMES[outcome] ?? outcome}`,
   },
 
   composer: {

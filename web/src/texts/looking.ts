@@ -1,6 +1,6 @@
 /** Texts of the timeline and of the inspector, in English. */
 
-import { bytes, seconds, tokens } from "./amounts";
+import { bytes, tokens } from "./amounts";
 
 const many = (count: number, one: string, more = `${one}s`): string => `${count} ${count === 1 ? one : more}`;
 
@@ -8,6 +8,7 @@ export const looking = {
   timeline: {
     details: (tool: string): string => `Details of ${tool}`,
     nested: "Nested calls",
+    cancel: (tool: string, preview: string): string => `Cancel nested ${tool} ${preview}`.trim(),
     nestedCalls: "nested calls",
     count: (count: number, ended: number): string => (ended > 0 && ended < count ? `${ended} of ${count}` : `${count}`),
     /** For those who hear it: what a line of nested calls shows. */
@@ -15,16 +16,12 @@ export const looking = {
       `${tool}${preview ? ` ${preview}` : ""}: ${count > 1 ? `${count} ` : ""}${form}`,
     turn: (model: string, tools: string): string => `This turn: model ${model}, tools ${tools}`,
     saved: (serial: string, saved: string): string => `; one after another ${serial}, saved ${saved}`,
-    took: seconds,
   },
 
   turn: {
     actions: "Actions for this turn",
     fork: "Fork from here",
-    forkHint: "A new session with all up to the end of this turn",
     undo: "Undo this turn",
-    undoHint: "Also takes back its changes of files",
-    copy: "Copy the message",
     undoTitle: "Undo this turn?",
     undoBody: "The turn leaves the transcript and what the model reads. Its changes of files are taken back.",
     undoConfirm: "Undo",
@@ -46,16 +43,9 @@ export const looking = {
       began: "Began",
       waits: "Waits for",
       waitsFor: { person: "you", order: "other calls, or a free slot" },
-      by: "Asked by",
-      model: "the model",
-      you: "you",
       running: (since: string): string => `running, ${since}`,
       done: (took: string): string => `done in ${took}`,
       cancel: "Cancel this call",
-      find: "Show in the transcript",
-      result: "Result",
-      exit: "Exit code",
-      calls: (tool: string, done: number, all: number): string => `${tool}: ${done} of ${all} done`,
     },
     thisTurn: {
       label: "This turn",
@@ -73,7 +63,6 @@ export const looking = {
       binary: (kind: string, size: number): string => `${kind}, ${bytes(size)}. It is no text, so it is not shown.`,
       size: bytes,
       again: "Read again",
-      folder: "folder",
     },
     changes: {
       none: "Nothing was changed in this session.",
@@ -87,7 +76,6 @@ export const looking = {
       title: (count: number): string => `Revert ${many(count, "file")}?`,
       body: "They become what they were before this session changed them. All of them, or none.",
       confirm: "Revert",
-      refused: "Nothing was reverted.",
     },
     context: {
       meter: "Context in use",

@@ -19,6 +19,8 @@ export interface NestedLine {
   readonly key: string;
   readonly tool: string;
   readonly form: Form;
+  /** The call, if it is the line of just one. */
+  readonly single: string | null;
   readonly count: number;
   /** How many of them have ended; less than the count while some run. */
   readonly ended: number;
@@ -83,7 +85,7 @@ function folded(items: readonly Item[]): NestedLine[] {
 
 function alone(item: Item): NestedLine {
   const { callId, tool, form, preview, start, end } = item;
-  return { key: callId, tool, form, count: 1, ended: end === null ? 0 : 1, preview, start, end, ones: [] };
+  return { key: callId, tool, form, single: callId, count: 1, ended: end === null ? 0 : 1, preview, start, end, ones: [] };
 }
 
 function together(key: string, group: readonly Item[]): NestedLine {
@@ -98,7 +100,7 @@ function together(key: string, group: readonly Item[]): NestedLine {
   const preview = first.preview && last.preview ? `${first.preview} … ${last.preview}` : "";
   const ended = first.form === "running" ? 0 : group.length;
   const { tool, form } = first;
-  return { key, tool, form, count: group.length, ended, preview, start, end, ones: group };
+  return { key, tool, form, single: null, count: group.length, ended, preview, start, end, ones: group };
 }
 
 /** Of bunches only the sums are known. */
@@ -109,21 +111,23 @@ function bunch(told: NestedTool): NestedLine {
   const worst = FORMS.filter((form) => form !== "running" && (told.ended[form] ?? 0) > 0).at(-1) ?? "completed";
   const { tool, firstAt: start, lastAt } = told;
   const form = runs ? "running" : worst;
-  return { key: `${tool} bunch`, tool, form, count, ended, preview: "", start, end: runs ? null : lastAt, ones: [] };
+  const end = runs ? null : lastAt;
+  return { key: `${tool} bunch`, tool, form, single: null, count, ended, preview: "", start, end, ones: [] };
 }
 
 /** For who came late: how many there are, and nothing else. */
 export function crowd({ began: count, ended }: Nested, began: number): NestedLine {
   const runs = ended < count;
   const form = runs ? "running" : "completed";
-  return { key: "crowd", tool: "", form, count, ended, preview: "", start: began, end: runs ? null : began, ones: [] };
+  const end = runs ? null : began;
+  return { key: "crowd", tool: "", form, single: null, count, ended, preview: "", start: began, end, ones: [] };
 }
 
 /** What is past those that are listed began after them; when exactly is not told. */
 function rest(sum: NonNullable<NestedCalls["sums"]>[number], items: readonly Item[]): NestedLine[] {
   const bad = sum.calls - sum.completed;
   const start = Math.max(0, ...items.map((each) => each.start));
-  const one = { tool: sum.tool, preview: "", start, end: start, ones: [] };
+  const one = { tool: sum.tool, single: null, preview: "", start, end: start, ones: [] };
   const line = (form: Form, count: number): NestedLine[] =>
     count > 0 ? [{ ...one, key: `${sum.tool} ${form} rest`, form, count, ended: count }] : [];
   return [...line("completed", sum.completed), ...line("failed", bad)];

@@ -1,6 +1,8 @@
 /** The calls of a container, under it: alike ones in one line that unfolds. */
 
 import { useMemo, useState } from "preact/hooks";
+import { cancelCall } from "../api/keryx";
+import { attempt } from "../state/app";
 import { second } from "../state/clock";
 import type { Opened } from "../state/opened";
 import type { Call } from "../state/rows";
@@ -25,7 +27,7 @@ export function NestedRows({ opened, call, axis }: { opened: Opened; call: Call;
   return (
     <ul class="nested" aria-label={texts.timeline.nested}>
       {shown.map((line) => (
-        <Line key={line.key} line={line} axis={axis} name={`nested ${call.callId} ${line.key}`} />
+        <Line key={line.key} line={line} axis={axis} session={opened.id} name={`nested ${call.callId} ${line.key}`} />
       ))}
       {lines.length > shown.length ? (
         <li class="dim more">{texts.call.nestedMore(lines.length - shown.length)}</li>
@@ -44,7 +46,14 @@ function useLines(opened: Opened, call: Call): readonly NestedLine[] {
   }, [nested, all, call.startedAt]);
 }
 
-function Line({ line, axis, name }: { line: NestedLine; axis: Axis; name: string }) {
+interface LineProps {
+  line: NestedLine;
+  axis: Axis;
+  session: string;
+  name: string;
+}
+
+function Line({ line, axis, session, name }: LineProps) {
   const open = unfoldedOf(name);
   const tool = line.tool || texts.timeline.nestedCalls;
   const form = line.form === "running" ? texts.call.running : texts.call.outcome(line.form);
@@ -93,8 +102,11 @@ function Line({ line, axis, name }: { line: NestedLine; axis: Axis; name: string
           <Bars axis={axis} form={line.form} start={line.start} end={line.end} spans={spansOf(line)} />
         </span>
         <Took line={line} />
+        {line.form === "running" && line.single !== null ? (
+          <CancelOne session={session} callId={line.single} tool={tool} preview={line.preview} />
+        ) : null}
       </div>
-      {open.value && line.ones.length > 1 ? <Ones line={line} axis={axis} tool={tool} /> : null}
+      {open.value && line.ones.length > 1 ? <Ones line={line} axis={axis} tool={tool} session={session} /> : null}
     </li>
   );
 }
@@ -122,7 +134,7 @@ function Since({ at }: { at: number }) {
 }
 
 /** All of them, of which only those in view are in the document. */
-function Ones({ line, axis, tool }: { line: NestedLine; axis: Axis; tool: string }) {
+function Ones({ line, axis, tool, session }: { line: NestedLine; axis: Axis; tool: string; session: string }) {
   const [top, setTop] = useState(0);
   const { ones } = line;
   const from = Math.max(0, Math.floor(top / ROW_PX) - ROWS_BEYOND);
@@ -139,14 +151,22 @@ function Ones({ line, axis, tool }: { line: NestedLine; axis: Axis; tool: string
     >
       <div style={{ height: `${ones.length * ROW_PX}px`, paddingTop: `${from * ROW_PX}px` }}>
         {ones.slice(from, to).map((one, index) => (
-          <One key={one.callId} one={one} number={from + index + 1} line={line} axis={axis} />
+          <One key={one.callId} one={one} number={from + index + 1} line={line} axis={axis} session={session} />
         ))}
       </div>
     </div>
   );
 }
 
-function One({ one, number, line, axis }: { one: NestedOne; number: number; line: NestedLine; axis: Axis }) {
+interface OneProps {
+  one: NestedOne;
+  number: number;
+  line: NestedLine;
+  axis: Axis;
+  session: string;
+}
+
+function One({ one, number, line, axis, session }: OneProps) {
   return (
     <div class="line">
       <span class="fold">
@@ -158,6 +178,31 @@ function One({ one, number, line, axis }: { one: NestedOne; number: number; line
         <Bars axis={axis} form={line.form} start={one.start} end={one.end} />
       </span>
       <Took line={one} />
+      {one.end === null ? (
+        <CancelOne session={session} callId={one.callId} tool={line.tool} preview={one.preview} />
+      ) : null}
     </div>
+  );
+}
+
+interface CancelProps {
+  session: string;
+  callId: string;
+  tool: string;
+  preview: string;
+}
+
+function CancelOne({ session, callId, tool, preview }: CancelProps) {
+  const name = texts.timeline.cancel(tool, preview);
+  return (
+    <button
+      type="button"
+      class="x"
+      aria-label={name}
+      title={name}
+      onClick={() => void attempt(() => cancelCall(session, callId))}
+    >
+      <span aria-hidden="true">✕</span>
+    </button>
   );
 }

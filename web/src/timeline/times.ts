@@ -1,7 +1,7 @@
 /** Where the time of a turn went, and how long its calls were one after another. Pure. */
 
 import type { NestedCalls } from "../api/shapes";
-import { covered, summed, type Span } from "./spans";
+import { covered, summed, united, type Span } from "./spans";
 
 export interface TimedCall {
   readonly finishedAt: number;
@@ -21,12 +21,14 @@ export interface TurnTimes {
   readonly serial: number;
   readonly saved: number;
   readonly calls: number;
+  /** When the model worked and when at least one call ran, on the clock. */
+  readonly course: { readonly model: readonly Span[]; readonly tools: readonly Span[] };
 }
 
 /** The model works from the last word or result until its reply is whole; `from` is when it was free. */
 export function timesOf(moments: readonly Moment[], from: number): TurnTimes {
   const spans: Span[] = [];
-  let model = 0;
+  const thought: Span[] = [];
   let serial = 0;
   let calls = 0;
   let free = from;
@@ -35,7 +37,7 @@ export function timesOf(moments: readonly Moment[], from: number): TurnTimes {
       free = Math.max(free, moment.at);
       continue;
     }
-    model += Math.max(0, moment.at - free);
+    thought.push({ start: Math.min(free, moment.at), end: moment.at });
     free = Math.max(free, moment.at);
     for (const call of moment.calls) {
       spans.push(spanOf(call));
@@ -45,7 +47,8 @@ export function timesOf(moments: readonly Moment[], from: number): TurnTimes {
     }
   }
   const tools = covered(spans);
-  return { model, tools, serial, saved: Math.max(0, serial - tools), calls };
+  const course = { model: thought, tools: united(spans) };
+  return { model: summed(thought), tools, serial, saved: Math.max(0, serial - tools), calls, course };
 }
 
 function spanOf({ finishedAt, duration }: TimedCall): Span {

@@ -1,0 +1,21 @@
+/** What was asked for was refused: what stands against it, and what to do. */
+
+import type { Problem } from "../api/problem";
+import { texts } from "../texts";
+
+export function Refusal({ problem, lead = "" }: { problem: Problem; lead?: string }) {
+  const message = problem.kind === "unreachable" ? texts.unreachable : sentence(problem.message);
+  return (
+    <div class="refusal" role="alert">
+      <p class="failure">
+        {lead} {message}
+      </p>
+      {problem.hint ? <p class="dim">{sentence(problem.hint)}</p> : null}
+    </div>
+  );
+}
+
+function sentence(words: string): string {
+  const whole = `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+  return /[.!?…]$/.test(whole) ? whole : `${whole}.`;
+}

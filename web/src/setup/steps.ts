@@ -1,0 +1,77 @@
+/** The first steps: whether a model is configured, what could be, and the tour that needs none. */
+
+import { signal } from "@preact/signals";
+import { newSessionId } from "../api/ids";
+import * as keryx from "../api/keryx";
+import type { FoundServer, NewProvider, Setup } from "../api/shapes";
+import { askAround, attempt, begin, current, login, opening, sessions } from "../state/app";
+import { route } from "../state/route";
+import { texts } from "../texts";
+
+/** Null until the server has told. */
+export const setup = signal<Setup | null>(null);
+/** Model servers on this machine; null while they are looked for. */
+export const servers = signal<readonly FoundServer[] | null>(null);
+/** The model that was configured just now. */
+export const ready = signal<string | null>(null);
+
+/** The tour that opens by itself is one, however many tabs are opened at once. */
+const FIRST_TOUR = "s-the-first-tour";
+const TOURED = "keryx.toured";
+const TOUR = "scripted:tour";
+
+export const isTour = (model: string): boolean => model === (setup.value?.tour ?? TOUR);
+
+export async function lookForServers(): Promise<void> {
+  servers.value = null;
+  const found = await keryx.servers().catch(() => ({ servers: [] }));
+  servers.value = found.servers;
+}
+
+/** The server tries it before it keeps it; nothing of the key stays here. */
+export async function configure(provider: NewProvider): Promise<void> {
+  const { model, models } = await keryx.configure(provider);
+  const { model: _before, ...others } = opening.value;
+  opening.value = others;
+  setup.value = await keryx.setup();
+  await askAround();
+  ready.value = models.includes(model) ? model : (setup.value.model ?? model);
+}
+
+export function takeTour(sessionId = newSessionId()): Promise<void> {
+  const { tour } = texts.setup;
+  remember();
+  return begin({ session_id: sessionId, model: setup.value?.tour ?? TOUR, title: tour.name }, (id) =>
+    keryx.send(id, { text: tour.words, key: `tour ${sessionId}` }),
+  );
+}
+
+/** A home that is new shows what is special at once, before anybody has to decide anything. */
+export async function beginFirstSteps(): Promise<void> {
+  if (login.peek() !== "done") return;
+  const told = await keryx.setup().catch(() => null);
+  if (told === null) return;
+  setup.value = told;
+  if (told.configured) return;
+  void lookForServers();
+  const fresh = sessions.groups.value.length === 0 && sessions.problem.peek() === null;
+  if (fresh && route.peek().session === null && current.peek() === null && !toured()) {
+    await attempt(() => takeTour(FIRST_TOUR));
+  }
+}
+
+function toured(): boolean {
+  try {
+    return localStorage.getItem(TOURED) !== null;
+  } catch {
+    return false;
+  }
+}
+
+function remember(): void {
+  try {
+    localStorage.setItem(TOURED, "yes");
+  } catch {
+    // Storage may be forbidden; then the tour opens again while there is no session.
+  }
+}

@@ -1,0 +1,163 @@
+/** Texts of the composer's commands, of usage, of notifications and of the first steps, in English. */
+
+import { money, tokens } from "./amounts";
+
+const many = (count: number, one: string, more = `${one}s`): string => `${count} ${count === 1 ? one : more}`;
+
+export const doing = {
+  commands: {
+    label: "Suggestions",
+    about: {
+      model: "Choose the model of this session",
+      workspace: "Choose the folder that it works in",
+      personality: "Choose how it speaks",
+      effort: "Choose how hard it thinks",
+      exec: "Run Python with all tools, no model",
+      fork: "A new session with all that was said here",
+      undo: "Take back the last turn and its files",
+      stop: "Stop what runs",
+      compact: "Sum up what was said",
+      help: "All commands and keys",
+    },
+    takes: { model: "NAME", workspace: "FOLDER", personality: "NAME", effort: "LEVEL", exec: "CODE" } as Record<
+      string,
+      string
+    >,
+    standard: "default",
+    standardAbout: "As the profile says",
+    now: "now",
+    folder: "folder",
+    here: "this folder",
+    files: "Files",
+    noFile: "No file of that name here.",
+    run: "Run",
+    runs: { terminal: "Runs in the terminal, by you; no model.", code: "Runs as Python with all tools, by you; no model." },
+    failed: "Not done; your text is still here.",
+    unknown: (name: string): string => `There is no command /${name}.`,
+    unknownHint: "Type / to see all. A space before it sends it as a message.",
+    needs: (name: string, takes: string): string => `Say what: /${name} ${takes}`,
+    needsSession: "There is no session yet; it begins with your first message.",
+    nothingRuns: "Nothing runs.",
+    noTurn: "There is no turn to take back.",
+    noCompact: "Compaction by hand is not there yet. It happens by itself when the context is nearly full.",
+  },
+
+  help: {
+    title: "Commands and keys",
+    commands: "Commands",
+    keys: "Keys",
+    more: [
+      ["!COMMAND", "Runs a command in the terminal, as you, with no model"],
+      ["@PATH", "Completes the name of a file of the workspace"],
+    ] as const,
+    list: [
+      ["↵", "Send; queue while a turn runs"],
+      ["Shift ↵", "A new line"],
+      ["Ctrl ↵", "Steer: stops what runs and tells the agent now"],
+      ["Alt ↵", "Tells the agent after this step"],
+      ["Esc", "Stop the turn"],
+      ["N", "A new session"],
+      ["I", "Show or hide the inspector"],
+      ["Ctrl K", "Search everything"],
+    ] as const,
+  },
+
+  steer: {
+    calls: (count: number): string => `Steer stops ${many(count, "running call")} and tells the agent now.`,
+    reply: "Steer cuts the reply short and tells the agent now.",
+    now: "Steer tells the agent now.",
+    after: "After this step",
+    afterAbout: "Stops nothing: the agent hears it when this step is done.",
+  },
+
+  tools: {
+    profile: "Profile",
+    tools: "Tools",
+    all: "All",
+    none: "None",
+    some: (count: number, all: number): string => `${count} of ${all}`,
+    set: (name: string, count: number): string => `${name} (${count})`,
+  },
+
+  usage: {
+    title: "Usage",
+    open: "Usage",
+    chip: (context: string, cost: string): string => ["Usage", context, cost].filter(Boolean).join(", "),
+    session: "This session",
+    all: "All sessions",
+    allLead: "Everything that is kept here, whenever it was used.",
+    context: "Context",
+    compact: (at: number): string => `Summed up at ${tokens(at)}.`,
+    read: "Read",
+    cached: "of it from the cache",
+    written: "Written",
+    thought: "of it reasoning",
+    cost: "Cost",
+    unknown: "unknown",
+    unknownLong: "cost unknown",
+    model: "Model",
+    sessions: "Sessions",
+    total: "Total",
+    nothing: "Nothing was used yet.",
+    money: (value: number | null): string => (value === null ? "unknown" : money(value)),
+  },
+
+  telling: {
+    name: "Tell me",
+    about: "Tells you when a session asks you something or has finished, while you look elsewhere",
+    refused: "This browser does not allow notifications from this page. Allow them in its settings for this site.",
+    asks: (title: string): string => `${title} asks you`,
+    finished: (title: string): string => `${title} has finished`,
+    failed: (title: string): string => `${title} failed`,
+    badge: (count: number, title: string): string => (count > 0 ? `(${count}) ${title}` : title),
+  },
+
+  setup: {
+    title: "Welcome to Keryx",
+    lead: "No model is configured yet. Look around first, or choose the one to work with.",
+    tour: {
+      title: "Take the tour",
+      lead: "Two minutes, no key. A scripted model runs real tools on this machine, and you stop, steer and approve them.",
+      take: "Take the tour",
+      name: "The tour",
+      words: "Show me.",
+      label: "scripted model, real tools",
+      about: "What it says is written down beforehand; what it runs is real.",
+      invites: "Try it yourself",
+      steps: {
+        cancel: "Cancel one bar",
+        answer: "Answer what it asks",
+        steer: "Steer it while it works",
+        kill: "kill -9 the server, start it again",
+      },
+      done: "done",
+      leave: "Use a model of your own",
+    },
+    choose: "Choose a model",
+    servers: {
+      title: "On this machine",
+      lead: "Model servers that run here. One click and it works.",
+      looking: "Looking for model servers…",
+      none: "None was found. Ollama, LM Studio, vLLM and llama.cpp are found by themselves once they run.",
+      again: "Look again",
+      use: (model: string): string => `Use ${model}`,
+      which: (server: string): string => `Model of ${server}`,
+    },
+    key: {
+      title: "Paste a key",
+      lead: "For any provider that speaks as OpenAI does. The key is tried at once and kept on the server, readable by you alone.",
+      provider: "Provider",
+      other: "Another, OpenAI-compatible",
+      address: "Address",
+      key: "Key",
+      model: "Model",
+      anyModel: "The first that it offers",
+      try: "Try and keep it",
+      trying: "Trying…",
+    },
+    ready: (model: string): string => `${model} is ready.`,
+    begin: "New session with it",
+  },
+
+  usedLink: "This link was used already; run keryx serve again or log in with a password.",
+};

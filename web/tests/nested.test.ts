@@ -1,0 +1,66 @@
+import { expect, it } from "vitest";
+import type { NestedProgress } from "../src/api/events";
+import { apply } from "../src/state/fold";
+import type { Nested } from "../src/state/rows";
+import { CONTEXT, emptyState, Story, USAGE } from "./log";
+
+function begun() {
+  const story = new Story()
+    .fact({ type: "turn.started", turn_id: "t1", message_ids: [] })
+    .fact({ type: "step.started", turn_id: "t1", step_id: "p1", model: "m" });
+  const calls = [{ call_id: "c1", tool: "execute_code", arguments: "{}" }];
+  const rest = { usage: USAGE, cost: null, context: CONTEXT, stop_reason: "calls" };
+  story.fact({ type: "step.replied", turn_id: "t1", step_id: "p1", text: "", calls, ...rest });
+  const start = { by: "model", tool: "execute_code", arguments: "{}", preview: "" };
+  return story.fact({ type: "call.started", turn_id: "t1", step_id: "p1", call_id: "c1", ...start });
+}
+
+function told(story: Story): Nested {
+  const state = emptyState();
+  for (const event of story.events) apply(state, event);
+  return state.calls.get("c1")!.nested!;
+}
+
+const tell = (story: Story, id: string, nested: NestedProgress): Story =>
+  story.live({ type: "call.progress", call_id: id, parent: "c1", nested });
+
+it("each nested call is known from its beginning to its end", () => {
+  const story = begun();
+  tell(story, "n1", { tool: "terminal", preview: "one" });
+  tell(story, "n2", { tool: "terminal", preview: "two" });
+  tell(story, "n1", { tool: "terminal", outcome: "failed", duration: 2 });
+  const { listed, ...sums } = told(story);
+  expect(sums).toMatchObject({ began: 2, ended: 1, completed: 0, bunched: false });
+  expect(listed).toMatchObject([
+    { callId: "n1", preview: "one", outcome: "failed", duration: 2 },
+    { callId: "n2", preview: "two", outcome: null, duration: null },
+  ]);
+});
+
+it("bunches leave the sums of each tool, and nothing that only seems to run", () => {
+  const story = begun();
+  tell(story, "n1", { tool: "terminal", preview: "one" });
+  tell(story, "n2", { tool: "read_file", count: 30 });
+  tell(story, "n1", { tool: "terminal", outcome: "completed", duration: 9, count: 1 });
+  tell(story, "n2", { tool: "read_file", outcome: "completed", duration: 9, count: 28 });
+  expect(told(story)).toMatchObject({
+    began: 31,
+    ended: 29,
+    completed: 29,
+    listed: [],
+    bunched: true,
+    tools: [
+      { tool: "terminal", began: 1, ended: { completed: 1 } },
+      { tool: "read_file", began: 30, ended: { completed: 28 } },
+    ],
+  });
+});
+
+it("a container that ended names where all is told, and keeps what was seen of it", () => {
+  const story = begun();
+  tell(story, "n1", { tool: "terminal", preview: "one" });
+  const end = { reason: null, started: true, result: [], duration: 3, outcome: "completed" as const };
+  const nested = { calls: 1, completed: 1, blob: "b" };
+  story.fact({ type: "call.finished", turn_id: "t1", call_id: "c1", tool: "execute_code", nested, ...end });
+  expect(told(story)).toMatchObject({ began: 1, ended: 1, blob: "b", listed: [{ preview: "one" }] });
+});
