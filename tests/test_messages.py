@@ -179,14 +179,19 @@ def test_the_blob_of_nested_calls_has_a_pinned_form() -> None:
     blob = events.NestedCalls(
         calls=(
             events.NestedCall(
-                call_id="c1", tool="terminal", start=0.5, duration=1.5, outcome="completed"
+                call_id="c1",
+                tool="terminal",
+                start=0.5,
+                duration=1.5,
+                outcome="completed",
+                preview="ls",
             ),
         ),
         sums=(events.NestedSum(tool="terminal", calls=9, duration=3.0, completed=8),),
     )
     assert msgspec.json.encode(blob).decode() == (
         '{"calls":[{"call_id":"c1","tool":"terminal","start":0.5,"duration":1.5,'
-        '"outcome":"completed"}],'
+        '"outcome":"completed","preview":"ls"}],'
         '"sums":[{"tool":"terminal","calls":9,"duration":3.0,"completed":8}]}'
     )
 

@@ -18,7 +18,10 @@ PATIENCE = 30.0
 class Served:
     """A server over one home, at one port from its first start on."""
 
-    def __init__(self, folder: Path, model_url: str, *, allowed_host: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, model_url: str | None, *, allowed_host: str | None = None
+    ) -> None:
+        """With no address of a model, none is configured."""
         self.workspace = folder / "workspace"
         self.url = ""
         self.link = ""
@@ -43,12 +46,13 @@ class Served:
         self._port = int(self.url.rstrip("/").rpartition(":")[2])
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        env = environment(self._home) | {
-            "OPENAI_BASE_URL": self._model_url,
-            "OPENAI_API_KEY": "a-key",
-            "KERYX_MODEL": f"openai:{MODEL}",
-            "TMPDIR": str(self._temporary),
-        }
+        env = environment(self._home) | {"TMPDIR": str(self._temporary)}
+        if self._model_url is not None:
+            env |= {
+                "OPENAI_BASE_URL": self._model_url,
+                "OPENAI_API_KEY": "a-key",
+                "KERYX_MODEL": f"openai:{MODEL}",
+            }
         words = ["serve", "--port", str(self._port), "--workspace", str(self.workspace)]
         with self._log.open("ab") as log:
             return subprocess.Popen(

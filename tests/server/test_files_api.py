@@ -197,3 +197,16 @@ async def test_script_in_what_tools_print_stays_json(tmp_path: Path) -> None:
             assert shown.headers["content-type"].startswith("application/")
             assert shown.headers["x-content-type-options"] == "nosniff"
             assert shown.headers["content-security-policy"].startswith("default-src 'none'")
+
+
+async def test_a_picture_of_the_workspace_is_shown_and_nothing_else_is(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        name = await here.client.open()
+        png = b"\x89PNG\r\n\x1a\n" + b"\0" * 100
+        (here.workspace / "cat.png").write_bytes(png)
+        (here.workspace / "page.png").write_text("<script>alert(1)</script>")
+        path = f"/api/sessions/{name}/pictures?path="
+        shown = await here.client.ask("GET", f"{path}cat.png")
+        assert (shown.status, shown.raw, shown.headers["content-type"]) == (200, png, "image/png")
+        for other, status in (("page.png", 404), ("../x.png", 403), (".", 404), ("none", 404)):
+            assert (await here.client.ask("GET", path + other)).status == status, other

@@ -95,6 +95,7 @@ class NestedCall(msgspec.Struct, frozen=True, kw_only=True):
     start: float
     duration: float
     outcome: Outcome
+    preview: str = ""
 
 
 class NestedSum(msgspec.Struct, frozen=True, kw_only=True):

@@ -239,8 +239,11 @@ class ForkBody(msgspec.Struct, frozen=True):
     session_id: Id | None = None
 
 
-class UndoBody(msgspec.Struct, frozen=True):
+class UndoBody(msgspec.Struct, frozen=True, kw_only=True):
+    """Without its changes of files if `files` is false."""
+
     turn_id: Id
+    files: bool = True
 
 
 class Undone(msgspec.Struct, frozen=True):

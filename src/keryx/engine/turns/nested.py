@@ -5,7 +5,6 @@ A script may make thousands of calls a second; a screen wants to know how many, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -45,7 +44,8 @@ class NestedShow:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._pictures: dict[str, _Picture] = {}
-        self._begun: dict[str, float] = {}
+        self._begun: dict[str, tuple[float, str]] = {}
+        """When each call began, and what a screen says of it."""
         self._shown: dict[str, int] = {}
         """By container."""
         self._bunches: dict[tuple[str, str, Outcome | None], _Bunch] = {}
@@ -55,12 +55,15 @@ class NestedShow:
         self._pictures[call_id] = _Picture(self._now(), [], {})
 
     def began(self, call: CallView, parent: str) -> None:
-        self._begun[call.call_id] = self._now()
-        self._tell(call.call_id, parent, call.tool.name, None, 0.0, lambda: self._preview(call))
+        picture = self._pictures.get(parent)
+        is_listed = picture is not None and picture.calls < MOST_LISTED
+        preview = self._preview(call) if is_listed else ""
+        self._begun[call.call_id] = (self._now(), preview)
+        self._tell(call.call_id, parent, call.tool.name, None, 0.0, preview)
 
     def ended(self, call: CallView, parent: str, outcome: CallOutcome) -> None:
         self._keep(parent, outcome)
-        self._tell(call.call_id, parent, outcome.tool, outcome.outcome, outcome.duration, str)
+        self._tell(call.call_id, parent, outcome.tool, outcome.outcome, outcome.duration, "")
 
     def picture(self, container: str) -> tuple[ev.NestedCalls, int, int] | None:
         """All that it called, how many that were, and how many completed. Told once."""
@@ -71,7 +74,7 @@ class NestedShow:
         return told, found.calls, found.completed
 
     def _keep(self, parent: str, outcome: CallOutcome) -> None:
-        began = self._begun.pop(outcome.call_id, None)
+        began, preview = self._begun.pop(outcome.call_id, (None, ""))
         picture = self._pictures.get(parent)
         if picture is None:
             return
@@ -86,6 +89,7 @@ class NestedShow:
                     start=0.0 if began is None else began - picture.began,
                     duration=outcome.duration,
                     outcome=outcome.outcome,
+                    preview=preview,
                 )
             )
             return
@@ -113,7 +117,7 @@ class NestedShow:
         tool: str,
         outcome: Outcome | None,
         seconds: float,
-        preview: Callable[[], str],
+        preview: str,
     ) -> None:
         shown = self._shown[parent] = self._shown.get(parent, 0) + 1
         key = (parent, tool, outcome)
@@ -122,7 +126,7 @@ class NestedShow:
             if shown <= MOST_SINGLE:
                 told = ev.NestedProgress(
                     tool=tool,
-                    preview=preview(),
+                    preview=preview,
                     outcome=outcome,
                     duration=None if outcome is None else seconds,
                 )

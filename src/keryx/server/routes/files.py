@@ -9,9 +9,9 @@ from __future__ import annotations
 import mimetypes
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Final, NoReturn, TypeVar
 
 from litestar import Response, get
 from litestar.params import QueryParameter
@@ -22,13 +22,16 @@ from keryx.ports.files import FileChange
 from keryx.server import shapes
 from keryx.server.problems import ProblemError, not_found
 from keryx.server.routes.params import BlobHash, SessionId, TheService
-from keryx.server.service import PICTURES, UNKNOWN_TYPE
+from keryx.server.service import PICTURES, UNKNOWN_TYPE, Service
 from keryx.tools.files import content, disk
 from keryx.tools.files.space import FileSpace
 
 SHOWN: Final = 512 * 1024
 """Bytes of a file that are shown."""
 MOST_ENTRIES: Final = 5_000
+LARGEST_PICTURE: Final = 25 * 1024 * 1024
+
+T = TypeVar("T")
 
 Within = Annotated[
     str, QueryParameter(max_length=4_096, description="Relative to the session's workspace.")
@@ -40,15 +43,25 @@ async def look(
     service: TheService, session_id: SessionId, path: Within = "."
 ) -> shapes.FolderShown | shapes.FileShown:
     """A folder or file of the session's workspace."""
+    return await _read(service, session_id, path or ".", _shown)
+
+
+@get("/api/sessions/{session_id:str}/pictures", media_type=UNKNOWN_TYPE)
+async def picture(service: TheService, session_id: SessionId, path: Within) -> Response[bytes]:
+    """A picture of the session's workspace."""
+    data = await _read(service, session_id, path, _picture)
+    kind = content.image_type(data)
+    return Response(data, media_type=kind, headers={"cache-control": "private, no-cache"})
+
+
+async def _read(service: Service, session_id: str, path: str, read: Callable[[Path, str], T]) -> T:
     await service.row(session_id)
     settings = (await service.front.view(session_id)).settings
     hidden = (service.front.config.home, *secret_places(service.front.config))
-    return await service.threads.to_thread(_look, settings.workspace, path or ".", hidden)
+    return await service.threads.to_thread(_look, settings.workspace, path, hidden, read)
 
 
-def _look(
-    workspace: str, path: str, hidden: Sequence[Path]
-) -> shapes.FolderShown | shapes.FileShown:
+def _look(workspace: str, path: str, hidden: Sequence[Path], read: Callable[[Path, str], T]) -> T:
     if Path(path).is_absolute() or path.startswith(("~", "$")):
         _refuse()
     space = FileSpace(Path(workspace), keep=_keep, changing=_changing, hidden=hidden)
@@ -56,15 +69,23 @@ def _look(
         target = space.resolve(path, write=False)
     except (ToolFailedError, ValueError):
         _refuse()
-    name = space.name(target)
     try:
-        if disk.is_folder(target, name):
-            return _folder(target, name)
-        return _file(target, name)
+        return read(target, space.name(target))
     except (ToolFailedError, OSError, ValueError):
         raise not_found(
             "there is no such file, or it cannot be read", "list the folder that it should be in"
         ) from None
+
+
+def _shown(target: Path, name: str) -> shapes.FolderShown | shapes.FileShown:
+    return _folder(target, name) if disk.is_folder(target, name) else _file(target, name)
+
+
+def _picture(target: Path, name: str) -> bytes:
+    with disk.open_file(target, name) as file:
+        if file.size > LARGEST_PICTURE or content.image_type(file.read(0, 64)) not in PICTURES:
+            raise not_found(f"{name} is no picture that can be shown", "look at it as a file")
+        return file.read(0, file.size)
 
 
 def _refuse() -> NoReturn:
@@ -151,4 +172,4 @@ async def _changing(changes: Sequence[FileChange], call_id: str | None) -> None:
     raise AssertionError(f"{len(changes)} changes by {call_id}, from one who only looks")
 
 
-ROUTES = (look, blob)
+ROUTES = (look, picture, blob)

@@ -85,7 +85,11 @@ async def undo(
 ) -> shapes.Undone:
     """Undo a turn that is over, with its changes of files."""
     command = cm.UndoTurn(
-        command_id=service.new_id(), session_id=session_id, by=caller.name, turn_id=data.turn_id
+        command_id=service.new_id(),
+        session_id=session_id,
+        by=caller.name,
+        turn_id=data.turn_id,
+        files=data.files,
     )
     return shapes.Undone(await _do(service, command))
 
