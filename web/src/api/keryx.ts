@@ -118,6 +118,7 @@ export const undo = (id: string, turnId: string, files: boolean) =>
 
 export const compact = (id: string) => ask<unknown>("POST", at(id, "/compact"));
 
+export const pictureAddress = (id: string, path: string) => at(id, `/pictures?path=${part(path)}`);
 export const blobAddress = (id: string, blob: string) => at(id, `/blobs/${part(blob)}`);
 export const eventsAddress = (id: string) => at(id, "/events");
 export const allEventsAddress = "/api/events";

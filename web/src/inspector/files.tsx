@@ -11,6 +11,9 @@ import { texts } from "../texts";
 import { useAsked } from "./asked";
 import { Trouble } from "./trouble";
 
+/** What every browser shows, and the server gives as it is. */
+const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+
 const words = texts.inspector.files;
 
 export function FilesTab({ opened }: { opened: Opened }) {
@@ -27,7 +30,7 @@ export function FilesTab({ opened }: { opened: Opened }) {
         </Button>
       </div>
       {problem !== null ? <Trouble problem={problem} onRetry={again} /> : null}
-      {value === null || problem !== null ? null : <Look shown={value} path={path} onOpen={setPath} />}
+      {value === null || problem !== null ? null : <Look id={opened.id} shown={value} path={path} onOpen={setPath} />}
     </>
   );
 }
@@ -55,8 +58,15 @@ function Crumbs({ path, onOpen }: { path: string; onOpen: (path: string) => void
   );
 }
 
-function Look({ shown, path, onOpen }: { shown: Shown; path: string; onOpen: (path: string) => void }) {
-  if (shown.kind === "file") return <File file={shown} />;
+interface Looking {
+  id: string;
+  shown: Shown;
+  path: string;
+  onOpen: (path: string) => void;
+}
+
+function Look({ id, shown, path, onOpen }: Looking) {
+  if (shown.kind === "file") return <File id={id} file={shown} />;
   if (shown.entries.length === 0) return <p class="dim">{words.empty}</p>;
   const within = (name: string): string => (path === "." ? name : `${path}/${name}`);
   return (
@@ -92,7 +102,10 @@ function Item({ entry, onOpen }: { entry: Entry; onOpen: () => void }) {
   );
 }
 
-function File({ file }: { file: Shown & { kind: "file" } }) {
+function File({ id, file }: { id: string; file: Shown & { kind: "file" } }) {
+  if (PICTURES.has(file.media_type)) {
+    return <img class="picture" src={keryx.pictureAddress(id, file.path)} alt={file.path} />;
+  }
   if (file.text === null) return <p class="dim">{words.binary(file.media_type, file.size)}</p>;
   const title = file.path.split("/").at(-1) ?? file.path;
   return (

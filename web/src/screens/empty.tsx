@@ -9,11 +9,7 @@ import { ListButton } from "./header";
 import { Fields, type Chosen } from "./settings";
 
 export function EmptyScreen() {
-  const change = (changes: Chosen): void => {
-    const next = { ...opening.value, ...changes };
-    // What is left to the server is not named at all.
-    opening.value = Object.fromEntries(Object.entries(next).filter(([, value]) => value !== "" && value !== null));
-  };
+  const told = setup.value;
   return (
     <>
       <header class="head narrow">
@@ -21,27 +17,34 @@ export function EmptyScreen() {
           <ListButton />
         </div>
       </header>
-      {setup.value?.configured === false ? (
-        <Welcome />
-      ) : (
-      <div class="centre start">
-        <h1>{texts.empty.title}</h1>
-        <p class="dim" role="status">
-          {ready.value === null ? "" : `${texts.setup.ready(ready.value)} `}
-          {texts.empty.lead}
-        </p>
-        <Fields
-          chosen={opening.value as Chosen}
-          profile={opening.value.profile ?? profiles.value.profiles[0]?.name ?? null}
-          onChange={change}
-        />
-      </div>
-      )}
+      {told === null ? <div class="centre" /> : told.configured ? <Start /> : <Welcome />}
       <div class="dock">
         <div class="col">
           <Composer composing={composingOf(null)} running={false} stopping={false} onStop={() => undefined} />
         </div>
       </div>
     </>
+  );
+}
+
+function Start() {
+  const change = (changes: Chosen): void => {
+    const next = { ...opening.value, ...changes };
+    // What is left to the server is not named at all.
+    opening.value = Object.fromEntries(Object.entries(next).filter(([, value]) => value !== "" && value !== null));
+  };
+  return (
+    <div class="centre start">
+      <h1>{texts.empty.title}</h1>
+      <p class="dim" role="status">
+        {ready.value === null ? "" : `${texts.setup.ready(ready.value)} `}
+        {texts.empty.lead}
+      </p>
+      <Fields
+        chosen={opening.value as Chosen}
+        profile={opening.value.profile ?? profiles.value.profiles[0]?.name ?? null}
+        onChange={change}
+      />
+    </div>
   );
 }

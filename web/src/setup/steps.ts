@@ -1,10 +1,10 @@
 /** The first steps: whether a model is configured, what could be, and the tour that needs none. */
 
-import { signal } from "@preact/signals";
+import { effect, signal, untracked } from "@preact/signals";
 import { newSessionId } from "../api/ids";
 import * as keryx from "../api/keryx";
 import type { FoundServer, NewProvider, Setup } from "../api/shapes";
-import { askAround, attempt, begin, current, login, opening, sessions } from "../state/app";
+import { askAround, attempt, begin, login, opening, sessions } from "../state/app";
 import { route } from "../state/route";
 import { texts } from "../texts";
 
@@ -47,17 +47,21 @@ export function takeTour(sessionId = newSessionId()): Promise<void> {
 }
 
 /** A home that is new shows what is special at once, before anybody has to decide anything. */
-export async function beginFirstSteps(): Promise<void> {
-  if (login.peek() !== "done") return;
-  const told = await keryx.setup().catch(() => null);
-  if (told === null) return;
-  setup.value = told;
-  if (told.configured) return;
-  void lookForServers();
+async function beginFirstSteps(): Promise<void> {
+  // A server that cannot be asked now is not one that has no model.
+  const told = await keryx.setup().catch(() => ({ configured: true, model: null, tour: TOUR }));
   const fresh = sessions.groups.value.length === 0 && sessions.problem.peek() === null;
-  if (fresh && route.peek().session === null && current.peek() === null && !toured()) {
+  if (!told.configured && fresh && route.peek().session === null && !toured()) {
     await attempt(() => takeTour(FIRST_TOUR));
   }
+  setup.value = told;
+}
+
+/** At every login, since another server may have no model. */
+export function watchFirstSteps(): void {
+  effect(() => {
+    if (login.value === "done") untracked(() => void beginFirstSteps());
+  });
 }
 
 function toured(): boolean {

@@ -5,8 +5,9 @@ import { newSessionId } from "../api/ids";
 import { whenUnauthorized } from "../api/http";
 import * as keryx from "../api/keryx";
 import { watchPresence } from "../api/presence";
-import { asProblem, type Problem } from "../api/problem";
+import { asProblem, Problem } from "../api/problem";
 import type { Models, Opening, Profiles, Tools } from "../api/shapes";
+import { texts } from "../texts";
 import { Composing } from "./composing";
 import { SessionKeeper } from "./opened";
 import { go, route, takeToken, watchRoute } from "./route";
@@ -81,6 +82,15 @@ export async function logIn(proof: { token?: string; password?: string }): Promi
   }
 }
 
+/** A link works once; whoever used it before is logged in still. */
+async function enterByLink(token: string): Promise<void> {
+  await logIn({ token });
+  if (loginProblem.peek()?.kind !== "unauthorized") return;
+  const { told } = loginProblem.peek()!;
+  loginProblem.value = new Problem("unauthorized", 401, texts.usedLink, "", told);
+  await enter();
+}
+
 export async function logOut(): Promise<void> {
   if (await attempt(keryx.logout)) location.reload();
 }
@@ -117,7 +127,7 @@ export async function start(): Promise<void> {
   });
   const token = takeToken();
   if (token === null) await enter();
-  else await logIn({ token });
+  else await enterByLink(token);
   followRoute();
 }
 

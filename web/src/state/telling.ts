@@ -2,8 +2,8 @@
 
 import { effect, signal } from "@preact/signals";
 import { Problem } from "../api/problem";
-import type { Summary } from "../api/shapes";
 import { texts } from "../texts";
+import { news } from "./news";
 import { go } from "./route";
 import type { Sessions } from "./sessions";
 
@@ -35,15 +35,6 @@ export async function chooseTelling(wanted: boolean): Promise<void> {
     // Storage may be forbidden; then the choice holds until the page is left.
   }
   if (wanted && !allowed) throw new Problem("refused", 0, texts.telling.refused);
-}
-
-/** What is worth telling of this change, if anything. */
-export function news(before: Summary, now: Summary): string | null {
-  if (before.state === now.state) return null;
-  const title = now.title || texts.list.untitled;
-  if (now.state === "waiting") return texts.telling.asks(title);
-  if (now.state === "running") return null;
-  return now.failed ? texts.telling.failed(title) : texts.telling.finished(title);
 }
 
 export function watchNews(sessions: Sessions): void {

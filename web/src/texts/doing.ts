@@ -126,12 +126,12 @@ export const doing = {
       invites: "Try it yourself",
       steps: {
         cancel: "Cancel one bar",
-        answer: "Answer what it asks",
-        steer: "Steer it while it works",
-        kill: "kill -9 the server, start it again",
+        answer: "Allow or deny",
+        steer: "Steer",
+        kill: "kill -9 the server",
       },
       done: "done",
-      leave: "Use a model of your own",
+      leave: "Use a real model",
     },
     choose: "Choose a model",
     servers: {

@@ -50,14 +50,14 @@ export function linesOf(nested: Nested, began: number): NestedLine[] {
   return folded(nested.listed.map(itemOf));
 }
 
-/** When it has ended: `began` is when the container did, and previews are known to some. */
+/** When it has ended: `began` is when the container did. */
 export function linesOfAll(all: NestedCalls, began: number, seen: readonly NestedItem[]): NestedLine[] {
   const previews = new Map(seen.map((each) => [each.callId, each.preview]));
-  const items = (all.calls ?? []).map(({ call_id, tool, outcome, start, duration }) => ({
+  const items = (all.calls ?? []).map(({ call_id, tool, outcome, start, duration, preview }) => ({
     callId: call_id,
     tool,
     form: outcome,
-    preview: previews.get(call_id) ?? "",
+    preview: preview || (previews.get(call_id) ?? ""),
     start: began + start,
     end: began + start + duration,
   }));

@@ -1,0 +1,13 @@
+/** Which changes of a session are worth telling to whoever looks elsewhere. Pure. */
+
+import type { Summary } from "../api/shapes";
+import { texts } from "../texts";
+
+/** What is worth telling of this change, if anything. */
+export function news(before: Summary, now: Summary): string | null {
+  if (before.state === now.state) return null;
+  const title = now.title || texts.list.untitled;
+  if (now.state === "waiting") return texts.telling.asks(title);
+  if (now.state === "running") return null;
+  return now.failed ? texts.telling.failed(title) : texts.telling.finished(title);
+}
