@@ -34,7 +34,8 @@ export function Field({ composing, suggest, choices, running, onSend, onStop }: 
     if (matchMedia("(hover: hover)").matches) field.current?.focus();
   }, [composing]);
   useEffect(() => {
-    if (text === "") suggest.look("", 0, choices());
+    // Drawn later than it was typed: by now there may be more.
+    if (composing.text.peek() === "") suggest.look("", 0, choices());
   }, [text]);
   const look = (): void => suggest.look(composing.text.peek(), field.current!.selectionStart, choices());
   const take = (suggestion: Suggestion, sends: boolean): void => {

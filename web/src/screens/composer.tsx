@@ -39,6 +39,8 @@ export function Composer({ composing, running, stopping, onStop, opened }: Props
     else void composing.send(how === "queue" ? "queue" : "steer", how === "after");
   };
   const ready = composing.ready.value;
+  // While something is completed, that is what the person looks at.
+  const plain = said.what === "message" && suggest.list.value.length === 0 && !composing.text.value.startsWith("/");
   return (
     <form
       class={over ? "box over" : "box"}
@@ -70,7 +72,7 @@ export function Composer({ composing, running, stopping, onStop, opened }: Props
       <Failure composing={composing} />
       {said.what === "terminal" || said.what === "code" ? (
         <p class="steerline">{texts.commands.runs[said.what]}</p>
-      ) : running && ready && said.what === "message" && opened !== undefined ? (
+      ) : running && ready && plain && opened !== undefined ? (
         <SteerLine opened={opened} onAfter={() => send("after")} />
       ) : null}
       <div class="actions">

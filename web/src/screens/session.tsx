@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { cancelTurn } from "../api/keryx";
 import { Button } from "../parts/button";
 import { isTour } from "../setup/steps";
-import { TourLine } from "../setup/tourline";
+import { NoModelLine, TourLine } from "../setup/tourline";
 import { attempt, composingOf, listShown } from "../state/app";
 import type { Opened, SessionKeeper } from "../state/opened";
 import { go } from "../state/route";
@@ -42,7 +42,11 @@ export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
   return (
     <>
       <Header opened={opened} />
-      {isTour(opened.head.settings.value.model) ? <TourLine opened={opened} keeper={keeper} /> : null}
+      {isTour(opened.head.settings.value.model) ? (
+        <TourLine opened={opened} keeper={keeper} />
+      ) : opened.head.settings.value.model === "" ? (
+        <NoModelLine opened={opened} />
+      ) : null}
       {keeper.connection.value === "lost" ? (
         <p class="lost" role="status">
           {texts.connection.lost}

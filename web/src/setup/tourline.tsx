@@ -2,8 +2,10 @@
 
 import { computed, signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { changeSession } from "../api/keryx";
 import { Button } from "../parts/button";
 import { Dialog } from "../parts/dialog";
+import { attempt } from "../state/app";
 import type { Opened, SessionKeeper } from "../state/opened";
 import { go } from "../state/route";
 import { texts } from "../texts";
@@ -50,8 +52,26 @@ function useSurvival(keeper: SessionKeeper): void {
   }, [keeper]);
 }
 
-export function ChooseModel({ onClose }: { onClose: () => void }) {
+/** Under the header of a session that has nothing to think with. */
+export function NoModelLine({ opened }: { opened: Opened }) {
+  const [choosing, setChoosing] = useState(false);
+  return (
+    <section class="tourline" aria-label={texts.setup.none}>
+      <span class="tourlabel">{texts.setup.none}</span>
+      <span class="grow" />
+      <Button onClick={() => setChoosing(true)}>{texts.setup.choose}</Button>
+      {choosing ? <ChooseModel opened={opened} onClose={() => setChoosing(false)} /> : null}
+    </section>
+  );
+}
+
+/** With a session that has none yet, the model can be used right there. */
+function ChooseModel({ onClose, opened }: { onClose: () => void; opened?: Opened }) {
   const model = ready.value;
+  const begin = async (): Promise<void> => {
+    if (opened === undefined) return go(null);
+    if (await attempt(() => changeSession(opened.id, { model: model! }))) onClose();
+  };
   return (
     <Dialog title={texts.setup.choose} onClose={onClose} kind="choosemodel">
       <h2>{texts.setup.choose}</h2>
@@ -68,8 +88,8 @@ export function ChooseModel({ onClose }: { onClose: () => void }) {
       <div class="btns">
         <Button onClick={onClose}>{texts.close}</Button>
         {model === null ? null : (
-          <Button kind="main" onClick={() => go(null)}>
-            {texts.setup.begin}
+          <Button kind="main" onClick={() => void begin()}>
+            {opened === undefined ? texts.setup.begin : texts.setup.here}
           </Button>
         )}
       </div>

@@ -84,11 +84,16 @@ export async function logIn(proof: { token?: string; password?: string }): Promi
 
 /** A link works once; whoever used it before is logged in still. */
 async function enterByLink(token: string): Promise<void> {
-  await logIn({ token });
-  if (loginProblem.peek()?.kind !== "unauthorized") return;
-  const { told } = loginProblem.peek()!;
-  loginProblem.value = new Problem("unauthorized", 401, texts.usedLink, "", told);
+  try {
+    await keryx.login({ token });
+  } catch (error) {
+    const problem = asProblem(error);
+    const used = problem.kind === "unauthorized";
+    loginProblem.value = used ? new Problem("unauthorized", problem.status, texts.usedLink) : problem;
+  }
   await enter();
+  if (login.peek() === "done") loginProblem.value = null;
+  else login.value = "needed";
 }
 
 export async function logOut(): Promise<void> {

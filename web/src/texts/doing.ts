@@ -157,6 +157,8 @@ export const doing = {
     },
     ready: (model: string): string => `${model} is ready.`,
     begin: "New session with it",
+    here: "Use it here",
+    none: "No model is configured",
   },
 
   usedLink: "This link was used already; run keryx serve again or log in with a password.",

@@ -1,0 +1,227 @@
+"""Commands, files and calls of one's own in the composer; what a steer stops; usage and news."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from keryx.testing.modelserver import Call, Reply
+from tests.browser.conftest import House
+from tests.browser.gates import gate
+from tests.browser.people import Person, Tab
+from tests.browser.stage import Stage
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HIDE = """(hidden) => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+LISTEN = """window.Notification = class extends window.Notification {
+  constructor(text, options) {
+    super(text, options);
+    document.documentElement.dataset.told = text;
+  }
+};"""
+
+
+async def test_steering_says_what_it_stops_and_after_this_step_stops_nothing(
+    tab: Tab, house: House
+) -> None:
+    with gate(house.served.workspace, "patient") as closed:
+        house.stage.on("Begin slowly", Reply(calls=(closed.call("one", "two"),)))
+        part = house.stage.on("By the way", Reply(text="I heard it in time."))
+        await tab.begin("Begin slowly")
+        await expect(tab.printed("terminal")).to_have_text("one")
+        await tab.box.fill("By the way")
+        steer = tab.button("Steer")
+        says = "Steer stops 1 running call and tells the agent now."
+        await expect(steer).to_have_accessible_description(says)
+        await tab.box.press("Alt+Enter")
+        await expect(tab.queue).to_contain_text("Joins at the next boundary")
+        await expect(tab.call("terminal")).to_contain_text("running")
+        closed.open()
+        await expect(tab.replies.last).to_have_text("I heard it in time.")
+    await expect(tab.call("terminal")).not_to_contain_text("cancelled")
+    assert "two" in str((await part.asked()).body["messages"])
+
+
+async def test_slash_commands_are_found_while_typing_and_done_by_keys(
+    somebody: Person, tab: Tab, stage: Stage
+) -> None:
+    somebody.watch.expects("501")
+    stage.on("Before the commands", Reply(text="Ready."))
+    await tab.begin("Before the commands")
+    await tab.settles()
+    options = tab.page.get_by_role("listbox", name="Suggestions").get_by_role("option")
+    await tab.box.press_sequentially("/")
+    await expect(options).to_have_count(10)
+    await tab.box.press_sequentially("eff")
+    await expect(options).to_have_text(["/effort LEVELChoose how hard it thinks"])
+    await tab.box.press("Tab")
+    await expect(options).to_have_count(5)
+    await tab.box.press("ArrowDown")
+    await tab.box.press("ArrowDown")
+    await expect(options.nth(2)).to_have_attribute("aria-selected", "true")
+    await tab.box.press("Enter")
+    await expect(tab.transcript.get_by_text("Effort is now low.")).to_be_visible()
+    await expect(tab.box).to_have_value("")
+    await tab.say("/compact")
+    alert = tab.page.get_by_role("form", name="Message").get_by_role("alert")
+    await expect(alert).to_contain_text("not there yet")
+    await expect(tab.box).to_have_value("/compact")
+    await tab.say("/nonsense")
+    await expect(alert).to_contain_text("There is no command /nonsense.")
+    await tab.say("/help")
+    dialog = tab.page.get_by_role("dialog", name="Commands and keys")
+    await expect(dialog).to_contain_text("/exec CODE")
+    await tab.page.keyboard.press("Escape")
+    await expect(dialog).to_be_hidden()
+    before = tab.session_id
+    await tab.say("/fork")
+    await expect(tab.replies).to_have_text(["Ready."])
+    await expect(tab.page).not_to_have_url(re.compile(before))
+    await tab.say("/undo")
+    await expect(tab.replies).to_have_count(0)
+
+
+async def test_a_turn_is_stopped_by_a_command_and_escape_first_closes_the_menu(
+    tab: Tab, stage: Stage
+) -> None:
+    part = stage.on("Talk for long", Reply(text="So and so", fault="hang mid-stream", after=1))
+    await tab.begin("Talk for long")
+    await part.held()
+    await tab.box.press_sequentially("/st")
+    menu = tab.page.get_by_role("listbox", name="Suggestions")
+    await expect(menu).to_be_visible()
+    await tab.box.press("Escape")
+    await expect(menu).to_be_hidden()
+    await expect(tab.stop).to_be_enabled()
+    await tab.box.press_sequentially("op")
+    await tab.box.press("Enter")
+    await expect(tab.transcript.get_by_text("Stopped: by you")).to_be_visible()
+
+
+async def test_files_are_completed_folder_by_folder(tab: Tab, house: House) -> None:
+    folder = house.served.workspace / "plans" / "deep"
+    folder.mkdir(parents=True)
+    (folder / "first plan.md").write_text("one")
+    (folder / "second.md").write_text("two")
+    (folder / ".hidden").write_text("three")
+    house.stage.on("Compare", Reply(text="Compared."))
+    house.stage.on("Open a session", Reply(text="Opened."))
+    await tab.begin("Open a session")
+    await tab.settles()
+    options = tab.page.get_by_role("listbox", name="Suggestions").get_by_role("option")
+    await tab.box.press_sequentially("Compare @pla")
+    await expect(options.first).to_have_text("plans/folder")
+    await tab.box.press("Enter")
+    await expect(options.first).to_have_text("deep/folder")
+    await tab.box.press("Enter")
+    await expect(options).to_have_count(3)
+    await tab.box.press_sequentially("sec")
+    await expect(options).to_have_count(1)
+    await tab.box.press("Tab")
+    await expect(tab.box).to_have_value("Compare plans/deep/second.md ")
+    await tab.box.press_sequentially("with @plans/deep/plan")
+    await options.first.click()
+    await expect(tab.box).to_be_focused()
+    expected = 'Compare plans/deep/second.md with "plans/deep/first plan.md" '
+    await expect(tab.box).to_have_value(expected)
+    await tab.box.press("Enter")
+    await expect(tab.replies.last).to_have_text("Compared.")
+
+
+async def test_a_person_runs_commands_and_code_with_no_model(tab: Tab, house: House) -> None:
+    await tab.starts_anew()
+    await tab.box.fill("!echo made by hand | tee by-hand.txt")
+    await expect(tab.page.get_by_role("form", name="Message")).to_contain_text("no model")
+    await tab.button("Run").click()
+    own = tab.transcript.get_by_role("group", name="run by you")
+    await own.get_by_role("button", expanded=False).click()
+    result = own.get_by_role("group", name="Result")
+    await expect(result.locator("pre")).to_have_text("made by hand\n")
+    assert (house.served.workspace / "by-hand.txt").read_text() == "made by hand\n"
+    await tab.say("/exec print(6 * 7)")
+    code = tab.call("execute_code")
+    await code.get_by_role("button", expanded=False).click()
+    await expect(code.get_by_role("group", name="Result")).to_contain_text("42")
+    await expect(tab.replies).to_have_count(0)
+    await tab.page.reload()
+    await expect(tab.transcript.get_by_role("group", name="run by you")).to_have_count(2)
+
+
+async def test_tools_are_chosen_by_their_sets(somebody: Person, tab: Tab, stage: Stage) -> None:
+    stage.on("Work without scripts", Reply(text="So I do."))
+    await tab.begin("Work without scripts")
+    await tab.settles()
+    await tab.button("Session settings").click()
+    settings = tab.page.get_by_role("region", name="Session settings")
+    await settings.get_by_text("Tools", exact=True).click()
+    await settings.get_by_role("checkbox", name="code").uncheck()
+    await expect(settings.locator("summary")).to_contain_text(" of ")
+    view = await somebody.asks(f"/api/sessions/{tab.session_id}")
+    assert "execute_code" not in view["settings"]["tools"]
+    assert "terminal" in view["settings"]["tools"]
+
+
+async def test_usage_is_told_and_a_cost_that_is_unknown_is_not_nothing(
+    tab: Tab, stage: Stage
+) -> None:
+    stage.on("Use something", Reply(text="Used."))
+    await tab.begin("Use something")
+    await tab.settles()
+    await tab.page.get_by_role("main").get_by_role("button", name="Usage").click()
+    dialog = tab.page.get_by_role("dialog", name="Usage")
+    await expect(dialog.get_by_role("region", name="This session")).to_contain_text("Costunknown")
+    everything = dialog.get_by_role("region", name="All sessions")
+    await expect(everything.get_by_role("row").last).to_contain_text("unknown")
+    await dialog.get_by_role("button", name="Close").click()
+    await tab.list.get_by_role("button", name="Usage").click()
+    await expect(dialog).to_be_visible()
+
+
+async def test_who_looks_elsewhere_is_told_of_questions_and_ends(
+    somebody: Person, tab: Tab, stage: Stage
+) -> None:
+    await somebody.context.grant_permissions(["notifications"])
+    await tab.page.add_init_script(LISTEN)
+    await tab.page.reload()
+    part = stage.on(
+        "Ask me later",
+        Reply(text="Wait", fault="hang mid-stream", after=1),
+        Reply(text="Thanks."),
+    )
+    later = stage.on(
+        "Ask me at last",
+        Reply(calls=(Call("clarify", {"question": "Now?"}),)),
+        Reply(text="Good", fault="hang mid-stream", after=1),
+    )
+    switch = tab.button("Tell me")
+    await expect(switch).to_have_attribute("aria-pressed", "false")
+    await switch.click()
+    await expect(switch).to_have_attribute("aria-pressed", "true")
+    await tab.begin("Ask me later")
+    held = await part.held()
+    await tab.say("Ask me at last")
+    await expect(tab.queue).to_be_visible()
+    # A tab that nobody sees goes on listening, if no other one does.
+    async with tab.page.expect_request("**/api/events"):
+        await tab.page.evaluate(HIDE, arg=True)
+    held.resume.set()
+    await later.asked()
+    told = tab.page.locator("html")
+    await expect(told).to_have_attribute("data-told", "Ask me later asks you")
+    await expect(tab.page).to_have_title("(1) Ask me later · Keryx")
+    await tab.page.evaluate(HIDE, arg=False)
+    await tab.asks.get_by_role("textbox", name="Answer").fill("Yes")
+    await tab.asks.get_by_role("button", name="Answer").click()
+    await expect(tab.asks).to_be_hidden()
+    await expect(tab.page).to_have_title("Ask me later · Keryx")
+    answered = await later.held(2)
+    async with tab.page.expect_request("**/api/events"):
+        await tab.page.evaluate(HIDE, arg=True)
+    answered.resume.set()
+    await expect(told).to_have_attribute("data-told", "Ask me later has finished")
