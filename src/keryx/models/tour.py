@@ -42,7 +42,7 @@ the others: **cancel just that one** with the button on its bar, and the rest go
 """
 CONSENT: Final = """\
 Thirteen answers in the time of the slowest. Run one after another they would have taken much \
-longer, as the line under the step says.
+longer: the line at the end of this turn will say how much.
 
 Next is a command that I may not run by myself. It waits for **you**: allow it once, or deny it.
 """
