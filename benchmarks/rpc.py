@@ -47,34 +47,8 @@ ROUNDS: Final = 5
 PEER_SECONDS: Final = 5.0
 """A call may take it long; with less, there would be nothing to count."""
 
-# Runs in the script: `calls_per_second(make, callers)`.
-COMMON: Final = """
-import json, os, socket, struct, sys, threading, time
-SECONDS = 0.5
-if hasattr(os, "sched_setaffinity"):
-    os.sched_setaffinity(0, {int(os.environ["BENCHMARK_CORE"])})
-
-def calls_per_second(make, callers):
-    go, ready, counts, until = threading.Event(), threading.Semaphore(0), [], 0
-    def work():
-        call, count = make(), 0
-        call()
-        ready.release()
-        go.wait()
-        while time.perf_counter() < until:
-            call()
-            count += 1
-        counts.append(count)
-    threads = [threading.Thread(target=work) for _ in range(callers)]
-    for thread in threads: thread.start()
-    for thread in threads: ready.acquire()
-    began = time.perf_counter()
-    until = began + SECONDS
-    go.set()
-    for thread in threads: thread.join()
-    return sum(counts) / (time.perf_counter() - began)
-"""
 RAW: Final = """
+import socket, struct
 def raw():
     connected = socket.socket(socket.AF_UNIX)
     connected.connect(os.environ["KERYX_TOOLS_ADDRESS"][5:])
@@ -165,10 +139,9 @@ def listening(path: Path) -> socket.socket:
 def script(text: str, path: Path) -> Any:
     """What the script measured."""
     done = subprocess.run(
-        [sys.executable, "-c", COMMON + text],
+        [sys.executable, "-c", written(text, max(CORES))],
         env={
             **os.environ,
-            "BENCHMARK_CORE": str(max(CORES)),
             "KERYX_TOOLS_ADDRESS": f"unix:{path}",
             "KERYX_TOOLS_SECRET": SECRET,
             "KERYX_TOOLS_GRANTED": json.dumps(GRANTED),

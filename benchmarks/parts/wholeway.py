@@ -26,17 +26,17 @@ import json, os, threading, time
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {CORE})
 """
-# What a script does to measure calls: `each()` by some callers, for a while.
+# What a script does to measure calls: each caller makes one for itself, and calls it for a while.
 RATE: Final = """
-def rate(each, callers, seconds=SECONDS):
+def calls_per_second(make, callers, seconds=SECONDS):
     go, ready, counts, until = threading.Event(), threading.Semaphore(0), [], 0
     def work():
-        count = 0
-        each()
+        call, count = make(), 0
+        call()
         ready.release()
         go.wait()
         while time.perf_counter() < until:
-            each()
+            call()
             count += 1
         counts.append(count)
     threads = [threading.Thread(target=work) for _ in range(callers)]
@@ -50,7 +50,7 @@ def rate(each, callers, seconds=SECONDS):
 """
 TRIVIAL: Final = """
 from keryx_tools import trivial
-print(json.dumps([rate(lambda: trivial("x"), 1), rate(lambda: trivial("x"), 50)]))
+print(json.dumps([calls_per_second(lambda: lambda: trivial("x"), callers) for callers in (1, 50)]))
 """
 TASKS: Final = """
 import asyncio
@@ -74,7 +74,7 @@ from hermes_tools import read_file
 numbers = itertools.count()
 def each():
     read_file(f"small/{next(numbers) % 5000}.txt")
-print(json.dumps([rate(each, callers) for callers in (1, 50)]))
+print(json.dumps([calls_per_second(lambda: each, callers) for callers in (1, 50)]))
 """
 NAPS: Final = """
 from concurrent.futures import ThreadPoolExecutor

@@ -50,7 +50,7 @@ class Stalled:
 
     async def open(self, client: Client, session_id: str) -> None:
         host, _, port = client.url.removeprefix("http://").partition(":")
-        self._reader, self._writer = await asyncio.open_connection(host, int(port), limit=1024)
+        self._reader, self._writer = await asyncio.open_connection(host, int(port), limit=16_384)
         token = client.http.headers["Authorization"]
         self._writer.write(
             f"GET /api/sessions/{session_id}/events?after=0 HTTP/1.1\r\n"
