@@ -7,6 +7,7 @@ each two that stand together.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -25,8 +26,16 @@ _UNSPACED: Final = (
 _FIRST_MARK: Final = 0xE000
 _MARKS: Final = 0xFFF
 
-_RUNS: Final = re.compile(f"[{_UNSPACED}]+|[^ {_UNSPACED}]+")
-_UNSPACED_ONE: Final = re.compile(f"[{_UNSPACED}]")
+
+# Made when they are first needed: so many ranges take milliseconds, which every start would pay.
+@functools.cache
+def _runs() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]+|[^ {_UNSPACED}]+")
+
+
+@functools.cache
+def _unspaced_one() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]")
 
 
 class _Table(dict[int, str]):
@@ -39,7 +48,7 @@ class _Table(dict[int, str]):
 
 def _folded(sign: str) -> str:
     composed = unicodedata.normalize("NFKC", sign)
-    if _UNSPACED_ONE.match(composed):
+    if _unspaced_one().match(composed):
         return composed  # their marks make other letters of them
     plain = unicodedata.normalize("NFKD", sign).casefold()
     kept = [each for each in plain if not unicodedata.combining(each)]
@@ -66,17 +75,17 @@ def fold_with_places(text: str) -> tuple[str, list[int] | range]:
 
 
 def is_unspaced(run: str) -> bool:
-    return _UNSPACED_ONE.match(run) is not None
+    return _unspaced_one().match(run) is not None
 
 
 def runs_of(folded: str) -> list[str]:
     """What stands between spaces, and between scripts that set spaces and those that do not."""
-    return folded.split() if folded.isascii() else _RUNS.findall(folded)
+    return folded.split() if folded.isascii() else _runs().findall(folded)
 
 
 def spans_of(folded: str) -> Iterator[tuple[str, int, int]]:
     """The same, each with where it begins and ends."""
-    for match in _RUNS.finditer(folded):
+    for match in _runs().finditer(folded):
         yield match.group(), match.start(), match.end()
 
 
@@ -100,7 +109,7 @@ def words_of(text: str) -> set[str]:
     if folded.isascii():
         return {word[:LONGEST_WORD] for word in folded.split()}
     found: set[str] = set()
-    for run in _RUNS.findall(folded):
+    for run in _runs().findall(folded):
         if is_unspaced(run):
             found |= marks_of(run)
         else:
