@@ -130,10 +130,13 @@ def _taken_over(path: str) -> Connection | None:
 class Connection(Inherited):
     """One thread's connection."""
 
+    # An alarm of the script may end `__init__` at its first line; then there is nothing to close.
+    _socket: socket.socket | None = None
+
     def __init__(self, path: str) -> None:
         super().__init__()
         self._path = path
-        self._socket: socket.socket | None = socket.socket(socket.AF_UNIX)
+        self._socket = socket.socket(socket.AF_UNIX)
         # It never blocks; what waits is `poll`, which says by its result that the time is over. A
         # timeout of the socket raises what a signal handler of the script may raise just as well.
         self._socket.setblocking(False)
