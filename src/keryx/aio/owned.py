@@ -76,7 +76,7 @@ class Owned(Generic[T]):
         self._entries[loop] = entry
         try:
             resource = await anext(entry.lifetime)
-        except BaseException:
+        except BaseException:  # also a cancel: who comes next must not wait for this one
             if self._entries.get(loop) is entry:
                 del self._entries[loop]
             raise
