@@ -153,6 +153,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     confinement: Confined
     profiles: Mapping[str, Profile]
     """By name; `default` is always there."""
+    is_model_written: bool
+    """Whether a variable or `config.toml` names the model: then no choice elsewhere counts."""
     written: tuple[tuple[int, int] | None, ...]
     """When the files were written and how long they were, to notice a change."""
     environment: Mapping[str, str]
@@ -200,8 +202,9 @@ def secrets_of(found: Config) -> dict[str, str]:
 def _load(where: Path, env: Mapping[str, str]) -> Config:
     written = _stamps(where)
     found, keys = _read(where / FILE), _read_keys(where / KEYS)
+    named = env.get("KERYX_MODEL") or found.model
     general = ProfileConfig(
-        model=env.get("KERYX_MODEL") or found.model or keys.model,
+        model=named or keys.model,
         models=found.models,
         providers={**keys.providers, **_providers_of(env), **found.providers},
         personalities=found.personalities,
@@ -215,6 +218,7 @@ def _load(where: Path, env: Mapping[str, str]) -> Config:
         approvals=found.approvals,
         confinement=found.confinement,
         profiles={name: _profile(general, each, env) for name, each in own.items()},
+        is_model_written=bool(named),
         written=written,
         environment=env,
     )
@@ -238,7 +242,15 @@ def _profile(general: ProfileConfig, own: ProfileConfig, env: Mapping[str, str])
 def keep_key(home: Path, name: str, provider: Provider, model: str) -> None:
     """Remember a provider that a person gave, and the model to begin with; for their eyes only."""
     known = _read_keys(home / KEYS)
-    keys = Keys(model, {**known.providers, name: provider})
+    _write_keys(home, Keys(model, {**known.providers, name: provider}))
+
+
+def keep_model(home: Path, model: str) -> None:
+    """Remember the model to begin with."""
+    _write_keys(home, msgspec.structs.replace(_read_keys(home / KEYS), model=model))
+
+
+def _write_keys(home: Path, keys: Keys) -> None:
     made = home / f"{KEYS}.new"
     file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(file, "wb") as written:

@@ -61,11 +61,13 @@ def test_what_was_spent_is_told_by_model_and_an_unknown_cost_is_never_nothing(
 ) -> None:
     home = tmp_path / "home"
     assert "nothing was spent yet" in keryx(home, "usage").stderr
+    assert "nothing was spent today" in keryx(home, "usage", "--today").stderr
     with model_server(home, {"text": "One."}, {"text": "Two."}):
         for text in ("first", "second"):
             assert keryx(home, "run", text).returncode == 0
     told = keryx(home, "usage").stdout.splitlines()
     assert told[1].split() == ["openai:test-model", "20", "0", "10", "0", "unknown"]
+    assert keryx(home, "usage", "--today").stdout.splitlines() == told
 
 
 @pytest.mark.parametrize("damage", ["truncated", "overwritten"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,13 @@ async def test_the_transcript_is_paged_from_the_end_without_gaps(tmp_path: Path)
             page = await here.client.get(f"{path}?limit=3&before={page['next']}")
             paged = page["rows"] + paged
         assert paged == whole
+        onward = (page := await here.client.get(f"{path}?limit=3&after=0"))["rows"]
+        while page["next"] is not None:
+            page = await here.client.get(f"{path}?limit=3&after={page['next']}")
+            onward = onward + page["rows"]
+        assert onward == whole
+        both = await here.client.ask("GET", f"{path}?before=3&after=1")
+        both.problem(422, "refused")
         for query in ("limit=0", "before=x", "limit=501"):
             (await here.client.ask("GET", f"{path}?{query}")).problem(400, "bad_request")
 
@@ -164,3 +172,8 @@ async def test_usage_adds_up(tmp_path: Path) -> None:
         assert all(row["session_id"] == name for row in rows)
         view = await here.client.get(f"/api/sessions/{name}")
         assert view["usage"].keys() >= {"input_tokens", "output_tokens", "cost"}
+        today = (await here.client.get("/api/usage?since=0"))["rows"]
+        assert today == (await here.client.get("/api/usage"))["rows"]
+        later = time.time() + 86_400
+        assert (await here.client.get(f"/api/usage?since={later}"))["rows"] == []
+        (await here.client.ask("GET", "/api/usage?since=then")).problem(400, "bad_request")

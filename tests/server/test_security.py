@@ -225,7 +225,7 @@ async def test_an_unforeseen_error_is_told_by_an_id_alone(
 ) -> None:
     async with world(tmp_path) as here:
 
-        async def broken(session_id: str) -> None:
+        async def broken(session_id: str, **_: object) -> None:
             raise LookupError("an inner secret of " + session_id)
 
         monkeypatch.setattr(here.front.store, "usage", broken)

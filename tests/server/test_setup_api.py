@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 
 from keryx import Keryx
-from keryx.config import load
+from keryx.config import Provider, keep_key, load
 from keryx.server.access.tokens import Tokens
 from keryx.server.serve import Settings, serving
 from keryx.testing.modelserver import MODEL, ModelServer, Reply
@@ -49,6 +49,50 @@ async def test_a_pasted_key_is_tried_kept_for_one_pair_of_eyes_and_used(tmp_path
     assert mode == 0o600
     again = await in_thread(load, home, {})
     assert again.default.model == f"mine:{MODEL}"
+
+
+async def test_another_model_of_a_known_server_is_chosen_without_its_key(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    offered = ("text-embedding-3", "gpt-small", "gpt-large")
+    async with (
+        asyncio.timeout(PATIENCE),
+        ModelServer([], key="sk-right-0123", models=offered) as models,
+        Keryx(home=home, workspace=tmp_path) as app,
+        serving(app.front, Settings(port=0, workspace=tmp_path)) as server,
+    ):
+        token = await in_thread(Tokens(home).make, "test")
+        async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as http:
+            client = Client(server.url, http)
+            body = {"name": "mine", "base_url": models.url, "api_key": "sk-right-0123"}
+            done = await client.post("/api/setup", body)
+            assert done["model"] == "mine:gpt-small", "the first that talks"
+            listed = await client.get("/api/setup/models")
+            assert listed == {"models": [f"mine:{each}" for each in offered], "problems": []}
+            chosen = await client.post("/api/setup/model", {"model": "mine:gpt-large"})
+            assert (chosen["configured"], chosen["model"]) == (True, "mine:gpt-large")
+            for wrong in ("mine:gpt-none", "theirs:gpt-large", "gpt-large"):
+                answer = await client.ask("POST", "/api/setup/model", json={"model": wrong})
+                answer.problem(422, "refused")
+                assert answer.body["hint"]
+            assert (await client.get("/api/setup"))["model"] == "mine:gpt-large"
+            # A server that is gone by now is named, and the others are listed all the same.
+            await in_thread(keep_key, home, "gone", Provider("http://127.0.0.1:9/v1"), "gone:x")
+            await app.front.reconfigure()
+            listed = await client.get("/api/setup/models")
+            assert listed["models"] == [f"mine:{each}" for each in offered]
+            assert "gone" in listed["problems"][0]
+    again = await in_thread(load, home, {})
+    assert again.default.providers["mine"].api_key == "sk-right-0123"
+
+
+async def test_a_model_that_was_named_at_the_start_is_not_changed_from_the_page(
+    tmp_path: Path,
+) -> None:
+    async with asyncio.timeout(PATIENCE), world(tmp_path) as here:
+        asked = await here.client.ask("POST", "/api/setup/model", json={"model": "openai:other"})
+        asked.problem(409, "conflict")
+        assert "config.toml" in asked.body["hint"]
 
 
 async def test_a_server_that_is_none_says_so(tmp_path: Path) -> None:

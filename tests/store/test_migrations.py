@@ -11,7 +11,14 @@ import pytest
 
 from keryx.aio.bridge import Bridge
 from keryx.errors import StoreError, StoreTooNewError
-from keryx.events import LoggedEvent, SessionChanged, encode, type_of
+from keryx.events import (
+    LoggedEvent,
+    MessageAccepted,
+    SessionChanged,
+    Usage,
+    encode,
+    type_of,
+)
 from keryx.ports.store import Commit
 from keryx.store.sqlite import SqliteStore
 from keryx.store.sqlite.migrations import MIGRATIONS, Migration, migrate, version_of
@@ -137,7 +144,8 @@ def make_first(path: Path) -> None:
     """A file of the first version: three sessions, one of them with a fact that is damaged."""
     with closing(make(path, 1, MIGRATIONS)) as connection:
         plain = Facts("plain")
-        old_row(connection, 1, plain.opened("old title"), plain.accepted(text="say zebra"))
+        opened = plain.opened("old title")
+        old_row(connection, 1, opened, plain.accepted(text="say zebra"), plain.delivered())
         moved = Facts("moved")
         changed = SessionChanged(
             session_id="moved",
@@ -155,7 +163,7 @@ def make_first(path: Path) -> None:
         turns = (failed.started(), failed.finished(outcome="failed"), failed.renamed("lost"))
         old_row(connection, 3, opened, *turns)
         connection.execute("UPDATE events SET body = x'00' WHERE no = 3 AND seq = 4")
-        connection.execute("INSERT INTO transcript VALUES (1, 2, 't1', 2, '')")
+        connection.execute("INSERT INTO transcript VALUES (1, 3, 't1', 2, '')")
         connection.execute("INSERT INTO sessions (no, session_id, epoch) VALUES (9, 'claimed', 1)")
 
 
@@ -176,8 +184,53 @@ async def test_sessions_of_the_first_version_come_out_as_if_they_were_written_to
     assert failed.failed
     assert [row.session_id for row in await store.sessions()] == ["failed", "plain"]
     assert [found.session_id for found in await store.search("zebra")] == ["plain"]
-    facts = Facts("plain", last_seq=2)
+    facts = Facts("plain", last_seq=3)
     commit = Commit(session_id="plain", epoch=await store.claim("plain"), events=(facts.started(),))
     assert await store.append(commit) == 31
     assert (await store.sessions(limit=1))[0].session_id == "plain"
+    await store.close()
+
+
+# -- from the second version to the third
+
+
+def make_second(path: Path) -> None:
+    """A file of the second version: a turn that was resumed, and one that was undone."""
+    with closing(make(path, 2, MIGRATIONS)) as connection:
+        facts = Facts("old")
+        used = Usage(input_tokens=7)
+        log = (
+            *(facts.opened(), facts.accepted(text="say zebra"), facts.changed("m1", "say gnu")),
+            *(facts.started(), facts.delivered(), facts.resumed(), facts.step("one")),
+            *(facts.replied("gnu", usage=used, cost=0.5), facts.finished()),
+            *(facts.started("t2"), facts.replied("gone", turn_id="t2", usage=used)),
+            *(facts.finished("t2"), facts.undone("t2")),
+        )
+        connection.execute(
+            "INSERT INTO sessions (no, session_id, epoch, last_seq, position)"
+            " VALUES (4, 'old', 1, ?, 1)",
+            (log[-1].seq,),
+        )
+        connection.executemany(
+            "INSERT INTO events VALUES (4, ?, ?, ?)",
+            [(event.seq, type_of(event), encode(event)) for event in log],
+        )
+        connection.execute("INSERT INTO transcript VALUES (4, 5, 't1', 2, '3')")
+        connection.execute("INSERT INTO usage VALUES (4, 'one', 1, 1, 1, 1, 1)")
+
+
+async def test_transcripts_of_the_second_version_get_their_quiet_lines_and_usage_its_times(
+    tmp_path: Path, bridge: Bridge
+) -> None:
+    path = tmp_path / "store.db"
+    await bridge.to_thread(make_second, path)
+    store = await SqliteStore.open(path, bridge)
+    message, resumed, reply = [row.event for row in await store.transcript("old")]
+    assert isinstance(message, MessageAccepted)
+    assert (message.text, type_of(resumed), type_of(reply)) == (
+        *("say gnu", "turn.resumed", "step.replied"),
+    )
+    (spent,) = await store.usage("old", since=1000.0 - 100.0)
+    assert (spent.model, spent.input_tokens, spent.cost) == ("one", 14, None)
+    assert await store.usage("old", since=1000.0 + 900.0) == []
     await store.close()

@@ -39,6 +39,11 @@ class Models:
         return bool(self._brought)
 
     @property
+    def is_given(self) -> bool:
+        """Whether who made this said which model it is."""
+        return self._asked is not None
+
+    @property
     def default(self) -> str:
         """The model of a session that names none."""
         if isinstance(self._asked, str):
@@ -88,6 +93,19 @@ class Models:
     async def at(self, base_url: str, api_key: str | None) -> tuple[str, ...]:
         """The models of that server; `ModelError` says why there are none to be had."""
         return await models_of(self._clients.get, base_url, api_key)
+
+    async def offered(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The models of all configured servers, and what kept others from answering."""
+        models: list[str] = []
+        problems: list[str] = []
+        for name, provider in self._config.default.providers.items():
+            try:
+                found = await self.at(provider.base_url, provider.api_key)
+            except ModelError as error:
+                problems.append(f"{name}: {error}")
+            else:
+                models += [f"{name}:{each}" for each in found]
+        return tuple(models), tuple(problems)
 
     async def on_this_machine(self) -> list[FoundServer]:
         """Model servers that run here."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from datetime import datetime, time
 from itertools import groupby
 
 from keryx.aio.loops import run_loop
@@ -15,6 +16,7 @@ UNKNOWN = "unknown"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--session", help="only this one")
+    parser.add_argument("--today", action="store_true", help="only since midnight")
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
 
 
@@ -24,9 +26,9 @@ def run(options: argparse.Namespace) -> int:
 
 async def _run(options: argparse.Namespace) -> int:
     async with Keryx(home=options.home, resume=False) as app:
-        rows = await app.store.usage(options.session)
+        rows = await app.store.usage(options.session, since=_midnight() if options.today else None)
     if not rows:
-        print("nothing was spent yet", file=sys.stderr)
+        print(f"nothing was spent {'today' if options.today else 'yet'}", file=sys.stderr)
         return 0
     print(
         f"{'model':<32} {'input':>12} {'cached':>12} {'output':>12} {'reasoning':>12} {'cost':>10}"
@@ -35,6 +37,12 @@ async def _run(options: argparse.Namespace) -> int:
     for model, found in groupby(by_model, key=lambda row: row.model):
         _print(model, list(found))
     return 0
+
+
+def _midnight() -> float:
+    """When this day began, where the person is."""
+    today = datetime.now().astimezone().date()
+    return datetime.combine(today, time.min).astimezone().timestamp()
 
 
 def _print(model: str, rows: list[UsageRow]) -> None:

@@ -217,7 +217,8 @@ def not_configured() -> ModelError:
     return ModelError(
         "not_configured",
         "no model is configured",
-        "set OPENAI_API_KEY, or add [providers] to config.toml; `keryx demo` needs neither",
+        "paste a key into the page that `keryx serve` opens, or set OPENAI_API_KEY, or add"
+        " [providers] to config.toml; `keryx demo` needs none of them",
     )
 
 

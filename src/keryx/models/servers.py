@@ -6,6 +6,7 @@ Only asks; what a person makes of it is configured elsewhere.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Final
 
 import msgspec
@@ -29,6 +30,12 @@ LOCAL: Final = {
 """Where servers that people run for themselves listen, unless they are told otherwise."""
 
 _OK: Final = 200
+_NO_TALK: Final = re.compile(
+    r"embed|whisper|tts|transcri|speech|audio|realtime|dall-e|image|diffusion|flux|sora"
+    r"|moderation|rerank|guard|davinci|babbage|instruct-0914",
+    re.IGNORECASE,
+)
+"""A list of models says nothing about what each is for, but its name does."""
 
 
 class _Listed(msgspec.Struct):
@@ -76,6 +83,11 @@ async def models_of(
     except msgspec.DecodeError as error:
         raise failures.nonsense(source, "no list of models", body) from error
     return tuple(each.id for each in listed.data[:MOST])
+
+
+def first_to_talk(models: tuple[str, ...]) -> str | None:
+    """The first of them whose name does not say that it does something else than talking."""
+    return next((name for name in models if not _NO_TALK.search(name)), next(iter(models), None))
 
 
 async def find_local(clients: Clients) -> list[FoundServer]:

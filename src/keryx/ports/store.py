@@ -227,12 +227,25 @@ class Store(Protocol):
         ...
 
     async def transcript(
-        self, session_id: str, *, before: int | None = None, limit: int = 50
+        self,
+        session_id: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 50,
     ) -> list[TranscriptRow]:
-        """What a person reads, paged from the end, oldest first within the page."""
+        """What a person reads, paged from the end, oldest first within the page.
+
+        `before` is the seq that the page ends before; with `after` it begins behind that one
+        instead, and goes on from there.
+        """
         ...
 
-    async def usage(self, session_id: str | None = None) -> list[UsageRow]: ...
+    async def usage(
+        self, session_id: str | None = None, *, since: float | None = None
+    ) -> list[UsageRow]:
+        """What was spent, in all or `since` then; kept by quarters of an hour, the first whole."""
+        ...
 
     async def search(self, words: str, *, limit: int = 20) -> list[Found]:
         """Where all these words stand, in what was said, answered and done with tools.

@@ -200,7 +200,7 @@ class TranscriptEntry(msgspec.Struct, frozen=True):
 
 
 class TranscriptPage(msgspec.Struct, frozen=True):
-    """Oldest first; `next` is the `before` of the page of what came earlier."""
+    """Oldest first; `next` is the `before`, or the `after`, of the page that goes on."""
 
     rows: tuple[TranscriptEntry, ...]
     next: int | None

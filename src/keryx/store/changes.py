@@ -33,12 +33,21 @@ class Shown(msgspec.Struct, frozen=True):
     message_id: str | None = None
 
 
+QUARTER: Final = 900
+"""What is spent is kept by quarters of an hour: at their bounds days begin, wherever one lives."""
+
+
 class Spent(msgspec.Struct, frozen=True):
     """What one event says was spent with one model."""
 
+    at: float
     model: str
     usage: Usage
     cost: float | None
+
+    @property
+    def quarter(self) -> int:
+        return int(self.at // QUARTER)
 
 
 class SessionFacts(msgspec.Struct):

@@ -28,6 +28,7 @@ from keryx.events import (
     MessageDelivered,
     MessageExpired,
     MessageWithdrawn,
+    ModelRetried,
     ModelSwitched,
     PromptChanged,
     QuestionAnswered,
@@ -44,7 +45,12 @@ from keryx.events import (
     UsageRecorded,
 )
 from keryx.ports.store import SessionState, UsageRow
-from keryx.store.changes import NOTHING, Projection, Shown, Spent
+from keryx.store.changes import NOTHING, QUARTER, Projection, Shown, Spent
+
+TOLD: Final = (
+    *("model", "workspace", "personality", "effort", "approvals", "read_only", "place", "profile"),
+)
+"""Settings whose change stands in the transcript, because what follows was made under it."""
 
 
 def project(events: Iterable[LoggedEvent], step_model: str) -> Projection:
@@ -163,6 +169,22 @@ def _what_is_read(
             changes.undone.append(event.turn_id)
 
 
+def _quiet_lines(
+    event: TurnStarted | TurnResumed | ModelRetried | ModelSwitched | SessionChanged,
+    changes: Projection,
+) -> None:
+    """What nobody said, and a reader wants to know: why it took long, or went on differently."""
+    match event:
+        case TurnResumed() | ModelRetried() | ModelSwitched():
+            changes.show(event, event.turn_id)
+        case TurnStarted():
+            if event.warnings:
+                changes.show(event, event.turn_id)
+        case SessionChanged():
+            if any(getattr(event, name) is not UNSET for name in TOLD):
+                changes.show(event, None)
+
+
 def _settings(event: SessionOpened | SessionChanged, changes: Projection) -> None:
     for name in ("title", "model", "workspace", "pinned", "archived"):
         value: object = getattr(event, name)
@@ -184,9 +206,11 @@ def _what_is_spent(
         case ModelSwitched():
             changes.step_model = event.to
         case StepReplied():
-            changes.spent.append(Spent(changes.step_model, event.usage or NOTHING, event.cost))
+            model = changes.step_model
+            changes.spent.append(Spent(event.at, model, event.usage or NOTHING, event.cost))
         case UsageRecorded():
-            changes.spent.append(Spent(event.model, event.usage or NOTHING, event.cost))
+            spent = Spent(event.at, event.model, event.usage or NOTHING, event.cost)
+            changes.spent.append(spent)
 
 
 def _blobs(
@@ -226,9 +250,13 @@ def _by_type(
 
 
 _RULES: Final = _by_type(
-    *(_what_is_open, _calls_of_a_person, _messages, _what_is_read),
+    *(_what_is_open, _calls_of_a_person, _messages, _what_is_read, _quiet_lines),
     *(_settings, _how_it_ended, _what_is_spent, _blobs),
 )
+
+
+def spent_since(spent: list[Spent], since: float | None) -> list[Spent]:
+    return [each for each in spent if since is None or each.quarter >= since // QUARTER]
 
 
 def usage_row(session_id: str, model: str, spent: list[Spent]) -> UsageRow:

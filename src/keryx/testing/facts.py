@@ -17,6 +17,8 @@ from keryx.events import (
     MessageChanged,
     MessageDelivered,
     MessageWithdrawn,
+    ModelRetried,
+    ModelSwitched,
     SessionChanged,
     SessionOpened,
     StepReplied,
@@ -129,6 +131,45 @@ class Facts:
             seq=self._next(),
             turn_id=turn_id,
             attempt=attempt,
+        )
+
+    def warned(self, turn_id: str, warning: str) -> TurnStarted:
+        return TurnStarted(
+            session_id=self.session_id,
+            at=self.at,
+            seq=self._next(),
+            turn_id=turn_id,
+            message_ids=(),
+            warnings=(warning,),
+        )
+
+    def retried(self, turn_id: str = "t1") -> ModelRetried:
+        return ModelRetried(
+            session_id=self.session_id,
+            at=self.at,
+            seq=self._next(),
+            turn_id=turn_id,
+            step_id="p1",
+            cause="rate_limit",
+            message="slow down",
+            delay=1.0,
+        )
+
+    def switched(self, to: str, turn_id: str = "t1") -> ModelSwitched:
+        return ModelSwitched(
+            session_id=self.session_id,
+            at=self.at,
+            seq=self._next(),
+            turn_id=turn_id,
+            step_id="p1",
+            cause="rate_limit",
+            from_="one",
+            to=to,
+        )
+
+    def moved(self, workspace: str) -> SessionChanged:
+        return SessionChanged(
+            session_id=self.session_id, at=self.at, seq=self._next(), by="you", workspace=workspace
         )
 
     def finished(self, turn_id: str = "t1", outcome: TurnOutcome = "completed") -> TurnFinished:

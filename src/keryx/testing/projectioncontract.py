@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from keryx.events import LoggedEvent, MessageAccepted, ModelSwitched, StepReplied, Usage
+from keryx.events import LoggedEvent, MessageAccepted, StepReplied, Usage
 from keryx.ports.store import Commit, InboxRow, Store, UsageRow
 from keryx.testing.facts import Facts
 
@@ -169,6 +169,29 @@ class ProjectionContract:
         assert await texts(subject, before=page[0].seq) == ["0", "1", "2"]
         assert await texts(subject, limit=0) == []
 
+    async def test_a_transcript_goes_on_from_any_place(self, subject: Store) -> None:
+        log = await log_of(subject)
+        await log.add(*(log.facts.replied(str(number)) for number in range(5)))
+        first = (await subject.transcript("s", limit=5))[0].seq
+        following = await subject.transcript("s", after=first, limit=2)
+        assert [row.seq for row in following] == [first + 1, first + 2]
+        rest = await subject.transcript("s", after=following[-1].seq, limit=9)
+        assert [row.seq for row in rest] == [first + 3, first + 4]
+        assert await subject.transcript("s", after=rest[-1].seq) == []
+
+    async def test_what_changed_the_course_is_read_as_quiet_lines(self, subject: Store) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        await log.add(facts.started(), facts.resumed(), facts.retried(), facts.switched("two"))
+        await log.add(facts.moved("/elsewhere"), facts.renamed("not worth a line"))
+        await log.add(facts.finished(), facts.warned("t2", "nobody knows that personality"))
+        assert await texts(subject) == [
+            *("TurnResumed", "ModelRetried", "ModelSwitched"),
+            *("SessionChanged", "TurnStarted"),
+        ]
+        await log.add(facts.undone("t1"))
+        assert await texts(subject) == ["SessionChanged", "TurnStarted"]
+
     async def test_an_undone_turn_is_not_read_any_more(self, subject: Store) -> None:
         log = await log_of(subject)
         facts = log.facts
@@ -190,19 +213,7 @@ class ProjectionContract:
         await log.add(facts.step("one"))
         await log.add(facts.replied(usage=used, cost=0.5))
         await log.add(facts.step("one"), facts.replied(usage=used, cost=0.25))
-        switched = ModelSwitched(
-            session_id="s",
-            at=0,
-            seq=facts.step("one").seq + 1,
-            turn_id="t1",
-            step_id="p1",
-            cause="rate_limit",
-            from_="one",
-            to="two",
-        )
-        facts.last_seq -= 1
-        await log.add(facts.step("one"), switched)
-        facts.last_seq += 1
+        await log.add(facts.step("one"), facts.switched("two"))
         await log.add(facts.replied(usage=used, cost=0.5), facts.spent("two", used, None))
         await log.add(facts.spent("two", None, 1.0))
 
@@ -220,6 +231,27 @@ class ProjectionContract:
         expected = [row("one", 2, 0.75), row("two", 2, None)]
         assert await subject.usage("s") == await subject.usage() == expected
         assert await subject.usage("nobody") == []
+
+    async def test_usage_of_a_day_is_what_was_spent_since_it_began(self, subject: Store) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        midnight = 86_400.0 * 20_000
+        used = Usage(input_tokens=1)
+        for at in (midnight - 0.5, midnight, midnight + 899.0, midnight + 50_000.0):
+            facts.at = at
+            await log.add(facts.spent("one", used, 0.5))
+        facts.at = midnight - 1.0
+        await log.add(facts.spent("two", used, None))
+
+        async def since(at: float) -> list[tuple[str, int, float | None]]:
+            rows = await subject.usage(since=at)
+            return [(row.model, row.input_tokens, row.cost) for row in rows]
+
+        assert await since(midnight) == [("one", 3, 1.5)]
+        assert await since(midnight + 899.0) == [("one", 3, 1.5)]
+        assert await since(midnight + 900.0) == [("one", 1, 0.5)]
+        assert await since(midnight + 86_400.0) == []
+        assert await since(0.0) == [("one", 4, 2.0), ("two", 1, None)]
 
     # -- at once
 

@@ -24,6 +24,15 @@ OfSession = Annotated[
     str | None, QueryParameter(pattern=ID_PATTERN, description="Only of this session.")
 ]
 
+Since = Annotated[
+    float | None,
+    QueryParameter(
+        ge=0,
+        le=2**53,
+        description="Only since then, in seconds; a quarter of an hour counts whole.",
+    ),
+]
+
 
 class Health(msgspec.Struct, frozen=True):
     version: str
@@ -143,9 +152,11 @@ async def profiles(service: TheService) -> ProfileList:
 
 
 @get("/api/usage")
-async def usage(service: TheService, session_id: OfSession = None) -> UsageList:
+async def usage(
+    service: TheService, session_id: OfSession = None, since: Since = None
+) -> UsageList:
     """What was used, by session and model."""
-    return UsageList(tuple(await service.front.store.usage(session_id)))
+    return UsageList(tuple(await service.front.store.usage(session_id, since=since)))
 
 
 ROUTES = (health, log_in, log_out, models, tools, profiles, usage)

@@ -14,8 +14,8 @@ from keryx.engine.desk import mint
 from keryx.errors import ModelError, StoreError, UnsupportedError, UserMustActError
 from keryx.ports.store import Store
 from keryx.server import shapes
-from keryx.server.problems import CONFLICT, conflict, told
-from keryx.server.routes.params import END, PAGE, Before, Limit, SessionId, TheCaller, TheService
+from keryx.server.problems import CONFLICT, conflict, told, unprocessable
+from keryx.server.routes.params import PAGE, After, Before, Limit, SessionId, TheCaller, TheService
 from keryx.server.service import Service
 
 EXPORTED_AT_ONCE = 500
@@ -23,12 +23,19 @@ EXPORTED_AT_ONCE = 500
 
 @get("/api/sessions/{session_id:str}/messages")
 async def transcript(
-    service: TheService, session_id: SessionId, before: Before = END, limit: Limit = PAGE
+    service: TheService,
+    session_id: SessionId,
+    before: Before = None,
+    after: After = None,
+    limit: Limit = PAGE,
 ) -> shapes.TranscriptPage:
-    """What a person reads, paged from the end, oldest first within the page."""
+    """What a person reads, oldest first: the page before a place or after it, or the last one."""
+    if before is not None and after is not None:
+        raise unprocessable("a page lies before a place or after it", "name one of the two")
     await service.row(session_id)
-    rows = await service.front.store.transcript(session_id, before=before, limit=limit)
-    following = rows[0].seq if len(rows) == limit else None
+    rows = await service.front.store.transcript(session_id, before=before, after=after, limit=limit)
+    edge = 0 if after is None else -1
+    following = rows[edge].seq if len(rows) == limit else None
     entries = tuple(shapes.TranscriptEntry(row.seq, row.event) for row in rows)
     return shapes.TranscriptPage(entries, following)
 

@@ -23,7 +23,11 @@ AskedId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="What wai
 BlobHash = Annotated[str, PathParameter(pattern=HASH_PATTERN, description="The blob's SHA-256.")]
 Limit = Annotated[int, QueryParameter(ge=1, le=500, description="How many at most.")]
 Before = Annotated[
-    int, QueryParameter(ge=0, le=2**53, description="`next` of the page before this one.")
+    int | None, QueryParameter(ge=0, le=2**53, description="`next` of the page before this one.")
+]
+After = Annotated[
+    int | None,
+    QueryParameter(ge=0, le=2**53, description="`next` of the page that this one follows."),
 ]
 IdempotencyKey = Annotated[
     str | None,
@@ -36,5 +40,3 @@ IdempotencyKey = Annotated[
 ]
 
 PAGE: Final = 50
-END: Final = 2**53
-"""Before this comes everything."""

@@ -16,7 +16,6 @@ from keryx.ports.store import Store
 from keryx.server import shapes
 from keryx.server.problems import ProblemError, not_found, unprocessable
 from keryx.server.routes.params import (
-    END,
     PAGE,
     Before,
     IdempotencyKey,
@@ -38,7 +37,7 @@ async def list_sessions(
     service: TheService,
     search: Search = None,
     limit: Limit = PAGE,
-    before: Before = END,
+    before: Before = None,
     archived: FromQuery[bool] = False,  # noqa: FBT002 (a parameter of the query)
 ) -> shapes.SessionList:
     """The sessions, last changed first; or with `search`, what was found in them."""

@@ -10,12 +10,15 @@ from litestar.params import JSONBody
 from msgspec import Meta
 
 from keryx.app.models import TOUR
-from keryx.config import OPENAI_URL, Provider, keep_key
-from keryx.models.servers import FoundServer
-from keryx.server.problems import unprocessable
+from keryx.config import OPENAI_URL, Provider, keep_key, keep_model
+from keryx.models.servers import FoundServer, first_to_talk
+from keryx.server.problems import conflict, unprocessable
 from keryx.server.routes.params import TheService
+from keryx.server.service import Service
 from keryx.server.shapes import Secret, Word
 
+SOME = 20
+"""Models that are named to who asked for one that is not there."""
 Address = Annotated[str, Meta(pattern=r"^https?://[^\s]{1,1000}$")]
 Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 
@@ -41,6 +44,19 @@ class NewProvider(msgspec.Struct, frozen=True, kw_only=True):
     model: Word | None = None
 
 
+class NewModel(msgspec.Struct, frozen=True):
+    """`provider:name`."""
+
+    model: Word
+
+
+class OfferedModels(msgspec.Struct, frozen=True):
+    """What the configured servers offer; who did not answer is named, with the reason."""
+
+    models: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
 class Configured(msgspec.Struct, frozen=True):
     model: str
     models: tuple[str, ...]
@@ -49,6 +65,10 @@ class Configured(msgspec.Struct, frozen=True):
 @get("/api/setup")
 async def setup(service: TheService) -> Setup:
     """Whether a model is configured."""
+    return _now(service)
+
+
+def _now(service: Service) -> Setup:
     found = service.front.models.default or None
     return Setup(found is not None and found != TOUR, found)
 
@@ -59,23 +79,56 @@ async def servers(service: TheService) -> FoundServers:
     return FoundServers(tuple(await service.front.models.on_this_machine()))
 
 
+@get("/api/setup/models")
+async def offered(service: TheService) -> OfferedModels:
+    """The models that the configured servers offer right now."""
+    return OfferedModels(*await service.front.models.offered())
+
+
+@post("/api/setup/model", status_code=200)
+async def choose(service: TheService, data: JSONBody[NewModel]) -> Setup:
+    """Make a model of a configured server the one that new sessions begin with."""
+    front = service.front
+    if front.config.is_model_written or front.models.is_given:
+        raise conflict(
+            "the model is named where this server was started",
+            "change KERYX_MODEL, `model` in config.toml, or what starts it",
+        )
+    provider, _, name = data.model.partition(":")
+    found = front.config.default.providers.get(provider)
+    if found is None:
+        known = ", ".join(front.config.default.providers) or "none"
+        raise unprocessable(
+            f"no server is configured as {provider!r}",
+            f"write provider:name; there is {known}",
+        )
+    has = await front.models.at(found.base_url, found.api_key)
+    if name not in has:
+        raise unprocessable(f"{provider} has no model {name!r}", _some_of(has))
+    await service.threads.to_thread(keep_model, front.config.home, data.model)
+    await front.reconfigure()
+    return _now(service)
+
+
 @post("/api/setup", status_code=200)
 async def configure(service: TheService, data: JSONBody[NewProvider]) -> Configured:
     """Try a server with a key; if it answers, both are kept for the person's eyes only."""
     front = service.front
-    offered = await front.models.at(data.base_url, data.api_key)
-    if data.model is not None and data.model not in offered:
-        raise unprocessable(
-            f"the server has no model {data.model}", f"it has {', '.join(offered[:20]) or 'none'}"
-        )
-    chosen = data.model or (offered[0] if offered else None)
+    has = await front.models.at(data.base_url, data.api_key)
+    if data.model is not None and data.model not in has:
+        raise unprocessable(f"the server has no model {data.model!r}", _some_of(has))
+    chosen = data.model or first_to_talk(has)
     if chosen is None:
         raise unprocessable("the server has no model", "load one into it, and try again")
     provider = Provider(data.base_url, (data.api_key or "").strip() or None)
     model = f"{data.name}:{chosen}"
     await service.threads.to_thread(keep_key, front.config.home, data.name, provider, model)
     await front.reconfigure()
-    return Configured(model, tuple(f"{data.name}:{each}" for each in offered))
+    return Configured(front.models.default or model, tuple(f"{data.name}:{each}" for each in has))
 
 
-ROUTES = (setup, servers, configure)
+def _some_of(models: tuple[str, ...]) -> str:
+    return f"it has {', '.join(models[:SOME]) or 'none'}"
+
+
+ROUTES = (setup, servers, offered, choose, configure)

@@ -31,7 +31,7 @@ from keryx.store.memory.tables import (
     session_row,
     transcript_row,
 )
-from keryx.store.projections import project, usage_row
+from keryx.store.projections import project, spent_since, usage_row
 from keryx.store.search.wanted import Wanted
 
 
@@ -169,21 +169,34 @@ class MemoryStore:
         return [session_id for session_id, _ in sorted(found, key=lambda item: item[1].position)]
 
     async def transcript(
-        self, session_id: str, *, before: int | None = None, limit: int = 50
+        self,
+        session_id: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 50,
     ) -> list[TranscriptRow]:
         session = self._find(session_id)
         if session is None:
             return []
-        places = sorted(seq for seq in session.shown if before is None or seq < before)
-        return [transcript_row(session, seq) for seq in places[max(0, len(places) - limit) :]]
+        places = sorted(
+            seq
+            for seq in session.shown
+            if (before is None or seq < before) and (after is None or seq > after)
+        )
+        page = places[max(0, len(places) - limit) :] if after is None else places[:limit]
+        return [transcript_row(session, seq) for seq in page]
 
-    async def usage(self, session_id: str | None = None) -> list[UsageRow]:
+    async def usage(
+        self, session_id: str | None = None, *, since: float | None = None
+    ) -> list[UsageRow]:
         self._check_open()
         return [
-            usage_row(name, model, session.usage[model])
+            usage_row(name, model, spent)
             for name, session in self._sessions.items()
             if session_id in (None, name)
             for model in sorted(session.usage)
+            if (spent := spent_since(session.usage[model], since))
         ]
 
     async def blob(self, hash_: str) -> bytes | None:

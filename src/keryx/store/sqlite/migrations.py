@@ -20,6 +20,7 @@ from keryx.errors import StoreError, StoreTooNewError
 from keryx.events import LoggedEvent, decode_logged
 from keryx.store.changes import NEW, SessionFacts
 from keryx.store.projections import project
+from keryx.store.sqlite.projected import fill
 
 Step = str | Callable[[sqlite3.Connection], None]
 Migration = Sequence[Step]
@@ -157,7 +158,33 @@ _SECOND: Final = (
     "INSERT INTO meta VALUES ('identity', random()), ('deleted', 0), ('no', 0), ('host', 0)",
 )
 
-MIGRATIONS: Final[Sequence[Migration]] = (_FIRST, _SECOND)
+
+def _fill_transcripts_and_usage(connection: sqlite3.Connection) -> None:
+    rows = connection.execute("SELECT no, body FROM events ORDER BY no, seq")
+    for no, found in groupby(rows, key=lambda row: int(row[0])):
+        fill(connection, no, project(_readable(found), ""))
+
+
+_THIRD: Final = (
+    # What was spent, by quarters of an hour, so that a day can be summed up.
+    "DROP TABLE usage",
+    """CREATE TABLE usage (
+        no INTEGER NOT NULL,
+        model TEXT NOT NULL,
+        quarter INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cached_tokens INTEGER NOT NULL,
+        reasoning_tokens INTEGER NOT NULL,
+        cost REAL,
+        PRIMARY KEY (no, model, quarter)
+    ) WITHOUT ROWID""",
+    # Transcripts have the quiet lines too: restarts, retries, fallbacks, changed settings.
+    "DELETE FROM transcript",
+    _fill_transcripts_and_usage,
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (_FIRST, _SECOND, _THIRD)
 
 
 def version_of(

@@ -52,8 +52,19 @@ def apply(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
             "INSERT OR IGNORE INTO open VALUES (?, ?, ?, ?, ?)",
             (no, kind, name, seq, " ".join(map(str, later))),
         )
+    _undo_and_spend(connection, no, changes)
+
+
+def fill(connection: sqlite3.Connection, no: int, whole: Projection) -> None:
+    """Write the transcript and the usage of a session anew, from all of its log."""
+    for shown in whole.shown:
+        _show(connection, no, shown)
+    _undo_and_spend(connection, no, whole)
+
+
+def _undo_and_spend(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
     for turn_id in changes.undone:
-        run("DELETE FROM transcript WHERE no = ? AND turn_id = ?", (no, turn_id))
+        connection.execute("DELETE FROM transcript WHERE no = ? AND turn_id = ?", (no, turn_id))
     for spent in changes.spent:
         _add_usage(connection, no, spent)
 
@@ -79,14 +90,15 @@ def _show(connection: sqlite3.Connection, no: int, shown: Shown) -> None:
 def _add_usage(connection: sqlite3.Connection, no: int, spent: Spent) -> None:
     # A cost that is unknown once stays unknown: NULL plus anything is NULL.
     connection.execute(
-        "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+        "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
         " input_tokens = input_tokens + excluded.input_tokens,"
         " output_tokens = output_tokens + excluded.output_tokens,"
         " cached_tokens = cached_tokens + excluded.cached_tokens,"
         " reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,"
         " cost = cost + excluded.cost",
         (
-            *(no, spent.model, spent.usage.input_tokens, spent.usage.output_tokens),
+            *(no, spent.model, spent.quarter),
+            *(spent.usage.input_tokens, spent.usage.output_tokens),
             *(spent.usage.cached_tokens, spent.usage.reasoning_tokens, spent.cost),
         ),
     )

@@ -9,11 +9,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from keryx.events import LoggedEvent
 from keryx.ports.store import InboxRow, OutboxRow, SessionRow, TranscriptRow, UsageRow
+from keryx.store.changes import QUARTER
 from keryx.store.projections import as_delivered
 from keryx.store.sqlite.faults import read_event
 
@@ -112,17 +114,24 @@ def unfinished(connection: sqlite3.Connection) -> list[str]:
 
 
 def transcript(
-    connection: sqlite3.Connection, path: Path, session_id: str, before: int | None, limit: int
+    connection: sqlite3.Connection,
+    path: Path,
+    session_id: str,
+    *,
+    before: int | None,
+    after: int | None,
+    limit: int,
 ) -> list[TranscriptRow]:
+    order = "DESC" if after is None else "ASC"
     with _snapshot(connection):
         rows = connection.execute(
             "SELECT t.no, t.seq, t.turn_id, t.source, t.later, e.body FROM transcript t"  # noqa: S608 (a text of ours)
             f" JOIN events e ON e.no = t.no AND e.seq = t.source WHERE t.{_IN_SESSION}"
-            " AND t.seq < ? ORDER BY t.seq DESC LIMIT ?",
-            (session_id, _END if before is None else before, limit),
+            f" AND t.seq < ? AND t.seq > ? ORDER BY t.seq {order} LIMIT ?",
+            (session_id, _END if before is None else before, after or 0, limit),
         ).fetchall()
         found: list[TranscriptRow] = []
-        for no, seq, turn_id, source, later, body in reversed(rows):
+        for no, seq, turn_id, source, later, body in sorted(rows, key=itemgetter(1)):
             entry = Entry(session_id, no, seq, turn_id, source, later, body)
             found.append(TranscriptRow(seq=seq, event=read_entry(connection, path, entry)))
     return found
@@ -160,12 +169,17 @@ def _events_at(
     return found
 
 
-def usage(connection: sqlite3.Connection, session_id: str | None) -> list[UsageRow]:
+def usage(
+    connection: sqlite3.Connection, session_id: str | None, since: float | None
+) -> list[UsageRow]:
+    # A cost that is unknown once stays unknown: the sum of some would look like the whole.
     rows = connection.execute(
-        "SELECT s.session_id, usage.model, input_tokens, output_tokens, cached_tokens,"
-        " reasoning_tokens, cost FROM usage JOIN sessions s USING (no)"
-        " WHERE ?1 IS NULL OR s.session_id = ?1 ORDER BY no, usage.model",
-        (session_id,),
+        "SELECT s.session_id, u.model, sum(input_tokens), sum(output_tokens), sum(cached_tokens),"
+        " sum(reasoning_tokens), CASE WHEN count(*) = count(cost) THEN sum(cost) END"
+        " FROM usage u JOIN sessions s USING (no)"
+        " WHERE (?1 IS NULL OR s.session_id = ?1) AND quarter >= ?2"
+        " GROUP BY no, u.model ORDER BY no, u.model",
+        (session_id, 0 if since is None else int(since // QUARTER)),
     )
     return [_usage_row(row) for row in rows]
 

@@ -151,7 +151,12 @@ class SqliteStore:
         return await self._readers.submit(queries.unfinished)
 
     async def transcript(
-        self, session_id: str, *, before: int | None = None, limit: int = 50
+        self,
+        session_id: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 50,
     ) -> list[TranscriptRow]:
         return await self._readers.submit(
             partial(
@@ -159,12 +164,17 @@ class SqliteStore:
                 path=self._path,
                 session_id=session_id,
                 before=before,
+                after=after,
                 limit=limit,
             )
         )
 
-    async def usage(self, session_id: str | None = None) -> list[UsageRow]:
-        return await self._readers.submit(partial(queries.usage, session_id=session_id))
+    async def usage(
+        self, session_id: str | None = None, *, since: float | None = None
+    ) -> list[UsageRow]:
+        return await self._readers.submit(
+            partial(queries.usage, session_id=session_id, since=since)
+        )
 
     async def blob(self, hash_: str) -> bytes | None:
         return await self._readers.submit(partial(queries.blob, hash_=hash_))
