@@ -1,0 +1,21 @@
+"""What a person configured: in files, in the environment, on a screen."""
+
+from __future__ import annotations
+
+from keryx.config.keys import keep_key, keep_model
+from keryx.config.reading import OPENAI_URL, load, reload, secrets_of
+from keryx.config.shapes import DEFAULT, Config, ConfigurationError, Personality, Provider
+
+__all__ = [
+    "DEFAULT",
+    "OPENAI_URL",
+    "Config",
+    "ConfigurationError",
+    "Personality",
+    "Provider",
+    "keep_key",
+    "keep_model",
+    "load",
+    "reload",
+    "secrets_of",
+]

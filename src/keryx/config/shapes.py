@@ -1,0 +1,132 @@
+"""What can be configured, as plain data. It refuses to know where that is written."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from keryx.errors import UserMustActError
+from keryx.messages import ApprovalMode
+
+DEFAULT: Final = "default"
+"""The profile of sessions that name none."""
+
+
+class ConfigurationError(UserMustActError):
+    """The configuration cannot be used; the text says where and why."""
+
+
+class Provider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a provider's models are reached, and with what key."""
+
+    base_url: str
+    api_key: str | None = None
+    api_key_env: str | None = None
+    """The name of the variable that holds the key, for those who keep it out of files."""
+    images: tuple[str, ...] = ("gpt-4o*", "gpt-4.1*", "gpt-5*", "o3*", "o4*", "*-vl*", "*vision*")
+    """Which of its models are shown images, with * and ?."""
+
+    def sees(self, model: str) -> bool:
+        """Whether that model is shown images, not only told of them."""
+        return any(fnmatch.fnmatchcase(model, pattern) for pattern in self.images)
+
+
+class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What ends a turn that would not end by itself."""
+
+    steps: int | None = 200
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+Confined = Literal["on", "required", "off"]
+Durability = Literal["normal", "full"]
+
+
+class ApprovalsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which calls ask a person. Rules are written `tool` or `tool:pattern`, with * and ?."""
+
+    mode: ApprovalMode = "auto"
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    expires: float | None = None
+    """Seconds after which nobody may answer any more."""
+
+
+class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How an agent speaks."""
+
+    system_prompt: str = ""
+    prompt: str = ""
+    tone: str = ""
+    style: str = ""
+
+    @property
+    def text(self) -> str:
+        """As the model is told."""
+        said = [self.system_prompt or self.prompt]
+        said += [f"Tone: {self.tone}"] if self.tone else []
+        said += [f"Style: {self.style}"] if self.style else []
+        return "\n".join(line for line in said if line)
+
+
+class ModelsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Models for work beside the turns, by what they do: titles."""
+
+    auxiliary: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+
+
+class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is otherwise for sessions of one profile; what it leaves out is as for all."""
+
+    model: str | None = None
+    models: ModelsConfig = msgspec.field(default_factory=ModelsConfig)
+    providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
+    personalities: dict[str, str | Personality] = msgspec.field(
+        default_factory=dict[str, str | Personality]
+    )
+    toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """What sessions of one profile work with."""
+
+    model: str | None
+    auxiliary: Mapping[str, str]
+    """Models for work beside the turns; what is not named here is done by the session's own."""
+    providers: Mapping[str, Provider]
+    personalities: Mapping[str, Personality]
+    toolsets: Mapping[str, tuple[str, ...]]
+    """The tools and toolsets that a front end (`cli`, `web`, `gateway`) gives its new sessions."""
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was configured, from all sources."""
+
+    home: Path
+    durability: Durability
+    limits: LimitsConfig
+    approvals: ApprovalsConfig
+    confinement: Confined
+    profiles: Mapping[str, Profile]
+    """By name; `default` is always there."""
+    is_model_written: bool
+    """Whether a variable or `config.toml` names the model: then no choice elsewhere counts."""
+    written: tuple[tuple[int, int] | None, ...]
+    """When the files were written and how long they were, to notice a change."""
+    environment: Mapping[str, str]
+    """The variables that were read, for reading the file again."""
+
+    @property
+    def default(self) -> Profile:
+        """What sessions of no other profile work with."""
+        return self.profiles[DEFAULT]
+
+    def profile(self, name: str) -> Profile:
+        """That profile, or the default one if there is none of that name."""
+        return self.profiles.get(name, self.default)
