@@ -22,6 +22,7 @@ async def begins_carefully(tab: Tab, words: str) -> None:
     await expect(tab.said.first).to_have_text(words)
 
 
+@pytest.mark.promise("004.14")
 async def test_an_approval_given_in_one_tab_is_gone_in_the_other(
     somebody: Person, tab: Tab, house: House
 ) -> None:

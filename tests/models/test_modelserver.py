@@ -147,6 +147,7 @@ BAD: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.promise("004.13")
 @pytest.mark.parametrize(("sent", "words"), BAD.values(), ids=BAD.keys())
 async def test_what_the_api_does_not_take_is_refused(
     clients: Clients, sent: Any, words: str

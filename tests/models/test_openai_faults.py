@@ -59,6 +59,7 @@ async def test_arguments_split_at_every_character_come_together(
     }
 
 
+@pytest.mark.promise("004.11")
 @pytest.mark.parametrize(
     ("reply", "kind", "words"),
     [

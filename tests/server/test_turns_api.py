@@ -160,6 +160,7 @@ WRITE = ScriptedCall("write_file", {"path": "notes.txt", "content": "written"})
 ASK = ScriptedCall("clarify", {"question": "Which?", "choices": ["this", "that"]})
 
 
+@pytest.mark.promise("004.14")
 async def test_the_first_answer_to_an_approval_counts(tmp_path: Path) -> None:
     async with world(tmp_path, model=calling(WRITE)) as here:
         name = await here.client.open(approvals="ask")

@@ -10,6 +10,7 @@ from keryx.config import DEFAULT, Config, Provider
 from keryx.engine.log.state import Settings
 from keryx.errors import ModelError
 from keryx.models.failures import not_configured
+from keryx.models.fallback import Fallback
 from keryx.models.http import model_clients
 from keryx.models.openai import OpenAIModel
 from keryx.models.retry import Retrying
@@ -59,7 +60,11 @@ class Models:
     def known(self) -> list[str]:
         """Models that somebody named; a provider may have more."""
         profiles = self._config.profiles.values()
-        named = [name for each in profiles for name in (each.model, *each.auxiliary.values())]
+        named = [
+            name
+            for each in profiles
+            for name in (each.model, *each.fallback, *each.auxiliary.values())
+        ]
         return list(dict.fromkeys([*self._brought, *filter(None, [self.default, *named])]))
 
     def configure(self, config: Config) -> None:
@@ -73,9 +78,16 @@ class Models:
             return self._brought[name]
         found = self._made.get((profile, name))
         if found is None:
-            made = self._make(name, self._config.profile(profile).providers)
-            found = self._made[profile, name] = made
+            found = self._made[profile, name] = self._with_fallbacks(name, profile)
         return found
+
+    def _with_fallbacks(self, name: str, profile: str) -> Model:
+        found = self._config.profile(profile)
+        made = self._make(name, found.providers)
+        if name.startswith("scripted:"):
+            return made  # it cannot fail, and nobody should pay for a demonstration
+        others = [self._make(each, found.providers) for each in found.fallback if each != name]
+        return Fallback([made, *others]) if others else made
 
     def for_titles(self, settings: Settings) -> Model | None:
         """The model that gives titles to such a session, if there is one that can."""

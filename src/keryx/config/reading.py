@@ -115,6 +115,7 @@ def _profile(general: ProfileConfig, own: ProfileConfig, env: Mapping[str, str])
     return Profile(
         model=own.model or general.model,
         auxiliary={**general.models.auxiliary, **own.models.auxiliary},
+        fallback=own.models.fallback or general.models.fallback,
         providers={name: _with_key(each, env) for name, each in providers.items()},
         personalities={
             name: Personality(each) if isinstance(each, str) else each

@@ -76,9 +76,12 @@ class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Models for work beside the turns, by what they do: titles."""
+    """Models besides the one that a session works with."""
 
     auxiliary: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    """For work beside the turns, by what they do: titles."""
+    fallback: tuple[str, ...] = ()
+    """Asked in this order when the session's own cannot answer."""
 
 
 class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,6 +102,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None
     auxiliary: Mapping[str, str]
     """Models for work beside the turns; what is not named here is done by the session's own."""
+    fallback: tuple[str, ...]
     providers: Mapping[str, Provider]
     personalities: Mapping[str, Personality]
     toolsets: Mapping[str, tuple[str, ...]]

@@ -63,7 +63,7 @@ _HINTS: Final[Mapping[ErrorKind, str]] = {
     "auth": "check the key for {url} and what it may use",
     "quota": "the account has no credit left: add some, or use another model",
     "model_not_found": "check the model's name and the address {url}",
-    "rate_limit": "wait a little, or use another model",
+    "rate_limit": "wait {wait}, or use another model",
     "context_too_long": "compact the session, or use a model with a larger window",
     "unreachable": "the server at {url} is in trouble: ask again later, or use another model",
     "stalled": "the server at {url} is in trouble: ask again later, or use another model",
@@ -159,9 +159,8 @@ def refused(
     message = f"{source.name} answered {status}"
     if said := source.shown(said):
         message += f": {said}"
-    return ModelError(
-        kind, message, _hint(kind, source), retry_after=_delay(kind, headers, problem.message, now)
-    )
+    delay = _delay(kind, headers, problem.message, now)
+    return ModelError(kind, message, _hint(kind, source, delay), retry_after=delay)
 
 
 def refused_in_stream(source: Source, problem: Problem, *, now: float) -> ModelError:
@@ -174,7 +173,7 @@ def refused_in_stream(source: Source, problem: Problem, *, now: float) -> ModelE
     if kind == "bad_response":
         # The server had taken the question, so the fault is its own and may pass.
         delay = 0.0
-    return ModelError(kind, message, _hint(kind, source), retry_after=delay)
+    return ModelError(kind, message, _hint(kind, source, delay), retry_after=delay)
 
 
 def unreachable(source: Source, why: str) -> ModelError:
@@ -237,8 +236,9 @@ def _kind(problem: Problem, status: int | None) -> ErrorKind:
     return "bad_response"
 
 
-def _hint(kind: ErrorKind, source: Source) -> str:
-    return _HINTS.get(kind, _HINT).format(url=source.url)
+def _hint(kind: ErrorKind, source: Source, delay: float | None = None) -> str:
+    wait = f"{delay:.0f} s" if delay else "a little"
+    return _HINTS.get(kind, _HINT).format(url=source.url, wait=wait)
 
 
 def _delay(kind: ErrorKind, headers: Mapping[str, str], message: str, now: float) -> float | None:
