@@ -52,8 +52,9 @@ $(VENV)/.browser: | $(BIN)/python
 	  $$as apt-get -qq update && $$as apt-get -qq install --yes --no-install-recommends chromium > /dev/null; }
 	@touch $@
 
+# Two at a time: most of them wait for processes, sockets and a browser.
 test: $(VENV)/.everything $(VENV)/.page $(VENV)/.browser  ## set up and run all tests
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile $(ARGS)
 
 run: $(VENV)/.package $(VENV)/.page  ## set up and start the main job: the server and its page
 	$(BIN)/keryx serve

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 import hypothesis
+import pytest
 
 pytest_plugins = ["keryx.testing.fixtures"]
 
@@ -15,3 +19,12 @@ hypothesis.settings.register_profile(
     "soak", max_examples=2000, stateful_step_count=80, deadline=None
 )
 hypothesis.settings.load_profile("soak" if SOAK else "ci")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Each of several workers has a folder of its own: what one leaves there, only it can have."""
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        folder = tempfile.mkdtemp(prefix=f"{worker}-")
+        Path(folder).chmod(0o755)  # some tests are done as another user
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))

@@ -451,5 +451,7 @@ def test_a_tool_in_a_process_has_no_context() -> None:
 
 def test_the_program_itself_is_not_imported_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolbox.plain, "__module__", "__main__")
+    # A worker of pytest has no file; a program does.
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "program.py", raising=False)
     with pytest.raises(InvalidToolError, match=r"in the program itself.*move it into a module"):
         tool(isolation="process", description="Do.")(toolbox.plain)
