@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -57,7 +58,9 @@ class Keryx:
         self._runtime = runtime = Runtime()
         try:
             found = await runtime.bridge.to_thread(config.load, self._home)
-            self._models = models = Models(found, self._model)
+            self._models = models = Models(
+                found, self._model, threads=partial(runtime.bridge.start_thread, name="prices")
+            )
             # A large library is loaded beside the tools: part of that needs no interpreter.
             runtime.bridge.start_thread(models.load, name="load")
             tools = await self._find_tools(found, runtime)

@@ -13,6 +13,7 @@ from keryx.models.failures import not_configured
 from keryx.models.fallback import Fallback
 from keryx.models.http import model_clients
 from keryx.models.openai import OpenAIModel
+from keryx.models.prices import Prices, Threads
 from keryx.models.retry import Retrying
 from keryx.models.servers import FoundServer, find_local, models_of
 from keryx.ports.model import Model
@@ -23,8 +24,11 @@ TOUR = "scripted:tour"
 class Models:
     """Makes models by their names and keeps them: a model keeps its connections."""
 
-    def __init__(self, config: Config, asked: str | Model | None = None) -> None:
+    def __init__(
+        self, config: Config, asked: str | Model | None = None, *, threads: Threads | None = None
+    ) -> None:
         self._config = config
+        self._prices = Prices(threads)
         self._asked = asked
         self._clients = model_clients()
         self.images = Images()
@@ -124,6 +128,7 @@ class Models:
         return await find_local(self._clients.get)
 
     async def close(self) -> None:
+        self._prices.close()
         await self._clients.close()
 
     def _make(self, name: str, providers: Mapping[str, Provider]) -> Model:
@@ -140,6 +145,7 @@ class Models:
                 f"nobody knows the model {name!r}",
                 f"write provider:name; configured providers are {known}",
             )
+        address = found.public_address
         return Retrying(
             OpenAIModel(
                 name=name,
@@ -147,6 +153,8 @@ class Models:
                 base_url=found.base_url,
                 api_key=found.api_key,
                 clients=self._clients.get,
+                window=found.window(model),
+                public=None if address is None else self._prices.of(address, model),
                 sees_images=found.sees(model),
                 blobs=self.images.load,
             )

@@ -6,6 +6,7 @@ import fnmatch
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -29,6 +30,23 @@ class Provider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The name of the variable that holds the key, for those who keep it out of files."""
     images: tuple[str, ...] = ("gpt-4o*", "gpt-4.1*", "gpt-5*", "o3*", "o4*", "*-vl*", "*vision*")
     """Which of its models are shown images, with * and ?."""
+    windows: dict[str, int] = {}
+    """How many tokens fit into its models, with * and ?; for those that are not public."""
+    priced_as: str | None = None
+    """The address of the provider whose prices count, for a server that only passes on."""
+
+    def window(self, model: str) -> int | None:
+        """How many tokens fit into that model, if somebody said so."""
+        fits = (size for name, size in self.windows.items() if fnmatch.fnmatchcase(model, name))
+        return next(fits, None)
+
+    @property
+    def public_address(self) -> str | None:
+        """Where its models are known by their names; None for a server of one's own."""
+        if self.priced_as is not None:
+            return self.priced_as
+        host = urlsplit(self.base_url).hostname or ""
+        return None if host == "localhost" or host.startswith("127.") else self.base_url
 
     def sees(self, model: str) -> bool:
         """Whether that model is shown images, not only told of them."""

@@ -81,6 +81,8 @@ class Finished(msgspec.Struct, frozen=True):
     stop_reason: str
     usage: Usage | None = None
     model: str = ""
+    cost: float | None = None
+    """In US dollars, if the price of that model is known."""
 
 
 Piece = TextPiece | ReasoningPiece | CallPiece | Retrying | Switching | Finished

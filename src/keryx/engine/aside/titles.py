@@ -53,7 +53,7 @@ class Titles:
 
     async def _improve(self, model: Model) -> None:
         fold, ledger = self._desk.fold, self._desk.ledger
-        title, usage = "", None
+        title, finished = "", Finished("")
         message = UserMessage((Text(f"{ASKED}\n\n{self._said()}"),))
         request = ModelRequest(system="", history=(model.encode(message),), max_tokens=64)
         try:
@@ -62,12 +62,18 @@ class Titles:
                     if isinstance(piece, TextPiece):
                         title += piece.text
                     elif isinstance(piece, Finished):
-                        usage = piece.usage
+                        finished = piece
         except (ModelError, TimeoutError):
             return
         if ledger.broken is not None:
             return
-        ledger.record(ev.UsageRecorded, purpose="title", model=model.name, usage=usage, cost=None)
+        ledger.record(
+            ev.UsageRecorded,
+            purpose="title",
+            model=finished.model or model.name,
+            usage=finished.usage,
+            cost=finished.cost,
+        )
         better = first_title(title).strip("\"'“”«». ")
         # A person may have given one while the model thought.
         if better and (fold.titled_by, fold.titled) == (BY, 1):

@@ -30,7 +30,7 @@ class TurnFacts:
             reasoning="" if cut else draft.reasoning,
             calls=() if cut else draft.calls,
             usage=usage,
-            cost=None,
+            cost=None if finished is None else finished.cost,
             context=ev.ContextSize(
                 window=model.window,
                 compact_at=None,

@@ -18,6 +18,7 @@ from keryx.models import failures
 from keryx.models.http import ERROR_BODY, Clients, Exchange, Patience, endpoint, post
 from keryx.models.openai.reply import BrokenOffError, Reply
 from keryx.models.openai.wire import EncodedTools, LoadBlob, encode_body, encode_message
+from keryx.models.prices import PublicModel
 from keryx.models.sse import EventTooLargeError, SseParser
 from keryx.ports.model import Finished, ModelRequest, Piece
 
@@ -44,6 +45,7 @@ class OpenAIModel:
         api_key: str | None,
         clients: Clients,
         window: int | None = None,
+        public: PublicModel | None = None,
         sees_images: bool = False,
         blobs: LoadBlob | None = None,
         first_byte: float = FIRST_BYTE,
@@ -67,6 +69,7 @@ class OpenAIModel:
         }
         self._clients = clients
         self._window = window
+        self._public = public
         self._sees_images = sees_images
         self._blobs = blobs if sees_images else None
         self._patience = Patience(first_byte, between_bytes)
@@ -82,7 +85,9 @@ class OpenAIModel:
 
     @property
     def window(self) -> int | None:
-        return self._window
+        if self._window is not None or self._public is None:
+            return self._window
+        return self._public.window
 
     @property
     def sees_images(self) -> bool:
@@ -92,6 +97,8 @@ class OpenAIModel:
         return encode_message(message, self._blobs)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+        if self._public is not None:
+            self._public.want()
         exchange = await self._ask(request)
         try:
             await self._check(exchange)
@@ -189,4 +196,5 @@ class OpenAIModel:
         return pieces
 
     def _finished(self, reply: Reply) -> Finished:
-        return Finished(reply.stop_reason, reply.usage, self._name)
+        cost = None if self._public is None else self._public.cost(reply.usage)
+        return Finished(reply.stop_reason, reply.usage, self._name, cost)
