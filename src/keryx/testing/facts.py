@@ -6,6 +6,8 @@ is about. Nothing here is logged: that is for the test to do.
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 from keryx.events import (
     ApprovalAnswered,
     ApprovalAsked,
@@ -13,6 +15,7 @@ from keryx.events import (
     CallFinished,
     CallStarted,
     ContextSize,
+    LoggedEvent,
     MessageAccepted,
     MessageChanged,
     MessageDelivered,
@@ -33,6 +36,8 @@ from keryx.events import (
 )
 from keryx.messages import File, Text, ToolCall
 
+E = TypeVar("E", bound=LoggedEvent)
+
 SIZE = ContextSize(window=None, compact_at=None, last_prompt_tokens=None)
 
 
@@ -44,15 +49,13 @@ class Facts:
         self.last_seq = last_seq
         self.at = at
 
-    def _next(self) -> int:
+    def _fact(self, kind: type[E], **fields: Any) -> E:
         self.last_seq += 1
-        return self.last_seq
+        return kind(session_id=self.session_id, at=self.at, seq=self.last_seq, **fields)
 
     def opened(self, title: str = "") -> SessionOpened:
-        return SessionOpened(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            SessionOpened,
             model="scripted:one",
             profile="default",
             place="here",
@@ -62,9 +65,7 @@ class Facts:
         )
 
     def renamed(self, title: str) -> SessionChanged:
-        return SessionChanged(
-            session_id=self.session_id, at=self.at, seq=self._next(), by="you", title=title
-        )
+        return self._fact(SessionChanged, by="you", title=title)
 
     def accepted(
         self,
@@ -73,10 +74,8 @@ class Facts:
         turn_id: str = "t1",
         attachments: tuple[File, ...] = (),
     ) -> MessageAccepted:
-        return MessageAccepted(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            MessageAccepted,
             message_id=message_id,
             turn_id=turn_id,
             key=None,
@@ -88,66 +87,52 @@ class Facts:
         )
 
     def changed(self, message_id: str, text: str) -> MessageChanged:
-        return MessageChanged(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            MessageChanged,
             message_id=message_id,
             by="you",
             text=text,
         )
 
     def withdrawn(self, message_id: str) -> MessageWithdrawn:
-        return MessageWithdrawn(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            MessageWithdrawn,
             message_id=message_id,
             by="you",
         )
 
     def delivered(self, message_id: str = "m1", turn_id: str = "t1") -> MessageDelivered:
-        return MessageDelivered(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            MessageDelivered,
             message_id=message_id,
             turn_id=turn_id,
         )
 
     def started(self, turn_id: str = "t1", *message_ids: str) -> TurnStarted:
-        return TurnStarted(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            TurnStarted,
             turn_id=turn_id,
             message_ids=message_ids,
         )
 
     def resumed(self, turn_id: str = "t1", attempt: int = 1) -> TurnResumed:
-        return TurnResumed(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            TurnResumed,
             turn_id=turn_id,
             attempt=attempt,
         )
 
     def warned(self, turn_id: str, warning: str) -> TurnStarted:
-        return TurnStarted(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            TurnStarted,
             turn_id=turn_id,
             message_ids=(),
             warnings=(warning,),
         )
 
     def retried(self, turn_id: str = "t1") -> ModelRetried:
-        return ModelRetried(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            ModelRetried,
             turn_id=turn_id,
             step_id="p1",
             cause="rate_limit",
@@ -156,10 +141,8 @@ class Facts:
         )
 
     def switched(self, to: str, turn_id: str = "t1") -> ModelSwitched:
-        return ModelSwitched(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            ModelSwitched,
             turn_id=turn_id,
             step_id="p1",
             cause="rate_limit",
@@ -168,15 +151,11 @@ class Facts:
         )
 
     def moved(self, workspace: str) -> SessionChanged:
-        return SessionChanged(
-            session_id=self.session_id, at=self.at, seq=self._next(), by="you", workspace=workspace
-        )
+        return self._fact(SessionChanged, by="you", workspace=workspace)
 
     def finished(self, turn_id: str = "t1", outcome: TurnOutcome = "completed") -> TurnFinished:
-        return TurnFinished(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            TurnFinished,
             turn_id=turn_id,
             outcome=outcome,
             usage=Usage(),
@@ -184,15 +163,11 @@ class Facts:
         )
 
     def undone(self, turn_id: str) -> TurnUndone:
-        return TurnUndone(
-            session_id=self.session_id, at=self.at, seq=self._next(), turn_id=turn_id, by="you"
-        )
+        return self._fact(TurnUndone, turn_id=turn_id, by="you")
 
     def step(self, model: str = "scripted:one", turn_id: str = "t1") -> StepStarted:
-        return StepStarted(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            StepStarted,
             turn_id=turn_id,
             step_id="p1",
             model=model,
@@ -207,10 +182,8 @@ class Facts:
         cost: float | None = None,
         calls: tuple[ToolCall, ...] = (),
     ) -> StepReplied:
-        return StepReplied(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            StepReplied,
             turn_id=turn_id,
             step_id="p1",
             text=text,
@@ -222,10 +195,8 @@ class Facts:
         )
 
     def call(self, call_id: str = "c1", turn_id: str | None = "t1") -> CallStarted:
-        return CallStarted(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            CallStarted,
             turn_id=turn_id,
             call_id=call_id,
             step_id=None if turn_id is None else "p1",
@@ -243,10 +214,8 @@ class Facts:
         turn_id: str | None = "t1",
         result: tuple[Text | File, ...] = (Text("done"),),
     ) -> CallFinished:
-        return CallFinished(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            CallFinished,
             turn_id=turn_id,
             call_id=call_id,
             tool="echo",
@@ -258,10 +227,8 @@ class Facts:
         )
 
     def asked(self, approval_id: str = "a1") -> ApprovalAsked:
-        return ApprovalAsked(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            ApprovalAsked,
             turn_id="t1",
             approval_id=approval_id,
             call_id="c1",
@@ -272,10 +239,8 @@ class Facts:
         )
 
     def answered(self, approval_id: str = "a1") -> ApprovalAnswered:
-        return ApprovalAnswered(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            ApprovalAnswered,
             turn_id="t1",
             approval_id=approval_id,
             call_id="c1",
@@ -285,10 +250,8 @@ class Facts:
         )
 
     def spent(self, model: str, usage: Usage | None, cost: float | None) -> UsageRecorded:
-        return UsageRecorded(
-            session_id=self.session_id,
-            at=self.at,
-            seq=self._next(),
+        return self._fact(
+            UsageRecorded,
             purpose="title",
             model=model,
             usage=usage,
