@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import ctypes
 import json
 import os
 import signal
@@ -52,6 +53,39 @@ async def survive(world: World, victim_of: Callable[[World], int]) -> None:
 @on_both_loops
 async def test_when_the_warden_dies_so_does_all_below_and_a_new_one_starts(world: World):
     await survive(world, lambda world: world.warden_pid)
+
+
+PIDFD_GETFD = 438
+
+
+def copies_of_sockets(pid: int) -> list[int]:
+    """The sockets of another process, held open here too: their ends are not seen when it dies."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    pidfd = os.pidfd_open(pid)
+    found: list[int] = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        if entry.readlink().name.startswith("socket:"):
+            copy = libc.syscall(PIDFD_GETFD, pidfd, int(entry.name), 0)
+            assert copy >= 0, os.strerror(ctypes.get_errno())
+            found.append(copy)
+    os.close(pidfd)
+    return found
+
+
+@on_both_loops
+async def test_a_keeper_that_outlives_its_warden_tells_the_host_before_the_wardens_end_is_seen(
+    world: World,
+):
+    # The kernel closes what a dead process held one after the other, and may pause in between.
+    process, _ = await world.run_tree()
+    held = copies_of_sockets(world.warden_pid)
+    os.kill(world.warden_pid, signal.SIGKILL)
+    with pytest.raises(WardenLostError):
+        await process.wait()
+    other = await world.run("sh", "-c", "exit 6")
+    assert await other.wait() == Exit(6, None)
+    for copy in held:
+        os.close(copy)
 
 
 @on_both_loops

@@ -158,6 +158,8 @@ class Warden:
         def ended(keeper: Keeper) -> None:
             self._links.discard(keeper.link)
             self._keepers.forget(keeper)
+            if keeper.is_orphaned and self._control is control:
+                self._control = self._pid = None
             self._check_emptied()
 
         opened = Keeper(self._loop, ours, key, self._keepers.rest, ended)
@@ -188,19 +190,25 @@ class Warden:
             self._links.discard(control)
             if self._control is control:
                 self._control = self._pid = None
-            if pid not in self._pidfds:
+            if not is_watched:
                 os.waitpid(pid, 0)  # short: its socket closed because it is ending
             self._check_emptied()
 
+        is_watched = self._watch(pid)
         control = Link(self._loop, ours, self._hear, ended)
         self._links.add(control)
         self._control, self._pid = control, pid
         self._keepers.clear()  # those of a warden that died; they sweep and end on their own
+        return control
+
+    def _watch(self, pid: int) -> bool:
+        """Have it reaped when it dies, if that can be seen here."""
         if sys.platform == "linux":
             with contextlib.suppress(OSError):  # a sandbox may forbid it
                 self._pidfds[pid] = pidfd = os.pidfd_open(pid)
                 self._loop.add_reader(pidfd, self._bury, pid)
-        return control
+                return True
+        return False
 
     def _hear(self, report: Report) -> None:
         self._loop.call_exception_handler({"message": f"the warden has failed: {report}"})

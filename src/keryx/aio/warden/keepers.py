@@ -52,6 +52,7 @@ class Keeper:
         # Errors travel as values: a future that nobody awaits must not complain.
         self.confinement: Final[asyncio.Future[Confinement | SpawnError]] = loop.create_future()
         self.rested_since = 0.0
+        self.is_orphaned = False  # its warden died before it
         self._on_rest = on_rest
         self._on_end = on_end
         self._why = "the process that it ran under has died; nobody knows how far it came"
@@ -82,6 +83,8 @@ class Keeper:
             case "unopened":
                 self._know(SpawnError(report.error))
                 self.link.end()
+            case "orphaned":
+                self.is_orphaned = True
             case "broken":
                 self._why = f"the process that it ran under has failed: {report.error}"
             case _:

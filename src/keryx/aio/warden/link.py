@@ -30,7 +30,7 @@ READS: Final = 64
 class Report(msgspec.Struct):
     """What the warden or a keeper says; `id` names the order that it is about."""
 
-    op: Literal["started", "refused", "exit", "confined", "unopened", "broken"]
+    op: Literal["started", "refused", "exit", "confined", "unopened", "orphaned", "broken"]
     id: int = 0
     pid: int = 0
     code: int | None = None

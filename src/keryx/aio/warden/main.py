@@ -128,6 +128,9 @@ class Post:
         """See what nobody reports, and say when to look again."""
         raise NotImplementedError
 
+    def bereft(self) -> None:
+        """What the lifeline stands for is gone."""
+
     def patience(self) -> float | None:
         """Milliseconds until the next look; None if there is none."""
         if self.next_look is None:
@@ -147,7 +150,10 @@ class Post:
                 if fd == alarm:
                     self.alarm.recv(READ_SIZE)  # does not block: it is readable
                     self.reap()
-                elif fd != host or not self.listen(events):
+                elif fd == self.lifeline:
+                    self.bereft()
+                    return
+                elif not self.listen(events):
                     return
             if self.patience() == 0:
                 self.look()
@@ -225,6 +231,10 @@ class Keeper(Post):
             for number in signal.valid_signals()
             if signal.getsignal(number) not in (signal.SIG_DFL, None)
         ]
+
+    def bereft(self) -> None:
+        # The host may hear of this end before it hears of the warden's, and must not turn to it.
+        self.host.send({"op": "orphaned"})
 
     def confine(self, policy: Any) -> None:
         """Put up the walls and tell the host how far they reach; raises if they do not stand."""
