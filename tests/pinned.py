@@ -98,12 +98,18 @@ RUNNING = (
         done=1.0,
         total=2.0,
         note="n",
-        nested=events.RunningNested(began=3, ended=2, completed=1),
+        nested=events.RunningNested(
+            began=3,
+            ended=2,
+            completed=1,
+            calls=(events.ShownNested(call_id="c2.1", tool="read", start=0.5, preview="a"),),
+        ),
     ),
 )
 RUNNING_JSON = (
     '[{"call_id":"c2","tool":"sh","output":"line","done":1.0,"total":2.0,"note":"n",'
-    '"nested":{"began":3,"ended":2,"completed":1}}]'
+    '"nested":{"began":3,"ended":2,"completed":1,"calls":'
+    '[{"call_id":"c2.1","tool":"read","start":0.5,"preview":"a","outcome":null,"duration":null}]}}]'
 )
 USAGE = events.Usage(input_tokens=9, output_tokens=4, cached_tokens=2, reasoning_tokens=1)
 USAGE_JSON = '{"input_tokens":9,"output_tokens":4,"cached_tokens":2,"reasoning_tokens":1}'

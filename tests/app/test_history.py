@@ -380,7 +380,12 @@ async def test_who_comes_late_is_shown_what_runs(tmp_path: Path) -> None:
                     break
         (running,) = seen[0].running
         assert (running.tool, running.output, running.note) == ("long", "half way\n", "half")
-        assert running.nested == ev.RunningNested(began=1, ended=1, completed=1)
+        nested = running.nested
+        assert nested is not None
+        assert (nested.began, nested.ended, nested.completed) == (1, 1, 1)
+        (shown,) = nested.calls
+        assert (shown.tool, shown.outcome) == ("child", "completed")
+        assert shown.call_id == f"{running.call_id}.1"
         gate.set()
         await turn.result()
         async with aclosing(session.events()) as stream:

@@ -132,12 +132,26 @@ class NestedProgress(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
 
 
+class ShownNested(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a container that is under way; without an outcome while it runs itself."""
+
+    call_id: str
+    tool: str
+    start: float
+    """Since the container's own start, in seconds."""
+    preview: str = ""
+    outcome: Outcome | None = None
+    duration: float | None = None
+
+
 class RunningNested(msgspec.Struct, frozen=True, kw_only=True):
-    """How many calls a container that is under way made so far."""
+    """What calls a container that is under way made so far."""
 
     began: int = 0
     ended: int = 0
     completed: int = 0
+    calls: tuple[ShownNested, ...] = ()
+    """Each of them, as long as they are few; then only their number is told."""
 
 
 class RunningCall(msgspec.Struct, frozen=True, kw_only=True):

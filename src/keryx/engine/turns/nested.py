@@ -12,12 +12,11 @@ import msgspec
 from keryx import events as ev
 from keryx.engine.calls.witness import CallView
 from keryx.engine.desk import Desk
+from keryx.engine.turns.showing import MOST_SINGLE
 from keryx.messages import CallOutcome, Outcome
 
 MOST_LISTED: Final = 1_000
 """Calls of a container that are kept one by one; what comes after is summed up."""
-MOST_SINGLE: Final = 200
-"""Events about nested calls that a container has to itself; after these come bunches."""
 BUNCH: Final = 0.05
 """Seconds that a bunch may gather."""
 
@@ -52,17 +51,22 @@ class NestedShow:
 
     def container(self, call_id: str) -> None:
         """A container begins."""
-        self._pictures[call_id] = _Picture(self._now(), [], {})
+        now = self._now()
+        self._pictures[call_id] = _Picture(now, [], {})
+        self._desk.showing.container(call_id, now)
 
     def began(self, call: CallView, parent: str) -> None:
         picture = self._pictures.get(parent)
         is_listed = picture is not None and picture.calls < MOST_LISTED
         preview = self._preview(call) if is_listed else ""
-        self._begun[call.call_id] = (self._now(), preview)
+        now = self._now()
+        self._begun[call.call_id] = (now, preview)
+        self._desk.showing.nested_began(parent, call.call_id, call.tool.name, preview, now)
         self._tell(call.call_id, parent, call.tool.name, None, 0.0, preview)
 
     def ended(self, call: CallView, parent: str, outcome: CallOutcome) -> None:
         self._keep(parent, outcome)
+        self._desk.showing.nested_ended(parent, outcome)
         self._tell(call.call_id, parent, outcome.tool, outcome.outcome, outcome.duration, "")
 
     def picture(self, container: str) -> tuple[ev.NestedCalls, int, int] | None:

@@ -48,13 +48,13 @@ class SessionWitness:
 
     async def starting(self, call: CallView) -> None:
         """Before a call acts, the log knows of it. Nested calls are shown, not logged."""
+        if call.parent is None:
+            self._desk.showing.began(call.call_id, call.tool.name)
         if call.tool.container:
             self._nested.container(call.call_id)
         if call.parent is not None:
-            self._desk.showing.nested(call.parent.call_id, None)
             self._nested.began(call, call.parent.call_id)
             return
-        self._desk.showing.began(call.call_id, call.tool.name)
         arguments, blob = self._bounded(call.arguments)
         self._desk.ledger.record(
             ev.CallStarted,
@@ -106,7 +106,6 @@ class SessionWitness:
         """The turn logs the calls of its steps; a nested call is only shown."""
         self._desk.showing.ended(call.call_id)
         if call.parent is not None:
-            self._desk.showing.nested(call.parent.call_id, outcome.outcome)
             self._nested.ended(call, call.parent.call_id, outcome)
         if call.tool.container:
             self._nested.over(call.call_id)
