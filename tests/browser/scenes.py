@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from playwright.async_api import Browser, expect
 
 from keryx.testing.modelserver import Call, Reply
+from tests.browser.audits import CANCELLED, CLUSTERS, REGIONS, REGIONS_FILE, audit_calls, first_look
 from tests.browser.conftest import House
-from tests.browser.gates import Gate
-from tests.browser.people import Tab, person
+from tests.browser.gates import Gate, gate
+from tests.browser.people import Person, Tab, person
 
 PROSE = """## What I found
 
@@ -33,6 +37,10 @@ async def read(stream: Stream) -> AsyncIterator[Event]:
 - two
   1. deeper
 """
+AUDIT = "List the clusters of every region and tell me which ones nobody used in 30 days."
+STEER = "no need: regions.toml lists all 13, query them at once"
+TURNS = 24
+"""Of the long transcript."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +51,34 @@ class Scene:
     working: str
     asking: str
     failed: str
+    long: str
 
 
-async def play(chromium: Browser, house: House, gate: Gate) -> Scene:
-    """Make the sessions as a person does. The one that works goes on until the gate is opened."""
-    stage = house.stage
-    stage.on(
+@asynccontextmanager
+async def played(chromium: Browser, house: House) -> AsyncGenerator[Scene]:
+    """Play the scenes up to where they are worth looking at; what waits goes on afterwards."""
+    workspace = house.served.workspace
+    (workspace / "regions.toml").write_text(REGIONS_FILE)
+    (workspace / "clusters").write_text(CLUSTERS)
+    names = ("building", "looking", "at-sa-east-1", "at-ap-south-1")
+    async with AsyncExitStack() as stack:
+        gates = {name: stack.enter_context(gate(workspace, name)) for name in names}
+        async with person(chromium, house.served.url, state=house.state) as somebody:
+            tab = await somebody.opens()
+            settled = await _settled(tab, house)
+            failed = await _failed(tab, house)
+            long = await _long(somebody, tab, house)
+            asking = await _asking(tab, house)
+            working = await _working(tab, house, gates["building"])
+        yield Scene(settled, working, asking, failed, long)
+        gates["building"].open()
+
+
+async def _settled(tab: Tab, house: House) -> str:
+    house.stage.on(
         "Why is the reader slow",
         Reply(
-            reasoning="First the queue, then the socket.",
+            reasoning="Two places come to mind. First the queue, then the socket.",
             text="I look at it.",
             calls=(
                 Call("terminal", {"command": "ls -la"}),
@@ -60,35 +87,75 @@ async def play(chromium: Browser, house: House, gate: Gate) -> Scene:
         ),
         Reply(text=PROSE, chunk=200),
     )
-    stage.on("Build the whole thing", Reply(text="Building.", calls=(gate.call("compiling 1/3"),)))
+    address = await _begin(tab, "Why is the reader slow")
+    await tab.settles()
+    return address
+
+
+async def _failed(tab: Tab, house: House) -> str:
+    refusal = Reply(status=401, message="no such key", code="invalid_api_key")
+    house.stage.on("Ask in vain", refusal)
+    address = await _begin(tab, "Ask in vain")
+    await tab.settles()
+    return address
+
+
+async def _long(somebody: Person, tab: Tab, house: House) -> str:
+    look = Call("terminal", {"command": "wc -l regions.toml"})
+    for number in range(TURNS):
+        answer = Reply(text=f"Part {number} is read.\n\n" + PROSE, chunk=2_000)
+        house.stage.on(f"Read part {number},", Reply(calls=(look, look)), answer)
+    address = await _begin(tab, "Read part 0, please")
+    url = f"{somebody.url.rstrip('/')}/api/sessions/{tab.session_id}/messages"
+    for number in range(1, TURNS):
+        data = json.dumps({"text": f"Read part {number}, please", "key": f"part {number}"})
+        kind = {"content-type": "application/json", "origin": somebody.url.rstrip("/")}
+        answer = await somebody.context.request.post(url, data=data, headers=kind)
+        assert answer.ok, await answer.text()
+    await expect(tab.transcript.get_by_text(f"Part {TURNS - 1} is read.")).to_be_visible()
+    await tab.settles()
+    return address
+
+
+async def _asking(tab: Tab, house: House) -> str:
     ask = {"question": "Which of the two shall I keep?", "choices": ["The old one", "The new one"]}
-    stage.on(
-        "Tidy up",
-        Reply(
-            text="Two calls.",
-            calls=(Call("terminal", {"command": "touch a-file"}), Call("clarify", ask)),
-        ),
-    )
-    stage.on("Ask in vain", Reply(status=401, message="no such key", code="invalid_api_key"))
-    async with person(chromium, house.served.url, state=house.state) as somebody:
-        tab = await somebody.opens()
-        settled = await _begin(tab, "Why is the reader slow")
-        await tab.settles()
-        failed = await _begin(tab, "Ask in vain")
-        await tab.settles()
-        await tab.starts_anew()
-        approvals = tab.page.get_by_role("combobox", name="Approvals")
-        await approvals.select_option(label="Ask about every change")
-        asking = await _begin(tab, "Tidy up", anew=False)
-        await expect(tab.asks.get_by_role("group", name="Allow terminal?")).to_be_visible()
-        await expect(tab.asks.get_by_role("textbox", name="Answer")).to_be_visible()
-        await tab.page.reload()
-        working = await _begin(tab, "Build the whole thing")
-        await expect(tab.printed("terminal")).to_have_text("compiling 1/3")
-        for words in ("Then run the tests", "And tell me what failed"):
-            await tab.say(words)
-            await expect(tab.queue).to_contain_text(words)
-    return Scene(settled, working, asking, failed)
+    touch = Call("terminal", {"command": "touch a-file"})
+    house.stage.on("Tidy up", Reply(text="Two calls.", calls=(touch, Call("clarify", ask))))
+    await tab.starts_anew()
+    approvals = tab.page.get_by_role("combobox", name="Approvals")
+    await approvals.select_option(label="Ask about every change")
+    address = await _begin(tab, "Tidy up", anew=False)
+    await expect(tab.asks.get_by_role("group", name="Allow terminal?")).to_be_visible()
+    await expect(tab.asks.get_by_role("textbox", name="Answer")).to_be_visible()
+    await tab.page.reload()
+    return address
+
+
+async def _working(tab: Tab, house: House, building: Gate) -> str:
+    reply = Reply(text="Building.", calls=(building.call("compiling 1/3"),))
+    house.stage.on("Build the whole thing", reply)
+    address = await _begin(tab, "Build the whole thing")
+    await expect(tab.printed("terminal")).to_have_text("compiling 1/3")
+    for words in ("Then run the tests", "And tell me what failed"):
+        await tab.say(words)
+        await expect(tab.queue).to_contain_text(words)
+    return address
+
+
+async def audit(tab: Tab, house: House) -> None:
+    """As the mock has it, while it runs: steered, thirteen calls of a script, something queued."""
+    reading = Call("terminal", {"command": "echo reading; read go < looking"})
+    house.stage.on(AUDIT, first_look(reading))
+    text = "Right. I'll query all 13 regions from one script, and look up the owners while it runs."
+    house.stage.on(STEER, Reply(text=text, calls=audit_calls()))
+    await tab.say(AUDIT)
+    await expect(tab.printed("terminal").last).to_have_text("reading")
+    await tab.say(STEER, "Control+Enter")
+    await expect(tab.replies.last).to_contain_text(f"{len(REGIONS)} nested calls, 11 done")
+    await tab.button(f"Cancel nested terminal sh clusters {CANCELLED}").click()
+    await expect(tab.call("execute_code")).to_contain_text("terminal: cancelled")
+    await tab.say("then write the result to STALE.md")
+    await expect(tab.queue).to_contain_text("STALE.md")
 
 
 async def _begin(tab: Tab, words: str, *, anew: bool = True) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from playwright.async_api import Response, expect
+from playwright.async_api import Response, Route, expect
 
 from keryx.testing.modelserver import Reply
 from tests.browser.conftest import House
@@ -129,6 +131,29 @@ async def test_what_could_not_be_sent_stays_and_is_sent_once(
     await expect(tab.replies).to_have_text(["Yes?", "It is said."])
     await expect(tab.said).to_have_text(["Hear me", "Now say it"])
     await expect(alert).to_be_hidden()
+    await expect(tab.box).to_have_value("")
+
+
+async def test_what_is_typed_while_a_session_opens_goes_on_in_that_session(
+    tab: Tab, stage: Stage
+) -> None:
+    stage.on("Open slowly", Reply(text="Open."))
+    held, released = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        held.set()
+        await released.wait()
+        await route.continue_()
+
+    await tab.starts_anew()
+    await tab.page.route("**/api/sessions/*/messages", hold)
+    await tab.say("Open slowly")
+    await held.wait()
+    await tab.page.keyboard.type(" and then")
+    released.set()
+    await expect(tab.replies).to_have_text(["Open."])
+    await expect(tab.box).to_have_value(" and then")
+    await tab.starts_anew()
     await expect(tab.box).to_have_value("")
 
 

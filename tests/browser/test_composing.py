@@ -134,6 +134,30 @@ async def test_files_are_completed_folder_by_folder(tab: Tab, house: House) -> N
     await expect(tab.replies.last).to_have_text("Compared.")
 
 
+async def test_files_are_completed_before_there_is_a_session_if_another_works_there(
+    tab: Tab, house: House
+) -> None:
+    house.stage.on("Work in the folder", Reply(text="Here."))
+    (house.served.workspace / "notes-for-later.md").write_text("later")
+    await tab.begin("Work in the folder")
+    await tab.settles()
+    await tab.starts_anew()
+    options = tab.page.get_by_role("listbox", name="Suggestions").get_by_role("option")
+    await tab.box.press_sequentially("Read @notes-for")
+    await expect(options).to_have_text(["notes-for-later.md"])
+    await tab.box.press("Tab")
+    await expect(tab.box).to_have_value("Read notes-for-later.md ")
+    # Nobody works in another folder yet, so nobody can look there.
+    other = house.served.workspace / "elsewhere"
+    other.mkdir()
+    await tab.page.get_by_role("combobox", name="Workspace").fill(str(other))
+    await tab.box.fill("")
+    await tab.box.press_sequentially("Read @notes")
+    composer = tab.page.get_by_role("form", name="Message")
+    await expect(composer).to_contain_text("once a session works in it")
+    await expect(options).to_have_count(0)
+
+
 async def test_a_person_runs_commands_and_code_with_no_model(tab: Tab, house: House) -> None:
     await tab.starts_anew()
     await tab.box.fill("!echo made by hand | tee by-hand.txt")
@@ -176,7 +200,7 @@ async def test_usage_is_told_and_a_cost_that_is_unknown_is_not_nothing(
     await tab.page.get_by_role("main").get_by_role("button", name="Usage").click()
     dialog = tab.page.get_by_role("dialog", name="Usage")
     await expect(dialog.get_by_role("region", name="This session")).to_contain_text("Costunknown")
-    everything = dialog.get_by_role("region", name="All sessions")
+    everything = dialog.get_by_role("region", name="All time")
     await expect(everything.get_by_role("row").last).to_contain_text("unknown")
     await dialog.get_by_role("button", name="Close").click()
     await tab.list.get_by_role("button", name="Usage").click()
@@ -208,8 +232,7 @@ async def test_who_looks_elsewhere_is_told_of_questions_and_ends(
     await tab.say("Ask me at last")
     await expect(tab.queue).to_be_visible()
     # A tab that nobody sees goes on listening, if no other one does.
-    async with tab.page.expect_request("**/api/events"):
-        await tab.page.evaluate(HIDE, arg=True)
+    await tab.page.evaluate(HIDE, arg=True)
     held.resume.set()
     await later.asked()
     told = tab.page.locator("html")
@@ -221,7 +244,6 @@ async def test_who_looks_elsewhere_is_told_of_questions_and_ends(
     await expect(tab.asks).to_be_hidden()
     await expect(tab.page).to_have_title("Ask me later · Keryx")
     answered = await later.held(2)
-    async with tab.page.expect_request("**/api/events"):
-        await tab.page.evaluate(HIDE, arg=True)
+    await tab.page.evaluate(HIDE, arg=True)
     answered.resume.set()
     await expect(told).to_have_attribute("data-told", "Ask me later has finished")

@@ -17,6 +17,8 @@ from tests.browser.people import Person, Tab
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 KEY = "sk-right-0123456789"
+CHOICE = "(select, name) => [...select.options].find((each) => each.value.endsWith(name)).value"
+"""Which of the choices is the model of that name, whatever its server is called."""
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -126,3 +128,47 @@ async def test_a_model_server_on_this_machine_is_one_click_away(
         await expect(tab.page.get_by_role("main")).to_contain_text(f"ollama:{MODEL} is ready.")
         await tab.say("Who is there?")
         await expect(tab.replies).to_have_text(["From next door."])
+
+
+async def test_after_a_key_another_of_its_models_becomes_the_default_and_later_with_no_key(
+    fresh: tuple[Person, Tab], tmp_path: Path
+) -> None:
+    somebody, tab = fresh
+    names = ("text-embedding-3", "small-model", "large-model")
+    async with ModelServer(lambda _: Reply(text="Heard."), models=names, key=KEY) as models:
+        form = await to_start(tab)
+        await form.get_by_role("textbox", name="Address").fill(models.url)
+        await form.get_by_role("textbox", name="Key").fill(KEY)
+        await form.get_by_role("button", name="Try and keep it").click()
+        main = tab.page.get_by_role("main")
+        await expect(main.get_by_role("status")).to_contain_text("small-model is ready.")
+        standard = main.get_by_role("combobox", name="Default model")
+        await expect(standard.get_by_role("option")).to_have_count(3)
+        await look_at(tab, "default-model", standard, tmp_path)
+        chosen = await standard.evaluate(CHOICE, "large-model")
+        await standard.select_option(chosen)
+        await expect(main.get_by_role("status")).to_contain_text("large-model is ready.")
+        await tab.say("Who are you?")
+        await expect(tab.replies).to_have_text(["Heard."])
+        assert (await somebody.asks("/api/setup"))["model"] == chosen
+
+        # Another day: the server still knows the key.
+        await tab.page.reload()
+        await tab.button("Session settings").click()
+        settings = tab.page.get_by_role("region", name="Session settings")
+        model = settings.get_by_role("combobox", name="Model", exact=True)
+        await model.focus()
+        await expect(model.get_by_role("option")).to_have_count(3)
+        await settings.get_by_role("button", name="Models…").click()
+        dialog = tab.page.get_by_role("dialog", name="Choose a model")
+        standard = dialog.get_by_role("combobox", name="Default model")
+        await expect(standard).to_have_value(chosen)
+        await look_at(tab, "models", standard, tmp_path)
+        await standard.select_option(await standard.evaluate(CHOICE, "small-model"))
+        await expect(dialog.get_by_role("status")).to_contain_text("small-model is ready.")
+        await dialog.get_by_role("button", name="Use it here").click()
+        await tab.say("And now?")
+        await expect(tab.replies).to_have_text(["Heard.", "Heard."])
+        # A title is asked for without tools, at its own time.
+        bodies = [asked.body for asked in models.asked if asked.body.get("tools")]
+        assert [body["model"] for body in bodies] == ["large-model", "small-model"]

@@ -5,6 +5,7 @@ Pictures are kept in the test's folder, and in $KERYX_SCREENSHOTS if that is set
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import AsyncGenerator
@@ -13,20 +14,20 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, Route, expect
 
 from keryx.testing.modelserver import Reply
+from tests.browser.audits import REGIONS_FILE
 from tests.browser.conftest import House
-from tests.browser.gates import gate
 from tests.browser.people import Person, Tab, person
-from tests.browser.scenes import Scene, play
+from tests.browser.scenes import Scene, audit, played
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 LOOKS: dict[str, dict[str, Any]] = {
-    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 860}},
-    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 860}},
+    "light": {"color_scheme": "light", "viewport": {"width": 1440, "height": 900}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1440, "height": 900}},
     "narrow": {
         "color_scheme": "light",
         "viewport": {"width": 360, "height": 740},
@@ -38,9 +39,8 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene(chromium: Browser, house: House) -> AsyncGenerator[Scene]:
-    with gate(house.served.workspace, "building") as closed:
-        yield await play(chromium, house, closed)
-        closed.open()
+    async with played(chromium, house) as found:
+        yield found
 
 
 @pytest.fixture
@@ -84,30 +84,110 @@ class Eye:
             self.found.append(f"{name}: {wide} pixels wider than the window")
 
 
-async def look_around(somebody: Person, tab: Tab, scene: Scene, eye: Eye, *, narrow: bool) -> None:
+async def look_at_the_start(tab: Tab, eye: Eye, *, narrow: bool) -> None:
     await eye.sees("empty", tab.page.get_by_role("heading", name="What shall be done?"))
+    tools = tab.page.get_by_role("main").get_by_text("Tools", exact=True)
+    await tools.click()
+    await eye.sees("toolsets", tab.page.get_by_role("checkbox", name="code"))
+    await tools.click()
+    await tab.box.fill("/")
+    await tab.box.press("End")
+    await eye.sees("commands", tab.page.get_by_role("listbox", name="Suggestions"))
+    await tab.say("/help")
+    await eye.sees("help", tab.page.get_by_role("dialog", name="Commands and keys"))
+    await tab.page.keyboard.press("Escape")
+    await tab.button("Models…").click()
+    await eye.sees("models", tab.page.get_by_role("combobox", name="Default model"))
+    await tab.button("Another model server or key").click()
+    await eye.sees("more-models", tab.page.get_by_role("form", name="Paste a key"))
+    await tab.page.keyboard.press("Escape")
     if narrow:
         await tab.button("Sessions").click()
     await tab.list.get_by_role("button", name="Actions for Ask in vain").click()
     await eye.sees("list", tab.list.get_by_role("button", name="Rename"))
+    await tab.list.get_by_role("button", name="Delete").click()
+    await eye.sees("deletion", tab.page.get_by_role("dialog", name="Delete this session?"))
+    await tab.page.keyboard.press("Escape")
     await tab.page.keyboard.press("Control+k")
     search = tab.page.get_by_role("dialog", name="Search everything")
     await search.get_by_role("searchbox").fill("reader")
     await eye.sees("search", search.locator("mark").first)
+
+
+async def look_at_what_is_settled(tab: Tab, scene: Scene, eye: Eye) -> None:
     await tab.page.goto(scene.settled)
     await tab.page.reload()
     await eye.sees("settled", tab.transcript.get_by_text("Quoted, with"))
     await tab.transcript.get_by_role("button", name="Reasoning").click()
     await tab.call("terminal").get_by_role("button", expanded=False).click()
     await eye.sees("unfolded", tab.call("terminal").get_by_role("group", name="Result"))
+    await tab.transcript.get_by_role("button", name="Actions for this turn").click()
+    await tab.transcript.get_by_role("button", name="Undo this turn").click()
+    await eye.sees("undo", tab.page.get_by_role("dialog", name="Undo this turn?"))
+    await tab.page.keyboard.press("Escape")
     await tab.button("Session settings").click()
     await eye.sees("settings", tab.page.get_by_role("region", name="Session settings"))
+    await tab.page.keyboard.press("Escape")
+    await tab.page.get_by_role("main").get_by_role("button", name="Usage").click()
+    dialog = tab.page.get_by_role("dialog", name="Usage")
+    await eye.sees("usage", dialog.get_by_role("region", name="All time").get_by_role("table"))
+    await tab.page.keyboard.press("Escape")
+
+
+async def look_at_work(tab: Tab, house: House, eye: Eye, *, narrow: bool) -> None:
+    """Nobody but who was there from the beginning sees each nested call: it is played anew."""
+    (house.served.workspace / "regions.toml").write_text(REGIONS_FILE)
+    await tab.page.goto(house.served.url)
+    await tab.page.reload()
+    await audit(tab, house)
+    await eye.sees("audit", tab.call("execute_code").get_by_text("cancelled").last)
+    await tab.box.fill("and write down who owns them")
+    await eye.sees("steering", tab.button("After this step"))
+    await tab.box.fill("")
+    await tab.button("Details of execute_code").click()
+    inspector = tab.page.get_by_role("complementary", name="Inspector")
+    await eye.sees("inspector-call", inspector.get_by_role("group", name="Nested calls"))
+    await inspector.get_by_role("tab", name="Files").click()
+    await inspector.get_by_role("button", name="regions.toml").click()
+    await eye.sees("inspector-files", inspector.locator("pre"))
+    await inspector.get_by_role("tab", name="Changes").click()
+    await eye.sees("inspector-changes", inspector.get_by_label("Diff of regions.toml"))
+    await inspector.get_by_role("button", name="Revert all").click()
+    await eye.sees("revert", tab.page.get_by_role("dialog", name="Revert 1 file?"))
+    await tab.page.keyboard.press("Escape")
+    await inspector.get_by_role("tab", name="Context").click()
+    await eye.sees("inspector-context", inspector.get_by_role("group", name="Prompt"))
+    await inspector.get_by_role("tab", name="Call").click()
+    if narrow:
+        await tab.page.keyboard.press("Escape")
+    await tab.button("Withdraw: then write the result").click()
+    await tab.stop.click()
+    await tab.settles()
+
+
+async def look_at_the_rest(tab: Tab, scene: Scene, eye: Eye) -> None:
     await tab.page.goto(scene.working)
     await eye.sees("working", tab.printed("terminal"))
     await tab.page.goto(scene.asking)
     await eye.sees("asking", tab.asks.get_by_role("textbox", name="Answer"))
     await tab.page.goto(scene.failed)
     await eye.sees("failed", tab.transcript.get_by_role("group", name="The turn failed"))
+    await tab.page.goto(scene.long)
+    await eye.sees("long", tab.transcript.get_by_text("This turn:").last)
+    await tab.transcript.press("PageUp")
+    await eye.sees("long-above", tab.button("To the latest"))
+
+
+async def with_figures(somebody: Person, address: str) -> None:
+    """The scripted model has no window and no price; most real ones have both."""
+
+    async def answer(route: Route) -> None:
+        view = await (await route.fetch()).json()
+        view["context"] |= {"window": 200_000, "compact_at": 160_000, "last_prompt_tokens": 76_000}
+        view["usage"]["cost"] = 0.42
+        await route.fulfill(body=json.dumps(view))
+
+    await somebody.context.route(f"**/api/sessions/{address.rpartition('/')[2]}", answer)
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -117,8 +197,12 @@ async def test_everything_can_be_seen_and_used(
     url, narrow = house.served.url, look == "narrow"
     async with person(chromium, url, state=house.state, **LOOKS[look]) as somebody:
         tab = await somebody.opens()
+        await with_figures(somebody, scene.settled)
         eye = Eye(tab, tmp_path, look, axe)
-        await look_around(somebody, tab, scene, eye, narrow=narrow)
+        await look_at_the_start(tab, eye, narrow=narrow)
+        await look_at_what_is_settled(tab, scene, eye)
+        await look_at_work(tab, house, eye, narrow=narrow)
+        await look_at_the_rest(tab, scene, eye)
         assert eye.found == []
     async with person(chromium, url, **LOOKS[look]) as stranger:
         stranger.watch.expects("401")

@@ -27,7 +27,7 @@ from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from keryx.ports.place import NothingSharedError, PrivateFolder, Process
 from keryx.sandbox import Bounds, LocalPlace
 from keryx.sandbox.scripts import ExecuteCode
-from keryx.sandbox.scripts.guests import MOST_CALLS
+from keryx.sandbox.scripts.tool import MOST_CALLS
 from keryx.tools.toolsets import built_in
 from tests.guest.guests import PYTHON
 

@@ -3,11 +3,13 @@
 import { useEffect } from "preact/hooks";
 import { show, shown, watchRoom, wide } from "./inspector/choice";
 import { InspectorSlot } from "./inspector/slot";
+import { watchFocus } from "./parts/focus";
 import { EmptyScreen } from "./screens/empty";
 import { SessionList, startNew } from "./screens/list";
 import { LoginScreen } from "./screens/login";
 import { Search } from "./screens/search";
 import { SessionScreen } from "./screens/session";
+import { ModelsDialog } from "./setup/dialog";
 import { current, listShown, login, notice, searchShown } from "./state/app";
 import { asking } from "./state/telling";
 import { texts } from "./texts";
@@ -21,6 +23,7 @@ export function App() {
 
 function Page() {
   useEffect(watchRoom, []);
+  useEffect(watchFocus, []);
   useEffect(() => {
     document.addEventListener("keydown", onShortcut);
     return () => document.removeEventListener("keydown", onShortcut);
@@ -42,6 +45,7 @@ function Page() {
       <InspectorSlot keeper={keeper} />
       {searchShown.value ? <Search onClose={() => (searchShown.value = false)} /> : null}
       <UsageDialog />
+      <ModelsDialog />
       <Notice />
     </div>
   );

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { SessionEvent } from "../src/api/events";
 import { apply } from "../src/state/fold";
 import type { StepRow } from "../src/state/rows";
-import { trim } from "../src/state/session";
+import { trim } from "../src/state/stretch";
 import { CONTEXT, emptyState, plain, snapshotAfter, Story, USAGE } from "./log";
 import { wholeStory } from "./story";
 
@@ -19,7 +19,7 @@ describe("a story", () => {
   const whole = fold(events);
 
   it("is told in rows, each where it happened", () => {
-    expect(whole.order).toEqual(["m1", "note:3", "p1", "note:5", "m2", "p2", "note:18", "m4", "end:t3"]);
+    expect(whole.order).toEqual(["m1", "note:3", "note:5", "p1", "m2", "note:18", "p2", "m4", "end:t3"]);
   });
 
   it("leaves nothing that waits and nothing that runs", () => {
@@ -153,8 +153,8 @@ describe("the rows", () => {
   it("that are oldest can be forgotten, and asked for again", () => {
     const state = fold(wholeStory().events);
     trim(state, 4);
-    expect(state.order).toEqual(["p2", "note:18", "m4", "end:t3"]);
-    expect(state.older).toBe(state.rows.get("p2")?.seq);
+    expect(state.order).toEqual(["note:18", "p2", "m4", "end:t3"]);
+    expect(state.older).toBe(state.rows.get("note:18")?.seq);
     expect(state.calls.size).toBe(0);
   });
 });

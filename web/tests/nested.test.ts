@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import type { NestedProgress } from "../src/api/events";
 import { apply } from "../src/state/fold";
 import type { Nested } from "../src/state/rows";
+import { linesOf } from "../src/timeline/alike";
 import { CONTEXT, emptyState, Story, USAGE } from "./log";
 
 function begun() {
@@ -63,4 +64,39 @@ it("a container that ended names where all is told, and keeps what was seen of i
   const nested = { calls: 1, completed: 1, blob: "b" };
   story.fact({ type: "call.finished", turn_id: "t1", call_id: "c1", tool: "execute_code", nested, ...end });
   expect(told(story)).toMatchObject({ began: 1, ended: 1, blob: "b", listed: [{ preview: "one" }] });
+});
+
+it("alike ones say together what they have in common only once", () => {
+  const story = begun();
+  for (const region of ["eu-west-1", "eu-west-2", "us-east-1"]) {
+    tell(story, region, { tool: "terminal", preview: `clusters -r ${region}` });
+    tell(story, region, { tool: "terminal", outcome: "completed", duration: 1 });
+  }
+  const previews = (nested: Nested): string[] => linesOf(nested, 0).map((line) => line.preview);
+  expect(previews(told(story))).toEqual(["clusters -r eu-west-1 … us-east-1"]);
+  tell(story, "again", { tool: "terminal", preview: "clusters -r eu-west-1" });
+  tell(story, "again", { tool: "terminal", outcome: "completed", duration: 1 });
+  expect(previews(told(story))).toEqual(["clusters -r eu-west-1 … clusters -r eu-west-1"]);
+});
+
+it("who comes late is shown each of them while they are few, and then their number", () => {
+  const late = (calls: object[], began: number): Nested => {
+    const story = begun();
+    const nested = { began, ended: 1, completed: 1, calls };
+    const running = [{ call_id: "c1", tool: "execute_code", nested }];
+    story.live({ type: "calls.snapshot", after: story.events.length, running } as never);
+    tell(story, "n2", { tool: "terminal", outcome: "cancelled", duration: 3 });
+    return told(story);
+  };
+  const one = { call_id: "n1", tool: "terminal", start: 0.5, preview: "one", outcome: "completed", duration: 2 };
+  const two = { call_id: "n2", tool: "terminal", start: 1, preview: "two", outcome: null, duration: null };
+  const few = late([one, two], 2);
+  expect(few).toMatchObject({ began: 2, ended: 2, completed: 1, bunched: false });
+  expect(few.tools).toMatchObject([{ tool: "terminal", began: 2, ended: { completed: 1, cancelled: 1 } }]);
+  const start = few.listed[0]!.at - 0.5;
+  expect(few.listed).toMatchObject([
+    { callId: "n1", preview: "one", at: start + 0.5, outcome: "completed", duration: 2 },
+    { callId: "n2", preview: "two", at: start + 1, outcome: "cancelled", duration: 3 },
+  ]);
+  expect(late([], 300)).toMatchObject({ began: 300, ended: 2, listed: [], bunched: true });
 });

@@ -2,7 +2,9 @@ import { expect, it } from "vitest";
 import type { CallStarted, LoggedEvent, SessionEvent } from "../src/api/events";
 import type { MessagePage, View } from "../src/api/shapes";
 import { apply } from "../src/state/fold";
-import { fromView, prepend, type SessionState } from "../src/state/session";
+import { noteOf } from "../src/state/notes";
+import { fromView, type SessionState } from "../src/state/session";
+import { growUp } from "../src/state/stretch";
 import { emptyState, emptyView, plain, snapshotAfter } from "./log";
 import { wholeStory } from "./story";
 
@@ -24,6 +26,7 @@ function transcript(facts: readonly LoggedEvent[]): MessagePage["rows"] {
       rows.push({ seq, event: { ...accepted.get(fact.message_id)!, seq, at, turn_id } as LoggedEvent });
     } else if (fact.type === "step.replied" || fact.type === "call.finished") rows.push({ seq: fact.seq, event: fact });
     else if (fact.type === "turn.finished" && fact.outcome !== "completed") rows.push({ seq: fact.seq, event: fact });
+    else if (noteOf(fact) !== null) rows.push({ seq: fact.seq, event: fact });
   }
   return rows;
 }
@@ -53,20 +56,19 @@ function opened(at: number, limit: number): SessionState {
   while (state.older !== null) {
     const older = rows.filter((row) => row.seq < state.older!);
     const next = older.slice(-limit);
-    prepend(state, { rows: next, next: older.length > limit ? next[0]!.seq : null });
+    growUp(state, { rows: next, next: older.length > limit ? next[0]!.seq : null });
   }
   const snapshot = snapshotAfter(before);
   if (snapshot !== null) apply(state, snapshot);
   return state;
 }
 
-/** A view tells no quiet lines and no times of what began before it; all else must be alike. */
+/** A view tells no times of what began before it; all else must be alike. */
 function essence(state: SessionState): unknown {
   const { rows, calls, turn, ...rest } = plain(state) as Record<string, unknown>;
-  const told = (rows as { kind: string; at: number; seq: number; key: string }[]).filter((row) => row.kind !== "note");
+  const told = rows as { at: number; seq: number }[];
   return {
     ...rest,
-    order: told.map((row) => row.key),
     turn: turn === null ? null : (turn as { turnId: string }).turnId,
     rows: told.map(({ at: _at, seq: _seq, ...row }) => row),
     calls: (calls as [string, object][]).map(([id, call]) => [id, { ...call, startedAt: 0, preview: "", settled: 0 }]),
@@ -85,5 +87,5 @@ it("leaves to the events what came after the view", () => {
   const facts = events.filter((event): event is LoggedEvent => "seq" in event);
   const view = { ...emptyView(), seq: 3, turn: { turn_id: "t1", cancelling: false } };
   const state = fromView(view, { rows: transcript(facts), next: null });
-  expect(state.order).toEqual(["m1"]);
+  expect(state.order).toEqual(["m1", "note:3"]);
 });

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -144,6 +143,8 @@ def _read(path: Path) -> _File:
         return _File()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
+    import tomllib  # noqa: PLC0415 (many homes have no such file, and start sooner without)
+
     try:
         return msgspec.convert(tomllib.loads(text), _File)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:

@@ -69,14 +69,12 @@ _HINTS: Final[Mapping[ErrorKind, str]] = {
     "stalled": "the server at {url} is in trouble: ask again later, or use another model",
 }
 
-_TOO_LONG_MESSAGE: Final = re.compile(
-    r"context (length|window|size)|maximum context|too many tokens|prompt is too long",
-    re.IGNORECASE,
+# Texts: compiled when something fails, which most starts should not pay for.
+_TOO_LONG_MESSAGE: Final = (
+    r"context (length|window|size)|maximum context|too many tokens|prompt is too long"
 )
-_TRY_AGAIN: Final = re.compile(
-    r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?\s*[a-z]+\s?)+)", re.IGNORECASE
-)
-_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)", re.IGNORECASE)
+_TRY_AGAIN: Final = r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?\s*[a-z]+\s?)+)"
+_SPAN: Final = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)"
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -225,7 +223,7 @@ def _kind(problem: Problem, status: int | None) -> ErrorKind:
     for words, kind in _MORE_THAN_THE_STATUS:
         if problem.words & words:
             return kind
-    if status in {None, 400, 422} and _TOO_LONG_MESSAGE.search(problem.message):
+    if status in {None, 400, 422} and re.search(_TOO_LONG_MESSAGE, problem.message, re.IGNORECASE):
         return "context_too_long"
     if status is not None and status >= _SERVER_FAULT:
         return "unreachable"
@@ -247,8 +245,8 @@ def _delay(kind: ErrorKind, headers: Mapping[str, str], message: str, now: float
     found = _milliseconds(headers.get("retry-after-ms", ""))
     if found is None:
         found = _retry_after(headers.get("retry-after", ""), now)
-    if found is None and (match := _TRY_AGAIN.search(message)):
-        spans = _SPAN.findall(match[1])
+    if found is None and (match := re.search(_TRY_AGAIN, message, re.IGNORECASE)):
+        spans = re.findall(_SPAN, match[1], re.IGNORECASE)
         found = sum(float(number) * _SECONDS[unit.lower()] for number, unit in spans)
     return found or 0.0
 

@@ -66,7 +66,7 @@ class Application:
         head, path, method = head_of(scope), scope["path"], scope["method"]
         self._guard.check(scope, head)
         if not path.startswith("/api/"):
-            await self._page.serve(method, path, send)
+            await self._page.serve(method, path, send, head.encodings)
             return
         path = path.rstrip("/")
         caller = await self._service.access.caller(head.authorization, head.cookie)

@@ -56,6 +56,7 @@ class Head(msgspec.Struct, frozen=True):
     cookie: str | None = None
     authorization: str | None = None
     last_event_id: str | None = None
+    encodings: str = ""
 
 
 _NAMES: Final = {
@@ -65,6 +66,7 @@ _NAMES: Final = {
     b"cookie": "cookie",
     b"authorization": "authorization",
     b"last-event-id": "last_event_id",
+    b"accept-encoding": "encodings",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import mimetypes
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -18,6 +19,7 @@ FOLDER: Final = Path(__file__).parent / "page"
 INDEX: Final = "index.html"
 # A name that holds the hash of its content, as bundlers write them: name-1a2b3c4d.js
 _HASHED: Final = re.compile(r"[.-][A-Za-z0-9_-]{8,}\.[a-z0-9]+$")
+_NOT_AT_ALL: Final = re.compile(r"q=0(\.0*)?")
 _FOREVER: Final = b"public, max-age=31536000, immutable"
 _NOT_BUILT: Final = (
     b"The page of this Keryx is not built: `make setup` builds it.\n"
@@ -27,6 +29,8 @@ _NOT_BUILT: Final = (
 
 class Asset(msgspec.Struct, frozen=True):
     body: bytes
+    packed: bytes | None
+    """The same, compressed; None where that saves nothing."""
     media_type: str
     cached: bytes
 
@@ -46,7 +50,8 @@ class Page:
                 found[name] = _asset(path)
         return cls(found)
 
-    async def serve(self, method: str, path: str, send: Send) -> None:
+    async def serve(self, method: str, path: str, send: Send, encodings: str = "") -> None:
+        """`encodings` is what the client says that it accepts."""
         if method not in ("GET", "HEAD"):
             await _answer(send, 405, b"", [(b"allow", b"GET, HEAD")])
             return
@@ -57,12 +62,17 @@ class Page:
             body = b"There is nothing here.\n" if INDEX in self._assets else _NOT_BUILT
             await _answer(send, 404, body if method == "GET" else b"", _PLAIN)
             return
+        body = found.body
         headers: Headers = [
             (b"content-type", found.media_type.encode()),
-            (b"content-length", str(len(found.body)).encode()),
             (b"cache-control", found.cached),
+            (b"vary", b"accept-encoding"),
         ]
-        await _answer(send, 200, found.body if method == "GET" else b"", headers)
+        if found.packed is not None and _takes_gzip(encodings):
+            body = found.packed
+            headers.append((b"content-encoding", b"gzip"))
+        headers.append((b"content-length", str(len(body)).encode()))
+        await _answer(send, 200, body if method == "GET" else b"", headers)
 
 
 _PLAIN: Final[Headers] = [
@@ -71,11 +81,26 @@ _PLAIN: Final[Headers] = [
 ]
 
 
+def _takes_gzip(encodings: str) -> bool:
+    for each in encodings.split(","):
+        name, _, weight = each.partition(";")
+        if name.strip().lower() == "gzip":
+            return _NOT_AT_ALL.fullmatch(weight.strip()) is None
+    return False
+
+
 def _asset(path: Path) -> Asset:
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     if kind.startswith("text/") or kind.endswith(("javascript", "json")):
         kind += "; charset=utf-8"
-    return Asset(path.read_bytes(), kind, _FOREVER if _HASHED.search(path.name) else b"no-cache")
+    body = path.read_bytes()
+    packed = gzip.compress(body, mtime=0)
+    return Asset(
+        body,
+        packed if len(packed) < len(body) else None,
+        kind,
+        _FOREVER if _HASHED.search(path.name) else b"no-cache",
+    )
 
 
 async def _answer(send: Send, status: int, body: bytes, headers: Headers) -> None:

@@ -351,7 +351,7 @@ async def test_a_rename_that_fails_undoes_those_before_it(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
 ) -> None:
     if not can_exchange:
-        monkeypatch.setattr(swap, "_rename", None)
+        monkeypatch.setattr(swap, "_found", lambda: (None, 0, 0))
     desk.put("a.txt", "one\n").chmod(0o640)
     desk.put("b.txt", "one\n")
     desk.put("c.txt", "one\n")

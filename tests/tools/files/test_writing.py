@@ -148,7 +148,7 @@ async def test_an_edit_at_the_last_instant_is_not_lost(
     can_exchange: bool,
 ) -> None:
     if not can_exchange:
-        monkeypatch.setattr(swap, "_rename", None)
+        monkeypatch.setattr(swap, "_found", lambda: (None, 0, 0))
     path = desk.put("a.txt", "start")
     secret = desk.outside / "secret"
     secret.write_text("secret")
@@ -171,7 +171,7 @@ async def test_a_file_that_appears_at_the_last_instant_is_not_lost(
         raise PermissionError(errno.EPERM, "no links here")
 
     if not can_exchange:
-        monkeypatch.setattr(swap, "_rename", None)
+        monkeypatch.setattr(swap, "_found", lambda: (None, 0, 0))
     if not can_link:
         monkeypatch.setattr(swap.os, "link", refuse)
     await desk.done("write_file", path="before.txt", content="works")

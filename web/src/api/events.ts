@@ -52,7 +52,25 @@ export interface RunningCall {
   done?: number | null;
   total?: number | null;
   note?: string;
-  nested?: { began?: number; ended?: number; completed?: number } | null;
+  nested?: RunningNested | null;
+}
+
+export interface RunningNested {
+  began?: number;
+  ended?: number;
+  completed?: number;
+  /** Each of them, as long as they are few. */
+  calls?: ShownNested[];
+}
+
+export interface ShownNested {
+  call_id: string;
+  tool: string;
+  /** Since the container's own start, in seconds. */
+  start: number;
+  preview?: string;
+  outcome?: Outcome | null;
+  duration?: number | null;
 }
 
 export interface NestedProgress {

@@ -31,6 +31,11 @@ export async function ask<T>(method: Method, path: string, body?: unknown, signa
   return read<T>(await reach(path, init));
 }
 
+/** What is no JSON of ours, as it was stored. */
+export async function readText(path: string): Promise<string> {
+  return (await reach(path, { method: "GET" })).text();
+}
+
 export async function sendBytes<T>(path: string, bytes: Blob, signal: AbortSignal): Promise<T> {
   const headers = { "Content-Type": bytes.type || "application/octet-stream" };
   return read<T>(await reach(path, { method: "POST", headers, body: bytes, signal }));

@@ -1,7 +1,7 @@
 /** The endpoints, one function each. Paths are written here and nowhere else. */
 
 import type { Decision, Mode } from "./events";
-import { ask, sendBytes } from "./http";
+import { ask, readText, sendBytes } from "./http";
 import type {
   Attaching,
   Changes,
@@ -15,6 +15,7 @@ import type {
   NewProvider,
   Opening,
   Outgoing,
+  PageEdge,
   Profiles,
   SessionPage,
   Setup,
@@ -33,11 +34,16 @@ export const logout = () => ask<void>("POST", "/api/logout");
 export const models = () => ask<Models>("GET", "/api/models");
 export const profiles = () => ask<Profiles>("GET", "/api/profiles");
 export const tools = () => ask<Tools>("GET", "/api/tools");
-export const usage = () => ask<{ rows: UsageRow[] }>("GET", "/api/usage");
+/** Since then, in seconds; with nothing said, ever. */
+export const usage = (since?: number) =>
+  ask<{ rows: UsageRow[] }>("GET", since === undefined ? "/api/usage" : `/api/usage?since=${since}`);
 export const setup = () => ask<Setup>("GET", "/api/setup");
 export const servers = () => ask<{ servers: FoundServer[] }>("GET", "/api/setup/servers");
 export const configure = (provider: NewProvider) =>
   ask<{ model: string; models: string[] }>("POST", "/api/setup", provider);
+/** What the configured servers offer right now. */
+export const offered = () => ask<{ models: string[]; problems: string[] }>("GET", "/api/setup/models");
+export const chooseDefault = (model: string) => ask<Setup>("POST", "/api/setup/model", { model });
 
 export function listSessions(before: number | null, archived: boolean, limit = 50): Promise<SessionPage> {
   const query = new URLSearchParams({ limit: String(limit), archived: String(archived) });
@@ -55,9 +61,10 @@ export const view = (id: string, signal?: AbortSignal) => ask<View>("GET", at(id
 export const changeSession = (id: string, changes: Changes) => ask<View>("PATCH", at(id), changes);
 export const deleteSession = (id: string) => ask<void>("DELETE", at(id));
 
-export function messages(id: string, before: number | null, limit: number, signal?: AbortSignal): Promise<MessagePage> {
+/** The last page, or the one next to a fact. */
+export function messages(id: string, from: PageEdge, limit: number, signal?: AbortSignal): Promise<MessagePage> {
   const query = new URLSearchParams({ limit: String(limit) });
-  if (before !== null) query.set("before", String(before));
+  for (const [edge, seq] of Object.entries(from)) query.set(edge, String(seq));
   return ask("GET", at(id, `/messages?${query}`), undefined, signal);
 }
 
@@ -95,6 +102,7 @@ export const saveDraft = (id: string, text: string, attachments: readonly Attach
 export const upload = (file: Blob, name: string, signal: AbortSignal) =>
   sendBytes<Upload>(`/api/uploads?name=${part(name)}`, file, signal);
 
+export const blobText = (id: string, blob: string) => readText(blobAddress(id, blob));
 export const nestedCalls = (id: string, blob: string) => ask<NestedCalls>("GET", blobAddress(id, blob));
 
 export const look = (id: string, path: string, signal?: AbortSignal) =>

@@ -1,72 +1,72 @@
 /**
  * Streams rest while nobody looks. Browsers allow few connections to one server over HTTP/1.1,
- * so tabs in the background must not hold any, or a handful of them blocks the next one. One of
- * them, whichever, goes on listening to what concerns all sessions, so that it can tell of it.
+ * so tabs in the background must not hold any, or a handful of them blocks the next one. What
+ * concerns all sessions one tab goes on reading for all of them, and that may be one that rests.
  */
 
+import { hall, Seat } from "./seats";
 import type { EventStream } from "./stream";
 
 const REST_AFTER_MS = 1_000;
 
-const LOOKOUT = "keryx.lookout";
-
-const watched = new Set<EventStream>();
-/** Those that one tab in the background keeps. */
-const lookouts = new Set<EventStream>();
-let standDown: (() => void) | null = null;
+/** Each with its seat; without one it goes on while nobody looks. */
+const watched = new Map<EventStream, Pick<Seat, "take" | "leave"> | null>();
+const told = new Set<(resting: boolean) => void>();
 let resting = false;
 let timer: ReturnType<typeof setTimeout> | null = null;
 
-export function keep(stream: EventStream, lookout = false): void {
-  watched.add(stream);
-  if (lookout) lookouts.add(stream);
-  stream.start();
+/** Always: whether or not somebody looks, and whoever else reads. */
+export function keep(stream: EventStream, always = false): void {
+  if (always) {
+    watched.set(stream, null);
+    return stream.start();
+  }
+  const seat = seatOf(stream);
+  watched.set(stream, seat);
+  if (!resting) seat.take();
 }
 
 export function release(stream: EventStream): void {
+  watched.get(stream)?.leave();
   watched.delete(stream);
-  lookouts.delete(stream);
   stream.stop();
+}
+
+/** Where seats cannot be seen, nobody waits for one. */
+function seatOf(stream: EventStream): Pick<Seat, "take" | "leave"> {
+  const around = hall();
+  const [sit, rise] = [() => stream.start(), () => stream.stop()];
+  return around === null ? { take: sit, leave: rise } : new Seat(sit, rise, around);
+}
+
+export const isResting = (): boolean => resting;
+
+/** Tells whenever a rest begins or ends; returns how to end that. */
+export function onRest(tell: (resting: boolean) => void): () => void {
+  told.add(tell);
+  return () => void told.delete(tell);
 }
 
 function onVisibility(): void {
   if (timer !== null) clearTimeout(timer);
   timer = null;
-  if (document.hidden) {
-    timer = setTimeout(() => {
-      resting = true;
-      for (const stream of watched) stream.stop();
-      lookOut();
-    }, REST_AFTER_MS);
-  } else if (resting) {
-    resting = false;
-    standDown?.();
-    for (const stream of watched) stream.start();
-  }
+  if (document.hidden) timer = setTimeout(() => rest(true), REST_AFTER_MS);
+  else if (resting) rest(false);
 }
 
-/** Waits until no other tab in the background listens, and then does. */
-function lookOut(): void {
-  if (!("locks" in navigator)) return;
-  const waiting = new AbortController();
-  const released = new Promise<void>((resolve) => {
-    standDown = () => {
-      standDown = null;
-      waiting.abort();
-      resolve();
-    };
-  });
-  const listen = async (): Promise<void> => {
-    if (!resting) return;
-    for (const stream of lookouts) stream.start();
-    await released;
-  };
-  void navigator.locks.request(LOOKOUT, { signal: waiting.signal }, listen).catch(() => undefined);
+function rest(now: boolean): void {
+  resting = now;
+  for (const seat of watched.values()) {
+    if (now) seat?.leave();
+    else seat?.take();
+  }
+  for (const tell of told) tell(now);
 }
 
 export function watchPresence(): void {
   document.addEventListener("visibilitychange", onVisibility);
   window.addEventListener("online", () => {
-    for (const stream of watched) stream.again();
+    for (const stream of watched.keys()) stream.again();
   });
+  if (document.hidden) onVisibility();
 }

@@ -70,6 +70,9 @@ export interface MessagePage {
   next: number | null;
 }
 
+/** Where a page of the transcript ends, or begins; without either it is the last one. */
+export type PageEdge = { before: number } | { after: number } | Record<string, never>;
+
 export interface SessionPage {
   sessions: Summary[];
   next: number | null;

@@ -15,10 +15,10 @@ export function Menu({ suggest, onTake }: { suggest: Suggest; onTake: (suggestio
     box.current?.children[at]?.scrollIntoView({ block: "nearest" });
   }, [at, list]);
   if (list.length === 0) {
-    return suggest.empty.value ? <p class="nofile dim">{texts.commands.noFile}</p> : null;
+    return suggest.says.value ? <p class="nofile dim">{suggest.says.value}</p> : null;
   }
   return (
-    <ul ref={box} id={MENU} class="menu" role="listbox" aria-label={texts.commands.label}>
+    <ul ref={box} id={MENU} class="menu" role="listbox" aria-label={texts.commands.label} tabIndex={0}>
       {list.map((each, index) => (
         <li
           key={each.key}

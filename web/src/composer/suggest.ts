@@ -22,6 +22,8 @@ export interface Suggestion {
 /** What the values are that a command chooses from, and which one holds now. */
 export interface Choices {
   readonly sessionId: string | null;
+  /** A session that works in the same folder, if there is one: files are seen through a session. */
+  readonly files: string | null;
   readonly profile: string | null;
   readonly now: Readonly<Partial<Record<string, string | null>>>;
 }
@@ -29,8 +31,8 @@ export interface Choices {
 export class Suggest {
   readonly list = signal<readonly Suggestion[]>([]);
   readonly at = signal(0);
-  /** Nothing fits what was typed after an `@`. */
-  readonly empty = signal(false);
+  /** Why nothing is offered for what was typed after an `@`. */
+  readonly says = signal("");
   private from = 0;
   private asked: AbortController | null = null;
   private folder: { path: string; entries: readonly Entry[] } | null = null;
@@ -45,7 +47,7 @@ export class Suggest {
     if (found === null) return this.show([], 0);
     if (found.what === "slash") this.show(slashes(found.typed, choices), found.from);
     else if (found.what === "choice") this.show(values(found.name, found.typed, choices), found.from);
-    else void this.lookForFiles(found, choices.sessionId);
+    else void this.lookForFiles(found, choices.files);
   }
 
   move(by: number): void {
@@ -70,16 +72,16 @@ export class Suggest {
     return { text: before + text.slice(caret), caret: before.length };
   }
 
-  private show(list: readonly Suggestion[], from: number, empty = false): void {
+  private show(list: readonly Suggestion[], from: number, says = ""): void {
     const kept = list.findIndex((each) => each.key === this.chosen?.key);
     this.from = from;
     this.list.value = list;
     this.at.value = Math.max(0, kept);
-    this.empty.value = empty;
+    this.says.value = says;
   }
 
   private async lookForFiles(found: Wanted & { what: "file" }, sessionId: string | null): Promise<void> {
-    if (sessionId === null) return this.show([], 0);
+    if (sessionId === null) return this.show([], 0, texts.commands.noFilesYet);
     if (this.folder?.path !== found.folder) {
       const abort = new AbortController();
       this.asked = abort;
@@ -93,7 +95,7 @@ export class Suggest {
       if (abort.signal.aborted) return;
     }
     const list = files(found, this.folder?.entries ?? []);
-    this.show(list, found.from, list.length === 0);
+    this.show(list, found.from, list.length === 0 ? texts.commands.noFile : "");
   }
 }
 

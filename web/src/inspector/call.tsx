@@ -1,9 +1,9 @@
 /** The chosen call, all of it. */
 
 import { cancelCall } from "../api/keryx";
-import { Arguments } from "../parts/arguments";
 import { Button } from "../parts/button";
 import { Labelled, Result, resultText } from "../parts/callbody";
+import { WholeArguments } from "../parts/whole";
 import { attempt } from "../state/app";
 import { second } from "../state/clock";
 import type { Opened } from "../state/opened";
@@ -16,6 +16,9 @@ import { storedNested } from "../timeline/stored";
 import { chosen } from "./choice";
 import { Share } from "./share";
 import { ThisTurn } from "./thisturn";
+
+/** Less than this is not worth a word. */
+const WORTH_SAYING = 0.1;
 
 export function CallTab({ opened }: { opened: Opened }) {
   const id = chosen.value;
@@ -38,7 +41,7 @@ export function CallTab({ opened }: { opened: Opened }) {
       ) : null}
       <div class="callbody">
         <Labelled label={texts.call.arguments}>
-          <Arguments text={call.arguments} growing={call.phase === "writing"} />
+          <WholeArguments call={call} sessionId={opened.id} />
         </Labelled>
         {call.nested !== null && call.nested.began > 0 ? <NestedSums opened={opened} call={call} /> : null}
         {call.phase === "finished" ? (
@@ -71,12 +74,12 @@ function Facts({ opened, call }: { opened: Opened; call: Call }) {
       <dd class={`standing ${call.phase === "finished" ? call.outcome : call.phase}`}>
         <State call={call} />
       </dd>
-      {call.phase === "asked" ? (
+      {call.phase === "finished" ? null : (
         <>
           <dt>{words.waits}</dt>
-          <dd>{call.asking ? words.waitsFor.person : words.waitsFor.order}</dd>
+          <dd>{call.asking ? words.waitsFor.person : call.phase === "asked" ? words.waitsFor.order : words.waitsFor.nothing}</dd>
         </>
-      ) : null}
+      )}
       <dt>{words.where}</dt>
       <dd>
         {place}, <code>{workspace}</code>
@@ -84,11 +87,23 @@ function Facts({ opened, call }: { opened: Opened; call: Call }) {
       {call.startedAt === null || !call.started ? null : (
         <>
           <dt>{words.began}</dt>
-          <dd>{clockTime(call.startedAt)}</dd>
+          <dd>{words.beganAt(clockTime(call.startedAt), waitedFor(opened, call))}</dd>
         </>
       )}
     </dl>
   );
+}
+
+/** How long it stood in line before it began, as far as that is worth a word. */
+function waitedFor(opened: Opened, call: Call): string {
+  const order = opened.shown.value;
+  for (let at = order.length - 1; at >= 0; at--) {
+    const row = opened.peek(order[at]!);
+    if (row?.kind !== "step" || !row.calls.includes(call.callId)) continue;
+    const waited = row.repliedAt === null || call.startedAt === null ? 0 : call.startedAt - row.repliedAt;
+    return waited < WORTH_SAYING ? "" : seconds(waited);
+  }
+  return "";
 }
 
 function State({ call }: { call: Call }) {

@@ -150,7 +150,7 @@ function Reverting({ sessionId, files, onClose }: RevertingProps) {
       {problem === null ? null : <Refusal problem={problem} />}
       <div class="btns">
         <Button onClick={() => onClose(false)}>{texts.cancel}</Button>
-        <Button kind="stop" disabled={busy} onClick={() => void revert()}>
+        <Button kind="stop" busy={busy} onClick={() => void revert()}>
           {words.confirm}
         </Button>
       </div>

@@ -38,6 +38,8 @@ export function Inspector({ opened }: { opened: Opened }) {
       aria-label={texts.inspector.label}
       onKeyDown={(event) => {
         if (event.key !== "Escape" || !over || event.defaultPrevented) return;
+        // A dialog that it has opened is left first.
+        if ((event.target as Element).closest("dialog") !== null) return;
         event.preventDefault();
         event.stopPropagation();
         show(false);

@@ -80,7 +80,7 @@ function Course({ name, kind, spans, tick, number }: CourseProps) {
 }
 
 function turnOf(opened: Opened, callId: string | null): string | null {
-  const order = opened.order.value;
+  const order = (callId === null ? opened.order : opened.shown).value;
   for (let at = order.length - 1; at >= 0; at--) {
     const row = opened.peek(order[at]!);
     if (row === undefined || row.turnId === null || row.kind === "call") continue;

@@ -9,6 +9,8 @@ interface Props {
   keys?: string;
   label?: string;
   disabled?: boolean;
+  /** What it does is under way: it does nothing else, but keeps the focus, which a disabled one loses. */
+  busy?: boolean;
   type?: "button" | "submit";
   pressed?: boolean;
   title?: string;
@@ -17,13 +19,15 @@ interface Props {
 }
 
 export function Button(props: Props) {
-  const { children, onClick, kind = "plain", keys, label, disabled, type = "button", pressed, title, describedBy } = props;
+  const { children, onClick, kind = "plain", keys, label, disabled, busy = false } = props;
+  const { type = "button", pressed, title, describedBy } = props;
   return (
     <button
       type={type}
       class={kind === "quiet" ? "quiet" : `btn ${kind}`}
-      onClick={onClick}
+      onClick={busy ? undefined : onClick}
       disabled={disabled}
+      aria-disabled={busy || undefined}
       aria-label={label}
       aria-pressed={pressed}
       title={title}

@@ -84,7 +84,7 @@ function Standing({ call }: { call: Call }) {
   return (
     <span class="standing">
       {call.nested !== null && call.nested.began > 0 ? (
-        <span class="unseen">{texts.call.nested(call.nested.began, call.nested.ended)}</span>
+        <span class="unseen">{texts.call.nested(call.nested.began, call.nested.completed)}</span>
       ) : null}
       <span class="state">
         <State call={call} />

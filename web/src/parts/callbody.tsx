@@ -3,9 +3,9 @@
 import type { Part } from "../api/events";
 import type { Call } from "../state/rows";
 import { texts } from "../texts";
-import { Arguments } from "./arguments";
 import { AttachmentView } from "./attachment";
 import { Code, Copy } from "./code";
+import { WholeArguments } from "./whole";
 
 /** Longer results are shown by their beginning and end; the whole stays in the log. */
 const MOST_SHOWN = 40_000;
@@ -14,7 +14,7 @@ export function CallBody({ call, sessionId }: { call: Call; sessionId: string })
   return (
     <div class="callbody">
       <Labelled label={texts.call.arguments}>
-        <Arguments text={call.arguments} growing={call.phase === "writing"} />
+        <WholeArguments call={call} sessionId={sessionId} />
       </Labelled>
       {call.phase === "finished" ? (
         <Labelled label={texts.call.result} copy={resultText(call.result)}>

@@ -10,8 +10,18 @@ import { Heights } from "./heights";
 const MARGIN = 700;
 /** Closer to the end than this counts as being there. */
 const NEAR_END = 24;
-/** Closer to the beginning than this, older rows are asked for. */
-const NEAR_BEGINNING = 1_600;
+/** Closer to the first or last row than this, more rows are asked for. */
+const NEAR_EDGE = 1_600;
+
+export interface List {
+  keys: Signal<readonly string[]>;
+  /** How high a row may be that was not seen yet. */
+  guess: (key: string) => number;
+  /** Whether the last row is the end, so that it can be followed. */
+  hasEnd: () => boolean;
+  /** The view comes close to the first row, or to a last one that is not the end. */
+  onNear: (edge: "first" | "last") => void;
+}
 
 interface Parts {
   box: HTMLElement;
@@ -32,16 +42,14 @@ export class Scroller {
   private parts: Parts | null = null;
   private anchor: { key: string; inset: number } | null = null;
   private lastTop = 0;
+  private lastHeight = 0;
 
-  constructor(
-    keys: Signal<readonly string[]>,
-    guess: (key: string) => number,
-    private readonly nearBeginning: () => void,
-  ) {
-    this.heights = new Heights(guess);
+  constructor(private readonly list: List) {
+    this.heights = new Heights(list.guess);
     this.observer = new ResizeObserver((entries) => this.resized(entries));
     this.stopFollowing = effect(() => {
-      this.keys = keys.value;
+      this.keys = list.keys.value;
+      if (!list.hasEnd()) this.atEnd.value = false;
       this.heights.setKeys(this.keys);
       this.refresh();
     });
@@ -63,6 +71,11 @@ export class Scroller {
     this.names.set(element, key);
     this.observer.observe(element);
     return () => this.observer.unobserve(element);
+  }
+
+  /** The row at the top of the view; null while the end is followed. */
+  get reader(): string | null {
+    return this.atEnd.peek() ? null : (this.anchor?.key ?? null);
   }
 
   /** The reader works on something here: it stays where it is, whatever grows. */
@@ -92,10 +105,12 @@ export class Scroller {
     if (this.parts === null) return;
     const { scrollTop, scrollHeight, clientHeight } = this.parts.box;
     const left = scrollHeight - scrollTop - clientHeight;
-    if (left <= 2) this.atEnd.value = true;
-    else if (scrollTop < this.lastTop - 1) this.atEnd.value = false;
-    else if (left < NEAR_END) this.atEnd.value = true;
+    const close = left <= 2 || (left < NEAR_END && scrollTop >= this.lastTop - 1);
+    if (close && this.list.hasEnd()) this.atEnd.value = true;
+    // A list that shrinks moves the view as well, and nobody has left the end by that.
+    else if (scrollTop < this.lastTop - 1 && scrollHeight >= this.lastHeight) this.atEnd.value = false;
     this.lastTop = scrollTop;
+    this.lastHeight = scrollHeight;
     this.remember(scrollTop);
     this.refresh();
   }
@@ -109,6 +124,7 @@ export class Scroller {
     const top = this.wantedTop();
     if (top !== null && Math.abs(box.scrollTop - top) > 0.5) box.scrollTop = top;
     this.lastTop = box.scrollTop;
+    this.lastHeight = box.scrollHeight;
   }
 
   private wantedTop(): number | null {
@@ -131,7 +147,8 @@ export class Scroller {
     const from = this.heights.length === 0 ? 0 : this.heights.at(Math.max(0, top - MARGIN));
     const last = this.heights.at(top + height + MARGIN);
     const to = end ? this.heights.length : Math.min(this.heights.length, last + 1);
-    if (top < NEAR_BEGINNING) this.nearBeginning();
+    if (top < NEAR_EDGE) this.list.onNear("first");
+    if (!this.list.hasEnd() && this.heights.total - top - height < NEAR_EDGE) this.list.onNear("last");
     if (from === this.from && to === this.to && same(this.shown.peek(), this.keys, from, to)) return;
     this.from = from;
     this.to = to;

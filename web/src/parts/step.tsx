@@ -7,6 +7,7 @@ import type { Call, StepRow } from "../state/rows";
 import { texts } from "../texts";
 import { axisOf, type Axis } from "../timeline/axis";
 import { Ticks } from "../timeline/lane";
+import { stepNumber } from "../timeline/turns";
 import { CallView } from "./call";
 import { Markdown } from "./markdown/markdown";
 import { unfoldedOf } from "./unfolded";
@@ -15,8 +16,8 @@ export function StepView({ opened, row }: { opened: Opened; row: StepRow }) {
   const { calls: ids, repliedAt } = row;
   // The same element as before, so that a text that grows draws no call anew.
   const calls = useMemo(
-    () => (ids.length > 0 ? <Calls opened={opened} ids={ids} repliedAt={repliedAt} /> : null),
-    [opened, ids, repliedAt],
+    () => (ids.length > 0 ? <Calls opened={opened} step={row.key} ids={ids} repliedAt={repliedAt} /> : null),
+    [opened, row.key, ids, repliedAt],
   );
   const silent = row.text === "" && row.calls.length === 0;
   return (
@@ -55,16 +56,17 @@ function Reasoning({ row }: { row: StepRow }) {
 
 interface CallsProps {
   opened: Opened;
+  step: string;
   ids: readonly string[];
   repliedAt: number | null;
 }
 
 /** The calls are the timeline: rows with bars on one time axis. */
-function Calls({ opened, ids, repliedAt }: CallsProps) {
+function Calls({ opened, step, ids, repliedAt }: CallsProps) {
   const axis = useMemo(() => axisOf(opened, ids, repliedAt), [opened, ids, repliedAt]);
   return (
     <div class="calls" role="group" aria-label={texts.transcript.steps(ids.length, 0)}>
-      {ids.length > 1 ? <Top opened={opened} ids={ids} /> : null}
+      {ids.length > 1 ? <Top opened={opened} step={step} ids={ids} /> : null}
       {ids.map((id) => (
         <CallView key={id} opened={opened} id={id} axis={axis} />
       ))}
@@ -74,14 +76,17 @@ function Calls({ opened, ids, repliedAt }: CallsProps) {
 }
 
 /** Apart from the rows, which must not be drawn anew because a number changes. */
-function Top({ opened, ids }: { opened: Opened; ids: readonly string[] }) {
+function Top({ opened, step, ids }: { opened: Opened; step: string; ids: readonly string[] }) {
+  const number = useMemo(() => computed(() => stepNumber(opened, step)), [opened, step]);
   const running = useMemo(
     () => computed(() => ids.filter((id) => opened.call(id).value?.phase === "started").length),
     [opened, ids],
   );
   return (
     <div class="top">
+      {number.value === null ? null : <b>{texts.timeline.step(number.value)}</b>}{" "}
       <span>{texts.transcript.steps(ids.length, running.value)}</span>
+      <span class="grow" />
       <NestedCount opened={opened} ids={ids} />
     </div>
   );
@@ -93,7 +98,7 @@ function NestedCount({ opened, ids }: { opened: Opened; ids: readonly string[] }
       computed(() => {
         const nested = ids.flatMap((id) => opened.call(id).value?.nested ?? []);
         const began = nested.reduce((sum, each) => sum + each.began, 0);
-        return began === 0 ? "" : texts.call.nested(began, nested.reduce((sum, each) => sum + each.ended, 0));
+        return began === 0 ? "" : texts.call.nested(began, nested.reduce((sum, each) => sum + each.completed, 0));
       }),
     [opened, ids],
   );

@@ -1,6 +1,6 @@
 /** What can be done with a turn, at the message that began it: fork from it, undo it. */
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { newSessionId } from "../api/ids";
 import * as keryx from "../api/keryx";
 import { asProblem, type Problem } from "../api/problem";
@@ -17,10 +17,12 @@ import { unfoldedOf } from "./unfolded";
 
 export function TurnMenu({ opened, row }: { opened: Opened; row: MessageRow }) {
   const open = unfoldedOf(`turn ${row.key}`);
+  const dots = useRef<HTMLButtonElement>(null);
   const name = texts.turn.actions;
   return (
     <>
       <button
+        ref={dots}
         type="button"
         class="turndots"
         aria-expanded={open.value}
@@ -30,7 +32,16 @@ export function TurnMenu({ opened, row }: { opened: Opened; row: MessageRow }) {
           open.value = !open.value;
         }}
       />
-      {open.value ? <Actions opened={opened} row={row} onDone={() => (open.value = false)} /> : null}
+      {open.value ? (
+        <Actions
+          opened={opened}
+          row={row}
+          onDone={() => {
+            open.value = false;
+            dots.current?.focus();
+          }}
+        />
+      ) : null}
     </>
   );
 }
@@ -45,7 +56,16 @@ function Actions({ opened, row, onDone }: { opened: Opened; row: MessageRow; onD
     if (await attempt(() => keryx.fork(opened.id, turnId, id))) go(id);
   };
   return (
-    <div class="turnactions" role="group" aria-label={texts.turn.actions}>
+    <div
+      class="turnactions"
+      role="group"
+      aria-label={texts.turn.actions}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || undoing) return;
+        event.preventDefault();
+        onDone();
+      }}
+    >
       <Copy text={row.text} />
       <Button kind="quiet" disabled={!over} onClick={() => void fork()}>
         {texts.turn.fork}
@@ -57,9 +77,9 @@ function Actions({ opened, row, onDone }: { opened: Opened; row: MessageRow; onD
         <Undoing
           sessionId={opened.id}
           turnId={turnId}
-          onClose={() => {
+          onClose={(done) => {
             setUndoing(false);
-            onDone();
+            if (done) onDone();
           }}
         />
       ) : null}
@@ -67,14 +87,20 @@ function Actions({ opened, row, onDone }: { opened: Opened; row: MessageRow; onD
   );
 }
 
-function Undoing({ sessionId, turnId, onClose }: { sessionId: string; turnId: string; onClose: () => void }) {
+interface UndoingProps {
+  sessionId: string;
+  turnId: string;
+  onClose: (done: boolean) => void;
+}
+
+function Undoing({ sessionId, turnId, onClose }: UndoingProps) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const undo = async (files: boolean): Promise<void> => {
     setBusy(true);
     try {
       await keryx.undo(sessionId, turnId, files);
-      onClose();
+      onClose(true);
     } catch (error) {
       setProblem(asProblem(error));
       setBusy(false);
@@ -82,18 +108,18 @@ function Undoing({ sessionId, turnId, onClose }: { sessionId: string; turnId: st
   };
   const { turn } = texts;
   return (
-    <Dialog title={turn.undoTitle} onClose={onClose}>
+    <Dialog title={turn.undoTitle} onClose={() => onClose(false)}>
       <h2>{turn.undoTitle}</h2>
       <p>{turn.undoBody}</p>
       {problem === null ? null : <Refusal problem={problem} lead={turn.refused} />}
       <div class="btns">
-        <Button onClick={onClose}>{texts.cancel}</Button>
+        <Button onClick={() => onClose(false)}>{texts.cancel}</Button>
         {problem?.kind === "conflict" ? (
-          <Button kind="stop" disabled={busy} onClick={() => void undo(false)}>
+          <Button kind="stop" busy={busy} onClick={() => void undo(false)}>
             {turn.without}
           </Button>
         ) : (
-          <Button kind="stop" disabled={busy} onClick={() => void undo(true)}>
+          <Button kind="stop" busy={busy} onClick={() => void undo(true)}>
             {turn.undoConfirm}
           </Button>
         )}

@@ -46,7 +46,7 @@ function Approval({ sessionId, asked }: { sessionId: string; asked: ApprovalAske
   // Consent to more than this very call must have something to be about.
   const wider = asked.patterns === undefined || asked.patterns === null || asked.patterns.length > 0;
   const button = (decision: Decision, text: string, kind: "plain" | "main" = "plain") => (
-    <Button kind={kind} disabled={busy} onClick={() => void decide(decision)}>
+    <Button kind={kind} busy={busy} onClick={() => void decide(decision)}>
       {text}
     </Button>
   );
@@ -54,7 +54,7 @@ function Approval({ sessionId, asked }: { sessionId: string; asked: ApprovalAske
     <div class={`ask ${asked.risk}`} role="group" aria-label={title}>
       <div class="what">
         <b>{title}</b>
-        {asked.tool ? <pre tabIndex={0}>{asked.what}</pre> : null}
+        {asked.tool ? <pre tabIndex={0}>{without(asked.what, asked.tool)}</pre> : null}
         <p class="dim">
           {[texts.asks.risks[asked.risk], asked.why, ...needs(asked)].filter(Boolean).join(" · ")}
           <Expiry at={asked.expires} />
@@ -68,6 +68,11 @@ function Approval({ sessionId, asked }: { sessionId: string; asked: ApprovalAske
       </div>
     </div>
   );
+}
+
+/** The tool is named above it already. */
+function without(what: string, tool: string): string {
+  return what.startsWith(`${tool}: `) ? what.slice(tool.length + 2) : what;
 }
 
 function needs({ needs: told }: ApprovalAsked): string[] {
@@ -99,7 +104,7 @@ function Question({ sessionId, asked }: { sessionId: string; asked: QuestionAske
       aria-label={asked.text}
       onSubmit={(event) => {
         event.preventDefault();
-        if (text.trim()) void reply(text);
+        if (text.trim() && !busy) void reply(text);
       }}
     >
       <div class="what">
@@ -109,7 +114,7 @@ function Question({ sessionId, asked }: { sessionId: string; asked: QuestionAske
       {asked.choices?.length ? (
         <div class="btns choices">
           {asked.choices.map((choice) => (
-            <Button key={choice} disabled={busy} onClick={() => void reply(choice)}>
+            <Button key={choice} busy={busy} onClick={() => void reply(choice)}>
               {choice}
             </Button>
           ))}
@@ -122,7 +127,7 @@ function Question({ sessionId, asked }: { sessionId: string; asked: QuestionAske
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
         />
-        <Button type="submit" kind="main" disabled={busy || text.trim() === ""}>
+        <Button type="submit" kind="main" busy={busy} disabled={text.trim() === ""}>
           {texts.asks.send}
         </Button>
       </div>

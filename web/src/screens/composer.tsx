@@ -8,7 +8,7 @@ import { read } from "../composer/reading";
 import { STEER_SAYS, SteerLine } from "../composer/steering";
 import { Suggest, type Choices } from "../composer/suggest";
 import { Button } from "../parts/button";
-import { opening } from "../state/app";
+import { opening, profiles, sessions } from "../state/app";
 import type { Attached } from "../state/attachments";
 import type { Composing } from "../state/composing";
 import type { Opened } from "../state/opened";
@@ -30,7 +30,12 @@ export function Composer({ composing, running, stopping, onStop, opened }: Props
   const choices = (): Choices => {
     const now = opened?.head.settings.peek() ?? opening.peek();
     const { model, workspace, personality, effort, profile } = now;
-    return { sessionId: opened?.id ?? null, profile: profile ?? null, now: { model, workspace, personality, effort } } as Choices;
+    return {
+      sessionId: opened?.id ?? null,
+      files: opened?.id ?? sessions.within(workspace || profiles.peek().workspace),
+      profile: profile ?? null,
+      now: { model, workspace, personality, effort },
+    } as Choices;
   };
   const said = read(composing.text.value);
   const send = (how: Sending): void => {

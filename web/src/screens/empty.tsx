@@ -1,6 +1,8 @@
 /** No session is open: the next one begins with what is said here. */
 
-import { ready, setup } from "../setup/steps";
+import { Button } from "../parts/button";
+import { DefaultModel } from "../setup/default";
+import { found, ready, setup, showModels } from "../setup/steps";
 import { Welcome } from "../setup/welcome";
 import { composingOf, opening, profiles } from "../state/app";
 import { texts } from "../texts";
@@ -45,6 +47,10 @@ function Start() {
         profile={opening.value.profile ?? profiles.value.profiles[0]?.name ?? null}
         onChange={change}
       />
+      {found.value.length > 1 ? <DefaultModel /> : null}
+      <Button kind="quiet" onClick={showModels}>
+        {texts.setup.models}
+      </Button>
     </div>
   );
 }

@@ -1,14 +1,15 @@
 /** Above the transcript: what the session is called, what it works with, what it has used. */
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import * as keryx from "../api/keryx";
 import { InspectorButton } from "../inspector/slot";
 import type { Changes } from "../api/shapes";
 import { Button } from "../parts/button";
+import { showModels } from "../setup/steps";
 import { attempt, listShown } from "../state/app";
 import type { Opened } from "../state/opened";
 import { texts } from "../texts";
-import { UsageChip } from "../usage/usage";
+import { UsageChip } from "../usage/chip";
 import { Fields } from "./settings";
 
 export function ListButton() {
@@ -30,6 +31,11 @@ export function ListButton() {
 
 export function Header({ opened }: { opened: Opened }) {
   const [open, setOpen] = useState(false);
+  const dots = useRef<HTMLButtonElement>(null);
+  const close = (): void => {
+    setOpen(false);
+    dots.current?.focus();
+  };
   const settings = opened.head.settings.value;
   const change = (changes: Changes): void => void attempt(() => keryx.changeSession(opened.id, changes));
   const chips: [string, string][] = [
@@ -39,7 +45,15 @@ export function Header({ opened }: { opened: Opened }) {
     [texts.header.effort, settings.effort ?? ""],
   ];
   return (
-    <header class="head">
+    <header
+      class="head"
+      onKeyDown={(event) => {
+        // Of what lies open here first: the turn goes on.
+        if (event.key !== "Escape" || event.defaultPrevented || !open) return;
+        event.preventDefault();
+        close();
+      }}
+    >
       <div class="bar">
         <ListButton />
         <h1>{settings.title || texts.list.untitled}</h1>
@@ -59,6 +73,7 @@ export function Header({ opened }: { opened: Opened }) {
         )}
         <UsageChip opened={opened} />
         <button
+          ref={dots}
           type="button"
           class="chip"
           aria-expanded={open}
@@ -85,7 +100,13 @@ export function Header({ opened }: { opened: Opened }) {
             />
             <span>{texts.header.readOnly}</span>
           </label>
-          <Button onClick={() => setOpen(false)}>{texts.close}</Button>
+          <div class="btns">
+            <Button kind="quiet" onClick={showModels}>
+              {texts.setup.models}
+            </Button>
+            <span class="grow" />
+            <Button onClick={close}>{texts.close}</Button>
+          </div>
         </section>
       ) : null}
     </header>

@@ -14,7 +14,7 @@ import { canTell, chooseTelling, tells } from "../state/telling";
 import { chooseTheme, theme, type Theme } from "../state/theme";
 import { texts } from "../texts";
 import { clockTime, dayName } from "../texts/amounts";
-import { usageShown } from "../usage/usage";
+import { UsageButton } from "../usage/chip";
 
 export function SessionList() {
   const archived = sessions.archived.value;
@@ -80,9 +80,7 @@ function Foot({ archived }: { archived: boolean }) {
   return (
     <div class="foot">
       <div class="footline">
-        <Button kind="quiet" onClick={() => (usageShown.value = true)}>
-          {texts.usage.open}
-        </Button>
+        <UsageButton />
         {canTell ? (
           <Button
             kind="quiet"

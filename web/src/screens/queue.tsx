@@ -49,7 +49,8 @@ function Item({ sessionId, message, label, up, down }: ItemProps) {
   const files = message.attachments?.length ?? 0;
   if (editing) return <Editor sessionId={sessionId} message={message} onDone={() => setEditing(false)} />;
   return (
-    <li>
+    // It takes the focus over from a button of it that is no longer there.
+    <li tabIndex={-1}>
       {label ? <span class="when">{label}</span> : null}
       <span class="words">{message.text}</span>
       {files > 0 ? <small>{texts.queue.attachments(files)}</small> : null}

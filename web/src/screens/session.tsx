@@ -14,7 +14,7 @@ import { Asks } from "./asks";
 import { Composer } from "./composer";
 import { Header, ListButton } from "./header";
 import { Queue } from "./queue";
-import { Transcript } from "./transcript";
+import { toNewest, Transcript } from "./transcript";
 
 export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
   const opened = keeper.opened.value;
@@ -45,7 +45,7 @@ export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
       {isTour(opened.head.settings.value.model) ? (
         <TourLine opened={opened} keeper={keeper} />
       ) : opened.head.settings.value.model === "" ? (
-        <NoModelLine opened={opened} />
+        <NoModelLine />
       ) : null}
       {keeper.connection.value === "lost" ? (
         <p class="lost" role="status">
@@ -67,6 +67,10 @@ function Dock({ opened }: { opened: Opened }) {
     if (running !== null) void attempt(() => cancelTurn(opened.id, running.turnId));
   };
   useEffect(() => composing.restore(opened.draft), [composing, opened]);
+  useEffect(() => {
+    // Whoever says something wants to see what becomes of it.
+    composing.onSent = () => toNewest(opened);
+  }, [composing, opened]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key !== "Escape" || event.defaultPrevented || listShown.peek()) return;

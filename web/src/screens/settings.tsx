@@ -3,6 +3,7 @@
 import type { ApprovalMode } from "../api/events";
 import type { Changes } from "../api/shapes";
 import { Toolsets } from "../composer/toolsets";
+import { found, lookForModels } from "../setup/steps";
 import { models, profiles } from "../state/app";
 import { texts } from "../texts";
 
@@ -30,7 +31,9 @@ export function Fields({ chosen, profile, onChange }: Props) {
         label={texts.header.model}
         value={chosen.model ?? ""}
         standard={standard === null ? texts.header.standard : `${texts.header.standard} (${standard})`}
-        options={withValue(known, chosen.model).map((name) => [name, name])}
+        options={withValue([...new Set([...known, ...found.value])], chosen.model).map((name) => [name, name])}
+        // What the servers have is asked when somebody wants to choose.
+        onFocus={() => void lookForModels()}
         onChange={(model) => onChange({ model })}
         required={chosen.model !== undefined}
       />
@@ -95,14 +98,15 @@ interface ChoiceProps {
   standard: string;
   options: readonly (readonly [string, string])[];
   onChange: (value: string) => void;
+  onFocus?: () => void;
   required?: boolean;
 }
 
-function Choice({ label, value, standard, options, onChange, required = false }: ChoiceProps) {
+function Choice({ label, value, standard, options, onChange, onFocus, required = false }: ChoiceProps) {
   return (
     <label>
       <span>{label}</span>
-      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+      <select value={value} onFocus={onFocus} onChange={(event) => onChange(event.currentTarget.value)}>
         {required ? null : <option value="">{standard}</option>}
         {options.map(([name, text]) => (
           <option key={name} value={name}>

@@ -1,16 +1,17 @@
 /** The transcript: a window onto the rows, which follows the end while the reader is there. */
 
+import { signal, type Signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { RowContent } from "../parts/row";
 import { Scroller } from "../parts/scroller";
-import { route } from "../state/route";
 import { attempt } from "../state/app";
 import type { Opened } from "../state/opened";
+import { go, route } from "../state/route";
 import { texts } from "../texts";
 
 const GUESSES = { message: 70, step: 140, call: 50, note: 40, end: 60 };
-/** Pages that are read at most to find what a search has found. */
-const MOST_PAGES = 100;
+/** How long the row that was looked for is marked. */
+const MARKED_MS = 4_000;
 
 export function Transcript({ opened }: { opened: Opened }) {
   const scroller = useScroller(opened);
@@ -18,14 +19,19 @@ export function Transcript({ opened }: { opened: Opened }) {
   const above = useRef<HTMLDivElement>(null);
   const below = useRef<HTMLDivElement>(null);
   const shown = scroller.shown.value;
-  opened.atEnd = scroller.atEnd.value;
+  const apart = opened.apart.value;
 
   useLayoutEffect(() => {
     scroller.attach({ box: box.current!, above: above.current!, below: below.current! });
     return () => scroller.close();
   }, [scroller]);
   useLayoutEffect(() => scroller.place(), [scroller, shown]);
-  useSought(opened, scroller);
+  const sought = useSought(opened, scroller);
+  useReturns(opened, scroller);
+  const back = (): void => {
+    box.current?.focus({ preventScroll: true });
+    toNewest(opened);
+  };
 
   return (
     <div class="viewport">
@@ -43,14 +49,15 @@ export function Transcript({ opened }: { opened: Opened }) {
         {opened.loadingOlder.value ? <p class="earlier">{texts.transcript.earlier}</p> : null}
         <div ref={above} class="space" />
         {shown.map((key) => (
-          <RowView key={key} id={key} opened={opened} scroller={scroller} />
+          <RowView key={key} id={key} opened={opened} scroller={scroller} sought={sought} />
         ))}
         <div ref={below} class="space" />
-        <Activity opened={opened} />
+        {apart ? <Following opened={opened} /> : <Activity opened={opened} />}
       </div>
       {scroller.atEnd.value ? null : (
-        <button type="button" class="btn latest" onClick={() => scroller.toEnd()}>
-          <span aria-hidden="true">↓</span> {texts.transcript.latest}
+        <button type="button" class="btn latest" aria-keyshortcuts="End" onClick={back}>
+          {apart ? <span class="dim">{texts.transcript.apart}</span> : null}
+          <span aria-hidden="true">↓</span> {apart ? texts.transcript.newest : texts.transcript.latest}
         </button>
       )}
     </div>
@@ -58,29 +65,55 @@ export function Transcript({ opened }: { opened: Opened }) {
 }
 
 function useScroller(opened: Opened): Scroller {
-  return useMemo(
-    () =>
-      new Scroller(
-        opened.order,
-        (key) => GUESSES[opened.peek(key)?.kind ?? "note"],
-        () => {
-          // Not now: this is told while the list is being laid out.
-          if (opened.head.older.peek() !== null && !opened.loadingOlder.peek()) {
-            queueMicrotask(() => void attempt(() => opened.loadOlder()));
-          }
-        },
-      ),
-    [opened],
-  );
+  return useMemo(() => {
+    const scroller = new Scroller({
+      keys: opened.shown,
+      guess: (key) => GUESSES[opened.peek(key)?.kind ?? "note"],
+      hasEnd: () => !opened.apart.peek(),
+      onNear: (edge) => {
+        const [loading, load] =
+          edge === "first"
+            ? [opened.loadingOlder, () => opened.loadOlder()]
+            : [opened.loadingNewer, () => opened.loadNewer()];
+        if (edge === "first" && opened.head.older.peek() === null) return;
+        // Not now: this is told while the list is being laid out.
+        if (!loading.peek()) queueMicrotask(() => void attempt(load));
+      },
+    });
+    opened.reader = () => scroller.reader;
+    return scroller;
+  }, [opened]);
 }
 
-function RowView({ id, opened, scroller }: { id: string; opened: Opened; scroller: Scroller }) {
+/** The row that the address names. */
+interface Sought {
+  readonly key: string;
+  readonly marked: Signal<boolean>;
+  /** Whether it had the focus: once, or it would come back whenever the row is drawn. */
+  focused: boolean;
+}
+
+interface RowProps {
+  id: string;
+  opened: Opened;
+  scroller: Scroller;
+  sought: Signal<Sought | null>;
+}
+
+function RowView({ id, opened, scroller, sought }: RowProps) {
   const ref = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => scroller.observe(ref.current!, id), [scroller, id]);
   const row = opened.row(id).value;
-  const sought = route.value.seq !== null && row?.seq === route.value.seq;
+  const found = sought.value?.key === id ? sought.value : null;
+  // Read out by the focus, so that whoever does not see the mark is at the place as well.
+  useEffect(() => {
+    if (found === null || found.focused) return;
+    found.focused = true;
+    ref.current?.focus({ preventScroll: true });
+  }, [found]);
+  const place = found === null ? {} : { role: "group" as const, tabIndex: -1, "aria-label": texts.transcript.found };
   return (
-    <div ref={ref} class={sought ? "row sought" : "row"}>
+    <div ref={ref} class={found?.marked.value ? "row sought" : "row"} {...place}>
       {row === undefined ? null : <RowContent opened={opened} row={row} />}
     </div>
   );
@@ -99,6 +132,11 @@ function Activity({ opened }: { opened: Opened }) {
   return <Doing text={approvals.value.length + questions.value.length > 0 ? waiting : working} />;
 }
 
+/** Below a stretch that goes on. */
+function Following({ opened }: { opened: Opened }) {
+  return opened.loadingNewer.value ? <Doing text={texts.loading} /> : <div class="activity" />;
+}
+
 function Doing({ text }: { text: string }) {
   return (
     <div class="activity">
@@ -107,35 +145,57 @@ function Doing({ text }: { text: string }) {
   );
 }
 
-/** Brings into view what the address names; pages are read until it is there. */
-function useSought(opened: Opened, scroller: Scroller): void {
-  const { seq } = route.value;
+/** Brings into view what the address names, and marks it for a moment. */
+function useSought(opened: Opened, scroller: Scroller): Signal<Sought | null> {
+  const sought = useMemo(() => signal<Sought | null>(null), [opened]);
+  const place = route.value;
   useEffect(() => {
-    if (seq === null) return;
+    const { session, seq } = place;
+    if (session !== opened.id || seq === null) return;
+    let unmark: ReturnType<typeof setTimeout> | null = null;
     let wanted = true;
     const find = async (): Promise<void> => {
-      for (let page = 0; page < MOST_PAGES && wanted; page++) {
-        const key = rowOf(opened, seq);
-        if (key !== null) return void scroller.seek(key);
-        if (opened.head.older.peek() === null) return;
-        await opened.loadOlder();
-      }
+      const key = await opened.goTo(seq);
+      if (!wanted || key === null) return;
+      scroller.seek(key);
+      const marked = signal(true);
+      sought.value = { key, marked, focused: false };
+      unmark = setTimeout(() => (marked.value = false), MARKED_MS);
     };
     void attempt(find);
     return () => {
       wanted = false;
+      sought.value = null;
+      if (unmark !== null) clearTimeout(unmark);
     };
-  }, [opened, scroller, seq]);
+  }, [opened, scroller, place]);
+  return sought;
 }
 
-/** The last row that is not after this fact, if the row before it is here as well. */
-function rowOf(opened: Opened, seq: number): string | null {
-  const { order } = opened;
-  let found: string | null = null;
-  for (const key of order.peek()) {
-    const row = opened.peek(key);
-    if (row === undefined || row.seq > seq) break;
-    found = key;
-  }
-  return found;
+/** The newest is where the address of the session alone leads. */
+export function toNewest(opened: Opened): void {
+  if (route.peek().seq !== null) go(opened.id);
+  opened.toNewest();
+}
+
+/** Follows the way back, whoever took it; the key End takes it too. */
+function useReturns(opened: Opened, scroller: Scroller): void {
+  const seen = useRef(opened.returns.peek());
+  const { value } = opened.returns;
+  useLayoutEffect(() => {
+    if (value === seen.current) return;
+    seen.current = value;
+    scroller.toEnd();
+  }, [scroller, value]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key !== "End" || event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey) return;
+      const target = event.target as Element;
+      if (target.closest("input, textarea, select, dialog, aside, nav, .ones")) return;
+      event.preventDefault();
+      toNewest(opened);
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, [opened]);
 }

@@ -93,7 +93,7 @@ function Server({ server }: { server: FoundServer }) {
   );
 }
 
-export function PasteKey() {
+export function PasteKey({ onKept }: { onKept?: () => void }) {
   const key = useRef<HTMLInputElement>(null);
   const [chosen, setChosen] = useState(PROVIDERS[0]!.name);
   const [address, setAddress] = useState(PROVIDERS[0]!.address);
@@ -117,6 +117,7 @@ export function PasteKey() {
         ...(model.trim() ? { model: model.trim() } : {}),
       });
       field.value = "";
+      onKept?.();
     } catch (error) {
       setProblem(asProblem(error));
     }

@@ -14,6 +14,11 @@ export const setup = signal<Setup | null>(null);
 export const servers = signal<readonly FoundServer[] | null>(null);
 /** The model that was configured just now. */
 export const ready = signal<string | null>(null);
+/** All models that the configured servers have, as far as they were asked. */
+export const found = signal<readonly string[]>([]);
+/** Servers that did not say what they have, each with the reason. */
+export const silent = signal<readonly string[]>([]);
+export const modelsShown = signal(false);
 
 /** The tour that opens by itself is one, however many tabs are opened at once. */
 const FIRST_TOUR = "s-the-first-tour";
@@ -35,7 +40,30 @@ export async function configure(provider: NewProvider): Promise<void> {
   opening.value = others;
   setup.value = await keryx.setup();
   await askAround();
-  ready.value = models.includes(model) ? model : (setup.value.model ?? model);
+  found.value = models;
+  ready.value = setup.value.model ?? model;
+}
+
+/** Asks the configured servers; what was known stays if they cannot be asked. */
+export async function lookForModels(): Promise<void> {
+  const told = await keryx.offered().catch(() => null);
+  if (told === null) return;
+  found.value = told.models;
+  silent.value = told.problems;
+}
+
+/** Another that is known; the server has its key already. */
+export async function chooseDefault(model: string): Promise<void> {
+  setup.value = await keryx.chooseDefault(model);
+  ready.value = setup.value.model;
+  await askAround();
+}
+
+/** What was said of it once need not be said again. */
+export function showModels(): void {
+  ready.value = null;
+  modelsShown.value = true;
+  if (setup.value?.configured) void lookForModels();
 }
 
 export function takeTour(sessionId = newSessionId()): Promise<void> {

@@ -1,16 +1,11 @@
 /** Under the header of a tour: what it is, what to try in it, and the way out of it. */
 
 import { computed, signal } from "@preact/signals";
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { changeSession } from "../api/keryx";
+import { useEffect, useMemo } from "preact/hooks";
 import { Button } from "../parts/button";
-import { Dialog } from "../parts/dialog";
-import { attempt } from "../state/app";
 import type { Opened, SessionKeeper } from "../state/opened";
-import { go } from "../state/route";
 import { texts } from "../texts";
-import { PasteKey, Servers } from "./models";
-import { ready, setup } from "./steps";
+import { showModels } from "./steps";
 import { tried, type Tried } from "./tried";
 
 /** Tours in which the connection was lost and came back: nothing in the log tells of that. */
@@ -19,7 +14,6 @@ const survived = signal<ReadonlySet<string>>(new Set());
 const STEPS = ["cancel", "answer", "steer", "kill"] as const satisfies readonly (keyof Tried)[];
 
 export function TourLine({ opened, keeper }: { opened: Opened; keeper: SessionKeeper }) {
-  const [choosing, setChoosing] = useState(false);
   useSurvival(keeper);
   const done = useMemo(() => computed(() => tried(opened, survived.value.has(opened.id))), [opened]).value;
   const { tour } = texts.setup;
@@ -36,8 +30,7 @@ export function TourLine({ opened, keeper }: { opened: Opened; keeper: SessionKe
           </li>
         ))}
       </ol>
-      <Button onClick={() => setChoosing(true)}>{tour.leave}</Button>
-      {choosing ? <ChooseModel onClose={() => setChoosing(false)} /> : null}
+      <Button onClick={showModels}>{tour.leave}</Button>
     </section>
   );
 }
@@ -53,46 +46,12 @@ function useSurvival(keeper: SessionKeeper): void {
 }
 
 /** Under the header of a session that has nothing to think with. */
-export function NoModelLine({ opened }: { opened: Opened }) {
-  const [choosing, setChoosing] = useState(false);
+export function NoModelLine() {
   return (
     <section class="tourline" aria-label={texts.setup.none}>
       <span class="tourlabel">{texts.setup.none}</span>
       <span class="grow" />
-      <Button onClick={() => setChoosing(true)}>{texts.setup.choose}</Button>
-      {choosing ? <ChooseModel opened={opened} onClose={() => setChoosing(false)} /> : null}
+      <Button onClick={showModels}>{texts.setup.choose}</Button>
     </section>
-  );
-}
-
-/** With a session that has none yet, the model can be used right there. */
-function ChooseModel({ onClose, opened }: { onClose: () => void; opened?: Opened }) {
-  const model = ready.value;
-  const begin = async (): Promise<void> => {
-    if (opened === undefined) return go(null);
-    if (await attempt(() => changeSession(opened.id, { model: model! }))) onClose();
-  };
-  return (
-    <Dialog title={texts.setup.choose} onClose={onClose} kind="choosemodel">
-      <h2>{texts.setup.choose}</h2>
-      {model !== null && setup.value?.configured ? (
-        <p role="status" class="isready">
-          {texts.setup.ready(model)}
-        </p>
-      ) : (
-        <div class="cards">
-          <Servers />
-          <PasteKey />
-        </div>
-      )}
-      <div class="btns">
-        <Button onClick={onClose}>{texts.close}</Button>
-        {model === null ? null : (
-          <Button kind="main" onClick={() => void begin()}>
-            {opened === undefined ? texts.setup.begin : texts.setup.here}
-          </Button>
-        )}
-      </div>
-    </Dialog>
   );
 }

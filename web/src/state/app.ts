@@ -6,7 +6,7 @@ import { whenUnauthorized } from "../api/http";
 import * as keryx from "../api/keryx";
 import { watchPresence } from "../api/presence";
 import { asProblem, Problem } from "../api/problem";
-import type { Models, Opening, Profiles, Tools } from "../api/shapes";
+import type { Models, Opening, Outgoing, Profiles, Tools } from "../api/shapes";
 import { texts } from "../texts";
 import { Composing } from "./composing";
 import { SessionKeeper } from "./opened";
@@ -42,13 +42,22 @@ export function composingOf(id: string | null): Composing {
   if (known !== undefined) return known;
   const made =
     id === null
-      ? new Composing((message) => begin({}, (made) => keryx.send(made, message)), null)
+      ? new Composing((message) => begin({}, (made) => open(made, message)), null)
       : new Composing(
           async (message) => void (await keryx.send(id, message)),
           (text, attachments) => keryx.saveDraft(id, text, attachments),
         );
   composings.set(key, made);
   return made;
+}
+
+/** What was typed while the first message was on its way is meant for the session that it opens. */
+async function open(id: string, message: Outgoing): Promise<void> {
+  await keryx.send(id, message);
+  const { text } = composingOf(null);
+  if (!text.value.startsWith(message.text) || text.value === message.text) return;
+  composingOf(id).type(text.value.slice(message.text.length));
+  text.value = message.text;
 }
 
 /** The id was minted here, so a second try opens the same session and says the same once. */
@@ -131,9 +140,10 @@ export async function start(): Promise<void> {
     for (const each of composings.values()) void each.flush();
   });
   const token = takeToken();
-  if (token === null) await enter();
-  else await enterByLink(token);
+  if (token !== null) await enterByLink(token);
+  // Whoever has no link is most likely logged in: the session is asked for together with the list.
   followRoute();
+  if (token === null) await enter();
 }
 
 /** Saves what was typed; an empty composer is not worth keeping. */
@@ -153,7 +163,7 @@ function followRoute(): void {
     if (route.peek().session === gone) go(null);
   });
   effect(() => {
-    const id = login.value === "done" ? route.value.session : null;
+    const id = login.value === "needed" ? null : route.value.session;
     untracked(() => {
       const open = current.value;
       if (open?.id === id) return;

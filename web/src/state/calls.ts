@@ -1,6 +1,14 @@
 /** What becomes of a call as its events come. Pure: it changes the table and nothing else. */
 
-import type { CallFinished, CallOutput, CallProgress, CallStarted, Outcome, RunningCall } from "../api/events";
+import type {
+  CallFinished,
+  CallOutput,
+  CallProgress,
+  CallStarted,
+  Outcome,
+  RunningCall,
+  RunningNested,
+} from "../api/events";
 import type { Call, Nested, NestedTool, Table } from "./rows";
 import { putRow } from "./rows";
 
@@ -16,11 +24,13 @@ function fresh(callId: string, tool: string): Call {
     callId,
     tool,
     arguments: "",
+    argumentsBlob: null,
     preview: "",
     phase: "asked",
     asking: false,
     startedAt: null,
     finishedAt: null,
+    finishedSeq: null,
     output: "",
     done: null,
     total: null,
@@ -50,7 +60,7 @@ function change(table: Table, callId: string, changes: (call: Call) => Partial<C
 export function askCall(table: Table, callId: string, tool: string, args: string): void {
   const known = table.calls.get(callId);
   const phase = known === undefined || known.phase === "writing" ? "asked" : known.phase;
-  putCall(table, callId, tool, { tool, arguments: args, phase });
+  putCall(table, callId, tool, { tool, arguments: args, argumentsBlob: null, phase });
 }
 
 export function writeArguments(table: Table, callId: string, tool: string, text: string): void {
@@ -60,16 +70,13 @@ export function writeArguments(table: Table, callId: string, tool: string, text:
 
 export function startCall(table: Table, event: CallStarted): void {
   const known = table.calls.get(event.call_id);
-  if (known?.phase === "finished") return;
-  putCall(table, event.call_id, event.tool, {
-    // A call's own event has only the beginning of long arguments; the reply has them whole.
-    arguments: known?.arguments || event.arguments,
-    preview: event.preview,
-    phase: "started",
-    started: true,
-    asking: false,
-    startedAt: event.at,
-  });
+  // A call's own event has only the beginning of long arguments; the reply has them whole.
+  const written = known?.arguments
+    ? {}
+    : { arguments: event.arguments, argumentsBlob: event.arguments_blob ?? null };
+  // Its end may be known before: it stands in a newer page.
+  const phase = known?.phase === "finished" ? {} : { phase: "started" as const, started: true, asking: false };
+  putCall(table, event.call_id, event.tool, { ...written, ...phase, preview: event.preview, startedAt: event.at });
   if (event.step_id === null) {
     putRow(table, { kind: "call", key: event.call_id, seq: event.seq, turnId: event.turn_id, at: event.at });
   }
@@ -86,6 +93,7 @@ export function finishCall(table: Table, event: CallFinished): void {
     started: event.started,
     startedAt: known?.startedAt ?? event.at - event.duration,
     finishedAt: event.at,
+    finishedSeq: event.seq,
     duration: event.duration,
     result: event.result,
     output: "",
@@ -179,7 +187,6 @@ function addToTool(
 
 /** A call under way, as a late reader is shown it. */
 export function showRunning(table: Table, running: RunningCall): void {
-  const { began = 0, ended = 0, completed = 0 } = running.nested ?? {};
   change(table, running.call_id, (call) =>
     call.phase === "finished"
       ? {}
@@ -188,8 +195,26 @@ export function showRunning(table: Table, running: RunningCall): void {
           done: running.done ?? null,
           total: running.total ?? null,
           note: running.note ?? "",
-          // Which ones they were is not told: from here on only their number counts.
-          nested: began ? { ...NO_NESTED, began, ended, completed, bunched: true } : call.nested,
+          nested: running.nested ? nestedSoFar(running.nested, call.startedAt ?? 0) : call.nested,
         },
   );
+}
+
+/** While they are few each is told; then from here on only their number counts. */
+function nestedSoFar(told: RunningNested, since: number): Nested {
+  const { began = 0, ended = 0, completed = 0, calls = [] } = told;
+  const listed = calls.map((each) => ({
+    callId: each.call_id,
+    tool: each.tool,
+    preview: each.preview ?? "",
+    at: since + each.start,
+    outcome: each.outcome ?? null,
+    duration: each.duration ?? null,
+  }));
+  let tools: readonly NestedTool[] = [];
+  for (const { tool, at, outcome, duration } of listed) {
+    tools = addToTool(tools, tool, null, 1, at);
+    if (outcome !== null) tools = addToTool(tools, tool, outcome, 1, at + (duration ?? 0));
+  }
+  return { ...NO_NESTED, began, ended, completed, listed, tools, bunched: listed.length < began };
 }

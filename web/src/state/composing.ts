@@ -20,6 +20,8 @@ export class Composing {
       !this.attachments.pending.value &&
       (this.text.value.trim() !== "" || this.attachments.uploaded.value.length > 0),
   );
+  /** Told when what was typed is on its way. */
+  onSent: () => void = () => undefined;
   private restored = false;
   private attempt: { body: string; key: string } | null = null;
   private timer: ReturnType<typeof setTimeout> | null = null;
@@ -70,6 +72,7 @@ export class Composing {
       this.attempt = null;
       // What was typed meanwhile is the beginning of the next message.
       if (this.text.value.startsWith(text)) this.text.value = this.text.value.slice(text.length);
+      this.onSent();
       return true;
     } catch (error) {
       this.problem.value = asProblem(error);

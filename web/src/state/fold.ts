@@ -10,7 +10,8 @@ import { accept, release, revise, take } from "./queue";
 import type { StepRow } from "./rows";
 import { putRow, removeRows } from "./rows";
 import type { SessionState } from "./session";
-import { addFact, addNote, forgetCall } from "./session";
+import { addFact, forgetCall } from "./session";
+import { removeEverywhere } from "./stretch";
 
 /** known: it was here before. gap: facts before it are missing, so it is not taken. */
 export type Applied = "applied" | "known" | "gap";
@@ -58,29 +59,19 @@ function applyTurn(state: SessionState, event: LoggedEvent): void {
   switch (event.type) {
     case "turn.started":
       state.turn = { turnId: event.turn_id, cancelling: false, startedAt: event.at };
-      if (event.warnings?.length) addNote(state, event, { what: "warning", text: event.warnings.join("\n") });
-      return;
-    case "turn.resumed":
-      return addNote(state, event, { what: "resumed", attempt: event.attempt });
+      return addFact(state, event, event.seq);
     case "turn.cancelling":
       if (state.turn?.turnId === event.turn_id) state.turn = { ...state.turn, cancelling: true };
       return;
     case "turn.undone":
-      return removeRows(state, (row) => row.turnId === event.turn_id);
+      return removeEverywhere(state, (row) => row.turnId === event.turn_id);
     case "turn.finished":
       if (state.turn?.turnId === event.turn_id) {
         state.turn = null;
         release(state);
       }
       removeRows(state, (row) => row.kind === "step" && row.live && row.turnId === event.turn_id);
-      addFact(state, event, event.seq);
-      return;
-    case "model.retried": {
-      const { cause, message, delay } = event;
-      return addNote(state, event, { what: "retried", cause, message, delay });
-    }
-    case "model.switched":
-      return addNote(state, event, { what: "switched", cause: event.cause, from: event.from, to: event.to });
+      return addFact(state, event, event.seq);
     default:
       return applyStep(state, event);
   }
@@ -124,28 +115,13 @@ function applyMessage(state: SessionState, event: LoggedEvent): void {
   }
 }
 
-const TOLD: readonly (keyof Settings)[] = [
-  "model",
-  "workspace",
-  "personality",
-  "effort",
-  "approvals",
-  "read_only",
-  "place",
-  "profile",
-];
-
 function changeSession(state: SessionState, event: LoggedEvent): void {
-  if (event.type !== "session.opened" && event.type !== "session.changed") return;
-  const { type, session_id: _id, at: _at, seq: _seq, ...rest } = event;
   const changes: Partial<Settings> = {};
-  for (const name of Object.keys(state.settings) as (keyof Settings)[]) {
-    if (name in rest) Object.assign(changes, { [name]: rest[name] });
+  for (const name of Object.keys(state.settings)) {
+    if (name in event) Object.assign(changes, { [name]: event[name as keyof LoggedEvent] });
   }
   state.settings = { ...state.settings, ...changes };
-  if (type === "session.changed" && TOLD.some((name) => name in changes)) {
-    addNote(state, event, { what: "changed", changes });
-  }
+  addFact(state, event, event.seq);
 }
 
 function endApproval(state: SessionState, id: string): void {

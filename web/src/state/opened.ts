@@ -10,13 +10,15 @@ import { EventStream, type Connection } from "../api/stream";
 import { apply } from "./fold";
 import type { Call, Row } from "./rows";
 import { heard } from "./serverclock";
-import { fromView, prepend, trim, type SessionState } from "./session";
+import { fromView, type SessionState } from "./session";
+import { bound, closeStretch, covers, growDown, growUp, openStretch, readPart, rowAt } from "./stretch";
 
 const FIRST_PAGE = 50;
 const NEXT_PAGE = 150;
-/** More rows than this are forgotten from the far end while the reader is at the near one. */
-const MOST_ROWS = 1_500;
-const KEPT_ROWS = 900;
+/** Rows that are held at once: of more, those far from the reader are forgotten. */
+const BOUNDS = { most: 1_500, kept: 900, end: 150 };
+/** Pages of nothing but calls that are read to find the step that made them. */
+const MOST_PAGES = 20;
 /** A tab in the background draws no frames, but must not gather without end either. */
 const HIDDEN_FLUSH_MS = 250;
 
@@ -43,22 +45,32 @@ type HeadSignals = { readonly [K in keyof Head]: Signal<Head[K]> };
 
 /** A session that is loaded: everything here has a value. */
 export class Opened {
+  /** The rows at the end, where things happen. */
   readonly order: Signal<readonly string[]>;
+  /** The rows that are read: those at the end, or a stretch apart from it. */
+  readonly shown: Signal<readonly string[]>;
+  /** Whether rows between those that are read and the end are not here. */
+  readonly apart = signal(false);
   readonly head: HeadSignals;
   readonly loadingOlder = signal(false);
+  readonly loadingNewer = signal(false);
+  /** How often the way led back to the end; whoever shows the rows goes there. */
+  readonly returns = signal(0);
   /** How often files were changed since this was opened; what shows files reads them anew. */
   readonly filesChanged = signal(0);
   private readonly rows = new Map<string, Signal<Row | undefined>>();
   private readonly calls = new Map<string, Signal<Call | undefined>>();
   private scheduled = false;
-  /** Whether the reader is at the end, so that the beginning may be forgotten. */
-  atEnd = true;
+  private sought = 0;
+  /** The row that the reader is at; null: at the end. */
+  reader: () => string | null = () => null;
 
   constructor(
     private readonly state: SessionState,
     readonly draft: View["draft"],
   ) {
     this.order = signal(state.order);
+    this.shown = signal(state.order);
     this.head = Object.fromEntries(HEAD.map((name) => [name, signal(state[name])])) as unknown as HeadSignals;
     state.touched.rows.clear();
     state.touched.calls.clear();
@@ -94,16 +106,67 @@ export class Opened {
     return applied !== "gap";
   }
 
+  /** The page before what is read. */
   async loadOlder(): Promise<void> {
-    const before = this.state.older;
+    const { stretch } = this.state;
+    const before = readPart(this.state).older;
     if (before === null || this.loadingOlder.value) return;
-    this.loadingOlder.value = true;
+    await this.loading(this.loadingOlder, async () => {
+      const page = await keryx.messages(this.id, { before }, NEXT_PAGE);
+      // What is read may be another part by now, or have been cut.
+      if (this.state.stretch === stretch && readPart(this.state).older === before) growUp(this.state, page);
+    });
+  }
+
+  /** The page after a stretch. */
+  async loadNewer(): Promise<void> {
+    const { stretch } = this.state;
+    if (stretch === null || this.loadingNewer.value) return;
+    const after = stretch.newer;
+    await this.loading(this.loadingNewer, async () => {
+      const page = await keryx.messages(this.id, { after }, NEXT_PAGE);
+      if (this.state.stretch === stretch && stretch.newer === after) growDown(this.state, page);
+    });
+  }
+
+  private async loading(flag: Signal<boolean>, load: () => Promise<void>): Promise<void> {
+    flag.value = true;
     try {
-      prepend(this.state, await keryx.messages(this.id, before, NEXT_PAGE));
+      await load();
     } finally {
       this.flush();
-      this.loadingOlder.value = false;
+      flag.value = false;
     }
+  }
+
+  /** Makes what is around this fact the part that is read; the row that the fact is in, if it is found. */
+  async goTo(seq: number): Promise<string | null> {
+    const sought = ++this.sought;
+    const { state } = this;
+    if (covers(state, seq)) closeStretch(state);
+    else if (state.stretch === null || !covers(state.stretch, seq)) {
+      const [before, after] = await Promise.all([
+        keryx.messages(this.id, { before: seq + 1 }, FIRST_PAGE),
+        keryx.messages(this.id, { after: seq }, FIRST_PAGE),
+      ]);
+      if (sought !== this.sought) return null;
+      openStretch(state, seq, before, after);
+    }
+    this.flush();
+    for (let page = 0; page < MOST_PAGES && rowAt(state, seq) === null; page++) {
+      if (readPart(state).older === null || !covers(readPart(state), seq)) break;
+      await this.loadOlder();
+      if (sought !== this.sought) return null;
+    }
+    return rowAt(state, seq);
+  }
+
+  /** Back to the end, wherever the reader is. */
+  toNewest(): void {
+    this.sought += 1;
+    closeStretch(this.state);
+    this.flush();
+    this.returns.value += 1;
   }
 
   private schedule(): void {
@@ -111,7 +174,6 @@ export class Opened {
     this.scheduled = true;
     const flush = (): void => {
       this.scheduled = false;
-      if (this.atEnd && this.state.order.length > MOST_ROWS) trim(this.state, KEPT_ROWS);
       this.flush();
     };
     if (document.hidden) setTimeout(flush, HIDDEN_FLUSH_MS);
@@ -119,12 +181,17 @@ export class Opened {
   }
 
   private flush(): void {
+    bound(this.state, this.reader(), BOUNDS);
     const { touched } = this.state;
+    const { order: shown, older } = readPart(this.state);
     batch(() => {
       for (const key of touched.rows) show(this.rows, key, this.state.rows.get(key));
       for (const id of touched.calls) show(this.calls, id, this.state.calls.get(id));
       this.order.value = this.state.order;
-      for (const name of HEAD) (this.head[name] as Signal<unknown>).value = this.state[name];
+      this.shown.value = shown;
+      this.apart.value = this.state.stretch !== null;
+      const head: Head = { ...this.state, older };
+      for (const name of HEAD) (this.head[name] as Signal<unknown>).value = head[name];
     });
     touched.rows.clear();
     touched.calls.clear();
@@ -168,7 +235,7 @@ export class SessionKeeper {
     try {
       // One after the other: a page read after the view holds all that the view stands for.
       const view = await keryx.view(this.id, abort);
-      const page = await keryx.messages(this.id, null, FIRST_PAGE, abort);
+      const page = await keryx.messages(this.id, {}, FIRST_PAGE, abort);
       const opened = new Opened(fromView(view, page), view.draft);
       this.opened.value = opened;
       this.follow(opened);

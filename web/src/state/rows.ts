@@ -108,12 +108,16 @@ export interface Call {
   readonly callId: string;
   readonly tool: string;
   readonly arguments: string;
+  /** Names the whole of arguments of which only the beginning is here. */
+  readonly argumentsBlob: string | null;
   readonly preview: string;
   readonly phase: CallPhase;
   /** Whether a person is asked about it right now. */
   readonly asking: boolean;
   readonly startedAt: number | null;
   readonly finishedAt: number | null;
+  /** Of the fact that says how it ended. */
+  readonly finishedSeq: number | null;
   /** The end of what it printed so far; nothing once the result is there. */
   readonly output: string;
   readonly done: number | null;
@@ -143,10 +147,16 @@ export function emptyTable(): Table {
   return { order: [], rows: new Map(), calls: new Map(), touched: { rows: new Set(), calls: new Set() } };
 }
 
+/** A new row goes to the end; a quiet line before a reply that streams, which will be logged after it. */
 export function putRow(table: Table, row: Row): void {
-  if (!table.rows.has(row.key)) table.order = [...table.order, row.key];
+  if (!table.rows.has(row.key)) table.order = table.order.toSpliced(placeOf(table, row), 0, row.key);
   table.rows.set(row.key, row);
   table.touched.rows.add(row.key);
+}
+
+function placeOf({ order, rows }: Table, row: Row): number {
+  const last = rows.get(order.at(-1) ?? "");
+  return row.kind === "note" && last?.kind === "step" && last.live ? order.length - 1 : order.length;
 }
 
 export function removeRows(table: Table, gone: (row: Row) => boolean): void {
@@ -160,7 +170,7 @@ export function removeRows(table: Table, gone: (row: Row) => boolean): void {
 }
 
 /** Takes the row and its calls out of the table, but leaves its place in the order to the caller. */
-export function dropRow(table: Table, key: string): void {
+function dropRow(table: Table, key: string): void {
   const row = table.rows.get(key);
   table.rows.delete(key);
   table.touched.rows.add(key);

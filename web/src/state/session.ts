@@ -4,8 +4,10 @@ import type { ApprovalAsked, ContextSize, LoggedEvent, QuestionAsked, Settings, 
 import type { MessagePage, View } from "../api/shapes";
 import { askCall, finishCall, startCall } from "./calls";
 import type { Waiting } from "./queue";
-import type { Note, Row, Table } from "./rows";
-import { dropRow, emptyTable, putRow } from "./rows";
+import { noteOf } from "./notes";
+import type { Row, Table } from "./rows";
+import { emptyTable, putRow } from "./rows";
+import { growUp, type Part, type Stretch } from "./stretch";
 
 export interface OpenTurn {
   readonly turnId: string;
@@ -13,7 +15,7 @@ export interface OpenTurn {
   readonly startedAt: number | null;
 }
 
-export interface SessionState extends Table, Waiting {
+export interface SessionState extends Table, Part, Waiting {
   readonly sessionId: string;
   /** The last fact that is in here. */
   seq: number;
@@ -24,8 +26,8 @@ export interface SessionState extends Table, Waiting {
   context: ContextSize | null;
   usage: Usage;
   cost: number | null;
-  /** Rows before this seq are not here yet; null: there are none. */
-  older: number | null;
+  /** What is read, if that is not the end. */
+  stretch: Stretch | null;
 }
 
 export function fromView(view: View, page: MessagePage): SessionState {
@@ -45,36 +47,17 @@ export function fromView(view: View, page: MessagePage): SessionState {
     usage,
     cost,
     older: null,
+    stretch: null,
   };
-  prepend(state, page);
+  growUp(state, page);
   for (const started of view.calls) startCall(state, started);
   const asking = new Set([...view.approvals, ...view.questions].map((each) => each.call_id));
   for (const [id, call] of state.calls) if (asking.has(id)) state.calls.set(id, { ...call, asking: true });
   return state;
 }
 
-/** An older page; what came after the view is left to the events. */
-export function prepend(state: SessionState, page: MessagePage): void {
-  const before: Table = { order: [], rows: state.rows, calls: state.calls, touched: state.touched };
-  for (const { seq, event } of page.rows) {
-    if (seq <= state.seq) addFact(before, event, seq);
-  }
-  state.order = [...before.order, ...state.order];
-  state.older = page.next;
-}
-
-/** Forgets the oldest rows past this number; they can be asked for again. */
-export function trim(state: SessionState, keep: number): void {
-  if (state.order.length <= keep) return;
-  const gone = state.order.slice(0, -keep);
-  for (const key of gone) dropRow(state, key);
-  state.order = state.order.slice(-keep);
-  const first = state.rows.get(state.order[0] ?? "");
-  if (first !== undefined) state.older = first.seq;
-}
-
-/** A row of the transcript, from the log or as it happens; false if the event is none. */
-export function addFact(table: Table, event: LoggedEvent, seq: number): boolean {
+/** What a fact is in the transcript, from the log or as it happens; most are nothing. */
+export function addFact(table: Table, event: LoggedEvent, seq: number): void {
   switch (event.type) {
     case "message.accepted":
       putRow(table, {
@@ -87,29 +70,18 @@ export function addFact(table: Table, event: LoggedEvent, seq: number): boolean 
         mode: event.mode,
         attachments: event.attachments ?? [],
       });
-      return true;
+      return;
     case "step.replied":
-      addReply(table, event, seq);
-      return true;
+      return addReply(table, event, seq);
     case "call.started":
-      startCall(table, event);
-      return true;
+      return startCall(table, event);
     case "call.finished":
-      finishCall(table, event);
-      return true;
-    case "context.compacted":
-      addNote(table, event, {
-        what: "compacted",
-        summary: event.summary,
-        before: event.tokens_before,
-        after: event.tokens_after,
-      });
-      return true;
+      return finishCall(table, event);
     case "turn.finished":
       if (event.outcome !== "completed") putRow(table, endRow(event, seq));
-      return true;
+      return;
     default:
-      return false;
+      return addNote(table, event, seq);
   }
 }
 
@@ -158,7 +130,9 @@ function endRow(event: LoggedEvent & { type: "turn.finished" }, seq: number): Ro
   };
 }
 
-export function addNote(table: Table, event: { seq: number; at: number; turn_id?: string | null }, note: Note): void {
-  const key = `note:${event.seq}`;
-  putRow(table, { kind: "note", key, seq: event.seq, turnId: event.turn_id ?? null, at: event.at, note });
+function addNote(table: Table, event: LoggedEvent, seq: number): void {
+  const note = noteOf(event);
+  if (note === null) return;
+  const turnId = "turn_id" in event ? (event.turn_id ?? null) : null;
+  putRow(table, { kind: "note", key: `note:${seq}`, seq, turnId, at: event.at, note });
 }

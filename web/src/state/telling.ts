@@ -39,7 +39,8 @@ export async function chooseTelling(wanted: boolean): Promise<void> {
 
 export function watchNews(sessions: Sessions): void {
   sessions.onChange = (before, now) => {
-    const text = document.hidden && tells.peek() ? news(before, now) : null;
+    // All tabs hear of it; one tells, and none if another one is looked at, which then reads.
+    const text = document.hidden && sessions.reads && tells.peek() ? news(before, now) : null;
     if (text !== null) notify(now.session_id, text);
   };
   // A tab that rests hears of it from the one that listens.

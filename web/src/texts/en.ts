@@ -163,6 +163,9 @@ export const en = {
     label: "Transcript",
     earlier: "Loading what was before…",
     latest: "To the latest",
+    apart: "This is an earlier part.",
+    newest: "Back to the newest",
+    found: "The place found",
     you: "You",
     reply: "Reply",
     steered: "Steered",
@@ -222,8 +225,8 @@ export const en = {
     settled: "has ended since",
     unstarted: "did not start",
     progress: (done: number, total: number | null): string => (total === null ? `${done}` : `${done} of ${total}`),
-    nested: (began: number, ended: number): string =>
-      began === ended ? many(began, "nested call") : `${many(began, "nested call")}, ${ended} done`,
+    nested: (began: number, done: number): string =>
+      began === done ? many(began, "nested call") : `${many(began, "nested call")}, ${done} done`,
     nestedMore: (count: number): string => `and ${count} more under way`,
   },
 

@@ -6,14 +6,17 @@ const many = (count: number, one: string, more = `${one}s`): string => `${count}
 
 export const looking = {
   timeline: {
+    step: (number: number): string => `Step ${number}`,
     details: (tool: string): string => `Details of ${tool}`,
     nested: "Nested calls",
     cancel: (tool: string, preview: string): string => `Cancel nested ${tool} ${preview}`.trim(),
     nestedCalls: "nested calls",
     count: (count: number, ended: number): string => (ended > 0 && ended < count ? `${ended} of ${count}` : `${count}`),
     /** For those who hear it: what a line of nested calls shows. */
-    told: (tool: string, count: number, form: string, preview: string): string =>
-      `${tool}${preview ? ` ${preview}` : ""}: ${count > 1 ? `${count} ` : ""}${form}`,
+    told: (tool: string, count: number, form: string, preview: string, ended = 0): string =>
+      ended > 0 && ended < count
+        ? `${tool}: ${count - ended} of ${count} ${form}`
+        : `${tool}${preview ? ` ${preview}` : ""}: ${count > 1 ? `${count} ` : ""}${form}`,
     turn: (model: string, tools: string): string => `This turn: model ${model}, tools ${tools}`,
     saved: (serial: string, saved: string): string => `; one after another ${serial}, saved ${saved}`,
   },
@@ -42,7 +45,8 @@ export const looking = {
       where: "Where",
       began: "Began",
       waits: "Waits for",
-      waitsFor: { person: "you", order: "other calls, or a free slot" },
+      waitsFor: { person: "you", order: "other calls, or a free slot", nothing: "nothing" },
+      beganAt: (time: string, waited: string): string => (waited ? `${time}, after waiting ${waited}` : time),
       running: (since: string): string => `running, ${since}`,
       done: (took: string): string => `done in ${took}`,
       cancel: "Cancel this call",

@@ -97,10 +97,17 @@ function together(key: string, group: readonly Item[]): NestedLine {
     end = end === null || each.end === null ? null : Math.max(end, each.end);
   }
   const last = group[group.length - 1]!;
-  const preview = first.preview && last.preview ? `${first.preview} … ${last.preview}` : "";
+  const preview = first.preview && last.preview ? `${first.preview} … ${apart(first.preview, last.preview)}` : "";
   const ended = first.form === "running" ? 0 : group.length;
   const { tool, form } = first;
   return { key, tool, form, single: null, count: group.length, ended, preview, start, end, ones: group };
+}
+
+/** What the second is told from the first by: words that both begin with are said once. */
+function apart(first: string, second: string): string {
+  let at = 0;
+  while (at < first.length && first[at] === second[at]) at++;
+  return at === second.length ? second : second.slice(second.lastIndexOf(" ", at - 1) + 1);
 }
 
 /** Of bunches only the sums are known. */

@@ -59,7 +59,7 @@ function Line({ line, axis, session, name }: LineProps) {
   const form = line.form === "running" ? texts.call.running : texts.call.outcome(line.form);
   const count = line.count > 1 ? texts.timeline.count(line.count, line.ended) : "";
   // What each worked on is known only to those who saw it begin, so it is told only while it runs.
-  const told = texts.timeline.told(tool, line.count, form, line.form === "running" ? line.preview : "");
+  const told = texts.timeline.told(tool, line.count, form, line.form === "running" ? line.preview : "", line.ended);
   const words = (
     <>
       <b>{tool}</b>

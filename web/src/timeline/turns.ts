@@ -14,14 +14,30 @@ export function lastRows(opened: Opened): ReadonlySignal<ReadonlyMap<string, str
   if (found !== undefined) return found;
   const made = computed(() => {
     const last = new Map<string, string>();
-    for (const key of opened.order.value) {
+    for (const key of opened.shown.value) {
       const row = opened.peek(key);
       if (row !== undefined && row.turnId !== null && row.kind !== "call") last.set(row.turnId, key);
     }
+    // Where rows are missing below, the end of the last turn may be among them.
+    if (opened.apart.value) last.delete([...last.keys()].at(-1) ?? "");
     return last;
   });
   known.set(opened, made);
   return made;
+}
+
+/** Which step of its turn it is, counted from 1; null if the beginning of the turn is not here. */
+export function stepNumber(opened: Opened, key: string): number | null {
+  const order = opened.shown.value;
+  const turnId = opened.peek(key)?.turnId ?? null;
+  let number = 0;
+  for (let at = order.lastIndexOf(key); at >= 0; at--) {
+    const row = opened.peek(order[at]!);
+    if (row === undefined || row.kind === "call" || row.turnId === null) continue;
+    if (row.turnId !== turnId) return number;
+    if (row.kind === "step") number += 1;
+  }
+  return opened.head.older.value === null ? number : null;
 }
 
 /** Null if it ran no calls, or if a part of it is not here. Reads signals. */
@@ -43,7 +59,7 @@ export function turnTimes(opened: Opened, turnId: string): TurnTimes | null {
 
 /** The rows of the turn, and when what was before it was over; null if its beginning is missing. */
 function rowsOf(opened: Opened, turnId: string): { rows: readonly Row[] | null; before: number } {
-  const order = opened.order.value;
+  const order = opened.shown.value;
   const last = lastRows(opened).value.get(turnId);
   const rows: Row[] = [];
   for (let at = last === undefined ? -1 : order.lastIndexOf(last); at >= 0; at--) {

@@ -1,8 +1,7 @@
-/** What was used: how full the context is, tokens and cost, of this session and of all. */
+/** What was used, by model: today, in this session, and ever. */
 
-import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import type { ContextSize, Usage } from "../api/events";
+import type { Usage } from "../api/events";
 import * as keryx from "../api/keryx";
 import { asProblem, type Problem } from "../api/problem";
 import type { UsageRow } from "../api/shapes";
@@ -11,53 +10,38 @@ import { Dialog } from "../parts/dialog";
 import { current } from "../state/app";
 import type { Opened } from "../state/opened";
 import { texts } from "../texts";
-import { money, tokens } from "../texts/amounts";
+import { tokens } from "../texts/amounts";
+import { ContextMeter } from "./chip";
 import { isNothing, sums, type Sum } from "./sums";
-
-export const usageShown = signal(false);
-
-/** In the header: it moves with every step. */
-export function UsageChip({ opened }: { opened: Opened }) {
-  const context = opened.head.context.value;
-  const usage = opened.head.usage.value;
-  const cost = opened.head.cost.value;
-  const used = context?.last_prompt_tokens ?? null;
-  if (used === null && isNothing(usage)) return null;
-  const size = used === null ? "" : texts.header.context(used, context?.window ?? null);
-  const spent = isNothing(usage) ? "" : cost === null ? texts.usage.unknownLong : cost > 0 ? money(cost) : "";
-  return (
-    <button
-      type="button"
-      class="chip spent"
-      aria-label={texts.usage.chip(size, spent)}
-      title={texts.usage.title}
-      onClick={() => {
-        usageShown.value = true;
-      }}
-    >
-      {used === null ? null : <ContextMeter context={context!} used={used} />}
-      {size ? <span>{size}</span> : null}
-      {spent ? <span class="cost">{spent}</span> : null}
-    </button>
-  );
-}
-
-function ContextMeter({ context, used }: { context: ContextSize; used: number }) {
-  if (context.window === null) return null;
-  return <meter aria-label={texts.header.contextLabel} min={0} max={context.window} value={used} />;
-}
+import { midnight, today, usageShown } from "./today";
 
 export function UsageDialog() {
-  if (!usageShown.value) return null;
+  return usageShown.value ? <Shown opened={current.value?.opened.value ?? null} /> : null;
+}
+
+interface Told {
+  readonly today: readonly UsageRow[];
+  readonly ever: readonly UsageRow[];
+}
+
+function Shown({ opened }: { opened: Opened | null }) {
+  const { told, problem } = useTold(opened?.head.usage.value ?? null);
   const close = (): void => {
     usageShown.value = false;
   };
-  const opened = current.value?.opened.value ?? null;
+  const own = told?.ever.filter((row) => row.session_id === opened?.id) ?? [];
   return (
     <Dialog title={texts.usage.title} onClose={close} kind="usage">
       <h2>{texts.usage.title}</h2>
-      {opened === null ? null : <OfSession opened={opened} />}
-      <OfAll />
+      {problem === null ? null : (
+        <p class="failure" role="alert">
+          {problem.kind === "unreachable" ? texts.unreachable : texts.problem(problem.message, problem.hint)}
+        </p>
+      )}
+      {told === null && problem === null ? <p class="dim">{texts.loading}</p> : null}
+      {told === null ? null : <Part title={texts.usage.todayTitle} lead={texts.usage.todayLead} rows={told.today} />}
+      {opened === null ? null : <OfSession opened={opened} rows={own} />}
+      {told === null ? null : <Part title={texts.usage.all} lead={texts.usage.allLead} rows={told.ever} />}
       <div class="btns">
         <Button onClick={close}>{texts.close}</Button>
       </div>
@@ -65,10 +49,47 @@ export function UsageDialog() {
   );
 }
 
-function OfSession({ opened }: { opened: Opened }) {
+/** Asked when the dialog opens, and when the session that is open has used more. */
+function useTold(used: Usage | null): { told: Told | null; problem: Problem | null } {
+  const [told, setTold] = useState<Told | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  useEffect(() => {
+    let wanted = true;
+    const ask = async (): Promise<void> => {
+      try {
+        const [day, ever] = await Promise.all([keryx.usage(midnight()), keryx.usage()]);
+        if (!wanted) return;
+        today.value = sums(day.rows).total;
+        setTold({ today: day.rows, ever: ever.rows });
+        setProblem(null);
+      } catch (error) {
+        if (wanted) setProblem(asProblem(error));
+      }
+    };
+    void ask();
+    return () => {
+      wanted = false;
+    };
+  }, [used]);
+  return { told, problem };
+}
+
+function Part({ title, lead, rows }: { title: string; lead: string; rows: readonly UsageRow[] }) {
+  const { models, total } = sums(rows);
+  return (
+    <section aria-label={title}>
+      <h3>{title}</h3>
+      <p class="dim">{models.length === 0 ? texts.usage.nothing : lead}</p>
+      {models.length === 0 ? null : <Table models={models} total={total} />}
+    </section>
+  );
+}
+
+function OfSession({ opened, rows }: { opened: Opened; rows: readonly UsageRow[] }) {
   const context = opened.head.context.value;
   const usage = opened.head.usage.value;
   const used = context?.last_prompt_tokens ?? null;
+  const { models, total } = sums(rows);
   return (
     <section aria-label={texts.usage.session}>
       <h3>{texts.usage.session}</h3>
@@ -81,6 +102,7 @@ function OfSession({ opened }: { opened: Opened }) {
         </p>
       )}
       {isNothing(usage) ? <p class="dim">{texts.usage.nothing}</p> : <Amounts usage={usage} cost={opened.head.cost.value} />}
+      {models.length > 1 ? <Table models={models} total={total} alone /> : null}
     </section>
   );
 }
@@ -107,44 +129,20 @@ function Amounts({ usage, cost }: { usage: Usage; cost: number | null }) {
   );
 }
 
-function OfAll() {
-  const [rows, setRows] = useState<readonly UsageRow[] | null>(null);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  useEffect(() => {
-    void keryx.usage().then(
-      (told) => setRows(told.rows),
-      (error: unknown) => setProblem(asProblem(error)),
-    );
-  }, []);
-  const { models, total } = sums(rows ?? []);
-  return (
-    <section aria-label={texts.usage.all}>
-      <h3>{texts.usage.all}</h3>
-      {problem !== null ? (
-        <p class="failure" role="alert">
-          {problem.kind === "unreachable" ? texts.unreachable : texts.problem(problem.message, problem.hint)}
-        </p>
-      ) : rows === null ? (
-        <p class="dim">{texts.loading}</p>
-      ) : models.length === 0 ? (
-        <p class="dim">{texts.usage.nothing}</p>
-      ) : (
-        <>
-          <p class="dim">{texts.usage.allLead}</p>
-          <Table models={models} total={total} />
-        </>
-      )}
-    </section>
-  );
+interface TableProps {
+  models: readonly Sum[];
+  total: Sum;
+  /** Of one session, so that there are none to count. */
+  alone?: boolean;
 }
 
-function Table({ models, total }: { models: readonly Sum[]; total: Sum }) {
+function Table({ models, total, alone = false }: TableProps) {
   return (
     <table>
       <thead>
         <tr>
           <th scope="col">{texts.usage.model}</th>
-          <th scope="col">{texts.usage.sessions}</th>
+          {alone ? null : <th scope="col">{texts.usage.sessions}</th>}
           <th scope="col">{texts.usage.read}</th>
           <th scope="col">{texts.usage.written}</th>
           <th scope="col">{texts.usage.cost}</th>
@@ -152,21 +150,23 @@ function Table({ models, total }: { models: readonly Sum[]; total: Sum }) {
       </thead>
       <tbody>
         {models.map((sum) => (
-          <Line key={sum.model} name={sum.model} sum={sum} />
+          <Line key={sum.model} name={sum.model} sum={sum} alone={alone} />
         ))}
       </tbody>
-      <tfoot>
-        <Line name={texts.usage.total} sum={total} />
-      </tfoot>
+      {models.length > 1 ? (
+        <tfoot>
+          <Line name={texts.usage.total} sum={total} alone={alone} />
+        </tfoot>
+      ) : null}
     </table>
   );
 }
 
-function Line({ name, sum }: { name: string; sum: Sum }) {
+function Line({ name, sum, alone }: { name: string; sum: Sum; alone: boolean }) {
   return (
     <tr>
       <th scope="row">{name}</th>
-      <td>{sum.sessions}</td>
+      {alone ? null : <td>{sum.sessions}</td>}
       <td>{tokens(sum.input_tokens)}</td>
       <td>{tokens(sum.output_tokens)}</td>
       <td>{texts.usage.money(sum.cost)}</td>

@@ -24,8 +24,6 @@ T = TypeVar("T")
 VERSION: Final = 1
 FINISH: Final = "keryx.finish"
 """What a script calls to give its result."""
-MOST_CALLS: Final = 1_000_000
-"""What one run may call; whoever needs more has written a loop without an end."""
 LONGEST: Final = 24 * 3600.0
 """Seconds; a caller that waits longer than that for one call does not count them."""
 LONGEST_TEXT: Final = 16 * 1024 * 1024
@@ -85,9 +83,7 @@ _encode: Final = msgspec.json.Encoder().encode
 class Guests:
     """All callers of one run."""
 
-    def __init__(
-        self, context: ToolContext, granted: frozenset[str], *, most_calls: int = MOST_CALLS
-    ) -> None:
+    def __init__(self, context: ToolContext, granted: frozenset[str], *, most_calls: int) -> None:
         self._context = context
         self._granted = granted
         self._most = most_calls

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from keryx.ports.place import Exit
 from keryx.ports.tool import Tool, ToolContext
-from keryx.sandbox.scripts.guests import MOST_CALLS, Guests
+from keryx.sandbox.scripts.guests import Guests
 from keryx.sandbox.scripts.kit import Kit
 from keryx.sandbox.scripts.ways import started
 
@@ -14,9 +14,7 @@ from keryx.sandbox.scripts.ways import started
 class Run:
     """A script and the tools that it was granted."""
 
-    def __init__(
-        self, context: ToolContext, tools: Mapping[str, Tool], *, most_calls: int = MOST_CALLS
-    ) -> None:
+    def __init__(self, context: ToolContext, tools: Mapping[str, Tool], *, most_calls: int) -> None:
         self._context = context
         self._tools = tools
         self.guests = Guests(context, frozenset(tools), most_calls=most_calls)

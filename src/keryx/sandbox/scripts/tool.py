@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
 from keryx.errors import InvalidArgumentsError
 from keryx.ports.effects import EXCLUSIVE, Effects
 from keryx.ports.tool import Isolation, Replay, Risk, ToolContext
-from keryx.sandbox.scripts.guests import MOST_CALLS
-from keryx.sandbox.scripts.run import Run
 
+if TYPE_CHECKING:
+    from keryx.sandbox.scripts.run import Run
+
+MOST_CALLS: Final = 1_000_000
+"""What one script may call; whoever needs more has written a loop without an end."""
 LONGEST: Final = 24 * 3600.0
 NAME: Final = "execute_code"
 DESCRIPTION: Final = """\
@@ -98,7 +102,9 @@ class ExecuteCode:
     async def invoke(self, args: _Arguments, context: ToolContext) -> dict[str, Any]:
         context.cancel_after(args.timeout)
         tools = {name: tool for name, tool in context.tools.items() if name != NAME}
-        run = Run(context, tools, most_calls=self._most_calls)
+        # All that answers a script is loaded with the first one; most sessions never run any.
+        running = await context.to_thread(importlib.import_module, "keryx.sandbox.scripts.run")
+        run: Run = running.Run(context, tools, most_calls=self._most_calls)
         ended = await run.execute(args.code, args.arguments)
         result: dict[str, Any] = {"output": context.printed, "exit_code": ended.code}
         if ended.signal is not None:

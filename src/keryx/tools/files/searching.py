@@ -6,7 +6,6 @@ The tool waits in a thread, for it asks the disk; the process and its output liv
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import os
 import re
 import shutil
@@ -144,9 +143,11 @@ def _kept_out(files: Files, root: Path) -> list[str]:
 @functools.cache
 def _installed() -> str | None:
     """The program that came with the package `ripgrep`."""
+    from importlib import metadata  # noqa: PLC0415 (slow to load, and only a search asks for it)
+
     try:
-        listed = importlib.metadata.files("ripgrep") or ()
-    except importlib.metadata.PackageNotFoundError:
+        listed = metadata.files("ripgrep") or ()
+    except metadata.PackageNotFoundError:
         return None
     found = (Path(str(file.locate())) for file in listed if file.name == "rg")
     return next((os.path.realpath(file) for file in found if file.is_file()), None)

@@ -11,9 +11,10 @@ _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
 _END_OF_FILE: Final = "*** End of File"
 _MOVE: Final = "*** Move to: "
-_HEADER: Final = re.compile(r"\*\*\* (Update|Add|Delete) File: (.+)")
+# Texts: compiled when the first patch comes.
+_HEADER: Final = r"\*\*\* (Update|Add|Delete) File: (.+)"
 _ACTIONS: Final[dict[str, Action]] = {"Update": "update", "Add": "add", "Delete": "delete"}
-_COUNTED: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
+_COUNTED: Final = r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@"
 
 
 def is_marked(text: str) -> bool:
@@ -46,7 +47,7 @@ class _Reader:
 
     def take(self, at: int, line: str) -> None:
         plain = line.rstrip()
-        header = _HEADER.fullmatch(plain)
+        header = re.fullmatch(_HEADER, plain)
         if header is not None:
             self._close()
             self._action, self._path = _ACTIONS[header[1]], header[2].strip()
@@ -73,7 +74,7 @@ class _Reader:
     def _begin_hunk(self, at: int, line: str) -> None:
         if self._body is None or not self._body.empty:
             self._end_hunk()
-            counted = _COUNTED.match(line)
+            counted = re.match(_COUNTED, line)
             self._body = Body(at, _expected(counted))
             if counted is not None:
                 return

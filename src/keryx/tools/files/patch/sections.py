@@ -58,16 +58,16 @@ class PatchError(Exception):
 NO_NEWLINE: Final = "\\"
 """How the line begins that says: the one above has no newline."""
 
-_NAMED: Final = re.compile(
+# A text: compiled when the first patch comes.
+_NAMED: Final = (
     r"^(?:\*\*\* (?:Update|Add|Delete) File: |\*\*\* Move to: |(?:---|\+\+\+) (?:[ab]/)?"
-    r"|rename (?:from|to) |diff --git a/.* b/)([^\t\r\n]+)",
-    re.MULTILINE,
+    r"|rename (?:from|to) |diff --git a/.* b/)([^\t\r\n]+)"
 )
 
 
 def paths_named(text: str) -> list[str]:
     """All paths that the patch may touch, and perhaps more: a look, not a reading."""
-    found = {match.strip() for match in _NAMED.findall(text)}
+    found = {match.strip() for match in re.findall(_NAMED, text, re.MULTILINE)}
     return sorted(path for path in found if path and path != "/dev/null" and "\0" not in path)
 
 

@@ -12,8 +12,9 @@ from typing import Final
 
 from keryx.tools.files.patch.sections import NO_NEWLINE, Action, Body, Hunk, PatchError, Section
 
-_RANGE: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_GIT: Final = re.compile(r"diff --git a/(.*) b/(.*)")
+# Texts: compiled when the first patch comes.
+_RANGE: Final = r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@"
+_GIT: Final = r"diff --git a/(.*) b/(.*)"
 _NOWHERE: Final = "/dev/null"
 
 
@@ -59,7 +60,7 @@ class _Reader:
     def take(self) -> None:
         """Read what stands here: a header, a hunk, or talk."""
         line = self.lines[self.at].rstrip("\r")
-        git = _GIT.fullmatch(line)
+        git = re.fullmatch(_GIT, line)
         if git is not None:
             self.close()
             self._file = _File(git[1], git[2])
@@ -116,7 +117,7 @@ class _Reader:
     def _take_hunk(self, line: str) -> None:
         if self._file is None:
             raise PatchError(self.at + 1, "no `--- path` and `+++ path` before this hunk")
-        counted = _RANGE.match(line)
+        counted = re.match(_RANGE, line)
         old_left = new_left = 0
         expected = None
         if counted is not None:

@@ -1,0 +1,204 @@
+"""A whole session with no mouse; the focus is seen, and comes back from wherever it was taken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Locator, expect
+
+from keryx.testing.modelserver import Call, Reply
+from tests.browser.conftest import House
+from tests.browser.gates import Gate, gate
+from tests.browser.hands import COUNT, Hands
+from tests.browser.people import Person, Tab, person
+from tests.browser.stage import Part, Stage
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def hands(somebody: Person) -> AsyncGenerator[tuple[Tab, Hands]]:
+    await somebody.context.add_init_script(COUNT)
+    tab = await somebody.opens()
+    await expect(tab.box).to_be_focused()
+    hands = Hands(tab)
+    yield tab, hands
+    assert hands.lost == []
+    assert await hands.touched() == 0
+
+
+def script(stage: Stage, left: Gate, right: Gate) -> Part:
+    """What the model says in a session that has everything in it; the steered reply hangs."""
+    stage.on("Begin with keys", Reply(calls=(left.call("left waits"), right.call("right waits"))))
+    steered = stage.on("Rather this", Reply(text="As you say", fault="hang mid-stream", after=1))
+    remove = Call("terminal", {"command": 'rm -rf "$TMPDIR/by-keys"; rmdir old-folder'})
+    stage.on("then remove", Reply(calls=(remove,)), Reply(text="Removed."))
+    write = Call("write_file", {"path": "by-keys.txt", "content": "typed\n"})
+    stage.on("then write", Reply(calls=(write,)), Reply(text="Written."))
+    return steered
+
+
+async def queues_and_cancels(tab: Tab, hands: Hands) -> None:
+    await expect(tab.printed("terminal").nth(1)).to_have_text("right waits")
+    for words in ("then write", "then remove"):
+        await hands.type(words)
+        await expect(tab.queue).to_contain_text(words)
+    waiting = tab.queue.get_by_role("listitem")
+    await hands.do(tab.button("Move up: then remove"), "Shift+Tab")
+    await expect(waiting.first).to_contain_text("then remove")
+    # Its button is gone, since there is nothing above it; its line has the focus now.
+    await expect(waiting.first).to_be_focused()
+    calls = tab.call("terminal")
+    await hands.do(calls.nth(0).get_by_role("button", name="Cancel terminal"), "Shift+Tab")
+    await expect(calls.nth(0)).to_contain_text("cancelled: by you")
+    await expect(calls.nth(1)).to_contain_text("running")
+    await expect(tab.page.locator("body")).not_to_be_focused()
+    await hands.reach(tab.box)
+
+
+async def steers_and_stops(tab: Tab, hands: Hands, steered: Part) -> None:
+    await hands.type("Rather this", "Control+Enter")
+    await steered.held()
+    await expect(tab.call("terminal").nth(1)).to_contain_text("cancelled: by your steer")
+    await hands.press("Escape")
+    await expect(tab.transcript.get_by_text("Stopped: by you")).to_be_visible()
+
+
+async def answers(tab: Tab, hands: Hands) -> None:
+    await hands.do(tab.asks.get_by_role("button", name="Once"), "Shift+Tab")
+    await expect(tab.replies.filter(has_text="Removed.")).to_be_visible()
+    await expect(tab.box).to_be_focused()
+    await expect(tab.replies.last).to_have_text("Written.")
+    await tab.settles()
+
+
+async def reverts(tab: Tab, hands: Hands) -> None:
+    inspector = tab.page.get_by_role("complementary", name="Inspector")
+    await hands.reach(inspector.get_by_role("tab", name="Call"))
+    await hands.press("ArrowRight", "ArrowRight")
+    await expect(inspector.get_by_role("tab", name="Changes")).to_be_focused()
+    await hands.do(inspector.get_by_role("button", name="Revert all"))
+    dialog = tab.page.get_by_role("dialog", name="Revert 1 file?")
+    await hands.do(dialog.get_by_role("button", name="Revert"))
+    await expect(dialog).to_be_hidden()
+    await expect(inspector).to_contain_text("No change is left")
+    await expect(tab.page.locator("body")).not_to_be_focused()
+
+
+async def test_a_whole_session_is_had_without_a_mouse(
+    hands: tuple[Tab, Hands], house: House
+) -> None:
+    tab, by_hand = hands
+    workspace = house.served.workspace
+    (workspace / "old-folder").mkdir()
+    with gate(workspace, "left-key") as left, gate(workspace, "right-key") as right:
+        steered = script(house.stage, left, right)
+        await by_hand.type("Begin with keys")
+        await queues_and_cancels(tab, by_hand)
+        await steers_and_stops(tab, by_hand, steered)
+    await answers(tab, by_hand)
+    assert not (workspace / "old-folder").exists()
+    assert (workspace / "by-keys.txt").exists()
+    await reverts(tab, by_hand)
+    assert not (workspace / "by-keys.txt").exists()
+
+    # A fork of it, from the menu of its first turn.
+    first = tab.page.url
+    dots = tab.transcript.get_by_role("button", name="Actions for this turn").first
+    await by_hand.do(dots, "Shift+Tab")
+    await by_hand.do(tab.transcript.get_by_role("button", name="Fork from here"))
+    await expect(tab.page).not_to_have_url(first)
+    await expect(tab.said).to_have_text(["Begin with keys", "SteeredRather this"])
+    await expect(tab.box).to_be_focused()
+
+    # Found again by its words.
+    await by_hand.press("Control+k")
+    await by_hand.type("Written", "ArrowDown")
+    hit = tab.page.get_by_role("dialog", name="Search everything").locator(".hits button").first
+    await expect(hit).to_contain_text("Written")
+    await by_hand.reach(hit, "ArrowDown")
+    await by_hand.press("Enter")
+    await expect(tab.page).to_have_url(re.compile(re.escape(first)))
+    await expect(tab.replies.last).to_have_text("Written.")
+
+
+async def test_sessions_are_begun_and_opened_from_the_list_by_keys(
+    hands: tuple[Tab, Hands], house: House
+) -> None:
+    tab, by_hand = hands
+    house.stage.on("The one to find", Reply(text="Here I am."))
+    await by_hand.type("The one to find")
+    await expect(tab.replies).to_have_text(["Here I am."])
+    await tab.settles()
+    await by_hand.back(tab.transcript)
+    await by_hand.press("n")
+    await expect(tab.page.get_by_role("heading", name="What shall be done?")).to_be_visible()
+    await expect(tab.box).to_be_focused()
+    line = tab.session("The one to find")
+    await by_hand.do(line.get_by_role("button").first, "Shift+Tab")
+    await expect(tab.replies).to_have_text(["Here I am."])
+    await expect(tab.box).to_be_focused()
+    await by_hand.back(line.get_by_role("button", name="Actions for The one to find"))
+    await by_hand.press("Enter")
+    await by_hand.do(line.get_by_role("button", name="Pin"))
+    await expect(tab.list.get_by_role("region", name="Pinned")).to_contain_text("The one to find")
+
+
+async def test_a_dialog_gives_the_focus_back_to_what_opened_it(
+    hands: tuple[Tab, Hands], house: House
+) -> None:
+    tab, by_hand = hands
+    house.stage.on("Open and close", Reply(text="Opened."))
+    await by_hand.type("Open and close")
+    await expect(tab.replies).to_have_text(["Opened."])
+    await tab.settles()
+
+    async def leaves(dialog: str, opener: Locator) -> None:
+        await expect(tab.page.get_by_role("dialog", name=dialog)).to_be_visible()
+        await by_hand.press("Escape")
+        await expect(tab.page.get_by_role("dialog")).to_have_count(0)
+        await expect(opener).to_be_focused()
+
+    await by_hand.press("Control+k")
+    await leaves("Search everything", tab.box)
+    await by_hand.type("/help")
+    await leaves("Commands and keys", tab.box)
+    dots = tab.transcript.get_by_role("button", name="Actions for this turn")
+    await by_hand.do(dots, "Shift+Tab")
+    undo = tab.transcript.get_by_role("button", name="Undo this turn")
+    await by_hand.do(undo)
+    await leaves("Undo this turn?", undo)
+    await by_hand.press("Escape")
+    await expect(dots).to_be_focused()
+    settings = tab.button("Session settings")
+    await by_hand.do(settings, "Shift+Tab")
+    models = tab.button("Models…")
+    await by_hand.do(models)
+    await leaves("Choose a model", models)
+    await by_hand.press("Escape")
+    await expect(tab.page.get_by_role("region", name="Session settings")).to_be_hidden()
+    await expect(settings).to_be_focused()
+    usage = tab.page.get_by_role("main").get_by_role("button", name="Usage")
+    await by_hand.do(usage, "Shift+Tab")
+    await leaves("Usage", usage)
+
+
+@pytest.mark.parametrize("wish", ["reduce", "no-preference"])
+async def test_nothing_moves_for_those_who_do_not_want_it(
+    chromium: Browser, house: House, wish: str
+) -> None:
+    state, url = house.state, house.served.url
+    with gate(house.served.workspace, f"moving-{wish}") as moving:
+        words = f"Move if {wish}"
+        house.stage.on(words, Reply(calls=(moving.call("moves"),)), Reply(text="Moved."))
+        async with person(chromium, url, state=state, reduced_motion=wish) as somebody:
+            tab = await somebody.opens()
+            await tab.begin(words)
+            await expect(tab.printed("terminal")).to_have_text("moves")
+            count = await tab.page.evaluate("document.getAnimations().length")
+            assert (count == 0) == (wish == "reduce")
+            moving.open()
+            await expect(tab.replies.last).to_have_text("Moved.")
