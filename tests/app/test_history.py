@@ -162,6 +162,26 @@ async def test_what_was_typed_is_there_after_a_restart_and_gone_with_its_session
         assert await app.store.records(f"session/{session_id}/") == []
 
 
+async def test_a_session_at_rest_looks_the_same_before_and_after_it_is_opened(
+    tmp_path: Path,
+) -> None:
+    async with Keryx(model=counting(), home=tmp_path / "home", workspace=tmp_path) as app:
+        session = await app.open(effort="high", personality="formal")
+        await said(session, "one")
+        await session.change(title="Mine", model="other:two", pinned=True)
+        turn = await session.send("two")
+        await turn.result()
+        await session.undo(turn.turn_id)
+        await session.tell(cm.SetDraft, text="half a sentence")
+        session_id = session.session_id
+        loaded = await session.view()
+    async with Keryx(model=counting(), home=tmp_path / "home", workspace=tmp_path) as app:
+        at_rest = await app.front.view(session_id)
+        await (await app.open(session_id)).tell(cm.SetDraft, text="half a sentence")
+        again = await app.front.view(session_id)
+    assert at_rest == again == loaded
+
+
 # -- attachments
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.aio.clock import RealClock
+from keryx.aio.clock import Clock, RealClock
 from keryx.app import Runtime
 from keryx.engine.approval import Approvals, Judge, Judgement, Rule
 from keryx.engine.calls.lane import Lane
@@ -62,15 +62,16 @@ class World:
         limits: Limits | None = None,
         ask: Callable[[CallView], Risk | None] | None = None,
         judge: Judge | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        self.runtime = Runtime()
+        self.runtime = Runtime(clock=clock)
         self.store = store if store is not None else Recording()
         self.model = ScriptedModel(script)
         self.tools = {tool.name: tool for tool in tools}
         self.around = Surroundings(
             store=self.store,
             executor=self.runtime.executor,
-            clock=RealClock(),
+            clock=clock or RealClock(),
             model=lambda name, profile: self.model,
             lane=self._lane,
             limits=limits or Limits(),

@@ -51,6 +51,7 @@ async def test_the_transcript_is_paged_from_the_end_without_gaps(tmp_path: Path)
             page = await here.client.get(f"{path}?limit=3&after={page['next']}")
             onward = onward + page["rows"]
         assert onward == whole
+        assert page["seq"] == (await here.client.get(f"/api/sessions/{name}"))["seq"]
         both = await here.client.ask("GET", f"{path}?before=3&after=1")
         both.problem(422, "refused")
         for query in ("limit=0", "before=x", "limit=501"):

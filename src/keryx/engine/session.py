@@ -6,8 +6,9 @@ breaks the session: what runs is stopped, readers are told why, and whoever need
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from typing import Self
+from typing import Final, Self
 
 import msgspec
 
@@ -29,6 +30,9 @@ from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
+
+FOLDED_AT_ONCE: Final = 2_000
+"""Facts; some milliseconds."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -66,8 +70,10 @@ class Session:
         if not log and opening is None:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         fold = Fold(session_id)
-        for event in log:
+        for number, event in enumerate(log, 1):
             fold.apply(event)
+            if number % FOLDED_AT_ONCE == 0:
+                await asyncio.sleep(0)  # a long log must not hold up the other sessions
         session = cls(_desk(fold, around, scope, epoch), log)
         if not log and opening is not None:
             await session._begin(opening)

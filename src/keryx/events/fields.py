@@ -123,7 +123,12 @@ class NestedSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NestedProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """A nested call that began (no outcome) or ended; `count` alike ones may share one event."""
+    """A nested call that began (no outcome) or ended.
+
+    Of a crowd, `count` alike ones share one event, which names their container and none of them.
+    One of them that still runs after a while is named by a `count` of 0, for it was counted before;
+    `duration` is how long it has run. The end of one that was named by itself is told so too.
+    """
 
     tool: str
     preview: str = ""
@@ -151,7 +156,7 @@ class RunningNested(msgspec.Struct, frozen=True, kw_only=True):
     ended: int = 0
     completed: int = 0
     calls: tuple[ShownNested, ...] = ()
-    """Each of them, as long as they are few; then only their number is told."""
+    """Each of them, as long as they are few; then those that run and were named by themselves."""
 
 
 class RunningCall(msgspec.Struct, frozen=True, kw_only=True):

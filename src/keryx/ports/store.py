@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from keryx.events import LoggedEvent
+from keryx.ports.view import Resting
 
 SessionState = Literal["idle", "running", "waiting"]
 """running: a turn is under way. waiting: it waits for a person."""
@@ -218,6 +219,10 @@ class Store(Protocol):
         ...
 
     async def session(self, session_id: str) -> SessionRow | None: ...
+
+    async def resting(self, session_id: str) -> Resting | None:
+        """The session, if it is in the list and not in `unfinished`. Its length does not matter."""
+        ...
 
     async def unfinished(self) -> list[str]:
         """Sessions with a turn under way, messages queued, or commands pending: to be resumed.

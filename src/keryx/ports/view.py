@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import msgspec
 
-from keryx.events import ApprovalAsked, CallStarted, ContextSize, QuestionAsked
+from keryx.events import (
+    ApprovalAsked,
+    CallStarted,
+    ContextSize,
+    QuestionAsked,
+    SessionChanged,
+    SessionOpened,
+    StepReplied,
+)
 from keryx.messages import ApprovalMode, File, Image, Mode
 
 
@@ -70,3 +78,13 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     """Calls that started and have not finished."""
     context: ContextSize | None
     draft: Typed
+
+
+class Resting(msgspec.Struct, frozen=True, kw_only=True):
+    """A session in which nothing is under way, told without its log."""
+
+    seq: int
+    """The number of its last fact."""
+    settings: tuple[SessionOpened | SessionChanged, ...]
+    """The facts that set what it works with, in order."""
+    last_reply: StepReplied | None

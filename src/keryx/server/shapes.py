@@ -204,6 +204,8 @@ class TranscriptPage(msgspec.Struct, frozen=True):
 
     rows: tuple[TranscriptEntry, ...]
     next: int | None
+    seq: int
+    """All that is read of the log up to this fact is in its pages."""
 
 
 class PromptPart(msgspec.Struct, frozen=True):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 
-from keryx.events import LoggedEvent, MessageAccepted, StepReplied, Usage
+from keryx.events import LoggedEvent, MessageAccepted, SessionOpened, StepReplied, Usage
 from keryx.ports.store import Commit, InboxRow, Store, UsageRow
+from keryx.ports.view import Resting
 from keryx.testing.facts import Facts
 
 
@@ -122,6 +123,24 @@ class ProjectionContract:
         assert await subject.unfinished() == ["b"]
         await logs["b"].add(logs["b"].facts.delivered("m2"))
         assert await subject.unfinished() == []
+
+    async def test_a_session_at_rest_is_told_without_its_log(self, subject: Store) -> None:
+        assert await subject.resting("s") is None
+        log = await log_of(subject)
+        facts = log.facts
+        opened = (await subject.events("s"))[0]
+        assert isinstance(opened, SessionOpened)
+        assert await subject.resting("s") == Resting(seq=1, settings=(opened,), last_reply=None)
+        await log.add(facts.accepted(), facts.started(), facts.delivered(), facts.step())
+        assert await subject.resting("s") is None
+        await log.add(facts.replied("first"))
+        moved, last = facts.moved("/elsewhere"), facts.replied("last")
+        await log.add(moved, last)
+        await log.add(facts.finished())
+        found = await subject.resting("s")
+        assert found == Resting(seq=facts.last_seq, settings=(opened, moved), last_reply=last)
+        await subject.enter("s", InboxRow("k", b"a command"))
+        assert await subject.resting("s") is None
 
     # -- transcripts
 

@@ -8,9 +8,12 @@ from collections.abc import Awaitable, Callable
 from keryx import commands as cm
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
+from keryx.engine.log.unsent import read_draft
+from keryx.engine.log.views import view_at_rest
 from keryx.engine.session import Opening, Session
 from keryx.errors import DeveloperMustActError, FencedError
 from keryx.ports.dispatch import Answer, Watching
+from keryx.ports.store import Store
 from keryx.ports.view import SessionView
 
 Open = Callable[[str, Opening | None], Awaitable[Session]]
@@ -19,7 +22,8 @@ Open = Callable[[str, Opening | None], Awaitable[Session]]
 class LocalDispatch:
     """Brings work and commands to the sessions of this process. Belongs to one loop."""
 
-    def __init__(self, scope: Scope, open_session: Open) -> None:
+    def __init__(self, scope: Scope, store: Store, open_session: Open) -> None:
+        self._store = store
         self._open_session = open_session
         self._group = Group(Scope("opening", clock=scope.clock))
         self._sessions: dict[str, asyncio.Future[Session]] = {}
@@ -81,6 +85,12 @@ class LocalDispatch:
         return (await self.session(session_id)).hub.read(after=after)
 
     async def view(self, session_id: str) -> SessionView:
+        if session_id not in self._sessions:
+            resting = await self._store.resting(session_id)
+            if resting is not None:
+                # Nobody needs its whole log for this; and who watches or talks to it opens it.
+                draft = await read_draft(self._store, session_id)
+                return view_at_rest(session_id, resting, draft)
         return await (await self.session(session_id)).view()
 
     async def close(self) -> None:

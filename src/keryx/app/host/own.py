@@ -96,7 +96,7 @@ class OwnHost:
             redactor=Redactor(secrets_of(config)),
             limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
         )
-        self._dispatch = LocalDispatch(runtime.scope, self._open)
+        self._dispatch = LocalDispatch(runtime.scope, store, self._open)
         self._served = Served(self, runtime.scope, home.plate.secret)
 
     @classmethod

@@ -5,11 +5,13 @@ Pure: it reads facts in order and knows nothing of tasks, stores, models or time
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
 import msgspec
 
 from keryx import events as ev
 from keryx.engine.log.state import (
-    SETTINGS,
     Delivered,
     HistoryItem,
     OpenTurn,
@@ -55,58 +57,54 @@ class Fold:
         """Take one more fact."""
         assert event.seq == self.last_seq + 1, "a log has no gaps"
         self.last_seq = event.seq
-        match event:
-            case ev.SessionOpened() | ev.SessionChanged():
-                self._change(event)
-            case ev.PromptChanged():
-                if event.blob is None:
-                    self.prompt.pop(event.part, None)
-                else:
-                    self.prompt[event.part] = event.blob
-            case ev.ApprovalAsked() | ev.ApprovalAnswered() | ev.ApprovalExpired():
-                self._apply_approval(event)
-            case ev.QuestionAsked():
-                self.questions[event.question_id] = event
-            case ev.QuestionAnswered() | ev.QuestionExpired():
-                self.questions.pop(event.question_id, None)
-            case _:
-                self._apply_message(event)
+        rule = self._RULES.get(type(event))
+        if rule is not None:
+            rule(self, event)
 
-    def _apply_approval(
-        self, event: ev.ApprovalAsked | ev.ApprovalAnswered | ev.ApprovalExpired
-    ) -> None:
-        if isinstance(event, ev.ApprovalAsked):
-            self.approvals[event.approval_id] = event
-            return
-        asked = self.approvals.pop(event.approval_id, None)
-        if asked is not None and isinstance(event, ev.ApprovalAnswered):
-            self.answers[event.call_id] = (asked, event.decision)
-            if event.decision in ("session", "always") and event.follows is None:
-                self.granted.append(asked)
+    # -- the session
 
     def _change(self, event: ev.SessionOpened | ev.SessionChanged) -> None:
-        for name in SETTINGS:
-            value = getattr(event, name)
-            if value is not msgspec.UNSET:
-                setattr(self.settings, name, value)
+        self.settings.take(event)
         if event.title:
             self.titled_by = "" if isinstance(event, ev.SessionOpened) else event.by
             self.titled += 1
 
-    def _apply_message(self, event: ev.LoggedEvent) -> None:
-        match event:
-            case ev.MessageAccepted():
-                self._accept(event)
-            case ev.MessageChanged():
-                self._revise(event)
-            case ev.MessageWithdrawn() | ev.MessageExpired():
-                self._forget(event.message_id)
-            case ev.MessageDelivered():
-                message = self._accepted[event.message_id]
-                self._forget(event.message_id)
-                self.history.append(Delivered(event.turn_id, message))
-            case _:
-                self._apply_turn(event)
+    def _prompt(self, event: ev.PromptChanged) -> None:
+        if event.blob is None:
+            self.prompt.pop(event.part, None)
+        else:
+            self.prompt[event.part] = event.blob
+
+    # -- what waits for a person
+
+    def _ask_approval(self, event: ev.ApprovalAsked) -> None:
+        self.approvals[event.approval_id] = event
+
+    def _answer_approval(self, event: ev.ApprovalAnswered) -> None:
+        asked = self.approvals.pop(event.approval_id, None)
+        if asked is not None:
+            self.answers[event.call_id] = (asked, event.decision)
+            if event.decision in ("session", "always") and event.follows is None:
+                self.granted.append(asked)
+
+    def _expire_approval(self, event: ev.ApprovalExpired) -> None:
+        self.approvals.pop(event.approval_id, None)
+
+    def _ask(self, event: ev.QuestionAsked) -> None:
+        self.questions[event.question_id] = event
+
+    def _end_question(self, event: ev.QuestionAnswered | ev.QuestionExpired) -> None:
+        self.questions.pop(event.question_id, None)
+
+    # -- messages
+
+    def _deliver(self, event: ev.MessageDelivered) -> None:
+        message = self._accepted[event.message_id]
+        self._forget(event.message_id)
+        self.history.append(Delivered(event.turn_id, message))
+
+    def _withdraw(self, event: ev.MessageWithdrawn | ev.MessageExpired) -> None:
+        self._forget(event.message_id)
 
     def _accept(self, event: ev.MessageAccepted) -> None:
         message = Queued(
@@ -152,34 +150,27 @@ class Fold:
         self.steers.pop(message_id, None)
         self._accepted.pop(message_id, None)
 
-    def _apply_turn(self, event: ev.LoggedEvent) -> None:
-        turn = self.turn
-        match event:
-            case ev.TurnStarted():
-                first = self._accepted.get(event.message_ids[0]) if event.message_ids else None
-                if first is None:
-                    self.turn = OpenTurn(event.turn_id, self.settings.workspace)
-                else:
-                    self.turn = OpenTurn(
-                        event.turn_id, first.workspace, first.schema, first.attended
-                    )
-            case ev.TurnResumed() if turn is not None:
-                turn.resumes = 0 if turn.suspended else turn.resumes + 1
-                turn.suspended = False
-            case ev.TurnCancelling() if turn is not None and turn.turn_id == event.turn_id:
-                turn.cancelling = event
-            case ev.TurnFinished():
-                self._finish(event)
-            case ev.TurnUndone():
-                self.undone.add(event.turn_id)
-            case ev.CallStarted() if event.turn_id is None:
-                self.person_calls[event.call_id] = event
-            case ev.CallFinished() if event.turn_id is None:
-                self.person_calls.pop(event.call_id, None)
-            case _ if turn is not None:
-                self._apply_step(turn, event)
-            case _:
-                return
+    # -- turns
+
+    def _start(self, event: ev.TurnStarted) -> None:
+        first = self._accepted.get(event.message_ids[0]) if event.message_ids else None
+        if first is None:
+            self.turn = OpenTurn(event.turn_id, self.settings.workspace)
+        else:
+            self.turn = OpenTurn(event.turn_id, first.workspace, first.schema, first.attended)
+
+    def _resume(self, event: ev.TurnResumed) -> None:
+        del event
+        if (turn := self.turn) is not None:
+            turn.resumes = 0 if turn.suspended else turn.resumes + 1
+            turn.suspended = False
+
+    def _cancel(self, event: ev.TurnCancelling) -> None:
+        if self.turn is not None and self.turn.turn_id == event.turn_id:
+            self.turn.cancelling = event
+
+    def _undo(self, event: ev.TurnUndone) -> None:
+        self.undone.add(event.turn_id)
 
     def _finish(self, event: ev.TurnFinished) -> None:
         self.over[event.turn_id] = event.outcome
@@ -193,25 +184,36 @@ class Fold:
         self.queue = {**leading, **self.steers, **rest}
         self.steers = {}
 
-    def _apply_step(self, turn: OpenTurn, event: ev.LoggedEvent) -> None:
-        match event:
-            case ev.StepStarted():
-                turn.step = event
-                turn.steps += 1
-            case ev.StepAbandoned():
-                turn.step = None
-                turn.suspended = event.cause == "shutdown"
-            case ev.StepReplied():
-                turn.step = None
-                turn.resumes = 0
-                self.history.append(Replied(event.turn_id, event))
-                _add_usage(turn, event)
-            case ev.CallStarted():
-                turn.started[event.call_id] = event
-            case ev.CallFinished():
-                self._finish_call(turn, event)
-            case _:
-                return
+    # -- steps and calls
+
+    def _start_step(self, event: ev.StepStarted) -> None:
+        if self.turn is not None:
+            self.turn.step = event
+            self.turn.steps += 1
+
+    def _abandon_step(self, event: ev.StepAbandoned) -> None:
+        if self.turn is not None:
+            self.turn.step = None
+            self.turn.suspended = event.cause == "shutdown"
+
+    def _reply(self, event: ev.StepReplied) -> None:
+        if (turn := self.turn) is not None:
+            turn.step = None
+            turn.resumes = 0
+            self.history.append(Replied(event.turn_id, event))
+            _add_usage(turn, event)
+
+    def _start_call(self, event: ev.CallStarted) -> None:
+        if event.turn_id is None:
+            self.person_calls[event.call_id] = event
+        elif self.turn is not None:
+            self.turn.started[event.call_id] = event
+
+    def _end_call(self, event: ev.CallFinished) -> None:
+        if event.turn_id is None:
+            self.person_calls.pop(event.call_id, None)
+        elif self.turn is not None:
+            self._finish_call(self.turn, event)
 
     def _finish_call(self, turn: OpenTurn, event: ev.CallFinished) -> None:
         turn.started.pop(event.call_id, None)
@@ -224,6 +226,34 @@ class Fold:
         last = self.history[-1] if self.history else None
         if isinstance(last, Replied) and any(c.call_id == event.call_id for c in last.reply.calls):
             last.results[event.call_id] = event
+
+    _RULES: ClassVar[Mapping[type[ev.LoggedEvent], Callable[[Any, Any], None]]] = {
+        ev.SessionOpened: _change,
+        ev.SessionChanged: _change,
+        ev.PromptChanged: _prompt,
+        ev.ApprovalAsked: _ask_approval,
+        ev.ApprovalAnswered: _answer_approval,
+        ev.ApprovalExpired: _expire_approval,
+        ev.QuestionAsked: _ask,
+        ev.QuestionAnswered: _end_question,
+        ev.QuestionExpired: _end_question,
+        ev.MessageAccepted: _accept,
+        ev.MessageChanged: _revise,
+        ev.MessageDelivered: _deliver,
+        ev.MessageWithdrawn: _withdraw,
+        ev.MessageExpired: _withdraw,
+        ev.TurnStarted: _start,
+        ev.TurnResumed: _resume,
+        ev.TurnCancelling: _cancel,
+        ev.TurnFinished: _finish,
+        ev.TurnUndone: _undo,
+        ev.StepStarted: _start_step,
+        ev.StepAbandoned: _abandon_step,
+        ev.StepReplied: _reply,
+        ev.CallStarted: _start_call,
+        ev.CallFinished: _end_call,
+    }
+    """All other facts change nothing here. A table, because long logs are folded by it."""
 
 
 def _add_usage(turn: OpenTurn, event: ev.StepReplied) -> None:

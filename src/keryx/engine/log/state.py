@@ -1,4 +1,4 @@
-"""What the state of a session is made of. Only shapes; how facts change them is the fold's."""
+"""What the state of a session is made of: the shapes. How facts change them is the fold's."""
 
 from __future__ import annotations
 
@@ -38,6 +38,13 @@ class Settings(msgspec.Struct):
     archived: bool = False
     approvals: ApprovalMode | None = None
     read_only: bool = False
+
+    def take(self, event: ev.SessionOpened | ev.SessionChanged) -> None:
+        """What the fact sets, and nothing else."""
+        for name in SETTINGS:
+            value = getattr(event, name)
+            if value is not msgspec.UNSET:
+                setattr(self, name, value)
 
 
 class Queued(msgspec.Struct):

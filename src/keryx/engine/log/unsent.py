@@ -20,6 +20,12 @@ def record_key(session_id: str) -> str:
     return f"session/{session_id}/draft"
 
 
+async def read_draft(store: Store, session_id: str) -> Typed:
+    """What was typed last, for a session that nobody has opened."""
+    found = await store.record(record_key(session_id))
+    return Typed() if found is None else _decode(found[1])
+
+
 class Unsent:
     """One session's draft. Belongs to the session's loop."""
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from keryx import events as ev
 from keryx.engine.log.fold import Fold
-from keryx.engine.log.state import SETTINGS, Queued, Replied
-from keryx.ports.view import QueuedMessage, SessionSettings, SessionView, TurnUnderWay, Typed
+from keryx.engine.log.state import SETTINGS, Queued, Replied, Settings
+from keryx.ports.view import (
+    QueuedMessage,
+    Resting,
+    SessionSettings,
+    SessionView,
+    TurnUnderWay,
+    Typed,
+)
 
 
 def view_of(fold: Fold, draft: Typed) -> SessionView:
@@ -14,7 +21,7 @@ def view_of(fold: Fold, draft: Typed) -> SessionView:
     return SessionView(
         session_id=fold.session_id,
         seq=fold.last_seq,
-        settings=SessionSettings(**{name: getattr(fold.settings, name) for name in SETTINGS}),
+        settings=_settings(fold.settings),
         turn=None
         if turn is None
         else TurnUnderWay(turn_id=turn.turn_id, cancelling=turn.cancelling is not None),
@@ -25,6 +32,29 @@ def view_of(fold: Fold, draft: Typed) -> SessionView:
         context=_context(fold),
         draft=draft,
     )
+
+
+def view_at_rest(session_id: str, resting: Resting, draft: Typed) -> SessionView:
+    """The same of a session in which nothing is under way, without its log."""
+    settings = Settings()
+    for event in resting.settings:
+        settings.take(event)
+    return SessionView(
+        session_id=session_id,
+        seq=resting.seq,
+        settings=_settings(settings),
+        turn=None,
+        queue=(),
+        approvals=(),
+        questions=(),
+        calls=(),
+        context=None if resting.last_reply is None else resting.last_reply.context,
+        draft=draft,
+    )
+
+
+def _settings(settings: Settings) -> SessionSettings:
+    return SessionSettings(**{name: getattr(settings, name) for name in SETTINGS})
 
 
 def _queued(message: Queued) -> QueuedMessage:

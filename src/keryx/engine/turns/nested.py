@@ -1,40 +1,64 @@
 """What is shown and kept of the calls of containers: each for itself, then in bunches and sums.
 
-A script may make thousands of calls a second; a screen wants to know how many, not each of them.
+A script may make thousands of calls a second; a screen wants to know how many, not each of them,
+and which of them still run after a while.
 """
 
 from __future__ import annotations
 
+from itertools import islice, takewhile
 from typing import Final
 
 import msgspec
 
 from keryx import events as ev
+from keryx.aio.clock import Deadline
 from keryx.engine.calls.witness import CallView
 from keryx.engine.desk import Desk
-from keryx.engine.turns.showing import MOST_SINGLE
 from keryx.messages import CallOutcome, Outcome
 
 MOST_LISTED: Final = 1_000
 """Calls of a container that are kept one by one; what comes after is summed up."""
+MOST_SINGLE: Final = 200
+"""Events of a container within which a call that begins is told by itself; then come bunches."""
 BUNCH: Final = 0.05
 """Seconds that a bunch may gather."""
+SLOW: Final = 1.0
+"""Seconds after which one of a crowd is named: now somebody may want to cancel just that one."""
+MOST_NAMED: Final = 100
+"""No more are named in a container while so many run that were told by themselves."""
+LOOK_AGAIN: Final = 0.25
+"""Seconds at least between two looks for slow ones."""
+
+
+class _Begun(msgspec.Struct, frozen=True):
+    """A call that runs."""
+
+    call: CallView
+    since: float
+    preview: str
 
 
 class _Bunch(msgspec.Struct):
-    call_id: str
     count: int = 0
     seconds: float = 0.0
 
 
-class _Picture(msgspec.Struct):
+class _Container(msgspec.Struct):
     """What one container called so far."""
 
-    began: float
-    listed: list[ev.NestedCall]
-    sums: dict[str, ev.NestedSum]
+    since: float
+    listed: list[ev.NestedCall] = msgspec.field(default_factory=list[ev.NestedCall])
+    sums: dict[str, ev.NestedSum] = msgspec.field(default_factory=dict[str, ev.NestedSum])
     calls: int = 0
     completed: int = 0
+    events: int = 0
+    alone: dict[str, _Begun] = msgspec.field(default_factory=dict[str, _Begun])
+    """Those that run and were told by themselves, as their ends will be."""
+    crowd: dict[str, _Begun] = msgspec.field(default_factory=dict[str, _Begun])
+    """Those that run and were only counted, the oldest first."""
+    look: Deadline | None = None
+    """When the crowd is looked at for slow ones; one for all of them."""
 
 
 class NestedShow:
@@ -42,103 +66,79 @@ class NestedShow:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._pictures: dict[str, _Picture] = {}
-        self._begun: dict[str, tuple[float, str]] = {}
-        """When each call began, and what a screen says of it."""
-        self._shown: dict[str, int] = {}
-        """By container."""
+        self._containers: dict[str, _Container] = {}
         self._bunches: dict[tuple[str, str, Outcome | None], _Bunch] = {}
 
     def container(self, call_id: str) -> None:
         """A container begins."""
-        now = self._now()
-        self._pictures[call_id] = _Picture(now, [], {})
-        self._desk.showing.container(call_id, now)
+        self._containers[call_id] = _Container(self._now())
+        self._desk.showing.container(call_id)
 
     def began(self, call: CallView, parent: str) -> None:
-        picture = self._pictures.get(parent)
-        is_listed = picture is not None and picture.calls < MOST_LISTED
-        preview = self._preview(call) if is_listed else ""
-        now = self._now()
-        self._begun[call.call_id] = (now, preview)
-        self._desk.showing.nested_began(parent, call.call_id, call.tool.name, preview, now)
-        self._tell(call.call_id, parent, call.tool.name, None, 0.0, preview)
+        container = self._containers.get(parent)
+        if container is None:
+            return
+        preview = call.tool.preview(call.args) if container.calls < MOST_LISTED else ""
+        begun = _Begun(call, self._now(), preview)
+        container.events += 1
+        if container.events <= MOST_SINGLE:
+            container.alone[call.call_id] = begun
+            self._desk.showing.nested_began(parent, _shown(begun, container))
+            told = ev.NestedProgress(tool=call.tool.name, preview=preview)
+            self._publish(call.call_id, parent, told)
+            return
+        container.crowd[call.call_id] = begun
+        self._gather(parent, call.tool.name, None, 0.0)
+        if container.look is None:
+            self._look_at(begun.since + SLOW, parent, container)
 
     def ended(self, call: CallView, parent: str, outcome: CallOutcome) -> None:
-        self._keep(parent, outcome)
-        self._desk.showing.nested_ended(parent, outcome)
-        self._tell(call.call_id, parent, outcome.tool, outcome.outcome, outcome.duration, "")
+        container = self._containers.get(parent)
+        if container is None:
+            return
+        begun = container.alone.pop(call.call_id, None)
+        is_single = begun is not None
+        if begun is None:
+            begun = container.crowd.pop(call.call_id, None)
+            # One that never began to act, where each is told by itself.
+            is_single = begun is None and container.events < MOST_SINGLE
+        _keep(container, begun, outcome)
+        container.events += 1
+        tool, duration = outcome.tool, outcome.duration
+        if is_single:
+            self._desk.showing.nested_ended(parent, outcome)
+            told = ev.NestedProgress(tool=tool, outcome=outcome.outcome, duration=duration)
+            self._publish(call.call_id, parent, told)
+        else:
+            self._gather(parent, tool, outcome.outcome, duration)
 
-    def picture(self, container: str) -> tuple[ev.NestedCalls, int, int] | None:
+    def over(self, call_id: str) -> None:
+        """A container has ended: what is still gathered of it is shown now."""
+        container = self._containers.get(call_id)
+        if container is not None and container.look is not None:
+            self._desk.scope.deadlines.drop(container.look)
+        for key in [key for key in self._bunches if key[0] == call_id]:
+            self._show(key)
+
+    def picture(self, call_id: str) -> tuple[ev.NestedCalls, int, int] | None:
         """All that it called, how many that were, and how many completed. Told once."""
-        found = self._pictures.pop(container, None)
+        found = self._containers.pop(call_id, None)
         if found is None or not found.calls:
             return None
         told = ev.NestedCalls(calls=tuple(found.listed), sums=tuple(found.sums.values()))
         return told, found.calls, found.completed
 
-    def _keep(self, parent: str, outcome: CallOutcome) -> None:
-        began, preview = self._begun.pop(outcome.call_id, (None, ""))
-        picture = self._pictures.get(parent)
-        if picture is None:
-            return
-        completed = outcome.outcome == "completed"
-        picture.calls += 1
-        picture.completed += completed
-        if len(picture.listed) < MOST_LISTED:
-            picture.listed.append(
-                ev.NestedCall(
-                    call_id=outcome.call_id,
-                    tool=outcome.tool,
-                    start=0.0 if began is None else began - picture.began,
-                    duration=outcome.duration,
-                    outcome=outcome.outcome,
-                    preview=preview,
-                )
-            )
-            return
-        known = picture.sums.get(outcome.tool)
-        picture.sums[outcome.tool] = ev.NestedSum(
-            tool=outcome.tool,
-            calls=1 if known is None else known.calls + 1,
-            duration=outcome.duration + (0.0 if known is None else known.duration),
-            completed=completed + (0 if known is None else known.completed),
-        )
-
     def _now(self) -> float:
         return self._desk.scope.clock.monotonic()
 
-    def over(self, container: str) -> None:
-        """A container has ended: what is still gathered of it is shown now."""
-        self._shown.pop(container, None)
-        for key in [key for key in self._bunches if key[0] == container]:
-            self._show(key)
+    # -- the crowd
 
-    def _tell(
-        self,
-        call_id: str,
-        parent: str,
-        tool: str,
-        outcome: Outcome | None,
-        seconds: float,
-        preview: str,
-    ) -> None:
-        shown = self._shown[parent] = self._shown.get(parent, 0) + 1
+    def _gather(self, parent: str, tool: str, outcome: Outcome | None, seconds: float) -> None:
         key = (parent, tool, outcome)
         bunch = self._bunches.get(key)
         if bunch is None:
-            if shown <= MOST_SINGLE:
-                told = ev.NestedProgress(
-                    tool=tool,
-                    preview=preview,
-                    outcome=outcome,
-                    duration=None if outcome is None else seconds,
-                )
-                self._publish(call_id, parent, told)
-                return
-            bunch = self._bunches[key] = _Bunch(call_id)
-            deadlines = self._desk.scope.deadlines
-            deadlines.add(deadlines.clock.monotonic() + BUNCH, lambda: self._show(key))
+            bunch = self._bunches[key] = _Bunch()
+            self._desk.scope.deadlines.add(self._now() + BUNCH, lambda: self._show(key))
         bunch.count += 1
         bunch.seconds += seconds
 
@@ -146,17 +146,74 @@ class NestedShow:
         bunch = self._bunches.pop(key, None)
         if bunch is not None:
             parent, tool, outcome = key
+            self._desk.showing.nested_counted(parent, outcome, bunch.count)
             told = ev.NestedProgress(
                 tool=tool,
                 outcome=outcome,
                 duration=None if outcome is None else bunch.seconds,
                 count=bunch.count,
             )
-            self._publish(bunch.call_id, parent, told)
+            self._publish(parent, parent, told)
+
+    def _look_at(self, when: float, parent: str, container: _Container) -> None:
+        container.look = self._desk.scope.deadlines.add(when, lambda: self._look(parent, container))
+
+    def _look(self, parent: str, container: _Container) -> None:
+        """Names those that are slow. They are in the order of their age, so few are looked at."""
+        container.look = None
+        now = self._now()
+        slow = takewhile(lambda begun: begun.since + SLOW <= now, container.crowd.values())
+        for begun in list(islice(slow, max(0, MOST_NAMED - len(container.alone)))):
+            self._name(begun, parent, container, now)
+        oldest = next(iter(container.crowd.values()), None)
+        if oldest is not None:
+            self._look_at(max(oldest.since + SLOW, now + LOOK_AGAIN), parent, container)
+
+    def _name(self, begun: _Begun, parent: str, container: _Container, now: float) -> None:
+        call = begun.call
+        del container.crowd[call.call_id]
+        named = _Begun(call, begun.since, begun.preview or call.tool.preview(call.args))
+        container.alone[call.call_id] = named
+        self._desk.showing.nested_named(parent, _shown(named, container))
+        told = ev.NestedProgress(
+            tool=call.tool.name, preview=named.preview, duration=now - begun.since, count=0
+        )
+        self._publish(call.call_id, parent, told)
 
     def _publish(self, call_id: str, parent: str, told: ev.NestedProgress) -> None:
         self._desk.show(ev.CallProgress, call_id=call_id, parent=parent, nested=told)
 
-    @staticmethod
-    def _preview(call: CallView) -> str:
-        return call.tool.preview(call.args)
+
+def _shown(begun: _Begun, container: _Container) -> ev.ShownNested:
+    return ev.ShownNested(
+        call_id=begun.call.call_id,
+        tool=begun.call.tool.name,
+        start=begun.since - container.since,
+        preview=begun.preview,
+    )
+
+
+def _keep(container: _Container, begun: _Begun | None, outcome: CallOutcome) -> None:
+    """What the container's picture will tell of this one."""
+    completed = outcome.outcome == "completed"
+    container.calls += 1
+    container.completed += completed
+    if len(container.listed) < MOST_LISTED:
+        container.listed.append(
+            ev.NestedCall(
+                call_id=outcome.call_id,
+                tool=outcome.tool,
+                start=0.0 if begun is None else begun.since - container.since,
+                duration=outcome.duration,
+                outcome=outcome.outcome,
+                preview="" if begun is None else begun.preview,
+            )
+        )
+        return
+    known = container.sums.get(outcome.tool)
+    container.sums[outcome.tool] = ev.NestedSum(
+        tool=outcome.tool,
+        calls=1 if known is None else known.calls + 1,
+        duration=outcome.duration + (0.0 if known is None else known.duration),
+        completed=completed + (0 if known is None else known.completed),
+    )

@@ -10,34 +10,37 @@ from typing import Final
 import msgspec
 
 from keryx.events import RunningCall, RunningNested, ShownNested
-from keryx.messages import CallOutcome
+from keryx.messages import CallOutcome, Outcome
 
 TAIL: Final = 16_000
 """Characters of a call's output that a late reader is shown."""
-MOST_SINGLE: Final = 200
-"""Events about nested calls that a container has to itself; after these come bunches."""
 
 
 class _Nested(msgspec.Struct):
     """What a container called so far."""
 
-    since: float
     began: int = 0
     ended: int = 0
     completed: int = 0
-    calls: dict[str, ShownNested] | None = msgspec.field(default_factory=dict[str, ShownNested])
-    """None once there are too many to tell one by one."""
+    calls: dict[str, ShownNested] = msgspec.field(default_factory=dict[str, ShownNested])
+    """Each of them; of a crowd only those that were told by themselves and run."""
+    is_crowd: bool = False
 
-    def count(self) -> dict[str, ShownNested] | None:
-        """Where one more event is told by itself; None if it is not any more."""
-        if self.began + self.ended > MOST_SINGLE:
-            self.calls = None
-        return self.calls
+    def gather(self) -> None:
+        """From now on, some of them are only counted."""
+        self.is_crowd = True
+        self.calls = {key: each for key, each in self.calls.items() if each.outcome is None}
+
+    def end(self, outcome: Outcome, count: int) -> None:
+        self.ended += count
+        self.completed += count if outcome == "completed" else 0
 
     def told(self) -> RunningNested:
-        calls = () if self.calls is None else tuple(self.calls.values())
         return RunningNested(
-            began=self.began, ended=self.ended, completed=self.completed, calls=calls
+            began=self.began,
+            ended=self.ended,
+            completed=self.completed,
+            calls=tuple(self.calls.values()),
         )
 
 
@@ -81,30 +84,42 @@ class Showing:
         if (shown := self._shown.get(call_id)) is not None:
             shown.done, shown.total, shown.note = done, total, note
 
-    def container(self, call_id: str, now: float) -> None:
+    def container(self, call_id: str) -> None:
         """A call begins that makes calls itself. Those of calls deeper down are not shown."""
         if (shown := self._shown.get(call_id)) is not None:
-            shown.nested = _Nested(now)
+            shown.nested = _Nested()
 
-    def nested_began(
-        self, container: str, call_id: str, tool: str, preview: str, now: float
-    ) -> None:
+    def nested_began(self, container: str, told: ShownNested) -> None:
         if (nested := self._nested(container)) is not None:
             nested.began += 1
-            if (calls := nested.count()) is not None:
-                calls[call_id] = ShownNested(
-                    call_id=call_id, tool=tool, start=now - nested.since, preview=preview
-                )
+            nested.calls[told.call_id] = told
+
+    def nested_named(self, container: str, told: ShownNested) -> None:
+        """One that was only counted is told by itself after all."""
+        if (nested := self._nested(container)) is not None:
+            nested.calls[told.call_id] = told
 
     def nested_ended(self, container: str, ended: CallOutcome) -> None:
         if (nested := self._nested(container)) is not None:
-            nested.ended += 1
-            nested.completed += ended.outcome == "completed"
-            calls = nested.count()
-            if calls is not None and (known := calls.get(ended.call_id)) is not None:
-                calls[ended.call_id] = msgspec.structs.replace(
+            nested.end(ended.outcome, 1)
+            if (known := nested.calls.get(ended.call_id)) is None:
+                return
+            if nested.is_crowd:
+                del nested.calls[ended.call_id]
+            else:
+                nested.calls[ended.call_id] = msgspec.structs.replace(
                     known, outcome=ended.outcome, duration=ended.duration
                 )
+
+    def nested_counted(self, container: str, outcome: Outcome | None, count: int) -> None:
+        """So many began (no outcome) or ended, and none of them was told by itself."""
+        if (nested := self._nested(container)) is not None:
+            if not nested.is_crowd:
+                nested.gather()
+            if outcome is None:
+                nested.began += count
+            else:
+                nested.end(outcome, count)
 
     def _nested(self, container: str) -> _Nested | None:
         shown = self._shown.get(container)

@@ -32,12 +32,12 @@ async def transcript(
     """What a person reads, oldest first: the page before a place or after it, or the last one."""
     if before is not None and after is not None:
         raise unprocessable("a page lies before a place or after it", "name one of the two")
-    await service.row(session_id)
+    upto = (await service.row(session_id)).last_seq
     rows = await service.front.store.transcript(session_id, before=before, after=after, limit=limit)
     edge = 0 if after is None else -1
     following = rows[edge].seq if len(rows) == limit else None
     entries = tuple(shapes.TranscriptEntry(row.seq, row.event) for row in rows)
-    return shapes.TranscriptPage(entries, following)
+    return shapes.TranscriptPage(entries, following, upto)
 
 
 @get("/api/sessions/{session_id:str}/context")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keryx.errors import FencedError, KeyReusedError, RecordChangedError, ScopeClosedError
-from keryx.events import LoggedEvent
+from keryx.events import LoggedEvent, SessionChanged, SessionOpened, StepReplied
 from keryx.ports.store import (
     Commit,
     Covered,
@@ -21,6 +21,7 @@ from keryx.ports.store import (
     UsageRow,
     records_of,
 )
+from keryx.ports.view import Resting
 from keryx.store.memory.tables import (
     Session,
     apply,
@@ -162,6 +163,19 @@ class MemoryStore:
     async def session(self, session_id: str) -> SessionRow | None:
         session = self._find(session_id)
         return None if session is None or not session.log else session_row(session_id, session)
+
+    async def resting(self, session_id: str) -> Resting | None:
+        session = self._find(session_id)
+        if session is None or not session.log or session.open or session.pending:
+            return None
+        replies = (each for each in reversed(session.log) if isinstance(each, StepReplied))
+        return Resting(
+            seq=len(session.log),
+            settings=tuple(
+                each for each in session.log if isinstance(each, SessionOpened | SessionChanged)
+            ),
+            last_reply=next(replies, None),
+        )
 
     async def unfinished(self) -> list[str]:
         self._check_open()

@@ -182,6 +182,9 @@ _THIRD: Final = (
     # Transcripts have the quiet lines too: restarts, retries, fallbacks, changed settings.
     "DELETE FROM transcript",
     _fill_transcripts_and_usage,
+    # What a session is set to is read without the rest of its log.
+    """CREATE INDEX events_of_settings ON events (no, seq)
+        WHERE type IN ('session.opened', 'session.changed')""",
 )
 
 MIGRATIONS: Final[Sequence[Migration]] = (_FIRST, _SECOND, _THIRD)

@@ -13,8 +13,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from keryx.events import LoggedEvent
+from keryx.events import LoggedEvent, SessionChanged, SessionOpened, StepReplied
 from keryx.ports.store import InboxRow, OutboxRow, SessionRow, TranscriptRow, UsageRow
+from keryx.ports.view import Resting
 from keryx.store.changes import QUARTER
 from keryx.store.projections import as_delivered
 from keryx.store.sqlite.faults import read_event
@@ -102,6 +103,34 @@ def _session_row(row: Sequence[Any]) -> SessionRow:
         created_at=row[9],
         changed_at=row[10],
         position=row[11],
+    )
+
+
+def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> Resting | None:
+    with _snapshot(connection):
+        row = connection.execute(
+            "SELECT no, last_seq FROM sessions s WHERE session_id = ? AND last_seq > 0"
+            " AND NOT EXISTS (SELECT 1 FROM open WHERE no = s.no)"
+            " AND NOT EXISTS (SELECT 1 FROM inbox WHERE no = s.no AND pending IS NOT NULL)",
+            (session_id,),
+        ).fetchone()
+        if row is None:
+            return None
+        no, last_seq = row
+
+        def read(which: str) -> list[LoggedEvent]:
+            rows = connection.execute(
+                f"SELECT seq, body FROM events WHERE no = ? AND {which}",  # noqa: S608 (a text of ours)
+                (no,),
+            )
+            return [read_event(path, session_id, seq, body) for seq, body in rows]
+
+        settings = read("type IN ('session.opened', 'session.changed') ORDER BY seq")
+        replies = read("type = 'step.replied' ORDER BY seq DESC LIMIT 1")
+    return Resting(
+        seq=last_seq,
+        settings=tuple(e for e in settings if isinstance(e, SessionOpened | SessionChanged)),
+        last_reply=next((e for e in replies if isinstance(e, StepReplied)), None),
     )
 
 

@@ -28,6 +28,7 @@ from keryx.ports.store import (
     TranscriptRow,
     UsageRow,
 )
+from keryx.ports.view import Resting
 from keryx.store.sqlite import queries, writes
 from keryx.store.sqlite.faults import as_store_error
 from keryx.store.sqlite.files import Durability, check_for_reading, open_for_writing
@@ -146,6 +147,11 @@ class SqliteStore:
 
     async def session(self, session_id: str) -> SessionRow | None:
         return await self._readers.submit(partial(queries.session, session_id=session_id))
+
+    async def resting(self, session_id: str) -> Resting | None:
+        return await self._readers.submit(
+            partial(queries.resting, path=self._path, session_id=session_id)
+        )
 
     async def unfinished(self) -> list[str]:
         return await self._readers.submit(queries.unfinished)

@@ -1,0 +1,213 @@
+"""A container that makes many calls: they are counted, and those that are slow are named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from keryx import commands as cm
+from keryx import events as ev
+from keryx.aio.clock import FakeClock
+from keryx.aio.group import Group
+from keryx.engine.session import Session
+from keryx.engine.turns.nested import BUNCH, LOOK_AGAIN, MOST_NAMED, MOST_SINGLE, SLOW
+from keryx.ports.effects import NO_EFFECTS
+from keryx.ports.tool import ToolContext
+from keryx.tools.function import tool
+from tests.engine.gates import Gates, echo, turns
+from tests.engine.sessions import World
+
+QUICK = 300
+PARENT = "k1"
+
+
+@tool(effects=NO_EFFECTS, container=True)
+async def fan(context: ToolContext, quick: int, names: list[str]) -> str:
+    """Call quick ones, one after another, and then these gates at once."""
+    for number in range(quick):
+        await context.call("echo", {"text": str(number)})
+    async with Group(context.scope) as group:
+        for name in names:
+            group.start(context.call("gate", {"name": name}), name=name)
+    return "all ended"
+
+
+class Watcher:
+    """Reads what a session tells of the nested calls, and adds it up as a page does."""
+
+    def __init__(self, session: Session) -> None:
+        self.reader = session.hub.read()
+        self.told: list[ev.CallProgress] = []
+        self.late: ev.RunningNested | None = None
+        self.finished: ev.CallFinished | None = None
+        self._over = asyncio.Event()
+
+    async def watch(self) -> None:
+        async with self.reader:
+            async for event in self.reader:
+                if isinstance(event, ev.CallProgress) and event.nested is not None:
+                    self.told.append(event)
+                elif isinstance(event, ev.CallsSnapshot):
+                    self.late = event.running[0].nested
+                elif isinstance(event, ev.CallFinished):
+                    self.finished = event
+                    self._over.set()
+                    return
+
+    async def until_over(self) -> ev.CallFinished:
+        await self._over.wait()
+        assert self.finished is not None
+        return self.finished
+
+    def counts(self) -> tuple[int, int]:
+        """How many began and how many ended, by all that was told."""
+        late = self.late or ev.RunningNested()
+        began, ended = late.began, late.ended
+        for event in self.told:
+            assert event.nested is not None
+            if event.nested.outcome is None:
+                began += event.nested.count
+            else:
+                ended += event.nested.count
+        return began, ended
+
+    def named(self) -> list[str]:
+        """Those of the crowd that were told by themselves after all."""
+        return [each.call_id for each in self.told if each.nested and each.nested.count == 0]
+
+    def ends(self, call_id: str) -> list[str]:
+        told = [each.nested for each in self.told if each.call_id == call_id and each.nested]
+        return [each.outcome for each in told if each.outcome is not None]
+
+
+class Hall:
+    """A session with a container in it, a time that a test moves, and whoever watches."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.gates = Gates()
+        self.world = World([], tools=[self.gates.tool, echo, fan], clock=self.clock)
+        self.group = Group(self.world.runtime.scope)
+
+    async def begin(self, quick: int, names: list[str]) -> Watcher:
+        self.session = await self.world.open()
+        watcher = self.watch()
+        arguments = json.dumps({"quick": quick, "names": names})
+        await self._tell(
+            cm.RunCall(
+                command_id="c1",
+                session_id="s1",
+                by="ann",
+                call_id=PARENT,
+                tool="fan",
+                arguments=arguments,
+            )
+        )
+        await self.gates.until_running(*names)
+        return watcher
+
+    def watch(self) -> Watcher:
+        watcher = Watcher(self.session)
+        self.group.start(watcher.watch(), name="watcher")
+        return watcher
+
+    async def cancel(self, call_id: str) -> None:
+        await self._tell(cm.CancelCall(command_id="c2", session_id="s1", by="ann", call_id=call_id))
+
+    async def _tell(self, command: cm.Command) -> None:
+        await self.session.tell(command)
+
+    async def later(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        await turns()
+
+
+@pytest_asyncio.fixture
+async def hall() -> AsyncIterator[Hall]:
+    made = Hall()
+    async with made.group:
+        yield made
+    await made.world.close()
+
+
+async def test_one_that_is_slow_in_a_crowd_is_named_and_its_end_is_told_by_itself(
+    hall: Hall,
+) -> None:
+    first = await hall.begin(QUICK, ["a", "b"])
+    slow = [f"{PARENT}.{QUICK + 1}", f"{PARENT}.{QUICK + 2}"]
+    await hall.later(SLOW - 0.1)
+    assert first.counts() == (QUICK + 2, QUICK)
+    assert first.named() == []
+    await hall.later(0.1)
+    assert first.named() == slow
+    naming = [each.nested for each in first.told if each.nested and each.nested.count == 0]
+    assert [(each.tool, each.duration) for each in naming] == [("gate", SLOW)] * 2
+    assert all(each.preview for each in naming)
+
+    # Whoever comes now knows the same two, and how many there are.
+    second = hall.watch()
+    await hall.cancel(slow[1])
+    await hall.gates.until_running("a")
+    hall.gates.open("a")
+    ended = await second.until_over()
+    await first.until_over()
+    assert second.late is not None
+    assert (second.late.began, second.late.ended) == (QUICK + 2, QUICK)
+    assert [each.call_id for each in second.late.calls] == slow
+    assert [each.preview for each in second.late.calls] == [each.preview for each in naming]
+    for watcher in (first, second):
+        assert watcher.counts() == (QUICK + 2, QUICK + 2)
+        assert watcher.ends(slow[0]) == ["completed"]
+        assert watcher.ends(slow[1]) == ["cancelled"]
+    assert ended.nested is not None
+    assert (ended.nested.calls, ended.nested.completed) == (QUICK + 2, QUICK + 1)
+
+
+async def test_no_more_are_named_than_somebody_can_look_at(hall: Hall) -> None:
+    names = [f"g{number}" for number in range(MOST_SINGLE + 2 * MOST_NAMED)]
+    first = await hall.begin(0, names)
+    await hall.later(10 * SLOW)
+    # So many were told by themselves from the beginning, and still run.
+    assert first.named() == []
+    over = MOST_SINGLE - MOST_NAMED // 2
+    hall.gates.open(*names[:over])
+    await hall.gates.until_running(*names[over:])
+    await hall.later(LOOK_AGAIN)
+    assert first.named() == [
+        f"{PARENT}.{number + 1}" for number in range(MOST_SINGLE, MOST_SINGLE + MOST_NAMED // 2)
+    ]
+    second = hall.watch()
+    await turns()
+    assert second.late is not None
+    assert len(second.late.calls) == MOST_NAMED
+    hall.gates.open(*names)
+    await first.until_over()
+    await second.until_over()
+    assert first.counts() == second.counts() == (len(names), len(names))
+    for number in range(1, len(names) + 1):
+        assert len(first.ends(f"{PARENT}.{number}")) <= 1
+
+
+async def test_who_comes_while_a_bunch_gathers_counts_each_call_once(hall: Hall) -> None:
+    first = await hall.begin(QUICK, ["a"])
+    # Nothing of the bunch is told yet, for no time has passed.
+    second = hall.watch()
+    await hall.later(BUNCH)
+    assert second.counts() == first.counts() == (QUICK + 1, QUICK)
+    hall.gates.open("a")
+    await first.until_over()
+    await second.until_over()
+    assert second.counts() == first.counts() == (QUICK + 1, QUICK + 1)
+
+
+async def test_quick_ones_are_never_named_and_nobody_looks_when_they_are_over(hall: Hall) -> None:
+    first = await hall.begin(QUICK, ["a"])
+    await hall.later(SLOW / 2)
+    hall.gates.open("a")
+    await first.until_over()
+    await hall.later(10 * SLOW)
+    assert first.named() == []
+    assert len(hall.world.runtime.scope.deadlines) == 0
