@@ -340,6 +340,31 @@ async def test_the_feed_tells_of_each_session_that_changes_and_of_those_that_go(
                     break
 
 
+async def test_who_leaves_the_feed_at_any_point_comes_back_to_all_that_they_missed(
+    tmp_path: Path,
+) -> None:
+    async with Keryx(model=counting(), home=tmp_path / "home", workspace=tmp_path) as app:
+        twice, once = await app.open(), await app.open()
+        start = max(row.position for row in await app.store.sessions())
+        async with aclosing(app.front.changes(after=start)) as changes:
+            reading = asyncio.ensure_future(anext(changes))
+            await twice.change(title="a")
+            known = (await reading).upto or start
+            # All three are noted before the next one is read.
+            for session, title in ((twice, "b"), (once, "c"), (twice, "d")):
+                await session.change(title=title)
+            told = await anext(changes)
+            assert (told.session_id, told.upto) == (twice.session_id, None)
+            assert told.row is not None
+            assert told.row.title == "d"
+        # Whoever was cut off here has heard of a later change than the one that they missed.
+        async with aclosing(app.front.changes(after=known)) as changes:
+            missed = [(await anext(changes)) for _ in range(2)]
+        titles = {each.row.title for each in missed if each.row is not None}
+        assert titles == {"c", "d"}
+        assert missed[-1].upto == max(row.position for row in await app.store.sessions())
+
+
 async def test_a_view_is_whole_and_the_stream_goes_on_from_it(tmp_path: Path) -> None:
     gate = asyncio.Event()
     model = ScriptedModel([ScriptedReply(text="Hm.", hold=gate.wait)])

@@ -40,6 +40,8 @@ class Change(msgspec.Struct, frozen=True):
 
     session_id: str
     row: SessionRow | None
+    upto: int | None = None
+    """All changes up to this position were told by now; None while some still wait."""
 
 
 class Watching(Protocol):

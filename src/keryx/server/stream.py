@@ -66,8 +66,9 @@ def encode_change(change: Change) -> bytes:
     """One change of the list of sessions."""
     if change.row is None:
         return b"event: deleted\ndata: %b\n\n" % _encode_row({"session_id": change.session_id})
-    data = _line(_encode_row(change.row))
-    return b"event: session\ndata: %b\nid: %d\n\n" % (data, change.row.position)
+    # Who comes back with this id has missed nothing that came before it.
+    id_ = b"" if change.upto is None else b"id: %d\n" % change.upto
+    return b"event: session\ndata: %b\n%b\n" % (_line(_encode_row(change.row)), id_)
 
 
 def _line(data: bytes) -> bytes:

@@ -39,18 +39,22 @@ class Feed:
 
     async def read(self, after: int | None) -> AsyncGenerator[Change]:
         """What changed after that position, then what does; None: from the first step on."""
-        reader = _Reader()
+        reader, upto = _Reader(), after or 0
         self._readers.add(reader)
         try:
             if after is not None:
                 rows = await self._store.sessions(after=after, archived=None, limit=MOST)
                 for row in reversed(rows):
-                    yield Change(row.session_id, row)
+                    upto = row.position
+                    yield Change(row.session_id, row, upto)
             while True:
                 while reader.waiting:
                     session_id = next(iter(reader.waiting))
                     del reader.waiting[session_id]
-                    yield Change(session_id, await self._store.session(session_id))
+                    row = await self._store.session(session_id)
+                    upto = max(upto, 0 if row is None else row.position)
+                    # A session that changed twice is told of late, and so before older changes.
+                    yield Change(session_id, row, None if reader.waiting else upto)
                 if self._closed:
                     return
                 await reader.wait()
