@@ -78,6 +78,7 @@ def test_all_promises_are_there() -> None:
         *(f"sessions.{number}" for number in range(1, 7)),
         *(f"tools.{number}" for number in range(1, 8)),
         *(f"server.{number}" for number in range(1, 8)),
+        *(f"page.{number}" for number in range(1, 12)),
     }
     assert set(rows()) == expected
 

@@ -40,6 +40,11 @@ class Served:
         """What it printed as errors."""
         return self._log.read_text()
 
+    def configure(self, text: str) -> None:
+        """What is to stand in its configuration, before it starts."""
+        self._home.mkdir()
+        (self._home / "config.toml").write_text(text)
+
     async def start(self) -> None:
         self._process = self._spawn()
         self.url, self.link = [line.split()[-1] for line in await self._lines(2)]

@@ -9,7 +9,7 @@ from keryx.testing.modelserver import Call, Reply
 from tests.browser.conftest import House
 from tests.browser.people import Person, Tab
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.6")]
 
 ASK = "Ask about every change"
 

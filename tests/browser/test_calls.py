@@ -10,7 +10,7 @@ from tests.browser.conftest import House
 from tests.browser.gates import gate
 from tests.browser.people import Tab
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.1")]
 
 
 async def test_a_call_shows_its_output_while_it_runs_and_then_its_result(

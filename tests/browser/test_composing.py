@@ -13,7 +13,7 @@ from tests.browser.gates import gate
 from tests.browser.people import Person, Tab
 from tests.browser.stage import Stage
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.4", "page.6")]
 
 HIDE = """(hidden) => {
   Object.defineProperty(document, "hidden", { value: hidden, configurable: true });

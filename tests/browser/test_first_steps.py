@@ -14,7 +14,7 @@ from keryx.testing.modelserver import MODEL, ModelServer, Reply
 from tests.browser.newcomers import look_at, newcomer
 from tests.browser.people import Person, Tab
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.8")]
 
 KEY = "sk-right-0123456789"
 CHOICE = "(select, name) => [...select.options].find((each) => each.value.endsWith(name)).value"

@@ -17,7 +17,7 @@ from tests.browser.gates import gate
 from tests.browser.people import Person, Tab, person
 from tests.browser.test_asking import begins_carefully
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.5")]
 
 
 def inspector(tab: Tab) -> Locator:

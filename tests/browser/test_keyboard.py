@@ -16,7 +16,7 @@ from tests.browser.hands import COUNT, Hands
 from tests.browser.people import Person, Tab, person
 from tests.browser.stage import Part, Stage
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.9")]
 
 
 @pytest_asyncio.fixture(loop_scope="module")

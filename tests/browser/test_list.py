@@ -10,7 +10,7 @@ from tests.browser.conftest import House
 from tests.browser.people import Person, Tab
 from tests.browser.stage import Stage
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.3")]
 
 
 async def test_the_list_shows_live_what_every_session_is_doing(tab: Tab, house: House) -> None:

@@ -22,7 +22,11 @@ from tests.browser.serving import Served
 from tests.browser.stage import Stage
 from tests.conftest import SOAK
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(3600 if SOAK else 180)]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(3600 if SOAK else 180),
+    pytest.mark.promise("page.10"),
+]
 
 MESSAGES = 10_000
 TITLE = "Ten thousand messages"

@@ -22,7 +22,7 @@ from tests.browser.conftest import House
 from tests.browser.people import Person, Tab, person
 from tests.browser.scenes import Scene, audit, played
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.9")]
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 LOOKS: dict[str, dict[str, Any]] = {

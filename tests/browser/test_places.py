@@ -21,7 +21,7 @@ from tests.browser.people import Person, Tab, person
 from tests.browser.serving import Served
 from tests.browser.stage import Stage
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.1", "page.3")]
 
 LONG = "s-long"
 TURNS = 2_500

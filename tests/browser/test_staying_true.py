@@ -18,7 +18,11 @@ from tests.browser.serving import Served
 from tests.browser.stage import Stage
 from tests.browser.truth import compare
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("server.1")]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.promise("server.1"),
+    pytest.mark.promise("page.9"),
+]
 
 WORDS = " ".join(f"word{number}" for number in range(40))
 LOST = "Connection lost. Trying again…"

@@ -10,7 +10,7 @@ from tests.browser.conftest import House
 from tests.browser.people import Person, Tab, person
 from tests.browser.stage import Stage
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.3")]
 
 TABS = 6
 """As many as a browser allows connections to one server."""

@@ -13,7 +13,7 @@ from tests.browser.fans import fan
 from tests.browser.gates import gate
 from tests.browser.people import Person, Tab, person
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.2")]
 
 TIMES = re.compile(
     r"This turn: model [\d.]+ m?s, tools ([\d.]+) (m?s); "

@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Locator, expect
 from tests.browser.newcomers import look_at, newcomer
 from tests.browser.people import Tab
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.8")]
 
 SLOW = "Cancel nested terminal sleep 45; echo sa-east-1"
 FAREWELL = "Now it is your turn"

@@ -14,7 +14,7 @@ from keryx.testing.modelserver import Reply
 from tests.browser.conftest import House
 from tests.browser.people import Person, Tab, person
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.7")]
 
 TITLE = 15
 """Tokens that the scripted model says it used for a title, or for a reply."""
