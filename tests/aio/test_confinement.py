@@ -156,7 +156,7 @@ async def test_when_warden_or_keeper_die_so_does_all_below(
     wire, lines = confined.wire(without=without), Lines()
     process = await confined.run("sh", "-c", STUBBORN_TREE, policy=wire, output=lines)
     await lines.pids(3)
-    (keeper,) = confined.keepers()
+    (keeper,) = await confined.wait_keepers(1)
     pid = confined.warden.pid if victim == "warden" else keeper
     assert pid is not None
     pidfds = [os.pidfd_open(pid) for pid in (*confined.all_children(), keeper)]

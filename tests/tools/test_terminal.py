@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +197,7 @@ async def test_an_unknown_process_is_named_with_those_there_are(world: World) ->
 
 
 async def test_secrets_are_redacted_in_foreground_and_background(world: World) -> None:
-    world.lane = replace(world.lane, redactor=Redactor({"TOKEN": "tok-0123456789"}))
+    world.lane = msgspec.structs.replace(world.lane, redactor=Redactor({"TOKEN": "tok-0123456789"}))
     result = await world.terminal("printf tok-0123; sleep 0.05; echo 456789")
     assert result["output"] == "[redacted: TOKEN]\n"
     started = await world.terminal("printf tok-0123; sleep 0.05; echo 456789", background=True)

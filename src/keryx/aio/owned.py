@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class _Entry(Generic[T]):
+class _Entry(msgspec.Struct, Generic[T]):
     """One loop's resource: being made while `ready` is pending, there once it is done."""
 
     ready: asyncio.Future[None]

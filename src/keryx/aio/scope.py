@@ -15,8 +15,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 from keryx.aio.clock import Callback, Clock, Deadline, Deadlines, RealClock
 from keryx.errors import ScopeClosedError, ToolCancelledError, WrongThreadError
@@ -32,8 +33,7 @@ GRACE: Final = 0.2
 EXIT_REPORT: Final = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Cancellation:
+class Cancellation(msgspec.Struct, frozen=True):
     """Why a scope was cancelled, and who asked."""
 
     reason: Reason

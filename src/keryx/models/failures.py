@@ -11,7 +11,6 @@ import email.utils
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
 from urllib.parse import urlsplit, urlunsplit
 
@@ -78,13 +77,15 @@ _SPAN: Final = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)"
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """Who was asked, as it may be shown."""
 
     name: str
     url: str
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    secrets: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Source({self.name!r}, {self.url!r})"
 
     def shown(self, text: str) -> str:
         """Foreign text on one line, bounded, and without secrets."""
@@ -112,8 +113,7 @@ def source(name: str, url: str, api_key: str | None, headers: Mapping[str, str])
     return Source(name, shown, tuple(sorted(hidden, key=len, reverse=True)))
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """What a server says of itself."""
 
     message: str = ""

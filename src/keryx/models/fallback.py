@@ -8,7 +8,6 @@ encode it when their turn comes.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final, Self
 
@@ -51,8 +50,7 @@ class _Encoded(bytes):
         return self
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Failure:
+class _Failure(msgspec.Struct, frozen=True):
     error: ModelError
     rests_until: float
 

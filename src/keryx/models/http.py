@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from keryx.aio.clock import Clock, Timer
 from keryx.aio.owned import Owned
@@ -60,8 +61,7 @@ def endpoint(base_url: str, path: str) -> str:
     return f"{base.rstrip('/')}/{path}{mark}{query}"
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(msgspec.Struct, frozen=True):
     """How long a server may be silent."""
 
     first_byte: float

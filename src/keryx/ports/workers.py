@@ -7,7 +7,6 @@ in a thread, or in a process that knows nothing of the engine.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
 import msgspec
@@ -24,8 +23,7 @@ SELF_CANCELLED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """How another process finds a tool: a function ("package.module:name"), and what it is told."""
 
     finder: str
@@ -40,8 +38,7 @@ class Addressed(Protocol):
     def address(self) -> Address: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(msgspec.Struct, frozen=True):
     """What a tool returned, already encoded where it ran."""
 
     content: tuple[Part, ...]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import msgspec
@@ -41,8 +40,7 @@ LARGEST_GREETING: Final = 64 * 1024
 MOST_CONNECTIONS: Final = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What the other side may make this one do and hold."""
 
     largest_frame: int = LARGEST_FRAME

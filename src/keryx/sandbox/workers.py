@@ -13,7 +13,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -55,8 +54,7 @@ _NONSENSE: Final = "the tool's process was killed: it wrote nonsense where its a
 _decode_answer: Final = msgspec.msgpack.Decoder(Answer).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Footing:
+class Footing(msgspec.Struct, frozen=True):
     """What a worker was started with, and what another call must want to be given it."""
 
     place: Place

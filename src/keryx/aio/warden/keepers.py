@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Literal, assert_never
+
+import msgspec
 
 from keryx.aio.clock import Deadline
 from keryx.aio.scope import Scope
@@ -25,8 +26,7 @@ UNCONFINED: Final = "null"
 """The key of the keeper without a policy. It stays: it has no walls, and most hosts need it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Confinement:
+class Confinement(msgspec.Struct, frozen=True):
     """How far children are confined. Each gap completes the sentence "a child ..."."""
 
     level: Literal["full", "partial", "none"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from dataclasses import dataclass
 from typing import Any, Final, Self
+
+import msgspec
 
 from keryx.aio.scope import EXIT_REPORT, GRACE, Registration, Scope
 from keryx.aio.warden.link import Link
@@ -20,8 +21,7 @@ UNDO: Final = 1.0
 DRAIN: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(msgspec.Struct, frozen=True):
     """How a process ended: a code, or the signal that ended it; and the limit that it passed."""
 
     code: int | None

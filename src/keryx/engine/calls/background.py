@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
@@ -55,14 +56,13 @@ class Scrollback:
         return Printed(text, self._total, start - after)
 
 
-@dataclass(slots=True, eq=False)
-class _Kept:
+class _Kept(msgspec.Struct, eq=False):
     name: str
     command: str
     process: Process
     output: Scrollback
     began: float
-    over: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     took: float = 0.0
     ended: Exit | None = None
     lost: str = ""

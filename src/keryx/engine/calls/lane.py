@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from keryx.aio.bridge import Bridge
 from keryx.engine.calls.background import Backgrounds
@@ -20,8 +21,7 @@ from keryx.ports.tool import HttpClient, Tool
 from keryx.ports.workers import Workers
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Lane:
+class Lane(msgspec.Struct, eq=False, kw_only=True):
     """One session's way through the executor. A grant is closed: no tools means no tools."""
 
     session_id: str
@@ -29,18 +29,18 @@ class Lane:
     workspace: Path
     loop: asyncio.AbstractEventLoop
     bridge: Bridge
-    witness: Witness = field(default_factory=Silent)
+    witness: Witness = msgspec.field(default_factory=Silent)
     place: Place | None = None
-    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     files: Files | Callable[[], Files] | None = None
     """The session's files; a function opens them when the first call asks, in its thread."""
     background: Backgrounds | None = None
     workers: Workers | None = None
     redactor: Redactor = NO_SECRETS
     http: Callable[[], Awaitable[HttpClient]] | None = None
-    holdings: Holdings = field(default_factory=Holdings)
-    paths: Paths = field(default_factory=Paths)
-    left_over: dict[str, Effects] = field(default_factory=dict[str, Effects])
+    holdings: Holdings = msgspec.field(default_factory=Holdings)
+    paths: Paths = msgspec.field(default_factory=Paths)
+    left_over: dict[str, Effects] = msgspec.field(default_factory=dict[str, Effects])
 
     def overlaps(self, effects: Effects) -> tuple[str, ...]:
         """The left-overs that a call with these effects may get in touch with."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 SAMPLE: Final = 64 * 1024
 """How many bytes at the beginning tell what a file is."""
@@ -101,8 +102,7 @@ def _unmarked_wide(sample: bytes) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """A text file as lines, with all that is needed to write it back as it was."""
 
     encoding: str

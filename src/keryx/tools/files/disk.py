@@ -16,9 +16,10 @@ import secrets
 import stat
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from keryx.errors import ToolFailedError
 from keryx.ports.files import Stamp
@@ -120,8 +121,7 @@ def _walk(path: Path) -> int:
     return fd
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFile:
+class OpenFile(msgspec.Struct, frozen=True):
     """A regular file that is open for reading."""
 
     fd: int

@@ -14,9 +14,10 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from keryx.errors import ToolFailedError
 from keryx.ports.files import FileChange, Files, Stamp
@@ -34,8 +35,7 @@ Record = Callable[[Sequence[FileChange]], None]
 """Makes the changes durable, and blocks until they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(msgspec.Struct, frozen=True):
     """A file as it was found; its data only if that is not too large."""
 
     stamp: Stamp
@@ -48,8 +48,7 @@ class Before:
         return self.stamp.size
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True):
     """What one file is to become; None: there is no file."""
 
     path: Path

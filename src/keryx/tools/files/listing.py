@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -53,12 +52,11 @@ def list_files(
     return listing.text()
 
 
-@dataclass(slots=True)
-class _Listing:
+class _Listing(msgspec.Struct):
     files: Files
     depth: int
     hidden: bool
-    lines: list[str] = field(default_factory=list[str])
+    lines: list[str] = msgspec.field(default_factory=list[str])
     unshown: int = 0
     skipped: int = 0
     unread: int = 0

@@ -10,7 +10,6 @@ import codecs
 import difflib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -87,8 +86,7 @@ def read_file(
             raise ToolFailedError(_missing(files, target, name)) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(msgspec.Struct, frozen=True):
     name: str
     start: int
     lines: int

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -182,8 +181,7 @@ async def _run(context: ToolContext, argv: Sequence[str], cwd: str, findings: _F
     findings.failed = ended.code == _SOME_ERROR
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(msgspec.Struct, frozen=True):
     path: bytes
     number: int
     found: bool

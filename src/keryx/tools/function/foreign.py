@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import msgspec
@@ -22,8 +21,7 @@ DEFS = "#/$defs/"
 _HELD = "model:"
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
+class Flaw(msgspec.Struct, frozen=True):
     """One thing that a model refused, and where inside the value."""
 
     where: tuple[str | int, ...]

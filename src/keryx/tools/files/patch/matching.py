@@ -7,8 +7,9 @@ A place must be the only one that fits, or the one that the patch names. Pure: t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from keryx.tools.files.content import Content
 from keryx.tools.files.patch.nearest import closest
@@ -17,8 +18,7 @@ from keryx.tools.files.patch.sections import Hunk
 _NAMED: Final = 8  # places that are named if there are too many
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(msgspec.Struct, frozen=True):
     """How much deeper, or less deep, the file is indented than the patch."""
 
     added: str = ""
@@ -28,8 +28,7 @@ class Shift:
         return self.added + line.removeprefix(self.removed) if line.strip() else line
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     start: int
     hunk: Hunk
     shift: Shift
@@ -41,13 +40,12 @@ class _Place:
         return self.start + len(self.hunk.old)
 
 
-@dataclass(slots=True)
-class Applied:
+class Applied(msgspec.Struct):
     """What became of a file, or why nothing did."""
 
     data: bytes = b""
-    notes: list[str] = field(default_factory=list[str])
-    failures: list[str] = field(default_factory=list[str])
+    notes: list[str] = msgspec.field(default_factory=list[str])
+    failures: list[str] = msgspec.field(default_factory=list[str])
     added: int = 0
     removed: int = 0
 

@@ -7,15 +7,15 @@ unified diffs as `diff -u` and git make them. Whether it fits any file is not kn
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 Action = Literal["add", "update", "delete"]
 Sign = Literal[" ", "-", "+"]
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(msgspec.Struct, frozen=True):
     """One place to change: the lines that are there, those that go and those that come."""
 
     lines: tuple[tuple[Sign, str], ...]
@@ -38,8 +38,7 @@ class Hunk:
         return [text for sign, text in self.lines if sign != "-"]
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """What is to happen to one file."""
 
     action: Action

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from keryx.errors import ToolFailedError
 from keryx.ports.effects import NO_EFFECTS, Effects, writes
@@ -94,8 +95,7 @@ def _sections(text: str) -> list[Section]:
     )
 
 
-@dataclass(slots=True)
-class _Planned:
+class _Planned(msgspec.Struct):
     """One file on its way through the patch."""
 
     name: str
@@ -104,14 +104,13 @@ class _Planned:
     mode: int | None = None
 
 
-@dataclass(slots=True)
-class _Plan:
+class _Plan(msgspec.Struct):
     """What all files are to become, section by section, in memory only."""
 
     files: Files
-    failures: list[str] = field(default_factory=list[str])
-    told: list[str] = field(default_factory=list[str])
-    _planned: dict[Path, _Planned] = field(default_factory=dict[Path, _Planned])
+    failures: list[str] = msgspec.field(default_factory=list[str])
+    told: list[str] = msgspec.field(default_factory=list[str])
+    _planned: dict[Path, _Planned] = msgspec.field(default_factory=dict[Path, _Planned])
 
     def take(self, section: Section) -> None:
         path = self.files.resolve(section.path, write=True)

@@ -7,8 +7,9 @@ lines themselves do.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from keryx.tools.files.patch.sections import NO_NEWLINE, Action, Body, Hunk, PatchError, Section
 
@@ -32,8 +33,7 @@ def read_unified(text: str) -> list[Section]:
     return reader.sections
 
 
-@dataclass(slots=True)
-class _File:
+class _File(msgspec.Struct):
     """What is known of a file so far."""
 
     old: str = ""
