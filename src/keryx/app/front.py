@@ -90,6 +90,7 @@ class Front:
         """Read the configuration again; turns of a host elsewhere do so by themselves."""
         self.config = await self._runtime.bridge.to_thread(config.reload, self.config)
         self.models.configure(self.config)
+        self.models.prepare()
 
     async def keep_upload(self, data: bytes) -> str:
         """Keep what a person will attach to a message; the id is the hash of it."""

@@ -106,6 +106,11 @@ class Models:
         if provider in self._config.default.providers:
             importlib.import_module("aiohttp")
 
+    def prepare(self) -> None:
+        """Load soon what is public of these models: for who stays, and need not wait for a turn."""
+        if any(each.public_address for each in self._config.default.providers.values()):
+            self._prices.want()
+
     async def at(self, base_url: str, api_key: str | None) -> tuple[str, ...]:
         """The models of that server; `ModelError` says why there are none to be had."""
         return await models_of(self._clients.get, base_url, api_key)

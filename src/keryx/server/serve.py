@@ -85,6 +85,7 @@ async def serving(front: Front, settings: Settings) -> AsyncGenerator[Serving]:
         )
         page = await threads.to_thread(Page.read)
         async with _listening(service, page, settings, Streams(scope, access.refresh)) as found:
+            front.models.prepare()
             yield found
     finally:
         await threads.close()
