@@ -1,8 +1,30 @@
 /// <reference types="vitest/config" />
-import { defineConfig } from "vite";
+import { defineConfig, type Plugin } from "vite";
+
+/** Names what the first script will ask for, so that the browser fetches both at once. */
+function preloads(source: string): Plugin {
+  return {
+    name: "preloads",
+    transformIndexHtml: {
+      order: "post",
+      handler: (html, { bundle }) =>
+        Object.values(bundle ?? {})
+          .filter((made) => made.type === "chunk")
+          .filter((chunk) => chunk.facadeModuleId?.endsWith(source))
+          .flatMap((chunk) => [chunk.fileName, ...chunk.imports])
+          .filter((name) => !html.includes(`/${name}"`))
+          .map((name) => ({
+            tag: "link",
+            attrs: { rel: "modulepreload", crossorigin: true, href: `/${name}` },
+            injectTo: "head" as const,
+          })),
+    },
+  };
+}
 
 export default defineConfig({
   base: "/",
+  plugins: [preloads("/src/page.tsx")],
   build: {
     outDir: "../src/keryx/server/page",
     emptyOutDir: true,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -36,6 +37,7 @@ WAVES: Final = 25
 EACH_WAVE: Final = 40
 NESTED: Final = WAVES * EACH_WAVE
 PACE: Final = 0.01
+QUICKLY: Final = re.compile(r"Quickly \d+")
 CHROMIUM: Final = "/usr/bin/chromium"
 SWITCHES: Final = [
     "--no-sandbox",
@@ -95,6 +97,8 @@ def answer(asked: Asked) -> Reply:
     for words, code in (("Run a thousand", SCRIPT), ("Run nothing", SLEEP)):
         if words in said:
             return Reply(calls=(Call("execute_code", {"code": code, "timeout": 200}),))
+    if found := QUICKLY.search(said):
+        return Reply(text=f"{STREAMED}\n{found[0]}: done.\n")
     return Reply(text=STREAMED, pace=PACE)
 
 

@@ -141,20 +141,20 @@ class Devtools:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a tab holds after a collection."""
+    """What a tab holds after a collection, and after so many turns."""
 
-    minutes: float
+    turns: int
     heap: int
     nodes: int
     listeners: int
 
 
-async def left(tools: Devtools, minutes: float) -> Left:
+async def left(tools: Devtools, turns: int) -> Left:
     for _ in range(2):  # what the first one finalizes, the second one frees
         await tools.ask("HeapProfiler.collectGarbage")
     heap = await tools.ask("Runtime.getHeapUsage")
     counters = await tools.ask("Memory.getDOMCounters")
-    return Left(minutes, int(heap["usedSize"]), counters["nodes"], counters["jsEventListeners"])
+    return Left(turns, int(heap["usedSize"]), counters["nodes"], counters["jsEventListeners"])
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:

@@ -11,6 +11,8 @@ from keryx.testing.modelserver import Call
 from tests.browser.gates import Gate, gate
 
 QUICK = 11
+CROWD = 400
+"""So many that they are counted, and no longer told one by one."""
 SCRIPT = """\
 from keryx_tools import parallel, terminal
 
@@ -23,18 +25,19 @@ for answer in parallel(terminal, commands, limit=13):
 
 @dataclass(frozen=True, slots=True)
 class Fan:
-    """Thirteen calls of one script, of which two wait."""
+    """The calls of one script, of which the last two wait."""
 
     first: Gate
     second: Gate
+    quick: int
 
     @property
     def call(self) -> Call:
         waiting = [self.first.name, self.second.name]
-        return Call("execute_code", {"code": SCRIPT.format(quick=QUICK, waiting=waiting)})
+        return Call("execute_code", {"code": SCRIPT.format(quick=self.quick, waiting=waiting)})
 
 
 @contextmanager
-def fan(workspace: Path, name: str) -> Generator[Fan]:
+def fan(workspace: Path, name: str, quick: int = QUICK) -> Generator[Fan]:
     with gate(workspace, f"{name}-one") as first, gate(workspace, f"{name}-two") as second:
-        yield Fan(first, second)
+        yield Fan(first, second, quick)

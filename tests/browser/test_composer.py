@@ -166,3 +166,29 @@ async def test_a_message_of_several_lines_is_typed_with_shift(tab: Tab, stage: S
     await tab.box.press("Enter")
     await expect(tab.replies).to_have_text(["Two lines."])
     assert await tab.said.inner_text() == "first line\nsecond line"
+
+
+async def test_what_is_entered_while_a_message_is_on_its_way_follows_it(
+    tab: Tab, stage: Stage
+) -> None:
+    for words in ("Begin in haste", "first of them", "second of them"):
+        stage.on(words, Reply(text=f"Answer to {words}."))
+    await tab.begin("Begin in haste")
+    await tab.settles()
+    held, released = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        held.set()
+        await released.wait()
+        await route.continue_()
+
+    await tab.page.route("**/api/sessions/*/messages", hold)
+    await tab.say("first of them")
+    await held.wait()
+    await tab.page.keyboard.type("second of them")
+    await tab.page.keyboard.press("Enter")
+    await tab.page.keyboard.type("and not yet this")
+    released.set()
+    await expect(tab.replies.last).to_have_text("Answer to second of them.")
+    await expect(tab.said).to_have_text(["Begin in haste", "first of them", "second of them"])
+    await expect(tab.box).to_have_value("and not yet this")

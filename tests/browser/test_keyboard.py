@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, Route, expect
 
 from keryx.testing.modelserver import Call, Reply
 from tests.browser.conftest import House
@@ -116,9 +117,12 @@ async def test_a_whole_session_is_had_without_a_mouse(
 
     # Found again by its words.
     await by_hand.press("Control+k")
-    await by_hand.type("Written", "ArrowDown")
-    hit = tab.page.get_by_role("dialog", name="Search everything").locator(".hits button").first
-    await expect(hit).to_contain_text("Written")
+    async with tab.page.expect_response(re.compile(r"\bsearch=Written\b")):
+        await tab.page.keyboard.type("Written")
+    # There may be other hits before it: what a call wrote, and what was asked for.
+    hits = tab.page.get_by_role("dialog", name="Search everything").locator(".hits button")
+    hit = hits.filter(has_text="reply").filter(has_text="Written.")
+    await expect(hit).to_have_count(1)
     await by_hand.reach(hit, "ArrowDown")
     await by_hand.press("Enter")
     await expect(tab.page).to_have_url(re.compile(re.escape(first)))
@@ -202,3 +206,105 @@ async def test_nothing_moves_for_those_who_do_not_want_it(
             assert (count == 0) == (wish == "reduce")
             moving.open()
             await expect(tab.replies.last).to_have_text("Moved.")
+
+
+async def test_words_typed_right_after_a_key_land_where_that_key_leads(
+    hands: tuple[Tab, Hands], house: House
+) -> None:
+    tab, by_hand = hands
+    house.stage.on("Type in a hurry", Reply(text="No hurry."))
+    await by_hand.type("Type in a hurry")
+    await expect(tab.replies).to_have_text(["No hurry."])
+    await tab.settles()
+    for _ in range(5):
+        await by_hand.press("Control+k")
+        await tab.page.keyboard.type("no hurry")
+        words = tab.page.get_by_role("searchbox", name="Search in all sessions")
+        await expect(words).to_have_value("no hurry")
+        await expect(tab.box).to_have_value("")
+        await by_hand.press("Escape")
+        await tab.page.keyboard.type("afterwards")
+        await expect(tab.box).to_have_value("afterwards")
+        await tab.page.keyboard.press("Control+a")
+        await by_hand.press("Delete")
+
+    # The key that asks for a dialog does nothing in it.
+    helps = tab.page.get_by_role("dialog", name="Commands and keys")
+    for words in ("/help", "/help "):
+        await by_hand.type(words)
+        await expect(helps.get_by_role("button", name="Close")).to_be_focused()
+        await by_hand.press("Enter")
+        await expect(helps).to_be_hidden()
+        await expect(tab.box).to_be_focused()
+
+    # Nor does the key that chooses a hit do anything in the box.
+    await by_hand.press("Control+k")
+    await tab.page.keyboard.type("no hurry")
+    await expect(tab.page.locator(".hits button").first).to_contain_text("No hurry")
+    await by_hand.press("Enter")
+    await expect(tab.transcript.get_by_role("group", name="The place found")).to_be_focused()
+    await expect(tab.box).to_have_value("")
+
+
+async def test_what_is_typed_while_a_session_loads_is_meant_for_it(
+    hands: tuple[Tab, Hands], house: House
+) -> None:
+    tab, by_hand = hands
+    house.stage.on("Load slowly", Reply(text="Loaded."))
+    early = house.stage.on("nice ink: early", Reply(text="Early."))
+    await by_hand.type("Load slowly")
+    await expect(tab.replies).to_have_text(["Loaded."])
+    await tab.settles()
+    view = re.compile(rf"/api/sessions/{tab.session_id}$")
+    async with tab.page.expect_response(re.compile("/draft$")):
+        await tab.page.keyboard.type("and ")
+
+    async def again(*keys: str) -> asyncio.Event:
+        """The same session anew, which loads until it may go on; and these keys meanwhile."""
+        held, released = asyncio.Event(), asyncio.Event()
+
+        async def hold(route: Route) -> None:
+            held.set()
+            await released.wait()
+            await route.continue_()
+
+        await tab.page.route(view, hold)
+        await tab.page.reload()
+        await held.wait()
+        await expect(tab.page.get_by_role("main").get_by_text("Loading…")).to_be_visible()
+        await expect(
+            tab.page.get_by_role("heading", name="Load slowly", exact=True)
+        ).to_be_visible()
+        await expect(tab.box).to_be_focused()
+        for key in keys:
+            await by_hand.type(key, "Shift")
+        return released
+
+    # What was saved before stands before it; the letters are no shortcuts.
+    released = await again("nice ink")
+    await expect(tab.box).to_have_value("nice ink")
+    released.set()
+    await expect(tab.replies).to_have_text(["Loaded."])
+    await expect(tab.box).to_have_value("and nice ink")
+    await expect(tab.box).to_be_focused()
+    async with tab.page.expect_response(re.compile("/draft$")):
+        await tab.page.keyboard.type(": ")
+    await expect(tab.box).to_have_value("and nice ink: ")
+
+    # What is sent is sent, and what was saved is still there.
+    released = await again("nice ink: early")
+    await by_hand.press("Enter")
+    await early.asked()
+    await expect(tab.box).to_have_value("")
+    released.set()
+    await expect(tab.replies).to_have_text(["Loaded.", "Early."])
+    await expect(tab.box).to_have_value("and nice ink: ")
+
+    # A command waits until there is a session that it can be run in.
+    await by_hand.press("Control+a", "Delete")
+    address = tab.page.url
+    released = await again("!echo by hand")
+    await by_hand.press("Enter")
+    released.set()
+    await expect(tab.call("terminal")).to_contain_text("by hand")
+    await expect(tab.page).to_have_url(address)

@@ -9,7 +9,7 @@ from playwright.async_api import Browser, Locator, expect
 
 from keryx.testing.modelserver import Call, Reply
 from tests.browser.conftest import House
-from tests.browser.fans import fan
+from tests.browser.fans import CROWD, fan
 from tests.browser.gates import gate
 from tests.browser.people import Person, Tab, person
 
@@ -131,6 +131,42 @@ async def test_nested_calls_stand_under_their_script_and_one_of_them_is_cancelle
     await tab.page.reload()
     await expect(nested.get_by_role("button", name="terminal: 12 done")).to_be_visible()
     await expect(lines.filter(has_text="cancelled")).to_have_count(1)
+
+
+async def test_one_call_of_a_crowd_is_cancelled_by_itself_and_so_is_another_after_a_reload(
+    tab: Tab, house: House
+) -> None:
+    with fan(house.served.workspace, "crowd", CROWD) as crowd:
+        house.stage.on("Call a crowd", Reply(calls=(crowd.call,)), Reply(text="All are back."))
+        await tab.begin("Call a crowd")
+        step = tab.replies.first
+        await expect(step).to_contain_text(f"{CROWD + 2} nested calls, {CROWD} done")
+        script = tab.call("execute_code")
+        nested = script.get_by_role("list", name="Nested calls")
+        lines = nested.get_by_role("listitem")
+        # The crowd is one line; each of the two that do not end has its own.
+        await expect(lines).to_have_count(3)
+        await expect(lines.nth(0)).to_contain_text(f"{CROWD}")
+        runs = "Cancel nested terminal echo crowd-"
+        await expect(lines.nth(1).get_by_role("button", name=f"{runs}one")).to_be_visible()
+        await expect(lines.nth(2).get_by_role("button", name=f"{runs}two")).to_be_visible()
+        await expect(lines.nth(1).locator(".beam.running")).to_be_visible()
+        await tab.button(f"{runs}one").click()
+        await expect(tab.button(runs)).to_have_count(1)
+        # It is told among those that have ended.
+        told = (f"terminal: {CROWD} done", "terminal: cancelled", "crowd-two: running")
+        await expect(lines).to_have_text([re.compile(each) for each in told])
+        await expect(script).to_contain_text("running")
+        # Who comes late sees the one that is left, and can do the same.
+        await tab.page.reload()
+        await expect(lines).to_have_count(2)
+        await expect(step).to_contain_text(f"{CROWD + 2} nested calls, {CROWD} done")
+        await expect(lines.nth(0)).to_contain_text(f"nested calls: {CROWD + 1}")
+        await tab.button(f"{runs}two").click()
+        await expect(tab.replies.last).to_have_text("All are back.")
+    await expect(nested.get_by_role("button", name=f"terminal: {CROWD} done")).to_be_visible()
+    await expect(lines.filter(has_text="cancelled")).to_have_count(2)
+    await expect(step).to_contain_text(f"{CROWD + 2} nested calls")
 
 
 async def test_the_keyboard_cancels_one_bar_while_the_others_go_on(tab: Tab, house: House) -> None:

@@ -130,7 +130,7 @@ async def hall() -> AsyncIterator[Hall]:
     made = Hall()
     async with made.group:
         yield made
-    await made.world.close()
+        await made.world.close()
 
 
 async def test_one_that_is_slow_in_a_crowd_is_named_and_its_end_is_told_by_itself(
@@ -147,7 +147,9 @@ async def test_one_that_is_slow_in_a_crowd_is_named_and_its_end_is_told_by_itsel
     assert [(each.tool, each.duration) for each in naming] == [("gate", SLOW)] * 2
     assert all(each.preview for each in naming)
 
-    # Whoever comes now knows the same two, and how many there are.
+    # Once, however long they take; whoever comes now knows the same two, and how many there are.
+    await hall.later(10 * SLOW)
+    assert first.named() == slow
     second = hall.watch()
     await hall.cancel(slow[1])
     await hall.gates.until_running("a")

@@ -17,7 +17,8 @@ import { UsageDialog } from "./usage/usage";
 
 export function App() {
   const state = login.value;
-  if (state === "unknown") return <p class="centre dim">{texts.loading}</p>;
+  // Whoever opens a session can type at once: they are most likely logged in.
+  if (state === "unknown" && current.value === null) return <p class="centre dim">{texts.loading}</p>;
   return state === "needed" ? <LoginScreen /> : <Page />;
 }
 

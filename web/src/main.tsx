@@ -1,13 +1,10 @@
-/** Starts the page. */
+/** Starts the page: asks for what it will show, then reads the rest of its own code. */
 
-import { render } from "preact";
-import { App } from "./app";
-import { watchFirstSteps } from "./setup/steps";
-import { start } from "./state/app";
-import { watchToday } from "./usage/today";
+import { askAhead } from "./state/ahead";
+import { clockTime } from "./texts/amounts";
 import "./styles/index.css";
 
-render(<App />, document.getElementById("page")!);
-watchFirstSteps();
-void start();
-watchToday();
+askAhead();
+void import("./page");
+// The browser's tables of dates take a frame to load, and nothing else is to do while code comes.
+clockTime(0);

@@ -1,4 +1,4 @@
-import { beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import { Problem } from "../src/api/problem";
 import type { Outgoing } from "../src/api/shapes";
 import { Composing } from "../src/state/composing";
@@ -67,6 +67,63 @@ it("sends nothing while there is nothing, or while it is sending", async () => {
   composing.type("once");
   await Promise.all([composing.send("queue"), composing.send("queue")]);
   expect(door.tried).toHaveLength(1);
+});
+
+it("sends what is entered while a message is on its way when that has arrived, each by itself", async () => {
+  const { composing } = door;
+  const enter = (): void => composing.enter((text) => void composing.send("queue", false, text));
+  door.answer = () => new Promise((resolve) => setTimeout(resolve));
+  composing.attachments.restore([{ type: "file", blob: "b1", media_type: "text/plain", name: "notes.txt" }]);
+  let typed = "";
+  for (const words of ["one", "two", "three"]) {
+    composing.type((typed += words));
+    enter();
+  }
+  enter();
+  composing.type(`${typed}four`);
+  await vi.waitFor(() => expect(composing.text.value).toBe("four"));
+  expect(door.tried.map((each) => [each.text, each.attachments?.length])).toEqual([["one", 1], ["two", 0], ["three", 0]]);
+  expect(composing.sending.value).toBe(false);
+});
+
+it("sends nothing more by itself after a failure", async () => {
+  const { composing } = door;
+  door.answer = fails;
+  composing.type("one");
+  const sent = composing.send("queue");
+  composing.type("onetwo");
+  composing.enter((text) => void composing.send("queue", false, text));
+  await sent;
+  expect([door.tried.length, composing.text.value]).toEqual([1, "onetwo"]);
+});
+
+it("puts a saved draft before what was typed until it was known, and saves nothing over it", async () => {
+  vi.useFakeTimers();
+  const saved: string[] = [];
+  const composing = new Composing(
+    async () => undefined,
+    async (text) => void saved.push(text),
+  );
+  composing.type("typed");
+  await composing.flush();
+  await vi.runAllTimersAsync();
+  expect(saved).toEqual([]);
+  composing.restore({ text: "saved, " });
+  expect(composing.text.value).toBe("saved, typed");
+  await vi.runAllTimersAsync();
+  expect(saved).toEqual(["saved, typed"]);
+  vi.useRealTimers();
+});
+
+it("restores a draft that comes while a message is on its way when that has arrived", async () => {
+  const { composing } = door;
+  composing.type("sent");
+  door.answer = async () => {
+    composing.restore({ text: "saved, " });
+    composing.type("sent and more");
+  };
+  await composing.send("queue");
+  expect(composing.text.value).toBe("saved,  and more");
 });
 
 it("restores a saved draft, but not over what was typed", () => {

@@ -19,7 +19,7 @@ describe("a story", () => {
   const whole = fold(events);
 
   it("is told in rows, each where it happened", () => {
-    expect(whole.order).toEqual(["m1", "note:3", "note:5", "p1", "m2", "note:18", "p2", "m4", "end:t3"]);
+    expect(whole.order).toEqual(["m1", "note:3", "note:5", "p1", "m2", "note:18", "k1", "p2", "m4", "end:t3"]);
   });
 
   it("leaves nothing that waits and nothing that runs", () => {
@@ -28,8 +28,8 @@ describe("a story", () => {
     expect([...whole.rows.values()].filter((row) => row.kind === "step" && row.live)).toEqual([]);
   });
 
-  it("keeps of its calls those that the reply asked for", () => {
-    expect([...whole.calls.keys()].sort()).toEqual(["c1", "c2"]);
+  it("keeps of its calls those that the reply asked for, and those of a person", () => {
+    expect([...whole.calls.keys()].sort()).toEqual(["c1", "c2", "k1"]);
     expect(whole.calls.get("c1")).toMatchObject({ outcome: "unknown", settled: true, preview: "ls" });
     expect(whole.calls.get("c1")?.arguments).toBe('{"command":"ls"}');
     expect(whole.calls.get("c2")).toMatchObject({ outcome: "cancelled", started: false });
@@ -146,15 +146,15 @@ describe("the rows", () => {
     const story = wholeStory();
     story.fact({ type: "turn.undone", turn_id: "t1", by: "me" });
     const state = fold(story.events);
-    expect(state.order).toEqual(["note:18", "m4", "end:t3"]);
-    expect(state.calls.size).toBe(0);
+    expect(state.order).toEqual(["note:18", "k1", "m4", "end:t3"]);
+    expect([...state.calls.keys()]).toEqual(["k1"]);
   });
 
   it("that are oldest can be forgotten, and asked for again", () => {
     const state = fold(wholeStory().events);
     trim(state, 4);
-    expect(state.order).toEqual(["note:18", "p2", "m4", "end:t3"]);
-    expect(state.older).toBe(state.rows.get("note:18")?.seq);
-    expect(state.calls.size).toBe(0);
+    expect(state.order).toEqual(["k1", "p2", "m4", "end:t3"]);
+    expect(state.older).toBe(state.rows.get("k1")?.seq);
+    expect([...state.calls.keys()]).toEqual(["k1"]);
   });
 });

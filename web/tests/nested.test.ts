@@ -41,9 +41,9 @@ it("each nested call is known from its beginning to its end", () => {
 it("bunches leave the sums of each tool, and nothing that only seems to run", () => {
   const story = begun();
   tell(story, "n1", { tool: "terminal", preview: "one" });
-  tell(story, "n2", { tool: "read_file", count: 30 });
+  tell(story, "c1", { tool: "read_file", count: 30 });
   tell(story, "n1", { tool: "terminal", outcome: "completed", duration: 9, count: 1 });
-  tell(story, "n2", { tool: "read_file", outcome: "completed", duration: 9, count: 28 });
+  tell(story, "c1", { tool: "read_file", outcome: "completed", duration: 9, count: 28 });
   expect(told(story)).toMatchObject({
     began: 31,
     ended: 29,
@@ -55,6 +55,82 @@ it("bunches leave the sums of each tool, and nothing that only seems to run", ()
       { tool: "read_file", began: 30, ended: { completed: 28 } },
     ],
   });
+});
+
+/** 300 of a crowd, of which one was told before and two are named later; 297 are done. */
+function crowd(): Story {
+  const story = begun();
+  tell(story, "n1", { tool: "terminal", preview: "first" });
+  tell(story, "c1", { tool: "terminal", count: 299 });
+  tell(story, "c1", { tool: "terminal", outcome: "completed", duration: 9, count: 297 });
+  tell(story, "n8", { tool: "terminal", preview: "eight", duration: 1, count: 0 });
+  return tell(story, "n9", { tool: "terminal", preview: "nine", duration: 1.5, count: 0 });
+}
+
+const shown = (nested: Nested): unknown[] =>
+  linesOf(nested, 0).map(({ single, preview, count, ended, form }) => [single ?? "", preview, count, ended, form]);
+
+it("those of a crowd that are named have lines of their own, which are not in the sums", () => {
+  const nested = told(crowd());
+  expect(nested).toMatchObject({ began: 300, ended: 297, completed: 297, bunched: true });
+  expect(nested.tools).toMatchObject([{ began: 300, ended: { completed: 297 } }]);
+  expect(shown(nested)).toEqual([
+    ["", "", 297, 297, "completed"],
+    ["n1", "first", 1, 0, "running"],
+    ["n8", "eight", 1, 0, "running"],
+    ["n9", "nine", 1, 0, "running"],
+  ]);
+});
+
+it("the bar of one that is named begins when it did", () => {
+  const story = crowd();
+  const naming = story.events.at(-1)!;
+  expect(told(story).listed.at(-1)).toMatchObject({ callId: "n9", at: naming.at - 1.5 });
+});
+
+it("one that is named and ends goes into the sums, once", () => {
+  const story = crowd();
+  tell(story, "n9", { tool: "terminal", outcome: "cancelled", duration: 3 });
+  tell(story, "n1", { tool: "terminal", outcome: "completed", duration: 3 });
+  tell(story, "n8", { tool: "terminal", preview: "eight", duration: 4, count: 0 });
+  const nested = told(story);
+  expect(nested).toMatchObject({ began: 300, ended: 299, completed: 298 });
+  expect(shown(nested)).toEqual([
+    ["", "", 298, 298, "completed"],
+    ["", "", 1, 1, "cancelled"],
+    ["n8", "eight", 1, 0, "running"],
+  ]);
+});
+
+it("a bunch of one names nobody", () => {
+  const story = begun();
+  tell(story, "n1", { tool: "terminal", preview: "first" });
+  tell(story, "c1", { tool: "terminal", count: 1 });
+  tell(story, "c1", { tool: "terminal", outcome: "completed", duration: 1, count: 1 });
+  expect(shown(told(story))).toEqual([
+    ["", "", 1, 1, "completed"],
+    ["n1", "first", 1, 0, "running"],
+  ]);
+});
+
+it("who comes late to a crowd is shown those that are named in it", () => {
+  const story = begun();
+  const two = [7, 8].map((at) => ({ call_id: `n${at}`, tool: "terminal", start: at, preview: `wait ${at}` }));
+  const nested = { began: 300, ended: 297, completed: 297, calls: two };
+  const running = [{ call_id: "c1", tool: "execute_code", nested }];
+  story.live({ type: "calls.snapshot", after: story.seq, running });
+  expect(shown(told(story))).toEqual([
+    ["", "", 298, 297, "running"],
+    ["n7", "wait 7", 1, 0, "running"],
+    ["n8", "wait 8", 1, 0, "running"],
+  ]);
+  tell(story, "n7", { tool: "terminal", outcome: "cancelled", duration: 9 });
+  tell(story, "c1", { tool: "terminal", outcome: "completed", duration: 9, count: 1 });
+  expect(told(story)).toMatchObject({ began: 300, ended: 299, completed: 298 });
+  expect(shown(told(story))).toEqual([
+    ["", "", 299, 299, "completed"],
+    ["n8", "wait 8", 1, 0, "running"],
+  ]);
 });
 
 it("a container that ended names where all is told, and keeps what was seen of it", () => {

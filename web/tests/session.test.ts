@@ -26,6 +26,7 @@ function transcript(facts: readonly LoggedEvent[]): MessagePage["rows"] {
       rows.push({ seq, event: { ...accepted.get(fact.message_id)!, seq, at, turn_id } as LoggedEvent });
     } else if (fact.type === "step.replied" || fact.type === "call.finished") rows.push({ seq: fact.seq, event: fact });
     else if (fact.type === "turn.finished" && fact.outcome !== "completed") rows.push({ seq: fact.seq, event: fact });
+    else if (fact.type === "call.started" && fact.step_id === null) rows.push({ seq: fact.seq, event: fact });
     else if (noteOf(fact) !== null) rows.push({ seq: fact.seq, event: fact });
   }
   return rows;

@@ -60,7 +60,11 @@ function firstStep(story: Story): void {
 function secondStep(story: Story): void {
   story.fact({ type: "step.started", turn_id: "t1", step_id: "p2", model: "scripted:one" }).text("p2", "Do", "ne");
   story.fact({ type: "session.changed", by: "me", effort: "high" });
+  const own = { turn_id: null, call_id: "k1", tool: "terminal" };
+  story.fact({ type: "call.started", ...own, step_id: null, by: "me", arguments: "{}", preview: "pwd" });
   story.text("p2", ".");
+  const end = { outcome: "completed" as const, reason: null, started: true, result: [], duration: 1 };
+  story.fact({ type: "call.finished", ...own, ...end });
   const rest = { context: CONTEXT, stop_reason: "stop", ...done };
   story.fact({ type: "step.replied", turn_id: "t1", step_id: "p2", text: "Done.", ...rest });
 }

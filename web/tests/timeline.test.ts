@@ -142,9 +142,15 @@ describe("nested calls", () => {
   it("that come in bunches are counted by tool", () => {
     const told = { tool: "terminal", began: 900, ended: { completed: 640, failed: 2 }, firstAt: 5, lastAt: 9 };
     const lines = linesOf(nested({ began: 900, ended: 642, bunched: true, tools: [told] }), 0);
-    expect(lines).toMatchObject([{ tool: "terminal", form: "running", count: 900, ended: 642, start: 5, end: null }]);
+    expect(lines).toMatchObject([
+      { tool: "terminal", form: "running", count: 898, ended: 640, start: 5, end: null },
+      { tool: "terminal", form: "failed", count: 2, ended: 2, start: 5, end: 9 },
+    ]);
     const over = { ...told, began: 642 };
-    expect(linesOf(nested({ began: 642, bunched: true, tools: [over] }), 0)).toMatchObject([{ form: "failed", end: 9 }]);
+    expect(linesOf(nested({ began: 642, bunched: true, tools: [over] }), 0)).toMatchObject([
+      { form: "completed", count: 640, end: 9 },
+      { form: "failed", count: 2, end: 9 },
+    ]);
   });
 
   it("are a number to who came late", () => {

@@ -59,7 +59,7 @@ export interface RunningNested {
   began?: number;
   ended?: number;
   completed?: number;
-  /** Each of them, as long as they are few. */
+  /** Each of them, as long as they are few; then those that run and were named by themselves. */
   calls?: ShownNested[];
 }
 
@@ -77,7 +77,9 @@ export interface NestedProgress {
   tool: string;
   preview?: string;
   outcome?: Outcome | null;
+  /** Of one that is named: how long it has run by now. */
   duration?: number | null;
+  /** More than one: alike ones in one event, which names their container. 0: it was counted before. */
   count?: number;
 }
 

@@ -8,11 +8,16 @@ const MOST_KEPT_ALIVE = 20_000;
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
+let missed = false;
 /** Told of every 401, so that the page can ask for a login wherever it happened. */
-let onUnauthorized: () => void = () => {};
+let onUnauthorized: () => void = () => {
+  missed = true;
+};
 
+/** What happened before there was anybody to tell is told now. */
 export function whenUnauthorized(callback: () => void): void {
   onUnauthorized = callback;
+  if (missed) callback();
 }
 
 export function noticeUnauthorized(): void {

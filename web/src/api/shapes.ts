@@ -68,6 +68,8 @@ export interface View {
 export interface MessagePage {
   rows: { seq: number; event: LoggedEvent }[];
   next: number | null;
+  /** The last fact of the log when the page was read; a server may not say. */
+  seq?: number;
 }
 
 /** Where a page of the transcript ends, or begins; without either it is the last one. */

@@ -1,12 +1,12 @@
 /** Carries out what is no message: commands of the terminal, code, slash commands. */
 
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { newSessionId } from "../api/ids";
 import * as keryx from "../api/keryx";
 import { Problem } from "../api/problem";
 import type { Changes } from "../api/shapes";
 import { begin, opening } from "../state/app";
-import type { Opened } from "../state/opened";
+import type { Opened, SessionKeeper } from "../state/opened";
 import { go } from "../state/route";
 import { texts } from "../texts";
 import type { Said, SlashName } from "./reading";
@@ -17,6 +17,20 @@ const LONGEST_TITLE = 60;
 
 function refuse(message: string, hint = ""): never {
   throw new Problem("refused", 0, message, hint);
+}
+
+/** The session, once it is loaded; whoever says something to it before that waits. */
+export function whenOpened(keeper: SessionKeeper): Promise<Opened> {
+  return new Promise((resolve, reject) => {
+    effect(function (this: { dispose: () => void }) {
+      const opened = keeper.opened.value;
+      const problem = keeper.problem.value;
+      if (opened !== null) resolve(opened);
+      else if (problem !== null) reject(problem);
+      else return;
+      this.dispose();
+    });
+  });
 }
 
 /** Does it; the key makes a second try of the same do nothing twice. */

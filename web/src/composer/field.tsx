@@ -29,8 +29,8 @@ export function Field({ composing, suggest, choices, running, onSend, onStop }: 
     if (caret.current !== null) area.setSelectionRange(caret.current, caret.current);
     caret.current = null;
   }, [text]);
-  useEffect(() => {
-    // A keyboard that slides in by itself would hide what was opened.
+  useLayoutEffect(() => {
+    // At once, for the next key may be meant for it. A keyboard that slides in by itself would hide what was opened.
     if (matchMedia("(hover: hover)").matches) field.current?.focus();
   }, [composing]);
   useEffect(() => {

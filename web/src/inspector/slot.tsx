@@ -1,8 +1,9 @@
-/** Where the inspector goes: it is fetched when it is first shown. */
+/** Where the inspector goes: it is fetched when it is first shown, after what it stands beside. */
 
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
+import { whenIdle } from "../parts/idle";
 import type { Opened, SessionKeeper } from "../state/opened";
 import { texts } from "../texts";
 import { chosen, show, shown, wide } from "./choice";
@@ -16,9 +17,10 @@ export function InspectorSlot({ keeper }: { keeper: SessionKeeper | null }) {
     chosen.value = null;
   }, [keeper]);
   useEffect(() => {
-    if (visible && loaded.value === null) {
-      void import("./inspector").then(({ Inspector }) => (loaded.value = Inspector), () => undefined);
-    }
+    if (!visible || loaded.value !== null) return;
+    return whenIdle(
+      () => void import("./inspector").then(({ Inspector }) => (loaded.value = Inspector), () => undefined),
+    );
   }, [visible]);
   if (!visible) return null;
   const Inspector = loaded.value;

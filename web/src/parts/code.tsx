@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { texts } from "../texts";
+import { whenIdle } from "./idle";
 import { clean } from "./markdown/clean";
 
 /** Longer code stays plain: colouring it would cost a frame. */
@@ -51,10 +52,14 @@ function useColour(text: string, language: string, growing: boolean): string | n
   const [html, setHtml] = useState(() => coloured.get(`${language}\n${text}`) ?? null);
   useEffect(() => {
     let wanted = true;
-    if (growing || language === "" || text.length > MOST_COLOURED) setHtml(null);
-    else void colour(text, language).then((done) => wanted && setHtml(done), () => undefined);
+    if (growing || language === "" || text.length > MOST_COLOURED) return setHtml(null);
+    // What only passes by while somebody scrolls need not be coloured.
+    const callOff = whenIdle(
+      () => void colour(text, language).then((done) => wanted && setHtml(done), () => undefined),
+    );
     return () => {
       wanted = false;
+      callOff();
     };
   }, [text, language, growing]);
   return growing ? null : html;

@@ -4,6 +4,9 @@
  * Sums are kept in a tree, so one row that grows costs the logarithm of the list's length.
  */
 
+/** Heights that are known of rows which are not in the list now. */
+const MOST_STRANGE = 300;
+
 export class Heights {
   private keys: readonly string[] = [];
   private readonly index = new Map<string, number>();
@@ -34,7 +37,7 @@ export class Heights {
       const parent = at + (at & -at);
       if (parent <= keys.length) this.tree[parent]! += this.tree[at]!;
     }
-    if (this.measured.size > keys.length * 2 + 1_000) this.forget();
+    if (this.measured.size > keys.length + MOST_STRANGE) this.forget();
   }
 
   indexOf(key: string): number {

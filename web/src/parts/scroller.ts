@@ -1,12 +1,16 @@
 /**
  * Shows the part of a long list that is in view. It keeps the reader's place while rows above
  * are added, measured or change, and follows the end while the reader is there.
+ *
+ * While somebody scrolls it asks the document for nothing that it knows: each such question makes
+ * the browser lay out everything at once, and once more for the frame.
  */
 
 import { effect, signal, type Signal } from "@preact/signals";
 import { Heights } from "./heights";
+import { whenIdle } from "./idle";
 
-/** Rows this far outside the view are kept ready, in pixels. */
+/** Rows this far outside the view are kept ready, in pixels; once the view itself has been painted. */
 const MARGIN = 700;
 /** Closer to the end than this counts as being there. */
 const NEAR_END = 24;
@@ -43,6 +47,8 @@ export class Scroller {
   private anchor: { key: string; inset: number } | null = null;
   private lastTop = 0;
   private lastHeight = 0;
+  private viewHeight = 0;
+  private margin = 0;
 
   constructor(private readonly list: List) {
     this.heights = new Heights(list.guess);
@@ -58,6 +64,13 @@ export class Scroller {
   attach(parts: Parts): void {
     this.parts = parts;
     this.observer.observe(parts.box);
+    this.viewHeight = parts.box.clientHeight;
+    this.refresh();
+    whenIdle(() => this.widen());
+  }
+
+  private widen(): void {
+    this.margin = MARGIN;
     this.refresh();
   }
 
@@ -111,6 +124,7 @@ export class Scroller {
     else if (scrollTop < this.lastTop - 1 && scrollHeight >= this.lastHeight) this.atEnd.value = false;
     this.lastTop = scrollTop;
     this.lastHeight = scrollHeight;
+    this.viewHeight = clientHeight;
     this.remember(scrollTop);
     this.refresh();
   }
@@ -121,14 +135,19 @@ export class Scroller {
     const { box, above, below } = this.parts;
     above.style.height = `${this.heights.before(this.from)}px`;
     below.style.height = `${this.heights.total - this.heights.before(this.to)}px`;
-    const top = this.wantedTop();
-    if (top !== null && Math.abs(box.scrollTop - top) > 0.5) box.scrollTop = top;
-    this.lastTop = box.scrollTop;
-    this.lastHeight = box.scrollHeight;
+    if (this.atEnd.peek()) {
+      box.scrollTop = box.scrollHeight;
+      this.lastTop = box.scrollTop;
+      this.lastHeight = box.scrollHeight;
+      return;
+    }
+    const top = this.anchorTop();
+    if (top === null || Math.abs(this.lastTop - top) <= 0.5) return;
+    box.scrollTop = top;
+    this.lastTop = top;
   }
 
-  private wantedTop(): number | null {
-    if (this.atEnd.peek()) return this.parts!.box.scrollHeight;
+  private anchorTop(): number | null {
     const index = this.anchor === null ? -1 : this.heights.indexOf(this.anchor.key);
     return index < 0 ? null : this.heights.before(index) + this.anchor!.inset;
   }
@@ -141,11 +160,11 @@ export class Scroller {
 
   private refresh(): void {
     if (this.parts === null) return;
-    const height = this.parts.box.clientHeight;
+    const height = this.viewHeight;
     const end = this.atEnd.peek();
-    const top = end ? Math.max(0, this.heights.total - height) : (this.wantedTop() ?? this.parts.box.scrollTop);
-    const from = this.heights.length === 0 ? 0 : this.heights.at(Math.max(0, top - MARGIN));
-    const last = this.heights.at(top + height + MARGIN);
+    const top = end ? Math.max(0, this.heights.total - height) : (this.anchorTop() ?? this.lastTop);
+    const from = this.heights.length === 0 ? 0 : this.heights.at(Math.max(0, top - this.margin));
+    const last = this.heights.at(top + height + this.margin);
     const to = end ? this.heights.length : Math.min(this.heights.length, last + 1);
     if (top < NEAR_EDGE) this.list.onNear("first");
     if (!this.list.hasEnd() && this.heights.total - top - height < NEAR_EDGE) this.list.onNear("last");
@@ -158,7 +177,8 @@ export class Scroller {
   private resized(entries: readonly ResizeObserverEntry[]): void {
     for (const { target, borderBoxSize, contentRect } of entries) {
       const key = this.names.get(target);
-      if (key !== undefined) this.heights.measure(key, borderBoxSize[0]?.blockSize ?? contentRect.height);
+      if (key === undefined) this.viewHeight = target.clientHeight;
+      else this.heights.measure(key, borderBoxSize[0]?.blockSize ?? contentRect.height);
     }
     this.place();
     this.refresh();

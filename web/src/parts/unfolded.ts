@@ -2,14 +2,14 @@
 
 import { signal, type Signal } from "@preact/signals";
 
-const MOST = 2_000;
+/** Past this, what was longest not drawn is forgotten. */
+const MOST = 1_000;
 const unfolded = new Map<string, Signal<boolean>>();
 
 export function unfoldedOf(name: string): Signal<boolean> {
-  const known = unfolded.get(name);
-  if (known !== undefined) return known;
-  const made = signal(false);
-  unfolded.set(name, made);
+  const found = unfolded.get(name) ?? signal(false);
+  unfolded.delete(name);
+  unfolded.set(name, found);
   if (unfolded.size > MOST) unfolded.delete(unfolded.keys().next().value!);
-  return made;
+  return found;
 }

@@ -1,17 +1,17 @@
 /** Where one types: text and files, and what is done with them while a turn runs or not. */
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import { carryOut } from "../composer/carrying";
+import { carryOut, whenOpened } from "../composer/carrying";
 import { Field, type Sending } from "../composer/field";
 import { Help } from "../composer/help";
-import { read } from "../composer/reading";
+import { read, type Said } from "../composer/reading";
 import { STEER_SAYS, SteerLine } from "../composer/steering";
 import { Suggest, type Choices } from "../composer/suggest";
 import { Button } from "../parts/button";
 import { opening, profiles, sessions } from "../state/app";
 import type { Attached } from "../state/attachments";
 import type { Composing } from "../state/composing";
-import type { Opened } from "../state/opened";
+import type { SessionKeeper } from "../state/opened";
 import { texts } from "../texts";
 
 interface Props {
@@ -19,30 +19,34 @@ interface Props {
   running: boolean;
   stopping: boolean;
   onStop: () => void;
-  /** The session, once there is one. */
-  opened?: Opened;
+  /** Of the session, once there is one. It may still be loading. */
+  keeper?: SessionKeeper;
 }
 
-export function Composer({ composing, running, stopping, onStop, opened }: Props) {
+export function Composer({ composing, running, stopping, onStop, keeper }: Props) {
   const picker = useRef<HTMLInputElement>(null);
   const [over, setOver] = useState(false);
   const suggest = useMemo(() => new Suggest(), [composing]);
+  const opened = keeper?.opened.value ?? null;
   const choices = (): Choices => {
     const now = opened?.head.settings.peek() ?? opening.peek();
     const { model, workspace, personality, effort, profile } = now;
     return {
-      sessionId: opened?.id ?? null,
-      files: opened?.id ?? sessions.within(workspace || profiles.peek().workspace),
+      sessionId: keeper?.id ?? null,
+      files: keeper?.id ?? sessions.within(workspace || profiles.peek().workspace),
       profile: profile ?? null,
       now: { model, workspace, personality, effort },
     } as Choices;
   };
   const said = read(composing.text.value);
-  const send = (how: Sending): void => {
-    const what = read(composing.text.peek());
-    if (what.what !== "message") void composing.run((key) => carryOut(what, opened ?? null, key));
-    else void composing.send(how === "queue" ? "queue" : "steer", how === "after");
-  };
+  const carry = async (what: Said, key: string): Promise<void> =>
+    carryOut(what, keeper === undefined ? null : (opened ?? (await whenOpened(keeper))), key);
+  const send = (how: Sending): void =>
+    composing.enter((text) => {
+      const what = read(text);
+      if (what.what !== "message") void composing.run((key) => carry(what, key), text);
+      else void composing.send(how === "queue" ? "queue" : "steer", how === "after", text);
+    });
   const ready = composing.ready.value;
   // While something is completed, that is what the person looks at.
   const plain = said.what === "message" && suggest.list.value.length === 0 && !composing.text.value.startsWith("/");
@@ -77,7 +81,7 @@ export function Composer({ composing, running, stopping, onStop, opened }: Props
       <Failure composing={composing} />
       {said.what === "terminal" || said.what === "code" ? (
         <p class="steerline">{texts.commands.runs[said.what]}</p>
-      ) : running && ready && plain && opened !== undefined ? (
+      ) : running && ready && plain && opened !== null ? (
         <SteerLine opened={opened} onAfter={() => send("after")} />
       ) : null}
       <div class="actions">

@@ -6,7 +6,7 @@ import type { Changes, Summary } from "../api/shapes";
 import { Brand } from "../parts/brand";
 import { Button } from "../parts/button";
 import { Dialog } from "../parts/dialog";
-import { attempt, enter, listShown, logOut, searchShown, sessions } from "../state/app";
+import { attempt, enter, listShown, login, logOut, searchShown, sessions } from "../state/app";
 import { minute } from "../state/clock";
 import type { Group } from "../state/groups";
 import { go, route } from "../state/route";
@@ -54,7 +54,7 @@ export function SessionList() {
             </Button>
           </div>
         )}
-        {groups.length === 0 && problem === null && !sessions.loading.value ? (
+        {groups.length === 0 && problem === null && !sessions.loading.value && login.value === "done" ? (
           <p class="dim pad">{archived ? texts.list.emptyArchive : texts.list.empty}</p>
         ) : null}
         {groups.map((group) => (

@@ -31,8 +31,11 @@ export function Search({ onClose }: { onClose: () => void }) {
           value={words}
           onInput={(event) => setWords(event.currentTarget.value)}
           onKeyDown={(event) => {
-            if (event.key === "Enter" && hits?.[0]) open(hits[0]);
-            else if (event.key === "ArrowDown") moveTo(event, ".hits button");
+            if (event.key === "Enter") {
+              // The key is not the box's, which has the focus next.
+              event.preventDefault();
+              if (hits?.[0]) open(hits[0]);
+            } else if (event.key === "ArrowDown") moveTo(event, ".hits button");
             else if (event.key === "Escape") {
               // Browsers take the first Escape to empty the field.
               event.preventDefault();

@@ -7,9 +7,13 @@ import { Scroller } from "../parts/scroller";
 import { attempt } from "../state/app";
 import type { Opened } from "../state/opened";
 import { go, route } from "../state/route";
+import type { Row } from "../state/rows";
 import { texts } from "../texts";
 
-const GUESSES = { message: 70, step: 140, call: 50, note: 40, end: 60 };
+/** Pixels of a row that says nothing, of a line of words, and of a call. */
+const GUESSES = { message: 70, step: 50, call: 50, note: 40, end: 60 };
+const LINE = { characters: 90, height: 24 };
+const CALL = 40;
 /** How long the row that was looked for is marked. */
 const MARKED_MS = 4_000;
 
@@ -64,11 +68,18 @@ export function Transcript({ opened }: { opened: Opened }) {
   );
 }
 
+/** Rather too low than too high: then a few rows more are drawn, and not a few too little. */
+function guess(row: Row | undefined): number {
+  const least = GUESSES[row?.kind ?? "note"];
+  if (row?.kind !== "step") return least;
+  return least + Math.floor(row.text.length / LINE.characters) * LINE.height + row.calls.length * CALL;
+}
+
 function useScroller(opened: Opened): Scroller {
   return useMemo(() => {
     const scroller = new Scroller({
       keys: opened.shown,
-      guess: (key) => GUESSES[opened.peek(key)?.kind ?? "note"],
+      guess: (key) => guess(opened.peek(key)),
       hasEnd: () => !opened.apart.peek(),
       onNear: (edge) => {
         const [loading, load] =

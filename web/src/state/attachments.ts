@@ -51,7 +51,7 @@ export class Attachments {
   }
 
   restore(saved: readonly Attachment[]): void {
-    this.list.value = saved.map(({ blob, name, media_type }) => ({
+    const restored = saved.map(({ blob, name, media_type }) => ({
       key: newKey(),
       name: name || blob,
       mediaType: media_type,
@@ -60,6 +60,7 @@ export class Attachments {
       problem: null,
       preview: null,
     }));
+    this.list.value = [...restored, ...this.list.value];
   }
 
   private async upload(file: File): Promise<void> {

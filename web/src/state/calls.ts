@@ -151,25 +151,39 @@ function addNested(known: Nested, event: CallProgress): Nested {
   const told = event.nested!;
   const count = told.count ?? 1;
   const outcome = told.outcome ?? null;
-  const tools = addToTool(known.tools, told.tool, outcome, count, event.at);
-  const bunched = known.bunched || count > 1;
-  if (outcome === null) {
-    const full = bunched || known.listed.length >= MOST_NESTED;
-    const { tool, preview = "" } = told;
-    const one = { callId: event.call_id, tool, preview, at: event.at, outcome: null, duration: null };
-    return { ...known, began: known.began + count, bunched: full, tools, listed: full ? [] : [...known.listed, one] };
-  }
-  const duration = told.duration ?? 0;
-  return {
+  const tools = count === 0 ? known.tools : addToTool(known.tools, told.tool, outcome, count, event.at);
+  // A bunch names the container, and none of those that are in it.
+  const isBunch = count > 1 || event.call_id === event.parent;
+  const sums = {
     ...known,
-    ended: known.ended + count,
+    began: known.began + (outcome === null ? count : 0),
+    ended: known.ended + (outcome === null ? 0 : count),
     completed: known.completed + (outcome === "completed" ? count : 0),
-    bunched,
     tools,
-    listed: bunched
-      ? []
-      : known.listed.map((each) => (each.callId === event.call_id ? { ...each, outcome, duration } : each)),
   };
+  if (isBunch) return crowded(sums);
+  if (outcome === null) return listed(sums, event);
+  const { call_id: callId } = event;
+  const duration = told.duration ?? 0;
+  const list = known.listed.map((each) => (each.callId === callId ? { ...each, outcome, duration } : each));
+  return known.bunched ? crowded({ ...sums, listed: list }) : { ...sums, listed: list };
+}
+
+/** Some are only counted now: of those that were told by themselves the ones that run stay apart. */
+function crowded(nested: Nested): Nested {
+  const running = nested.listed.filter((each) => each.outcome === null);
+  return { ...nested, bunched: true, listed: running.length === nested.listed.length ? nested.listed : running };
+}
+
+/** One more that is told by itself; its end will be, too. */
+function listed(nested: Nested, event: CallProgress): Nested {
+  const { tool, preview = "", duration } = event.nested!;
+  if (nested.listed.some((each) => each.callId === event.call_id)) return nested;
+  if (nested.listed.length >= MOST_NESTED) return crowded(nested);
+  // It has run for a while, if it was one of many that were only counted.
+  const at = event.at - (duration ?? 0);
+  const one = { callId: event.call_id, tool, preview, at, outcome: null, duration: null };
+  return { ...nested, listed: [...nested.listed, one] };
 }
 
 function addToTool(
@@ -200,7 +214,7 @@ export function showRunning(table: Table, running: RunningCall): void {
   );
 }
 
-/** While they are few each is told; then from here on only their number counts. */
+/** While they are few each is told; then how many there are, and those that are named among them. */
 function nestedSoFar(told: RunningNested, since: number): Nested {
   const { began = 0, ended = 0, completed = 0, calls = [] } = told;
   const listed = calls.map((each) => ({

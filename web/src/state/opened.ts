@@ -7,13 +7,13 @@ import { keep, release } from "../api/presence";
 import { asProblem, Problem } from "../api/problem";
 import type { View } from "../api/shapes";
 import { EventStream, type Connection } from "../api/stream";
+import { beginningOf, FIRST_PAGE } from "./ahead";
 import { apply } from "./fold";
 import type { Call, Row } from "./rows";
 import { heard } from "./serverclock";
 import { fromView, type SessionState } from "./session";
 import { bound, closeStretch, covers, growDown, growUp, openStretch, readPart, rowAt } from "./stretch";
 
-const FIRST_PAGE = 50;
 const NEXT_PAGE = 150;
 /** Rows that are held at once: of more, those far from the reader are forgotten. */
 const BOUNDS = { most: 1_500, kept: 900, end: 150 };
@@ -233,9 +233,7 @@ export class SessionKeeper {
   private async load(): Promise<void> {
     const { signal: abort } = this.loading;
     try {
-      // One after the other: a page read after the view holds all that the view stands for.
-      const view = await keryx.view(this.id, abort);
-      const page = await keryx.messages(this.id, {}, FIRST_PAGE, abort);
+      const { view, page } = await beginningOf(this.id, abort);
       const opened = new Opened(fromView(view, page), view.draft);
       this.opened.value = opened;
       this.follow(opened);

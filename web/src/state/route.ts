@@ -1,17 +1,7 @@
-/** Which session the address names: `#/s/ID`, and maybe a fact in it: `#/s/ID/SEQ`. */
+/** Which session the address names, and maybe a fact in it, as it changes. */
 
 import { signal } from "@preact/signals";
-
-export interface Route {
-  readonly session: string | null;
-  readonly seq: number | null;
-}
-
-function read(): Route {
-  const match = /^#\/s\/([^/]+)(?:\/(\d+))?$/.exec(location.hash);
-  if (match === null) return { session: null, seq: null };
-  return { session: decodeURIComponent(match[1]!), seq: match[2] === undefined ? null : Number(match[2]) };
-}
+import { readRoute as read, readToken, type Route } from "./address";
 
 export const route = signal<Route>(read());
 
@@ -29,7 +19,7 @@ export function watchRoute(): void {
 
 /** The one-time token of the address that `keryx serve` prints; it leaves the address at once. */
 export function takeToken(): string | null {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  const token = readToken();
   if (token === null) return null;
   history.replaceState(null, "", location.pathname + location.search);
   route.value = read();

@@ -92,7 +92,7 @@ export interface Nested {
   readonly began: number;
   readonly ended: number;
   readonly completed: number;
-  /** One by one, as long as each was told of by itself. */
+  /** One by one, as long as each was told by itself; of a crowd those that were and that run. */
   readonly listed: readonly NestedItem[];
   /** Whether some came in bunches, which name no single one: then only the sums are right. */
   readonly bunched: boolean;
@@ -147,7 +147,7 @@ export function emptyTable(): Table {
   return { order: [], rows: new Map(), calls: new Map(), touched: { rows: new Set(), calls: new Set() } };
 }
 
-/** A new row goes to the end; a quiet line before a reply that streams, which will be logged after it. */
+/** A new row goes to the end; what is logged before a reply that streams stands before it already. */
 export function putRow(table: Table, row: Row): void {
   if (!table.rows.has(row.key)) table.order = table.order.toSpliced(placeOf(table, row), 0, row.key);
   table.rows.set(row.key, row);
@@ -156,7 +156,8 @@ export function putRow(table: Table, row: Row): void {
 
 function placeOf({ order, rows }: Table, row: Row): number {
   const last = rows.get(order.at(-1) ?? "");
-  return row.kind === "note" && last?.kind === "step" && last.live ? order.length - 1 : order.length;
+  const isEarlier = row.kind === "note" || row.kind === "call";
+  return isEarlier && last?.kind === "step" && last.live ? order.length - 1 : order.length;
 }
 
 export function removeRows(table: Table, gone: (row: Row) => boolean): void {

@@ -7,6 +7,7 @@ import { asProblem, type Problem } from "../api/problem";
 import type { SessionPage, Summary } from "../api/shapes";
 import { SharedStream, type Opening } from "../api/shared";
 import type { Connection } from "../api/stream";
+import { firstSessions } from "./ahead";
 import { minute } from "./clock";
 import { grouped, type Group } from "./groups";
 
@@ -105,7 +106,7 @@ export class Sessions {
     if (before === null || this.loading.value) return;
     this.loading.value = true;
     try {
-      const page = await keryx.listSessions(before || null, archived);
+      const page = await (before || archived ? keryx.listSessions(before || null, archived) : firstSessions());
       batch(() => {
         for (const summary of page.sessions) this.put(summary);
         if (!archived && !before) this.reached(page.sessions[0]?.position);

@@ -123,7 +123,8 @@ export function bound(state: SessionState, reader: string | null, { most, kept, 
     if (order.length > most) keepAround(state, state.stretch, order.indexOf(reader ?? ""), kept);
     return;
   }
-  if (state.order.length <= most) return;
+  // Whoever follows the end reads nothing else: then it is as long as it needs to be, and no longer.
+  if (state.order.length <= (reader === null ? kept + end : most)) return;
   const at = reader === null ? -1 : state.order.indexOf(reader);
   if (at < 0) return trim(state, kept);
   // So near to the end, a gap would not be worth it.

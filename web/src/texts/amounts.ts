@@ -32,10 +32,12 @@ export function money(value: number): string {
   return value > 0 && value < 0.01 ? "< $0.01" : `$${value.toFixed(2)}`;
 }
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "short" });
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+/** Made at its first use: the first of them takes a browser as long as a frame. */
+function times(options: Intl.DateTimeFormatOptions): (at: number) => string {
+  let format: Intl.DateTimeFormat | null = null;
+  return (at) => (format ??= new Intl.DateTimeFormat(undefined, options)).format(at * 1_000);
+}
 
-export const clockTime = (at: number): string => clock.format(at * 1_000);
-export const dayName = (at: number): string => day.format(at * 1_000);
-export const fullTime = (at: number): string => full.format(at * 1_000);
+export const clockTime = times({ hour: "2-digit", minute: "2-digit" });
+export const dayName = times({ weekday: "long", day: "numeric", month: "short" });
+export const fullTime = times({ dateStyle: "medium", timeStyle: "short" });

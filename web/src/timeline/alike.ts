@@ -43,11 +43,15 @@ interface Item extends NestedOne {
 
 /** While the container runs: times are of the wall clock, as its events have them. */
 export function linesOf(nested: Nested, began: number): NestedLine[] {
-  if (nested.bunched) {
-    const told = nested.tools.reduce((sum, each) => sum + each.began, 0);
-    return told === nested.began ? nested.tools.map(bunch) : [crowd(nested, began)];
-  }
-  return folded(nested.listed.map(itemOf));
+  const items = nested.listed.map(itemOf);
+  return nested.bunched ? [...crowdOf(nested, began), ...folded(items)] : folded(items);
+}
+
+/** The sums, without those that have lines of their own. */
+function crowdOf(nested: Nested, began: number): NestedLine[] {
+  const told = nested.tools.reduce((sum, each) => sum + each.began, 0);
+  if (told !== nested.began) return [crowd(nested, began)].filter((line) => line.count > 0);
+  return nested.tools.flatMap((each) => bunches(each, nested.listed.filter(({ tool }) => tool === each.tool).length));
 }
 
 /** When it has ended: `began` is when the container did. */
@@ -110,20 +114,23 @@ function apart(first: string, second: string): string {
   return at === second.length ? second : second.slice(second.lastIndexOf(" ", at - 1) + 1);
 }
 
-/** Of bunches only the sums are known. */
-function bunch(told: NestedTool): NestedLine {
-  const ended = Object.values(told.ended).reduce((sum, count) => sum + count, 0);
-  const count = Math.max(told.began, ended);
-  const runs = ended < count;
-  const worst = FORMS.filter((form) => form !== "running" && (told.ended[form] ?? 0) > 0).at(-1) ?? "completed";
-  const { tool, firstAt: start, lastAt } = told;
-  const form = runs ? "running" : worst;
-  const end = runs ? null : lastAt;
-  return { key: `${tool} bunch`, tool, form, single: null, count, ended, preview: "", start, end, ones: [] };
+const WRONG = FORMS.filter((form): form is Outcome => form !== "running" && form !== "completed");
+
+/** Of bunches only the sums are known; what went wrong is told apart from what is done or runs. */
+function bunches({ tool, began, ended, firstAt, lastAt }: NestedTool, apart: number): NestedLine[] {
+  const line = (form: Form, count: number, done: number): NestedLine => {
+    const rest = { single: null, preview: "", start: firstAt, end: form === "running" ? null : lastAt, ones: [] };
+    return { key: `${tool} ${form} bunch`, tool, form, count, ended: done, ...rest };
+  };
+  const wrong = WRONG.map((form) => line(form, ended[form] ?? 0, ended[form] ?? 0));
+  const done = ended.completed ?? 0;
+  const count = Math.max(wrong.reduce((left, each) => left - each.count, began - apart), done);
+  return [line(done < count ? "running" : "completed", count, done), ...wrong].filter((each) => each.count > 0);
 }
 
 /** For who came late: how many there are, and nothing else. */
-export function crowd({ began: count, ended }: Nested, began: number): NestedLine {
+export function crowd({ began: all, ended, listed }: Nested, began: number): NestedLine {
+  const count = Math.max(all - listed.length, ended);
   const runs = ended < count;
   const form = runs ? "running" : "completed";
   const end = runs ? null : began;
