@@ -3,6 +3,7 @@
 import * as keryx from "../api/keryx";
 import type { ContextSize } from "../api/events";
 import { Labelled } from "../parts/callbody";
+import { Fold } from "../parts/fold";
 import { unfoldedOf } from "../parts/unfolded";
 import type { Opened } from "../state/opened";
 import { texts } from "../texts";
@@ -73,23 +74,13 @@ function Part({ part, text, most }: { part: string; text: string; most: number }
   const open = unfoldedOf(`context ${part}`);
   return (
     <div class="part">
-      <button
-        type="button"
-        class="fold"
-        aria-expanded={open.value}
-        onClick={() => {
-          open.value = !open.value;
-        }}
-      >
-        <span class="chevron" aria-hidden="true">
-          ›
-        </span>
+      <Fold open={open}>
         <span class="name">{part}</span>
         <span class="track" aria-hidden="true">
           <i style={{ width: `${(text.length / Math.max(1, most)) * 100}%` }} />
         </span>
         <small>{words.size(text.length)}</small>
-      </button>
+      </Fold>
       {open.value ? (
         <pre class="output" tabIndex={0} aria-label={part}>
           {text}

@@ -15,6 +15,7 @@ import { Bars } from "../timeline/lane";
 import { NestedRows } from "../timeline/nested";
 import { brief } from "./brief";
 import { CallBody } from "./callbody";
+import { Fold } from "./fold";
 import { unfoldedOf } from "./unfolded";
 
 export function CallView({ opened, id, axis }: { opened: Opened; id: string; axis: Axis }) {
@@ -26,20 +27,10 @@ export function CallView({ opened, id, axis }: { opened: Opened; id: string; axi
   return (
     <div class={`call ${tone(call)}`} role="group" aria-label={call.tool}>
       <div class={isChosen(id).value ? "line sel" : "line"}>
-        <button
-          type="button"
-          class="fold"
-          aria-expanded={open.value}
-          onClick={() => {
-            open.value = !open.value;
-          }}
-        >
-          <span class="chevron" aria-hidden="true">
-            ›
-          </span>
+        <Fold open={open}>
           <b>{call.tool}</b>{" "}
           <span class="arg">{shown}</span>
-        </button>
+        </Fold>
         <Standing call={call} />
         <Lane call={call} axis={axis} />
         {running ? (

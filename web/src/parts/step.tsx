@@ -9,6 +9,7 @@ import { axisOf, type Axis } from "../timeline/axis";
 import { Ticks } from "../timeline/lane";
 import { stepNumber } from "../timeline/turns";
 import { CallView } from "./call";
+import { Fold } from "./fold";
 import { Markdown } from "./markdown/markdown";
 import { unfoldedOf } from "./unfolded";
 
@@ -36,19 +37,9 @@ function Reasoning({ row }: { row: StepRow }) {
   const thinking = row.live && row.text === "" && row.calls.length === 0;
   return (
     <div class="reasoning">
-      <button
-        type="button"
-        class="fold"
-        aria-expanded={open.value}
-        onClick={() => {
-          open.value = !open.value;
-        }}
-      >
-        <span class="chevron" aria-hidden="true">
-          ›
-        </span>
+      <Fold open={open}>
         {thinking ? <span class="thinking">{texts.transcript.thinking}</span> : texts.transcript.reasoning}
-      </button>
+      </Fold>
       {open.value ? <div class="thought">{row.reasoning}</div> : null}
     </div>
   );

@@ -7,6 +7,7 @@ import { second } from "../state/clock";
 import type { Opened } from "../state/opened";
 import type { Call } from "../state/rows";
 import { serverTime } from "../state/serverclock";
+import { Fold } from "../parts/fold";
 import { unfoldedOf } from "../parts/unfolded";
 import { texts } from "../texts";
 import { elapsed, seconds } from "../texts/amounts";
@@ -71,22 +72,12 @@ function Line({ line, axis, session, name }: LineProps) {
     <li class={`kid ${line.form}`}>
       <div class="line">
         {line.ones.length > 1 ? (
-          <button
-            type="button"
-            class="fold"
-            aria-expanded={open.value}
-            onClick={() => {
-              open.value = !open.value;
-            }}
-          >
-            <span class="chevron" aria-hidden="true">
-              ›
-            </span>
+          <Fold open={open}>
             <span class="unseen">{told}</span>
             <span class="about" aria-hidden="true">
               {words}
             </span>
-          </button>
+          </Fold>
         ) : (
           <span class="fold">
             <span class="unseen">{told}</span>

@@ -1,0 +1,22 @@
+/** The button that unfolds what stands below it. */
+
+import type { Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+
+export function Fold({ open, children }: { open: Signal<boolean>; children: ComponentChildren }) {
+  return (
+    <button
+      type="button"
+      class="fold"
+      aria-expanded={open.value}
+      onClick={() => {
+        open.value = !open.value;
+      }}
+    >
+      <span class="chevron" aria-hidden="true">
+        ›
+      </span>
+      {children}
+    </button>
+  );
+}
