@@ -24,7 +24,10 @@ TITLE = 15
 async def first(chromium: Browser, own_house: House) -> AsyncGenerator[tuple[Person, Tab]]:
     """Somebody at a server on which nothing was used before."""
     async with person(chromium, own_house.served.url) as somebody:
-        yield somebody, await somebody.opens(own_house.served.link)
+        tab = await somebody.opens(own_house.served.link)
+        # The link works once: whoever leaves before they are in has used it up.
+        await expect(tab.box).to_be_visible()
+        yield somebody, tab
 
 
 def opener(tab: Tab) -> Locator:
