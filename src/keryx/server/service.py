@@ -71,9 +71,15 @@ class Service:
 
     async def view(self, session_id: str) -> View:
         await self.row(session_id)
-        seen = await self._of(session_id, self.front.view(session_id))
+        while True:
+            seen = await self._of(session_id, self.front.view(session_id))
+            spent = await self._spent(session_id)
+            summary = await self.row(session_id)
+            # What was spent after the view would be counted again by who reads on from it.
+            if summary.last_seq <= seen.seq:
+                break
         return View(
-            summary=await self.row(session_id),
+            summary=summary,
             seq=seen.seq,
             settings=seen.settings,
             turn=seen.turn,
@@ -82,7 +88,7 @@ class Service:
             questions=seen.questions,
             calls=seen.calls,
             context=seen.context,
-            usage=await self._spent(session_id),
+            usage=spent,
             draft=seen.draft,
         )
 
