@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from keryx.testing.modelserver import Call, Reply
 from tests.browser.conftest import House
@@ -189,6 +190,61 @@ async def test_tools_are_chosen_by_their_sets(somebody: Person, tab: Tab, stage:
     view = await somebody.asks(f"/api/sessions/{tab.session_id}")
     assert "execute_code" not in view["settings"]["tools"]
     assert "terminal" in view["settings"]["tools"]
+
+
+async def change_effort(tab: Tab, refusal: dict[str, str] | None = None) -> asyncio.Event:
+    """Chooses another effort; the request waits for the event, and is then refused with this."""
+    held, released = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        if route.request.method != "PATCH":
+            return await route.continue_()
+        held.set()
+        await released.wait()
+        if refusal is None:
+            return await route.continue_()
+        return await route.fulfill(status=503, json=refusal)
+
+    await tab.page.route(re.compile(rf"/api/sessions/{tab.session_id}$"), hold)
+    await tab.button("Session settings").click()
+    settings = tab.page.get_by_role("region", name="Session settings")
+    await settings.get_by_role("combobox", name="Effort").select_option("high")
+    await held.wait()
+    return released
+
+
+async def test_what_was_changed_first_holds_for_what_is_said_next(
+    somebody: Person, tab: Tab, stage: Stage
+) -> None:
+    stage.on("Think as usual", Reply(text="As usual."))
+    stage.on("Think hard now", Reply(text="Hard."))
+    await tab.begin("Think as usual")
+    await tab.settles()
+    released = await change_effort(tab)
+    await tab.say("Think hard now")
+    await expect(tab.button("Send")).to_be_disabled()
+    released.set()
+    await expect(tab.replies).to_have_text(["As usual.", "Hard."])
+    shown = str(await somebody.asks(f"/api/sessions/{tab.session_id}/messages"))
+    assert shown.index("'effort': 'high'") < shown.index("Think hard now"), shown
+
+
+async def test_a_message_is_not_sent_with_what_could_not_be_changed(
+    somebody: Person, tab: Tab, stage: Stage
+) -> None:
+    somebody.watch.expects("503")
+    stage.on("Cheaply, please", Reply(text="Cheap."))
+    await tab.begin("Cheaply, please")
+    await tab.settles()
+    refusal = {"title": "Busy", "detail": "Not now.", "hint": "Try again in a minute."}
+    released = await change_effort(tab, refusal)
+    await tab.say("Only if it is cheap")
+    await expect(tab.button("Send")).to_be_disabled()
+    released.set()
+    alert = tab.page.get_by_role("form", name="Message").get_by_role("alert")
+    await expect(alert).to_contain_text("Not now. Try again in a minute.")
+    await expect(tab.box).to_have_value("Only if it is cheap")
+    await expect(tab.said).to_have_text(["Cheaply, please"])
 
 
 async def test_usage_is_told_and_a_cost_that_is_unknown_is_not_nothing(

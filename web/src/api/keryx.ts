@@ -2,6 +2,7 @@
 
 import type { Decision, Mode } from "./events";
 import { ask, readText, sendBytes } from "./http";
+import { afterChanges, inOrder } from "./order";
 import type {
   Attaching,
   Changes,
@@ -58,7 +59,7 @@ export function search(words: string, signal: AbortSignal): Promise<{ hits: Hit[
 
 export const openSession = (opening: Opening) => ask<View>("POST", "/api/sessions", opening);
 export const view = (id: string, signal?: AbortSignal) => ask<View>("GET", at(id), undefined, signal);
-export const changeSession = (id: string, changes: Changes) => ask<View>("PATCH", at(id), changes);
+export const changeSession = (id: string, changes: Changes) => inOrder(id, () => ask<View>("PATCH", at(id), changes));
 export const deleteSession = (id: string) => ask<void>("DELETE", at(id));
 
 /** The last page, or the one next to a fact. */
@@ -69,7 +70,9 @@ export function messages(id: string, from: PageEdge, limit: number, signal?: Abo
 }
 
 export const send = (id: string, message: Outgoing) =>
-  ask<{ message_id: string; turn_id: string; seq: number }>("POST", at(id, "/messages"), message);
+  afterChanges(id, () =>
+    ask<{ message_id: string; turn_id: string; seq: number }>("POST", at(id, "/messages"), message),
+  );
 
 export const changeMessage = (
   id: string,
@@ -88,7 +91,7 @@ export const cancelCall = (id: string, callId: string) =>
 
 /** A call that a person runs, with no model. */
 export const runCall = (id: string, tool: string, args: Record<string, unknown>, key: string) =>
-  ask<{ call_id: string }>("POST", at(id, "/calls"), { tool, arguments: args, key });
+  afterChanges(id, () => ask<{ call_id: string }>("POST", at(id, "/calls"), { tool, arguments: args, key }));
 
 export const approve = (id: string, approvalId: string, decision: Decision) =>
   ask<unknown>("POST", at(id, `/approvals/${part(approvalId)}`), { decision });

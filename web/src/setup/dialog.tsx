@@ -49,13 +49,14 @@ function Shown({ onClose }: { onClose: () => void }) {
 function Begin({ model, onClose }: { model: string; onClose: () => void }) {
   const opened = current.value?.opened.value ?? null;
   const here = opened !== null && !isTour(opened.head.settings.value.model);
-  const begin = async (): Promise<void> => {
-    if (here && !(await attempt(() => changeSession(opened.id, { model })))) return;
-    if (!here) go(null);
+  // At once, for the next keys are meant for the message; what is said waits for the change.
+  const begin = (): void => {
+    if (here) void attempt(() => changeSession(opened.id, { model }));
+    else go(null);
     onClose();
   };
   return (
-    <Button kind="main" onClick={() => void begin()}>
+    <Button kind="main" onClick={begin}>
       {here ? texts.setup.here : texts.setup.begin}
     </Button>
   );
