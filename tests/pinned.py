@@ -103,13 +103,20 @@ RUNNING = (
             ended=2,
             completed=1,
             calls=(events.ShownNested(call_id="c2.1", tool="read", start=0.5, preview="a"),),
+            tools=(
+                events.ShownTool(
+                    tool="read", began=3, ended={"completed": 1, "failed": 1}, first=0.5, last=2.0
+                ),
+            ),
         ),
     ),
 )
 RUNNING_JSON = (
     '[{"call_id":"c2","tool":"sh","output":"line","done":1.0,"total":2.0,"note":"n",'
     '"nested":{"began":3,"ended":2,"completed":1,"calls":'
-    '[{"call_id":"c2.1","tool":"read","start":0.5,"preview":"a","outcome":null,"duration":null}]}}]'
+    '[{"call_id":"c2.1","tool":"read","start":0.5,"preview":"a","outcome":null,"duration":null}],'
+    '"tools":[{"tool":"read","began":3,"ended":{"completed":1,"failed":1},'
+    '"first":0.5,"last":2.0}]}}]'
 )
 USAGE = events.Usage(input_tokens=9, output_tokens=4, cached_tokens=2, reasoning_tokens=1)
 USAGE_JSON = '{"input_tokens":9,"output_tokens":4,"cached_tokens":2,"reasoning_tokens":1}'
@@ -419,6 +426,10 @@ PINNED: tuple[tuple[Event, str], ...] = (
     (
         events.CallsSnapshot(**LIVE, after=7, running=RUNNING),
         live_text("calls.snapshot", f'"after":7,"running":{RUNNING_JSON}'),
+    ),
+    (
+        events.ContextCompacting(**LIVE, turn_id="t1", tokens_before=900),
+        live_text("context.compacting", '"turn_id":"t1","tokens_before":900,"over":false'),
     ),
     (events.Resync(**LIVE), live_text("resync")),
 )

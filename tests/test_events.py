@@ -34,6 +34,7 @@ LIVE_NAMES = {"text.delta", "reasoning.delta", "arguments.delta", "step.reset", 
     "call.progress",
     "step.snapshot",
     "calls.snapshot",
+    "context.compacting",
     "resync",
 }
 

@@ -100,6 +100,8 @@ def _values(hint: Any) -> st.SearchStrategy[object]:
             return st.one_of([_values(member) for member in members])
         case origin, (item, _) if origin is tuple:
             return st.lists(_values(item), max_size=2).map(tuple)
+        case origin, (key, value) if origin is dict:
+            return st.dictionaries(_values(key), _values(value), max_size=2)
         case _:
             return _structs(hint)
 

@@ -6,6 +6,7 @@ reader survives a newer writer. Large values are named by the hash of a blob.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -121,7 +122,12 @@ class CallOutcome(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The content as the text that a model reads."""
-        return "\n".join(_shown(part) for part in self.content)
+        return text_of(self.content)
+
+
+def text_of(content: Iterable[Part]) -> str:
+    """Parts as the text that a model reads, the same wherever they are shown."""
+    return "\n".join(map(_shown, content))
 
 
 def _shown(part: Part) -> str:

@@ -193,7 +193,7 @@ def keryx(home: Path, *words: str, bereft: str | None = None) -> subprocess.Comp
 
 async def keryx_beside(home: Path, *words: str, bereft: str | None = None) -> tuple[int, str, str]:
     """The same, while this loop goes on: exit code, stdout, stderr."""
-    process = _start(home, words, bereft)
+    process = start(home, words, bereft)
     assert process.stdout is not None
     assert process.stderr is not None
     try:
@@ -207,7 +207,7 @@ async def keryx_beside(home: Path, *words: str, bereft: str | None = None) -> tu
     return process.returncode, out, err
 
 
-def _start(home: Path, words: Sequence[str], bereft: str | None) -> subprocess.Popen[bytes]:
+def start(home: Path, words: Sequence[str], bereft: str | None = None) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         _command(home, words, bereft),
         stdout=subprocess.PIPE,

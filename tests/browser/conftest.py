@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,6 +71,20 @@ async def chromium(page_is_built: None) -> AsyncGenerator[Browser]:
         await browser.close()
 
 
+@asynccontextmanager
+async def lived_in(chromium: Browser, served: Served, stage: Stage) -> AsyncGenerator[House]:
+    """The server runs, and somebody has logged in."""
+    await served.start()
+    try:
+        async with person(chromium, served.url) as first:
+            tab = await first.opens(served.link)
+            await expect(tab.box).to_be_visible()
+            state = await first.context.storage_state()
+        yield House(served, stage, state)
+    finally:
+        await served.stop()
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def house(
     chromium: Browser, tmp_path_factory: pytest.TempPathFactory
@@ -78,15 +93,8 @@ async def house(
     stage = Stage()
     async with ModelServer(stage.answer, keeps_asked=False) as model:
         served = Served(tmp_path_factory.mktemp("house"), model.url)
-        await served.start()
-        try:
-            async with person(chromium, served.url) as first:
-                tab = await first.opens(served.link)
-                await expect(tab.box).to_be_visible()
-                state = await first.context.storage_state()
-            yield House(served, stage, state)
-        finally:
-            await served.stop()
+        async with lived_in(chromium, served, stage) as found:
+            yield found
 
 
 @pytest_asyncio.fixture(loop_scope="module")

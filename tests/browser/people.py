@@ -155,7 +155,7 @@ class Person:
         """Nothing ran that must not, and nothing went wrong that was not expected."""
         for page in self.context.pages:
             assert await page.evaluate("window.__pwned") is None
-        assert self.watch.surprises == []
+        assert self.watch.surprises == [], self.watch.surprises
 
 
 @asynccontextmanager

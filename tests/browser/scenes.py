@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from playwright.async_api import Browser, expect
 
+from keryx.events import Usage
 from keryx.testing.modelserver import Call, Reply
 from tests.browser.audits import CANCELLED, CLUSTERS, REGIONS, REGIONS_FILE, audit_calls, first_look
 from tests.browser.conftest import House
@@ -84,8 +85,9 @@ async def _settled(tab: Tab, house: House) -> str:
                 Call("terminal", {"command": "ls -la"}),
                 Call("read_file", {"path": "missing.py"}),
             ),
+            usage=Usage(input_tokens=74_000, output_tokens=1_000),
         ),
-        Reply(text=PROSE, chunk=200),
+        Reply(text=PROSE, chunk=200, usage=Usage(input_tokens=76_000, output_tokens=3_000)),
     )
     address = await _begin(tab, "Why is the reader slow")
     await tab.settles()

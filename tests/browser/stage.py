@@ -47,6 +47,7 @@ class Stage:
 
     def __init__(self) -> None:
         self._parts: list[Part] = []
+        self._summaries: list[Part] = []
 
     def on(self, cue: str, *replies: Reply) -> Part:
         """Say this to the message that holds these words."""
@@ -54,16 +55,33 @@ class Stage:
         self._parts.append(part)
         return part
 
+    def on_summing_up(self, cue: str, *replies: Reply) -> Part:
+        """Say this when the session is summed up in which these words were said."""
+        part = Part(cue, replies)
+        self._summaries.append(part)
+        return part
+
     def answer(self, asked: Asked) -> Reply:
         body = asked.body
         if not body.get("tools"):
-            found = re.search(r"^Person: (.*)$", body["messages"][-1]["content"], re.MULTILINE)
-            return Reply(text=found[1] if found else "Untitled")
+            return self._answer_aside(asked)
         said = _last_said(body)
         for part in reversed(self._parts):
             if part.cue in said:
                 return part.take(asked)
         raise RefusedError(f"nothing is to be said to {said!r}", code="no_cue")
+
+    def _answer_aside(self, asked: Asked) -> Reply:
+        """For what is asked beside the turns, with no tools."""
+        messages = asked.body["messages"]
+        last = messages[-1]["content"]
+        if messages[0]["content"].startswith("Sum up"):
+            for part in reversed(self._summaries):
+                if part.cue in last:
+                    return part.take(asked)
+            raise RefusedError("nothing is to be said of that", code="no_cue")
+        found = re.search(r"^Person: (.*)$", last, re.MULTILINE)
+        return Reply(text=found[1] if found else "Untitled")
 
 
 def _last_said(body: dict[str, Any]) -> str:

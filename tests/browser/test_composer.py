@@ -157,6 +157,71 @@ async def test_what_is_typed_while_a_session_opens_goes_on_in_that_session(
     await expect(tab.box).to_have_value("")
 
 
+async def test_what_is_typed_while_a_session_loads_is_there_however_often_the_page_is_left(
+    tab: Tab, stage: Stage
+) -> None:
+    stage.on("Load slowly", Reply(text="Loaded."))
+    await tab.begin("Load slowly")
+    await tab.settles()
+    async with tab.page.expect_response(saves_draft):
+        await tab.box.fill("known before, ")
+    released = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await released.wait()
+        await route.continue_()
+
+    await tab.page.route(f"**/api/sessions/{tab.session_id}", hold)
+    await tab.page.reload()
+    await tab.box.press_sequentially("typed at once")
+    await tab.page.reload()
+    await expect(tab.box).to_have_value("typed at once")
+    await tab.box.press("End")
+    await tab.box.press_sequentially(" and again")
+    # Elsewhere and back: still nobody knows what was saved.
+    here = tab.page.url
+    await tab.starts_anew()
+    await expect(tab.box).to_have_value("")
+    await tab.page.goto(here)
+    await expect(tab.box).to_have_value("typed at once and again")
+    await tab.page.reload()
+    released.set()
+    async with tab.page.expect_response(saves_draft):
+        await expect(tab.replies).to_have_text(["Loaded."])
+    await expect(tab.box).to_have_value("known before, typed at once and again")
+    # It is saved now, and nothing of it is added again.
+    await tab.page.reload()
+    await expect(tab.replies).to_have_text(["Loaded."])
+    await expect(tab.box).to_have_value("known before, typed at once and again")
+
+
+async def test_what_could_not_be_saved_is_there_when_the_page_is_again(
+    somebody: Person, tab: Tab, stage: Stage
+) -> None:
+    stage.on("Lose the line", Reply(text="Lost?"))
+    await tab.begin("Lose the line")
+    await tab.settles()
+    somebody.watch.expects_outage()
+    refused = asyncio.Event()
+
+    async def refuse(route: Route) -> None:
+        refused.set()
+        await route.abort()
+
+    await tab.page.route("**/draft", refuse)
+    await tab.box.fill("only here so far")
+    await refused.wait()
+    await tab.page.reload()
+    await expect(tab.replies).to_have_text(["Lost?"])
+    await expect(tab.box).to_have_value("only here so far")
+    await tab.page.unroute("**/draft")
+    async with tab.page.expect_response(saves_draft):
+        await tab.box.press("End")
+        await tab.box.press_sequentially(" and now there")
+    other = await somebody.opens(tab.page.url)
+    await expect(other.box).to_have_value("only here so far and now there")
+
+
 async def test_a_message_of_several_lines_is_typed_with_shift(tab: Tab, stage: Stage) -> None:
     stage.on("second line", Reply(text="Two lines."))
     await tab.starts_anew()

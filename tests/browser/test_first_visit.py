@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import aiohttp
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from keryx.testing.modelserver import Reply
 from tests.browser.conftest import House
@@ -27,6 +30,43 @@ async def test_the_printed_link_logs_in_once(chromium: Browser, own_house: House
         form = late.page.get_by_role("form", name="Log in to Keryx")
         await expect(form.get_by_role("alert")).to_contain_text("This link was used already")
         assert "token" not in late.page.url
+        await expect(late.box).to_be_hidden()
+
+
+async def test_a_page_that_is_left_before_it_is_let_in_has_not_used_up_the_link(
+    chromium: Browser, own_house: House
+) -> None:
+    served = own_house.served
+    answered = asyncio.Event()
+
+    async def lose(route: Route) -> None:
+        """The server takes it, and nobody hears of the answer."""
+        asked = route.request
+        headers = {"content-type": "application/json", "origin": served.url.rstrip("/")}
+        async with (
+            aiohttp.ClientSession() as http,
+            http.post(asked.url, data=asked.post_data, headers=headers) as answer,
+        ):
+            assert answer.status == 204
+        answered.set()
+        await route.abort()
+
+    async with person(chromium, served.url) as first:
+        first.watch.expects("401")
+        first.watch.expects_outage()
+        await first.context.route("**/api/login", lose)
+        tab = await first.opens(served.link)
+        await answered.wait()
+        await first.context.unroute("**/api/login")
+        await tab.page.reload()
+        await expect(tab.box).to_be_visible()
+        assert "token" not in tab.page.url
+        assert await tab.page.evaluate("Object.keys(localStorage)") == ["keryx.inspector"]
+    async with person(chromium, served.url) as second:
+        second.watch.expects("401")
+        late = await second.opens(served.link)
+        form = late.page.get_by_role("form", name="Log in to Keryx")
+        await expect(form.get_by_role("alert")).to_contain_text("This link was used already")
         await expect(late.box).to_be_hidden()
 
 

@@ -5,7 +5,6 @@ Pictures are kept in the test's folder, and in $KERYX_SCREENSHOTS if that is set
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import AsyncGenerator
@@ -14,12 +13,13 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, Route, expect
+from playwright.async_api import Browser, Locator, expect
 
 from keryx.testing.modelserver import Reply
 from tests.browser.audits import REGIONS_FILE
 from tests.browser.conftest import House
 from tests.browser.people import Person, Tab, person
+from tests.browser.priced import priced_house, used_by
 from tests.browser.scenes import Scene, audit, played
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.9")]
@@ -35,6 +35,15 @@ LOOKS: dict[str, dict[str, Any]] = {
         "is_mobile": True,
     },
 }
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def house(
+    chromium: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[House]:
+    """Where a model has a price and a window, so that both are to be seen."""
+    async with priced_house(chromium, tmp_path_factory.mktemp("house")) as found:
+        yield found
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -114,9 +123,11 @@ async def look_at_the_start(tab: Tab, eye: Eye, *, narrow: bool) -> None:
     await eye.sees("search", search.locator("mark").first)
 
 
-async def look_at_what_is_settled(tab: Tab, scene: Scene, eye: Eye) -> None:
+async def look_at_what_is_settled(somebody: Person, tab: Tab, scene: Scene, eye: Eye) -> None:
     await tab.page.goto(scene.settled)
     await tab.page.reload()
+    used = tab.page.get_by_role("main").get_by_role("button", name="Usage")
+    await expect(used).to_have_text(f"76k of 200k{await used_by(somebody, tab)}")
     await eye.sees("settled", tab.transcript.get_by_text("Quoted, with"))
     await tab.transcript.get_by_role("button", name="Reasoning").click()
     await tab.call("terminal").get_by_role("button", expanded=False).click()
@@ -128,7 +139,7 @@ async def look_at_what_is_settled(tab: Tab, scene: Scene, eye: Eye) -> None:
     await tab.button("Session settings").click()
     await eye.sees("settings", tab.page.get_by_role("region", name="Session settings"))
     await tab.page.keyboard.press("Escape")
-    await tab.page.get_by_role("main").get_by_role("button", name="Usage").click()
+    await used.click()
     dialog = tab.page.get_by_role("dialog", name="Usage")
     await eye.sees("usage", dialog.get_by_role("region", name="All time").get_by_role("table"))
     await tab.page.keyboard.press("Escape")
@@ -178,18 +189,6 @@ async def look_at_the_rest(tab: Tab, scene: Scene, eye: Eye) -> None:
     await eye.sees("long-above", tab.button("To the latest"))
 
 
-async def with_figures(somebody: Person, address: str) -> None:
-    """The scripted model has no window and no price; most real ones have both."""
-
-    async def answer(route: Route) -> None:
-        view = await (await route.fetch()).json()
-        view["context"] |= {"window": 200_000, "compact_at": 160_000, "last_prompt_tokens": 76_000}
-        view["usage"]["cost"] = 0.42
-        await route.fulfill(body=json.dumps(view))
-
-    await somebody.context.route(f"**/api/sessions/{address.rpartition('/')[2]}", answer)
-
-
 @pytest.mark.parametrize("look", LOOKS)
 async def test_everything_can_be_seen_and_used(
     chromium: Browser, house: House, scene: Scene, axe: str, look: str, tmp_path: Path
@@ -197,10 +196,9 @@ async def test_everything_can_be_seen_and_used(
     url, narrow = house.served.url, look == "narrow"
     async with person(chromium, url, state=house.state, **LOOKS[look]) as somebody:
         tab = await somebody.opens()
-        await with_figures(somebody, scene.settled)
         eye = Eye(tab, tmp_path, look, axe)
         await look_at_the_start(tab, eye, narrow=narrow)
-        await look_at_what_is_settled(tab, scene, eye)
+        await look_at_what_is_settled(somebody, tab, scene, eye)
         await look_at_work(tab, house, eye, narrow=narrow)
         await look_at_the_rest(tab, scene, eye)
         assert eye.found == []

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, Route, expect
+from playwright.async_api import Browser, Locator, expect
 
+from keryx.events import Usage
 from keryx.testing.modelserver import Reply
 from tests.browser.conftest import House
 from tests.browser.people import Person, Tab, person
+from tests.browser.priced import cost_of, money, priced_house
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.7")]
 
@@ -25,7 +27,6 @@ async def first(chromium: Browser, own_house: House) -> AsyncGenerator[tuple[Per
     """Somebody at a server on which nothing was used before."""
     async with person(chromium, own_house.served.url) as somebody:
         tab = await somebody.opens(own_house.served.link)
-        # The link works once: whoever leaves before they are in has used it up.
         await expect(tab.box).to_be_visible()
         yield somebody, tab
 
@@ -80,15 +81,24 @@ async def test_usage_is_told_of_today_of_the_session_and_of_all_time(
     await expect(opener(tab)).to_have_text("Usage")
 
 
-async def test_a_cost_that_is_known_is_told_in_money(first: tuple[Person, Tab]) -> None:
-    somebody, tab = first
-
-    async def priced(route: Route) -> None:
-        # No provider of a test tells what it costs.
-        tokens = {"input_tokens": 9, "output_tokens": 1, "cached_tokens": 0, "reasoning_tokens": 0}
-        row = {"session_id": "s-1", "model": "m:one", "cost": 4.12, **tokens}
-        await route.fulfill(body=json.dumps({"rows": [row]}))
-
-    await somebody.context.route("**/api/usage*", priced)
-    await tab.page.reload()
-    await expect(opener(tab)).to_have_text("Usage$4.12 today")
+async def test_a_cost_that_is_known_is_told_in_money(chromium: Browser, tmp_path: Path) -> None:
+    used = Usage(input_tokens=120_000, output_tokens=12_000)
+    async with priced_house(chromium, tmp_path) as house:
+        house.stage.on("Use much", Reply(text="Used.", usage=used))
+        async with person(chromium, house.served.url, state=house.state) as somebody:
+            tab = await somebody.opens()
+            await expect(opener(tab)).to_have_text("Usage")
+            await tab.begin("Use much")
+            # The title is paid for as well.
+            told = money(await cost_of(used, Reply().usage))
+            assert told != money(0)
+            await expect(opener(tab)).to_have_text(f"Usage{told} today")
+            await tab.settles()
+            chip = tab.page.get_by_role("main").get_by_role("button", name="Usage")
+            await expect(chip).to_have_text(f"120k of 200k{told}")
+            await opener(tab).click()
+            dialog = tab.page.get_by_role("dialog", name="Usage")
+            own = dialog.get_by_role("region", name="This session")
+            await expect(own).to_contain_text(f"Cost{told}")
+            ever = dialog.get_by_role("region", name="All time")
+            await expect(ever.get_by_role("row").last).to_have_text(f"shop:gpt-4o1120k12k{told}")

@@ -10,7 +10,14 @@ from playwright.async_api import Locator, expect
 
 from tests.browser.people import Person, Tab
 
-QUIET = ("turn.finished", "turn.started", "turn.resumed", "model.retried", "session.changed")
+QUIET = (
+    "turn.finished",
+    "turn.started",
+    "turn.resumed",
+    "model.retried",
+    "session.changed",
+    "context.compacted",
+)
 """What the screen says in lines of their own, which are no rows of somebody's."""
 OUTCOMES = ("failed", "denied", "cancelled", "did not start", "unknown", "running", "asks you")
 

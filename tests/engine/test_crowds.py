@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 
 from keryx import commands as cm
@@ -73,6 +75,19 @@ class Watcher:
             else:
                 ended += event.nested.count
         return began, ended
+
+    def sums(self) -> dict[str, tuple[int, Counter[str]]]:
+        """How many of each tool began, and how many ended in which way, by all that was told."""
+        late = self.late or ev.RunningNested()
+        found = {each.tool: (each.began, Counter[str](each.ended)) for each in late.tools}
+        for event in self.told:
+            assert event.nested is not None
+            tool, count, outcome = event.nested.tool, event.nested.count, event.nested.outcome
+            began, ended = found.get(tool, (0, Counter[str]()))
+            if outcome is not None:
+                ended[outcome] += count
+            found[tool] = (began + (count if outcome is None else 0), ended)
+        return found
 
     def named(self) -> list[str]:
         """Those of the crowd that were told by themselves after all."""
@@ -166,6 +181,32 @@ async def test_one_that_is_slow_in_a_crowd_is_named_and_its_end_is_told_by_itsel
         assert watcher.ends(slow[1]) == ["cancelled"]
     assert ended.nested is not None
     assert (ended.nested.calls, ended.nested.completed) == (QUICK + 2, QUICK + 1)
+
+
+async def test_who_comes_late_to_a_crowd_knows_of_each_tool_how_its_calls_ended(
+    hall: Hall,
+) -> None:
+    first = await hall.begin(QUICK, ["a", "b"])
+    await hall.later(BUNCH)
+    await hall.cancel(f"{PARENT}.{QUICK + 2}")
+    await hall.gates.until_running("a")
+    await turns()
+    await hall.later(BUNCH)
+    assert first.named() == []
+    second = hall.watch()
+    await turns()
+    assert second.late is not None
+    assert second.told == []
+    assert (second.late.ended, second.late.completed) == (QUICK + 1, QUICK)
+    when = {each.tool: pytest.approx((each.first, each.last)) for each in second.late.tools}
+    assert when == {"echo": (0.0, BUNCH), "gate": (BUNCH, 2 * BUNCH)}
+    expected = {"echo": (QUICK, {"completed": QUICK}), "gate": (2, {"cancelled": 1})}
+    assert second.sums() == first.sums() == expected
+    hall.gates.open("a")
+    await first.until_over()
+    await second.until_over()
+    expected["gate"] = (2, {"cancelled": 1, "completed": 1})
+    assert second.sums() == first.sums() == expected
 
 
 async def test_no_more_are_named_than_somebody_can_look_at(hall: Hall) -> None:

@@ -11,8 +11,12 @@ import asyncio
 import os
 from pathlib import Path
 
-from keryx.models.scripted import ScriptedCall, ScriptedReply
-from tests.server.worlds import PATIENCE, Gate, scripted, world
+import pytest
+
+from keryx.events import Usage
+from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
+from keryx.ports.model import ModelRequest
+from tests.server.worlds import PATIENCE, Gate, Told, scripted, world
 
 
 async def test_the_second_message_of_a_session_is_answered(tmp_path: Path) -> None:
@@ -40,6 +44,39 @@ async def test_a_message_in_another_session_waits_for_nobody(tmp_path: Path) -> 
             done = await here.client.finished(other, sent["turn_id"])
             assert done["outcome"] == "completed"
         gate.opened.set()
+
+
+@pytest.mark.promise("004.12")
+async def test_a_session_that_is_summed_up_keeps_its_id_and_its_readers(tmp_path: Path) -> None:
+    """There, compression gave the session another id in the middle of its turn."""
+    full = Usage(input_tokens=900, output_tokens=10)
+
+    def reply(asked: ModelRequest) -> ScriptedReply:
+        if asked.system.startswith("Sum up"):
+            return ScriptedReply(text="Tea is liked.")
+        return ScriptedReply(text="Noted. " * 100, usage=full)
+
+    model = ScriptedModel(reply, window=1_000)
+    async with asyncio.timeout(PATIENCE), world(tmp_path, model=model) as here:
+        name = await here.client.open()
+        first = await here.client.say(name, "I like tea")
+        await here.client.finished(name, first["turn_id"])
+        async with here.client.follow(name) as events:
+            second = await here.client.say(name, "And now?")
+            seen: list[Told] = []
+            async for told in events:
+                seen.append(told)
+                if told.type == "turn.finished" and told.data["turn_id"] == second["turn_id"]:
+                    break
+        assert {told.data["session_id"] for told in seen} == {name}
+        (line,) = (told.data for told in seen if told.type == "context.compacted")
+        assert line["tokens_before"] >= 800 > line["tokens_after"]
+        numbers = [told.id for told in seen if told.id is not None]
+        assert numbers == list(range(1, len(numbers) + 1))
+        sessions = (await here.client.get("/api/sessions"))["sessions"]
+        assert [row["session_id"] for row in sessions] == [name]
+        rows = (await here.client.get(f"/api/sessions/{name}/messages"))["rows"]
+        assert "I like tea" in str(rows)
 
 
 async def test_turns_at_once_share_no_environment(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from keryx.aio.scope import Scope
 from keryx.errors import UserMustActError
 from keryx.server import stream as streaming
 from keryx.server.access.attempts import FREE, LONGEST_WAIT, MOST, Attempts
+from keryx.server.access.link import AGAIN, Link
 from keryx.server.access.logins import LASTS, Logins
 from keryx.server.access.password import Password
 from keryx.server.access.tokens import Tokens
@@ -52,6 +53,55 @@ async def test_the_link_logs_in_once(tmp_path: Path) -> None:
         again = await second.ask("POST", "/api/login", json={"token": here.server.once})
         again.problem(401, "wrong_login")
         (await second.ask("GET", "/api/sessions")).problem(401, "not_logged_in")
+
+
+SECRET = "a secret that only this browser knows"
+
+
+async def test_the_browser_that_used_the_link_asks_again_when_the_answer_was_lost(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
+        body = {"token": here.server.once, "browser": SECRET}
+        lost = await here.browser().ask("POST", "/api/login", json=body)
+        assert lost.status == 204
+        thief = here.browser()
+        for other in ({}, {"browser": SECRET[::-1]}, {"browser": None}):
+            found = await thief.ask("POST", "/api/login", json={**body, "browser": None, **other})
+            found.problem(401, "wrong_login")
+        wrong = await thief.ask("POST", "/api/login", json={"token": "no", "browser": SECRET})
+        wrong.problem(401, "wrong_login")
+
+        browser = here.browser()
+        assert (await browser.ask("POST", "/api/login", json=body)).status == 204
+        assert (await browser.ask("GET", "/api/sessions")).status == 200
+        # It has arrived: from now on the link is over, for this browser too.
+        again = await here.browser().ask("POST", "/api/login", json=body)
+        again.problem(401, "wrong_login")
+
+
+async def test_a_secret_that_could_be_guessed_is_refused(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        body = {"token": here.server.once, "browser": "short"}
+        refused = await here.browser().ask("POST", "/api/login", json=body)
+        refused.problem(400, "bad_request")
+        assert (await logged_in(here)).http is not None
+
+
+async def test_a_lost_answer_can_be_asked_for_only_for_a_while(clock: FakeClock) -> None:
+    link = Link(clock)
+    assert link.opens(link.token, SECRET)
+    clock.advance(AGAIN - 0.5)
+    assert link.opens(link.token, SECRET)
+    clock.advance(0.5)
+    assert not link.opens(link.token, SECRET)
+
+
+async def test_a_link_that_was_used_without_a_secret_is_over(clock: FakeClock) -> None:
+    link = Link(clock)
+    assert link.opens(link.token, None)
+    assert not link.opens(link.token, None)
+    assert not link.opens(link.token, SECRET)
 
 
 async def test_the_cookie_is_for_this_server_alone(tmp_path: Path) -> None:

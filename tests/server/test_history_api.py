@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from keryx.errors import ModelError
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
+from keryx.ports.model import ModelRequest
 from tests.server.worlds import World, scripted, world
 
 
@@ -138,11 +140,47 @@ async def test_a_fork_shares_the_past_and_is_one_however_often_asked_for(tmp_pat
         (await here.client.ask("POST", path, json={"turn_id": "t-no"})).problem(409, "conflict")
 
 
-async def test_compaction_is_not_there_yet_and_says_so(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+@pytest.mark.promise("004.12")
+async def test_a_session_is_summed_up_by_hand(tmp_path: Path) -> None:
+    def reply(asked: ModelRequest) -> ScriptedReply:
+        is_summing = asked.system.startswith("Sum up")
+        return ScriptedReply(text="Tea is liked." if is_summing else "Noted. " * 100)
+
+    async with world(tmp_path, model=ScriptedModel(reply)) as here:
         name = await here.client.open()
+        path = f"/api/sessions/{name}/compact"
+        problem = (await here.client.ask("POST", path)).problem(409, "conflict")
+        assert (problem["detail"], problem["hint"]) == (
+            "there is nothing to sum up",
+            "say something first",
+        )
+        await said(here, name, "I like tea")
+        assert await here.client.post(path, {}, status=200) == {}
+        rows = (await here.client.get(f"/api/sessions/{name}/messages"))["rows"]
+        fact = rows[-1]["event"]
+        assert (fact["type"], fact["summary"]) == ("context.compacted", "Tea is liked.")
+        assert fact["tokens_before"] > fact["tokens_after"]
+        told = await here.client.get(f"/api/sessions/{name}/context")
+        assert (told["summary"], told["summary_tokens"]) == ("Tea is liked.", 4)
+        view = await here.client.get(f"/api/sessions/{name}")
+        assert view["context"]["last_prompt_tokens"] == fact["tokens_after"]
+        assert "I like tea" in str(rows)
+
+
+@pytest.mark.promise("004.12")
+async def test_a_model_that_cannot_sum_up_is_told_with_what_to_do(tmp_path: Path) -> None:
+    def reply(asked: ModelRequest) -> ScriptedReply:
+        if not asked.system.startswith("Sum up"):
+            return ScriptedReply(text="Noted. " * 100)
+        return ScriptedReply(error=ModelError("auth", "who are you?", "give a key"))
+
+    async with world(tmp_path, model=ScriptedModel(reply)) as here:
+        name = await here.client.open()
+        await said(here, name, "I like tea")
         answer = await here.client.ask("POST", f"/api/sessions/{name}/compact")
-        answer.problem(501, "unsupported")
+        problem = answer.problem(422, "auth")
+        assert (problem["detail"], problem["hint"]) == ("who are you?", "give a key")
+        assert (await here.client.ask("POST", "/api/sessions/s-no/compact")).status == 404
 
 
 async def test_words_are_found_in_all_sessions(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-import { beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Problem } from "../src/api/problem";
 import type { Outgoing } from "../src/api/shapes";
 import { Composing } from "../src/state/composing";
+import { Unsaved } from "../src/state/unsaved";
 
 class Door {
   readonly tried: Outgoing[] = [];
@@ -73,7 +74,7 @@ it("sends what is entered while a message is on its way when that has arrived, e
   const { composing } = door;
   const enter = (): void => composing.enter((text) => void composing.send("queue", false, text));
   door.answer = () => new Promise((resolve) => setTimeout(resolve));
-  composing.attachments.restore([{ type: "file", blob: "b1", media_type: "text/plain", name: "notes.txt" }]);
+  composing.attachments.restore([{ upload_id: "b1", media_type: "text/plain", name: "notes.txt" }]);
   let typed = "";
   for (const words of ["one", "two", "three"]) {
     composing.type((typed += words));
@@ -137,4 +138,102 @@ it("restores a saved draft, but not over what was typed", () => {
   composing.type("mine");
   composing.restore({ text: "older" });
   expect(composing.text.value).toBe("mine");
+});
+
+/** Pages of one tab, one after another, that show the same session; and the server that they save to. */
+class Tab {
+  readonly storage = new Map<string, string>();
+  draft = "";
+  /** What becomes of a draft that is saved: it arrives and is confirmed, it only arrives, or it gets lost. */
+  saving: "confirmed" | "arrives" | "lost" = "confirmed";
+
+  constructor() {
+    vi.useFakeTimers();
+    vi.stubGlobal("sessionStorage", {
+      getItem: (key: string) => this.storage.get(key) ?? null,
+      setItem: (key: string, value: string) => void this.storage.set(key, value),
+      removeItem: (key: string) => void this.storage.delete(key),
+    });
+  }
+
+  /** A page that is opened or loaded anew; it knows nothing of the one before. */
+  load(): Composing {
+    const save = async (text: string): Promise<void> => {
+      if (this.saving !== "lost") this.draft = text;
+      if (this.saving !== "confirmed") await fails();
+    };
+    return new Composing(async () => undefined, save, new Unsaved("s-1"));
+  }
+
+  opened(): Composing {
+    const composing = this.load();
+    composing.restore({ text: this.draft });
+    return composing;
+  }
+}
+
+describe("what is typed and not saved", () => {
+  let tab: Tab;
+  beforeEach(() => {
+    tab = new Tab();
+    tab.draft = "saved, ";
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+  });
+
+  it("before the draft was known is there for the next page, behind the draft", async () => {
+    tab.load().type("typed");
+    const next = tab.load();
+    expect(next.text.value).toBe("typed");
+    next.type("typed in time");
+    const last = tab.opened();
+    expect(last.text.value).toBe("saved, typed in time");
+    await vi.runAllTimersAsync();
+    expect([tab.draft, tab.storage.size]).toEqual(["saved, typed in time", 0]);
+    expect(tab.opened().text.value).toBe("saved, typed in time");
+  });
+
+  it("takes the place of the draft that it went on from", async () => {
+    tab.saving = "lost";
+    tab.opened().type("saved, and changed");
+    await vi.runAllTimersAsync();
+    const next = tab.load();
+    expect(next.text.value).toBe("saved, and changed");
+    next.type("saved, and changed twice");
+    next.restore({ text: tab.draft });
+    expect(next.text.value).toBe("saved, and changed twice");
+    tab.saving = "confirmed";
+    await vi.runAllTimersAsync();
+    expect([tab.draft, tab.storage.size]).toEqual(["saved, and changed twice", 0]);
+  });
+
+  it("is not doubled if it was saved and nobody heard of it", async () => {
+    tab.saving = "arrives";
+    const composing = tab.opened();
+    composing.type("saved, and changed");
+    await vi.runAllTimersAsync();
+    composing.type("saved, and changed again");
+    expect(tab.draft).toBe("saved, and changed");
+    expect(tab.opened().text.value).toBe("saved, and changed again");
+    composing.type("saved, and changed");
+    expect(tab.opened().text.value).toBe("saved, and changed");
+    expect(tab.storage.size).toBe(0);
+  });
+
+  it("is not lost to what somebody else saved meanwhile", async () => {
+    tab.saving = "lost";
+    tab.opened().type("saved, and mine");
+    await vi.runAllTimersAsync();
+    tab.draft = "saved, and theirs";
+    expect(tab.opened().text.value).toBe("saved, and theirs\nsaved, and mine");
+  });
+
+  it("is forgotten with the session", () => {
+    const composing = tab.opened();
+    composing.type("to nobody");
+    composing.abandon();
+    expect(tab.storage.size).toBe(0);
+  });
 });

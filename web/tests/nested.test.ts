@@ -68,7 +68,7 @@ function crowd(): Story {
 }
 
 const shown = (nested: Nested): unknown[] =>
-  linesOf(nested, 0).map(({ single, preview, count, ended, form }) => [single ?? "", preview, count, ended, form]);
+  linesOf(nested).map(({ single, preview, count, ended, form }) => [single ?? "", preview, count, ended, form]);
 
 it("those of a crowd that are named have lines of their own, which are not in the sums", () => {
   const nested = told(crowd());
@@ -113,10 +113,38 @@ it("a bunch of one names nobody", () => {
   ]);
 });
 
+it("who comes late to a crowd is shown what those are who saw all of it", () => {
+  const seen = crowd();
+  tell(seen, "n9", { tool: "terminal", outcome: "cancelled", duration: 3 });
+  tell(seen, "c1", { tool: "read_file", count: 40 });
+  tell(seen, "c1", { tool: "read_file", outcome: "cancelled", duration: 9, count: 30 });
+  const late = begun();
+  const one = (id: string, preview: string) => ({ call_id: id, tool: "terminal", start: 1, preview });
+  const tools = [
+    { tool: "terminal", began: 300, ended: { completed: 297, cancelled: 1 }, first: 1, last: 4 },
+    { tool: "read_file", began: 40, ended: { cancelled: 30 }, first: 5, last: 6 },
+  ];
+  const nested = { began: 340, ended: 328, completed: 297, calls: [one("n1", "first"), one("n8", "eight")], tools };
+  const running = [{ call_id: "c1", tool: "execute_code", nested }];
+  late.live({ type: "calls.snapshot", after: late.seq, running });
+  expect(shown(told(late))).toEqual(shown(told(seen)));
+  expect(shown(told(late))).toEqual([
+    ["", "", 297, 297, "completed"],
+    ["", "", 1, 1, "cancelled"],
+    ["", "", 10, 0, "running"],
+    ["", "", 30, 30, "cancelled"],
+    ["n1", "first", 1, 0, "running"],
+    ["n8", "eight", 1, 0, "running"],
+  ]);
+  const since = (story: Story): number => story.events.find((event) => event.type === "call.started")!.at;
+  expect(linesOf(told(late)).map(({ start }) => start - since(late))).toEqual([1, 1, 5, 5, 1, 1]);
+});
+
 it("who comes late to a crowd is shown those that are named in it", () => {
   const story = begun();
   const two = [7, 8].map((at) => ({ call_id: `n${at}`, tool: "terminal", start: at, preview: `wait ${at}` }));
-  const nested = { began: 300, ended: 297, completed: 297, calls: two };
+  const tools = [{ tool: "terminal", began: 300, ended: { completed: 297 }, first: 0, last: 9 }];
+  const nested = { began: 300, ended: 297, completed: 297, calls: two, tools };
   const running = [{ call_id: "c1", tool: "execute_code", nested }];
   story.live({ type: "calls.snapshot", after: story.seq, running });
   expect(shown(told(story))).toEqual([
@@ -128,7 +156,8 @@ it("who comes late to a crowd is shown those that are named in it", () => {
   tell(story, "c1", { tool: "terminal", outcome: "completed", duration: 9, count: 1 });
   expect(told(story)).toMatchObject({ began: 300, ended: 299, completed: 298 });
   expect(shown(told(story))).toEqual([
-    ["", "", 299, 299, "completed"],
+    ["", "", 298, 298, "completed"],
+    ["", "", 1, 1, "cancelled"],
     ["n8", "wait 8", 1, 0, "running"],
   ]);
 });
@@ -148,7 +177,7 @@ it("alike ones say together what they have in common only once", () => {
     tell(story, region, { tool: "terminal", preview: `clusters -r ${region}` });
     tell(story, region, { tool: "terminal", outcome: "completed", duration: 1 });
   }
-  const previews = (nested: Nested): string[] => linesOf(nested, 0).map((line) => line.preview);
+  const previews = (nested: Nested): string[] => linesOf(nested).map((line) => line.preview);
   expect(previews(told(story))).toEqual(["clusters -r eu-west-1 … us-east-1"]);
   tell(story, "again", { tool: "terminal", preview: "clusters -r eu-west-1" });
   tell(story, "again", { tool: "terminal", outcome: "completed", duration: 1 });
@@ -158,7 +187,8 @@ it("alike ones say together what they have in common only once", () => {
 it("who comes late is shown each of them while they are few, and then their number", () => {
   const late = (calls: object[], began: number): Nested => {
     const story = begun();
-    const nested = { began, ended: 1, completed: 1, calls };
+    const tools = [{ tool: "terminal", began, ended: { completed: 1 }, first: 0.5, last: 2.5 }];
+    const nested = { began, ended: 1, completed: 1, calls, tools };
     const running = [{ call_id: "c1", tool: "execute_code", nested }];
     story.live({ type: "calls.snapshot", after: story.events.length, running } as never);
     tell(story, "n2", { tool: "terminal", outcome: "cancelled", duration: 3 });

@@ -13,8 +13,8 @@ it.each([
   ],
   [{ type: "model.switched", cause: "quota", from: "a", to: "b" }, { what: "switched", cause: "quota", from: "a", to: "b" }],
   [
-    { type: "context.compacted", summary: "s", tokens_before: 9, tokens_after: 2 },
-    { what: "compacted", summary: "s", before: 9, after: 2 },
+    { type: "context.compacted", summary: "s", up_to: 4, tokens_before: 9, tokens_after: 2 },
+    { what: "compacted", summary: "s", upTo: 4, before: 9, after: 2 },
   ],
   [{ type: "session.changed", by: "me", effort: null, title: "t" }, { what: "changed", changes: { effort: null } }],
 ])("%o makes a line", (fields, note) => {

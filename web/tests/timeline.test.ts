@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../src/api/events";
 import type { Call, Nested, NestedItem } from "../src/state/rows";
-import { linesOf, linesOfAll } from "../src/timeline/alike";
+import { crowd, linesOf, linesOfAll } from "../src/timeline/alike";
 import { barOf, originOf, reachOf } from "../src/timeline/bars";
 import { placeOf, tickFor, tickTexts } from "../src/timeline/scale";
 import { covered, summed, united } from "../src/timeline/spans";
@@ -123,7 +123,7 @@ describe("nested calls", () => {
       item(21, "cancelled", 3),
       item(30, "completed", 1, "read_file"),
     ];
-    const lines = linesOf(nested({ listed }), 0);
+    const lines = linesOf(nested({ listed }));
     expect(lines.map(({ tool, form, count, start, end }) => [tool, form, count, start, end])).toEqual([
       ["terminal", "completed", 11, 0, 11],
       ["read_file", "completed", 1, 30, 31],
@@ -135,28 +135,28 @@ describe("nested calls", () => {
   });
 
   it("that run are one line once they are many", () => {
-    const lines = linesOf(nested({ listed: Array.from({ length: 6 }, (_, at) => item(at, null)) }), 0);
+    const lines = linesOf(nested({ listed: Array.from({ length: 6 }, (_, at) => item(at, null)) }));
     expect(lines).toMatchObject([{ form: "running", count: 6, ended: 0, start: 0, end: null }]);
   });
 
   it("that come in bunches are counted by tool", () => {
     const told = { tool: "terminal", began: 900, ended: { completed: 640, failed: 2 }, firstAt: 5, lastAt: 9 };
-    const lines = linesOf(nested({ began: 900, ended: 642, bunched: true, tools: [told] }), 0);
+    const lines = linesOf(nested({ began: 900, ended: 642, bunched: true, tools: [told] }));
     expect(lines).toMatchObject([
       { tool: "terminal", form: "running", count: 898, ended: 640, start: 5, end: null },
       { tool: "terminal", form: "failed", count: 2, ended: 2, start: 5, end: 9 },
     ]);
     const over = { ...told, began: 642 };
-    expect(linesOf(nested({ began: 642, bunched: true, tools: [over] }), 0)).toMatchObject([
+    expect(linesOf(nested({ began: 642, bunched: true, tools: [over] }))).toMatchObject([
       { form: "completed", count: 640, end: 9 },
       { form: "failed", count: 2, end: 9 },
     ]);
   });
 
-  it("are a number to who came late", () => {
-    expect(linesOf(nested({ began: 500, ended: 400, bunched: true }), 7)).toMatchObject([
+  it("are a number where nothing else is known of them", () => {
+    expect(crowd(nested({ began: 500, ended: 400, bunched: true }), 7)).toMatchObject(
       { tool: "", form: "running", count: 500, ended: 400, start: 7, end: null },
-    ]);
+    );
   });
 
   it("of a container that has ended are what its blob tells, with previews for those who saw them", () => {

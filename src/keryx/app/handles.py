@@ -111,6 +111,14 @@ class SessionHandle:
         await self.tell(cm.ForkSession, new_session_id=new, turn_id=turn_id)
         return SessionHandle(self._front, new)
 
+    async def compact(self) -> None:
+        """Let a summary stand for what was said, in what the model is sent; the log keeps it all.
+
+        Returns once that is done. `UserMustActError` if there is nothing to gain, `ModelError` if
+        no model can do it.
+        """
+        await self.tell(cm.CompactContext)
+
     async def undo(self, turn_id: str, *, files: bool = True) -> None:
         """A turn leaves nothing in what the model reads, nor on the disk, unless `files` is false.
 

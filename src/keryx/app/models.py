@@ -100,6 +100,21 @@ class Models:
             return None  # it would say what it always says
         return self.find(named, settings.profile)
 
+    def for_summaries(self, settings: Settings) -> Model:
+        """The model that sums up such a session; `ModelError` if it cannot."""
+        named = self._config.profile(settings.profile).auxiliary.get("compaction") or settings.model
+        if named.startswith("scripted:") and named not in self._brought:
+            raise ModelError(
+                "not_configured",
+                "the scripted model cannot sum up what was said",
+                "choose a model for this session, or configure models.auxiliary.compaction",
+            )
+        return self.find(named, settings.profile)
+
+    def compact_at(self, profile: str) -> float:
+        """The part of a model's window at which a session of that profile is summed up."""
+        return self._config.profile(profile).compact_at
+
     def load(self) -> None:
         """Load what the default model needs, in a thread, while the host opens its home."""
         provider = self.default.partition(":")[0]

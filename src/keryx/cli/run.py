@@ -200,23 +200,44 @@ class _Printer:
 
 
 def _tell(event: ev.Event) -> None:
+    told = _of_the_turn(event) or _of_calls(event) or _of_the_model(event)
+    if told:
+        print(told, file=sys.stderr)
+
+
+def _of_the_turn(event: ev.Event) -> str:
     match event:
         case ev.TurnStarted():
-            for warning in event.warnings:
-                print(f"keryx: warning: {warning}", file=sys.stderr)
-        case ev.CallStarted():
-            print(f"[{event.tool}] {event.preview}", file=sys.stderr)
-        case ev.CallFinished() if event.outcome != "completed":
-            print(f"[{event.tool}] {event.outcome}: {event.reason}", file=sys.stderr)
-        case ev.ApprovalExpired():
-            print(f"[nobody was asked: {event.cause}]", file=sys.stderr)
-        case ev.ModelRetried():
-            print(f"[again in {event.delay:.1f} s: {event.message}]", file=sys.stderr)
-        case ev.ModelSwitched():
-            print(f"[{event.to} answers instead of {event.from_}]", file=sys.stderr)
+            return "\n".join(f"keryx: warning: {warning}" for warning in event.warnings)
         case ev.TurnFinished() if event.error is not None:
-            print(f"keryx: {event.error.message}: {event.error.hint}", file=sys.stderr)
+            return f"keryx: {event.error.message}: {event.error.hint}"
         case ev.TurnFinished() if event.outcome != "completed":
-            print(f"keryx: {event.outcome} ({event.reason})", file=sys.stderr)
+            return f"keryx: {event.outcome} ({event.reason})"
         case _:
-            return
+            return ""
+
+
+def _of_calls(event: ev.Event) -> str:
+    match event:
+        case ev.CallStarted():
+            return f"[{event.tool}] {event.preview}"
+        case ev.CallFinished() if event.outcome != "completed":
+            return f"[{event.tool}] {event.outcome}: {event.reason}"
+        case ev.ApprovalExpired():
+            return f"[nobody was asked: {event.cause}]"
+        case _:
+            return ""
+
+
+def _of_the_model(event: ev.Event) -> str:
+    match event:
+        case ev.ModelRetried():
+            return f"[again in {event.delay:.1f} s: {event.message}]"
+        case ev.ModelSwitched():
+            return f"[{event.to} answers instead of {event.from_}]"
+        case ev.ContextCompacting() if not event.over:
+            return f"[summing up what was said: {event.tokens_before:,} tokens]"
+        case ev.ContextCompacted():
+            return f"[summed up: {event.tokens_before:,} → {event.tokens_after:,} tokens]"
+        case _:
+            return ""

@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("export", "the whole log of one, a fact a line, as JSON"),
         ("fork", "a new one that begins as this one was after a turn"),
         ("undo", "take back a turn, with its changes of files"),
+        ("compact", "let a summary stand for what was said, in what the model is sent"),
         ("diff", "what one changed on the disk"),
         ("revert", "take back what one changed, unless someone edited it since"),
         ("delete", "everything of one is gone"),
@@ -94,12 +95,21 @@ async def _change(app: Keryx, options: argparse.Namespace) -> int:
         case "undo":
             await session.undo(options.turn or _last_turn(log), files=not options.keep_files)
             return 0
+        case "compact":
+            await session.compact()
+            print(_told(await app.store.events(options.session, after=len(log))))
+            return 0
         case "revert":
             await session.revert([e.seq for e in log if isinstance(e, ev.FilesChanged)])
         case _:
             pass
     print(await session.diff(), end="")
     return 0
+
+
+def _told(facts: list[ev.LoggedEvent]) -> str:
+    done = next(each for each in reversed(facts) if isinstance(each, ev.ContextCompacted))
+    return f"{done.summary}\n\nsummed up: {done.tokens_before:,} → {done.tokens_after:,} tokens"
 
 
 def _last_turn(log: list[ev.LoggedEvent]) -> str:

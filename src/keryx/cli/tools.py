@@ -12,7 +12,7 @@ from keryx.app import Keryx
 from keryx.app.tools import Tools
 from keryx.cli.screens.asking import Asker, is_attended
 from keryx.config import load
-from keryx.messages import File, Image, Json, Part, Text
+from keryx.messages import text_of
 
 EXIT_CODES = {"completed": 0, "failed": 1, "denied": 3, "cancelled": 130, "unknown": 4}
 
@@ -84,17 +84,7 @@ async def _call(options: argparse.Namespace) -> int:
 
 def _show(finished: ev.CallFinished) -> int:
     for part in finished.result:
-        print(_text(part))
+        print(text_of((part,)))
     if finished.outcome != "completed":
         print(f"keryx: {finished.outcome}: {finished.reason or 'see above'}", file=sys.stderr)
     return EXIT_CODES[finished.outcome]
-
-
-def _text(part: Part) -> str:
-    match part:
-        case Text():
-            return part.text
-        case Json():
-            return bytes(part.value).decode()
-        case Image() | File():
-            return f"[{part.media_type} {part.name or part.blob}]"

@@ -17,6 +17,7 @@ import msgspec
 
 from keryx.config.keys import KEYS, read_keys
 from keryx.config.shapes import (
+    COMPACT_AT,
     DEFAULT,
     ApprovalsConfig,
     Config,
@@ -115,6 +116,7 @@ def _profile(general: ProfileConfig, own: ProfileConfig, env: Mapping[str, str])
         model=own.model or general.model,
         auxiliary={**general.models.auxiliary, **own.models.auxiliary},
         fallback=own.models.fallback or general.models.fallback,
+        compact_at=own.models.compact_at or general.models.compact_at or COMPACT_AT,
         providers={name: _with_key(each, env) for name, each in providers.items()},
         personalities={
             name: Personality(each) if isinstance(each, str) else each

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,6 +15,10 @@ from keryx.messages import ApprovalMode
 
 DEFAULT: Final = "default"
 """The profile of sessions that name none."""
+
+
+COMPACT_AT: Final = 0.8
+"""What is left of the window is for the reply, and for what was guessed too low."""
 
 
 class ConfigurationError(UserMustActError):
@@ -97,9 +101,11 @@ class ModelsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Models besides the one that a session works with."""
 
     auxiliary: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    """For work beside the turns, by what they do: titles."""
+    """For work beside the turns, by what they do: titles, compaction."""
     fallback: tuple[str, ...] = ()
     """Asked in this order when the session's own cannot answer."""
+    compact_at: Annotated[float, msgspec.Meta(ge=0.1, le=1.0)] | None = None
+    """The part of a model's window at which what was said is summed up by itself."""
 
 
 class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,6 +127,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     auxiliary: Mapping[str, str]
     """Models for work beside the turns; what is not named here is done by the session's own."""
     fallback: tuple[str, ...]
+    compact_at: float
     providers: Mapping[str, Provider]
     personalities: Mapping[str, Personality]
     toolsets: Mapping[str, tuple[str, ...]]

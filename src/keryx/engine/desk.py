@@ -18,7 +18,7 @@ from keryx.engine.approval import Approvals, Judge, Rule
 from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Witness
-from keryx.engine.context import Transcript
+from keryx.engine.context.transcript import Transcript
 from keryx.engine.executor import Executor
 from keryx.engine.limits import Limits
 from keryx.engine.log.fold import Fold
@@ -29,7 +29,7 @@ from keryx.engine.log.unsent import Unsent
 from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.engine.turns.showing import Showing
 from keryx.errors import UserMustActError
-from keryx.events import CallsSnapshot, Event, FilesChanged, LiveEvent
+from keryx.events import CallsSnapshot, ContextCompacting, Event, FilesChanged, LiveEvent
 from keryx.messages import File, Image
 from keryx.ports.files import Attachments, FileChange, Files
 from keryx.ports.model import Model
@@ -53,6 +53,11 @@ async def no_brief(settings: Settings, workspace: str) -> Brief:
     """Nothing from outside."""
     del settings, workspace
     return Brief()
+
+
+def no_part(profile: str) -> None:
+    """Of no window."""
+    del profile
 
 
 def ignore(told: object) -> None:
@@ -89,6 +94,10 @@ class Surroundings(msgspec.Struct, kw_only=True):
     """A person consented to such calls in every session."""
     titles: Callable[[Settings], Model | None] | None = None
     """Finds the model that gives titles; None: what a person says first is the title."""
+    summaries: Callable[[Settings], Model] | None = None
+    """Finds the model that sums up what was said; None: the session's own."""
+    compact_at: Callable[[str], float | None] = no_part
+    """At which part of a model's window that is done by itself, by profile; None: never."""
     changed: Callable[[str], None] = ignore
     """A fact of this session is durable."""
     redactor: Redactor = NO_SECRETS
@@ -119,11 +128,14 @@ class Desk(msgspec.Struct):
     draft: Callable[[], LiveEvent] | None = None
     """Tells the reply that streams right now, for readers that come late."""
     showing: Showing = msgspec.field(default_factory=Showing)
+    compacting: ContextCompacting | None = None
+    """That a summary is being written right now."""
 
     def snapshot(self) -> tuple[LiveEvent, ...]:
         """What a reader that comes late needs beside the facts."""
         running = self.showing.running()
-        streaming = () if self.draft is None else (self.draft(),)
+        told = () if self.compacting is None else (self.compacting,)
+        streaming = told if self.draft is None else (*told, self.draft())
         if not running:
             return streaming
         return (
@@ -199,6 +211,11 @@ class Desk(msgspec.Struct):
         if coming and self.around.attachments is not None:
             await self.ledger.durable()
             await self.around.attachments.prepare(self.fold.session_id, coming)
+
+    def compact_at(self, model: Model) -> int | None:
+        """How many tokens are enough to be summed up, if it is known how many fit."""
+        part = self.around.compact_at(self.fold.settings.profile)
+        return None if part is None or model.window is None else int(model.window * part)
 
     def transcript(self, model: Model) -> Transcript:
         found = self.transcripts.get(model.name)

@@ -8,6 +8,7 @@ session.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import assert_never
 
 import msgspec
@@ -23,7 +24,7 @@ from keryx.engine.desk import Desk, mint
 from keryx.engine.log.once import Once, row_of
 from keryx.engine.log.state import Queued
 from keryx.engine.turns.course import Course
-from keryx.errors import KeryxError, UnsupportedError
+from keryx.errors import KeryxError, ScopeClosedError
 from keryx.messages import Reason
 from keryx.ports.dispatch import Answer, Done, Sent
 from keryx.ports.view import Typed
@@ -58,14 +59,19 @@ class Inbox:
                 return await self._cancel_turn(command)
             case cm.CancelCall():
                 return await self._cancel_call(command)
-            case cm.RunCall() | cm.RevertFiles() | cm.UndoTurn() | cm.ForkSession() | cm.SetDraft():
+            case (
+                cm.RunCall()
+                | cm.RevertFiles()
+                | cm.UndoTurn()
+                | cm.ForkSession()
+                | cm.CompactContext()
+                | cm.SetDraft()
+            ):
                 return await self._act(command)
             case cm.AnswerApproval() | cm.AnswerQuestion():
                 return await self._answers.take(command)
             case cm.WithdrawMessage() | cm.ChangeMessage() | cm.ChangeSession():
                 return await self._change(command)
-            case cm.CompactContext():
-                raise UnsupportedError("this version cannot compact a session's context yet")
             case _:
                 assert_never(command)
 
@@ -149,7 +155,13 @@ class Inbox:
             turn.steer(by=command.by)
 
     async def _act(
-        self, command: cm.RunCall | cm.RevertFiles | cm.UndoTurn | cm.ForkSession | cm.SetDraft
+        self,
+        command: cm.RunCall
+        | cm.RevertFiles
+        | cm.UndoTurn
+        | cm.ForkSession
+        | cm.CompactContext
+        | cm.SetDraft,
     ) -> Done:
         """What a person does in the session by themselves."""
         match command:
@@ -161,6 +173,8 @@ class Inbox:
                 return await self._reverts.undo(command)
             case cm.ForkSession():
                 return await fork(self._desk, self._once, command)
+            case cm.CompactContext():
+                return await self._compact(command)
             case cm.SetDraft():
                 await self._desk.unsent.keep(Typed(command.text, command.attachments))
                 return Done(True)
@@ -224,6 +238,15 @@ class Inbox:
             return Done(False)
         await ended
         return await self._done()
+
+    async def _compact(self, command: cm.CompactContext) -> Done:
+        """Answered when it is done: what is said meanwhile does not wait for it."""
+        row, scope = row_of(command), self._desk.scope
+        if not await self._once.was_taken(row):
+            recorded = partial(self._once.take, row)
+            if not await self._course.compaction.run(scope, recorded=recorded):
+                raise ScopeClosedError("the session was closed; ask again when it is open")
+        return Done(True)
 
     # -- approvals, and what people change
 

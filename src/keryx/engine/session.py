@@ -7,7 +7,7 @@ breaks the session: what runs is stopped, readers are told why, and whoever need
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final, Self
 
 import msgspec
@@ -69,11 +69,7 @@ class Session:
         log = await around.store.events(session_id)
         if not log and opening is None:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
-        fold = Fold(session_id)
-        for number, event in enumerate(log, 1):
-            fold.apply(event)
-            if number % FOLDED_AT_ONCE == 0:
-                await asyncio.sleep(0)  # a long log must not hold up the other sessions
+        fold = await folded(session_id, log)
         session = cls(_desk(fold, around, scope, epoch), log)
         if not log and opening is not None:
             await session._begin(opening)
@@ -157,6 +153,16 @@ class Session:
         await self._desk.group.leave()
         self._desk.hub.close(error)
         self._desk.scope.close()
+
+
+async def folded(session_id: str, log: Sequence[ev.LoggedEvent]) -> Fold:
+    """The state that the log tells; a long one holds up nobody."""
+    fold = Fold(session_id)
+    for number, event in enumerate(log, 1):
+        fold.apply(event)
+        if number % FOLDED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return fold
 
 
 def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:

@@ -149,6 +149,18 @@ class ShownNested(msgspec.Struct, frozen=True, kw_only=True):
     duration: float | None = None
 
 
+class ShownTool(msgspec.Struct, frozen=True, kw_only=True):
+    """What the calls of one tool by a container that is under way add up to so far."""
+
+    tool: str
+    began: int
+    ended: dict[Outcome, int]
+    """How many ended, by how they did."""
+    first: float
+    """When the first was told of, and the last, in seconds since the container's own start."""
+    last: float
+
+
 class RunningNested(msgspec.Struct, frozen=True, kw_only=True):
     """What calls a container that is under way made so far."""
 
@@ -157,6 +169,8 @@ class RunningNested(msgspec.Struct, frozen=True, kw_only=True):
     completed: int = 0
     calls: tuple[ShownNested, ...] = ()
     """Each of them, as long as they are few; then those that run and were named by themselves."""
+    tools: tuple[ShownTool, ...] = ()
+    """All of them, added up."""
 
 
 class RunningCall(msgspec.Struct, frozen=True, kw_only=True):

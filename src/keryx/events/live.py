@@ -76,6 +76,14 @@ class CallsSnapshot(Envelope, frozen=True, kw_only=True, tag="calls.snapshot"):
     running: tuple[RunningCall, ...]
 
 
+class ContextCompacting(Envelope, frozen=True, kw_only=True, tag="context.compacting"):
+    """A summary is being written, or that is over; `context.compacted` tells if it worked."""
+
+    turn_id: str | None
+    tokens_before: int
+    over: bool = False
+
+
 class Resync(Envelope, frozen=True, kw_only=True, tag="resync"):
     """This reader was too slow: read again from the log."""
 
@@ -89,5 +97,6 @@ LiveEvent = (
     | CallProgress
     | StepSnapshot
     | CallsSnapshot
+    | ContextCompacting
     | Resync
 )

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from keryx.errors import ModelError
 from keryx.events import ErrorKind, Usage
 from keryx.messages import Message
 
@@ -86,6 +87,11 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 Piece = TextPiece | ReasoningPiece | CallPiece | Retrying | Switching | Finished
+
+
+def defect(error: Exception) -> ModelError:
+    """What a model raised that is no `ModelError`: an adapter's own fault, and said so."""
+    return ModelError("internal", f"{type(error).__name__}: {error}", "report this")
 
 
 class Model(Protocol):

@@ -213,8 +213,7 @@ class Store(Protocol):
     ) -> list[SessionRow]:
         """The list, last changed first, of those that are archived, or not, or both (None).
 
-        `before` is the position that the page ends before; `after` the one since which all that
-        is listed has changed.
+        The page ends before the position `before`; all that is in it has changed since `after`.
         """
         ...
 
@@ -250,6 +249,10 @@ class Store(Protocol):
         self, session_id: str | None = None, *, since: float | None = None
     ) -> list[UsageRow]:
         """What was spent, in all or `since` then; kept by quarters of an hour, the first whole."""
+        ...
+
+    async def account(self, session_id: str) -> tuple[SessionRow, list[UsageRow]] | None:
+        """A session in the list, and all that was spent in it up to the row's `last_seq`."""
         ...
 
     async def search(self, words: str, *, limit: int = 20) -> list[Found]:

@@ -11,6 +11,7 @@ import msgspec
 from keryx.events import (
     ApprovalAsked,
     CallStarted,
+    ContextCompacted,
     ContextSize,
     QuestionAsked,
     SessionChanged,
@@ -88,3 +89,5 @@ class Resting(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[SessionOpened | SessionChanged, ...]
     """The facts that set what it works with, in order."""
     last_reply: StepReplied | None
+    compacted: ContextCompacted | None = None
+    """If it was summed up after that reply."""

@@ -24,7 +24,6 @@ WITH_ID: Final = (404, 422)
 UNSAFE: Final = (409, 413, 422)
 MORE: Final = {
     "/api/login": (429,),
-    "/api/sessions/{session_id}/compact": (501,),
     "/api/sessions": (422,),
 }
 OPEN: Final = ("/api/health", "/api/login")

@@ -14,12 +14,13 @@ from keryx.aio.bridge import Bridge
 from keryx.app.front import Front
 from keryx.engine.desk import mint
 from keryx.errors import DeveloperMustActError, FencedError
+from keryx.events import LoggedEvent, StepReplied, UsageRecorded
 from keryx.messages import File, Image
 from keryx.ports.dispatch import Answer, Done, Sent
-from keryx.ports.store import SessionRow
+from keryx.ports.store import SessionRow, UsageRow
 from keryx.ports.view import SessionView
 from keryx.server.access.auth import Access
-from keryx.server.problems import not_found, unprocessable
+from keryx.server.problems import ProblemError, not_found, unprocessable
 from keryx.server.shapes import Attached, Spent, Uploaded, View
 
 T = TypeVar("T")
@@ -64,22 +65,22 @@ class Service:
         """The session as the list shows it. Asked first by every route: no request makes one."""
         found = await self.front.store.session(session_id)
         if found is None:
-            raise not_found(
-                f"there is no session {session_id}", "GET /api/sessions lists those there are"
-            )
+            raise _no_session(session_id)
         return found
 
     async def view(self, session_id: str) -> View:
-        await self.row(session_id)
-        while True:
-            seen = await self._of(session_id, self.front.view(session_id))
-            spent = await self._spent(session_id)
-            summary = await self.row(session_id)
-            # What was spent after the view would be counted again by who reads on from it.
-            if summary.last_seq <= seen.seq:
-                break
+        """The session after one fact, and what was spent up to that very fact.
+
+        Who reads on from it adds what later facts tell, and counts nothing twice or not at all.
+        """
+        account = await self.front.store.account(session_id)
+        if account is None:
+            raise _no_session(session_id)
+        row, usage = account
+        seen = await self._of(session_id, self.front.view(session_id))
+        later = await self._between(row, seen.seq)
         return View(
-            summary=summary,
+            summary=row,
             seq=seen.seq,
             settings=seen.settings,
             turn=seen.turn,
@@ -88,20 +89,16 @@ class Service:
             questions=seen.questions,
             calls=seen.calls,
             context=seen.context,
-            usage=spent,
+            usage=_spent(usage, later),
             draft=seen.draft,
         )
 
-    async def _spent(self, session_id: str) -> Spent:
-        rows = await self.front.store.usage(session_id)
-        costs = [row.cost for row in rows]
-        return Spent(
-            input_tokens=sum(row.input_tokens for row in rows),
-            output_tokens=sum(row.output_tokens for row in rows),
-            cached_tokens=sum(row.cached_tokens for row in rows),
-            reasoning_tokens=sum(row.reasoning_tokens for row in rows),
-            cost=None if None in costs else sum(cost for cost in costs if cost is not None),
-        )
+    async def _between(self, row: SessionRow, seq: int) -> list[LoggedEvent]:
+        """What was committed after that row was read, up to that fact; mostly nothing."""
+        count = seq - row.last_seq
+        if count <= 0:
+            return []
+        return await self.front.store.events(row.session_id, after=row.last_seq, limit=count)
 
     # -- commands
 
@@ -162,6 +159,24 @@ class Service:
         name = wanted.name or ("" if known is None else known.name)
         made = Image if kind in PICTURES else File
         return made(wanted.upload_id, clean_media_type(kind), clean_name(name))
+
+
+def _spent(rows: Sequence[UsageRow], later: Iterable[LoggedEvent]) -> Spent:
+    """What these rows tell, and what was spent since."""
+    told = [each for each in later if isinstance(each, StepReplied | UsageRecorded)]
+    used = [*rows, *(each.usage for each in told if each.usage is not None)]
+    costs = [each.cost for each in (*rows, *told)]
+    return Spent(
+        input_tokens=sum(each.input_tokens for each in used),
+        output_tokens=sum(each.output_tokens for each in used),
+        cached_tokens=sum(each.cached_tokens for each in used),
+        reasoning_tokens=sum(each.reasoning_tokens for each in used),
+        cost=None if None in costs else sum(cost for cost in costs if cost is not None),
+    )
+
+
+def _no_session(session_id: str) -> ProblemError:
+    return not_found(f"there is no session {session_id}", "GET /api/sessions lists those there are")
 
 
 def _named(view: SessionView) -> dict[str, Image | File]:

@@ -217,6 +217,10 @@ class Context(msgspec.Struct, frozen=True):
     parts: tuple[PromptPart, ...]
     tools: tuple[str, ...]
     context: ContextSize | None
+    summary: str | None
+    """What stands for all that was said before it."""
+    summary_tokens: int | None
+    """About."""
 
 
 class FileChanged(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ from keryx.ports.store import Blob, Commit, InboxRow, OutboxRow, RecordChange, S
 from keryx.testing.facts import Facts
 from keryx.testing.inboxcontract import InboxContract
 from keryx.testing.projectioncontract import ProjectionContract
+from keryx.testing.usagecontract import UsageContract
 
 
 def commit(epoch: int, *events: LoggedEvent, session_id: str = "s") -> Commit:
@@ -236,5 +237,5 @@ class KeepingContract:
             await subject.append(commit(old, Facts().opened()))
 
 
-class StoreContract(LogContract, InboxContract, KeepingContract, ProjectionContract):
+class StoreContract(LogContract, InboxContract, KeepingContract, ProjectionContract, UsageContract):
     """All of what sessions rely on in a store."""

@@ -61,6 +61,17 @@ export interface RunningNested {
   completed?: number;
   /** Each of them, as long as they are few; then those that run and were named by themselves. */
   calls?: ShownNested[];
+  /** All of them, added up. */
+  tools?: ShownTool[];
+}
+
+export interface ShownTool {
+  tool: string;
+  began: number;
+  ended: Partial<Record<Outcome, number>>;
+  /** When the first was told of, and the last, in seconds since the container's own start. */
+  first: number;
+  last: number;
 }
 
 export interface ShownNested {
@@ -272,6 +283,13 @@ export interface CallOutput extends Said<"call.output"> {
   parent?: string | null;
 }
 
+/** A summary is being written of what was said so far; over: it ended, in whatever way. */
+export interface ContextCompacting extends Said<"context.compacting"> {
+  turn_id?: string | null;
+  tokens_before: number;
+  over?: boolean;
+}
+
 export type LiveEvent =
   | (Said<"text.delta"> & { step_id: string; text: string })
   | (Said<"reasoning.delta"> & { step_id: string; text: string })
@@ -281,6 +299,7 @@ export type LiveEvent =
   | CallProgress
   | StepSnapshot
   | CallsSnapshot
+  | ContextCompacting
   | Said<"resync">;
 
 export type SessionEvent = LoggedEvent | LiveEvent;

@@ -30,7 +30,8 @@ import type {
 const at = (id: string, rest = ""): string => `/api/sessions/${encodeURIComponent(id)}${rest}`;
 const part = encodeURIComponent;
 
-export const login = (proof: { token?: string; password?: string }) => ask<void>("POST", "/api/login", proof);
+export const login = (proof: { token?: string; password?: string; browser?: string }) =>
+  ask<void>("POST", "/api/login", proof);
 export const logout = () => ask<void>("POST", "/api/logout");
 export const models = () => ask<Models>("GET", "/api/models");
 export const profiles = () => ask<Profiles>("GET", "/api/profiles");
@@ -127,7 +128,8 @@ export const fork = (id: string, turnId: string | null, newId: string) =>
 export const undo = (id: string, turnId: string, files: boolean) =>
   ask<{ undone: boolean }>("POST", at(id, "/undo"), { turn_id: turnId, files });
 
-export const compact = (id: string) => ask<unknown>("POST", at(id, "/compact"));
+/** Answered when the summary is there. */
+export const compact = (id: string) => afterChanges(id, () => ask<unknown>("POST", at(id, "/compact")));
 
 export const pictureAddress = (id: string, path: string) => at(id, `/pictures?path=${part(path)}`);
 export const blobAddress = (id: string, blob: string) => at(id, `/blobs/${part(blob)}`);

@@ -157,6 +157,9 @@ export interface ModelContext {
   parts: { part: string; text: string }[];
   tools: string[];
   context: ContextSize | null;
+  /** What the model reads in place of the earlier part, if that was summed up. */
+  summary?: string | null;
+  summary_tokens?: number | null;
 }
 
 export interface Outgoing {

@@ -8,6 +8,7 @@ import type { Changes } from "../api/shapes";
 import { begin, opening } from "../state/app";
 import type { Opened, SessionKeeper } from "../state/opened";
 import { go } from "../state/route";
+import { sumUp } from "../state/summing";
 import { texts } from "../texts";
 import type { Said, SlashName } from "./reading";
 
@@ -88,10 +89,8 @@ async function act(name: SlashName, opened: Opened | null): Promise<void> {
   } else if (name === "undo") {
     await keryx.undo(id, lastTurn(opened!) ?? refuse(texts.commands.noTurn), true);
   } else if (name === "compact") {
-    await keryx.compact(id).catch((error: unknown) => {
-      if (error instanceof Problem && error.status === 501) refuse(texts.commands.noCompact);
-      throw error;
-    });
+    // It may take a minute, and one goes on typing meanwhile.
+    void sumUp(id);
   }
 }
 

@@ -132,7 +132,7 @@ interface Sum {
 function NestedSums({ opened, call }: { opened: Opened; call: Call }) {
   const nested = call.nested!;
   const all = nested.blob === null ? null : storedNested(opened.id, nested.blob).value;
-  const lines = all === null ? linesOf(nested, 0) : linesOfAll(all, 0, []);
+  const lines = all === null ? linesOf(nested) : linesOfAll(all, 0, []);
   return (
     <Labelled label={texts.timeline.nested}>
       <div class="shares">

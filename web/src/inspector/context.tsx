@@ -1,13 +1,18 @@
-/** What the model is told besides the messages, and how full its context is. */
+/** What the model is told besides the messages, what stands for the earlier ones, and how full its context is. */
 
+import { computed } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 import * as keryx from "../api/keryx";
 import type { ContextSize } from "../api/events";
 import { Labelled } from "../parts/callbody";
 import { Fold } from "../parts/fold";
 import { unfoldedOf } from "../parts/unfolded";
 import type { Opened } from "../state/opened";
+import { lastSummary } from "../state/summaries";
 import { texts } from "../texts";
+import { CompactMark } from "../usage/chip";
 import { useAsked } from "./asked";
+import { Earlier, SumUp, type Told } from "./earlier";
 import { Trouble } from "./trouble";
 
 const words = texts.inspector.context;
@@ -15,15 +20,24 @@ const words = texts.inspector.context;
 export function ContextTab({ opened }: { opened: Opened }) {
   const turn = opened.head.turn.value?.turnId ?? null;
   const settings = opened.head.settings.value;
-  const { value, problem, again } = useAsked((signal) => keryx.modelContext(opened.id, signal), [turn, settings]);
+  const last = useMemo(
+    () => computed(() => lastSummary(opened.order.value.flatMap((key) => opened.peek(key) ?? []))),
+    [opened],
+  ).value;
+  const line = last?.key ?? null;
+  const ask = async (signal: AbortSignal) => ({ line, ...(await keryx.modelContext(opened.id, signal)) });
+  const { value, problem, again } = useAsked(ask, [turn, settings, line]);
   // The session's own is as new as the last reply.
   const size = opened.head.context.value ?? value?.context ?? null;
+  const told: Told | null = value?.line !== line ? null : { text: value.summary ?? "", tokens: value.summary_tokens ?? null };
   return (
     <>
       <Labelled label={words.meter}>
         <Meter size={size} />
+        <SumUp opened={opened} />
       </Labelled>
       {problem !== null ? <Trouble problem={problem} onRetry={again} /> : null}
+      <Earlier opened={opened} last={last} told={told} />
       {value === null ? null : (
         <>
           <Labelled label={words.parts}>
@@ -61,10 +75,12 @@ function Meter({ size }: { size: ContextSize | null }) {
           aria-valuenow={used}
         >
           <i style={{ width: `${Math.min(1, used / window) * 100}%` }} />
+          <CompactMark context={size} />
         </div>
       )}
       <p class="dim">
-        {words.used(used, window)} {compact_at === null ? "" : words.compact(compact_at)}
+        {words.used(used, window)}
+        {compact_at === null ? "" : `. ${texts.summing.at(compact_at)}`}
       </p>
     </>
   );

@@ -2,6 +2,7 @@
 
 import type { Problem } from "../api/problem";
 import { texts } from "../texts";
+import { sentence } from "../texts/sentences";
 
 export function Refusal({ problem, lead = "" }: { problem: Problem; lead?: string }) {
   const message = problem.kind === "unreachable" ? texts.unreachable : sentence(problem.message);
@@ -13,9 +14,4 @@ export function Refusal({ problem, lead = "" }: { problem: Problem; lead?: strin
       {problem.hint ? <p class="dim">{sentence(problem.hint)}</p> : null}
     </div>
   );
-}
-
-function sentence(words: string): string {
-  const whole = `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
-  return /[.!?…]$/.test(whole) ? whole : `${whole}.`;
 }

@@ -2,14 +2,17 @@
 
 import { useMemo } from "preact/hooks";
 import type { Opened } from "../state/opened";
-import type { EndRow, MessageRow, NoteRow, Row } from "../state/rows";
+import type { Compacted, EndRow, MessageRow, NoteRow, Row } from "../state/rows";
 import { texts } from "../texts";
 import { fullTime } from "../texts/amounts";
 import { axisOf } from "../timeline/axis";
 import { TurnLine } from "../timeline/turnline";
 import { AttachmentView } from "./attachment";
 import { CallView } from "./call";
+import { Copy } from "./code";
+import { Fold } from "./fold";
 import { StepView } from "./step";
+import { SummaryText } from "./summary";
 import { TurnMenu } from "./turnmenu";
 import { unfoldedOf } from "./unfolded";
 
@@ -35,7 +38,7 @@ function Content({ opened, row }: { opened: Opened; row: Row }) {
         </div>
       );
     case "note":
-      return <NoteView row={row} />;
+      return <NoteView opened={opened} row={row} />;
     case "end":
       return <EndView row={row} />;
   }
@@ -70,8 +73,7 @@ function MessageView({ opened, row }: { opened: Opened; row: MessageRow }) {
   );
 }
 
-function NoteView({ row: { note, key } }: { row: NoteRow }) {
-  const open = unfoldedOf(key);
+function NoteView({ opened, row: { note, key } }: { opened: Opened; row: NoteRow }) {
   switch (note.what) {
     case "retried":
       return <p class="note">{texts.notes.retried(note.cause, note.delay)}</p>;
@@ -84,23 +86,22 @@ function NoteView({ row: { note, key } }: { row: NoteRow }) {
     case "changed":
       return <p class="note">{texts.notes.changed({ ...note.changes })}</p>;
     case "compacted":
-      return (
-        <div class="note">
-          {texts.notes.compacted(note.before, note.after)}{" "}
-          <button
-            type="button"
-            class="quiet"
-            aria-expanded={open.value}
-            onClick={() => {
-              open.value = !open.value;
-            }}
-          >
-            {texts.notes.summary}
-          </button>
-          {open.value ? <div class="thought">{note.summary}</div> : null}
-        </div>
-      );
+      return <CompactedView note={note} name={`${opened.id} ${key}`} />;
   }
+}
+
+/** The name tells it from the lines of other sessions, which are numbered alike. */
+function CompactedView({ note, name }: { note: Compacted; name: string }) {
+  const open = unfoldedOf(name);
+  return (
+    <div class="note compacted">
+      <div class="summed">
+        <Fold open={open}>{texts.summing.summed(note.before, note.after)}</Fold>
+        {open.value ? <Copy text={note.summary} /> : null}
+      </div>
+      {open.value ? <SummaryText text={note.summary} owner={note} /> : null}
+    </div>
+  );
 }
 
 function EndView({ row }: { row: EndRow }) {

@@ -3,6 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Opened } from "../state/opened";
+import { lastSummary, type Summary } from "../state/summaries";
 import { texts } from "../texts";
 
 const MOST_LINES = 4;
@@ -48,9 +49,31 @@ function follow(opened: Opened, say: (line: string) => void): () => void {
     if (running && !now) queueMicrotask(() => say(texts.transcript.announced.done));
     running = now;
   });
+  const stopSumming = followSumming(opened, say);
   return () => {
+    stopSumming();
     stopReading();
     stopAsking();
     stopEnding();
   };
+}
+
+/** That it began, once even if the connection is lost meanwhile, and what came of it. */
+function followSumming(opened: Opened, say: (line: string) => void): () => void {
+  const newest = (): Summary | null => lastSummary(opened.order.peek().flatMap((key) => opened.peek(key) ?? []));
+  let told = 0;
+  let known: string | null = null;
+  return effect(() => {
+    const now = opened.head.compacting.value;
+    if (now !== null && now.at !== told) {
+      told = now.at;
+      known = newest()?.key ?? null;
+      queueMicrotask(() => say(texts.summing.running(now.before)));
+    } else if (now === null && told !== 0) {
+      const summary = newest();
+      if (summary === null || summary.key === known) return;
+      known = summary.key;
+      queueMicrotask(() => say(texts.summing.summed(summary.before, summary.after)));
+    }
+  });
 }

@@ -29,7 +29,9 @@ export function Transcript({ opened }: { opened: Opened }) {
     scroller.attach({ box: box.current!, above: above.current!, below: below.current! });
     return () => scroller.close();
   }, [scroller]);
-  useLayoutEffect(() => scroller.place(), [scroller, shown]);
+  const { compacting } = opened.head;
+  // The line at the end may take more room than there was before.
+  useLayoutEffect(() => scroller.place(), [scroller, shown, compacting.value]);
   const sought = useSought(opened, scroller);
   useReturns(opened, scroller);
   const back = (): void => {
@@ -47,7 +49,7 @@ export function Transcript({ opened }: { opened: Opened }) {
         tabIndex={0}
         onScroll={() => scroller.scrolled()}
         onClickCapture={(event) => {
-          if ((event.target as Element).closest("button.fold, .note button, .turndots")) scroller.hold();
+          if ((event.target as Element).closest("button.fold, .turndots")) scroller.hold();
         }}
       >
         {opened.loadingOlder.value ? <p class="earlier">{texts.transcript.earlier}</p> : null}
@@ -130,13 +132,14 @@ function RowView({ id, opened, scroller, sought }: RowProps) {
   );
 }
 
-/** What the turn does while no reply streams. */
+/** What the turn does while no reply streams, and what is done to the session beside it. */
 function Activity({ opened }: { opened: Opened }) {
   const turn = opened.head.turn.value;
   const last = opened.order.value.at(-1);
   const row = last === undefined ? undefined : opened.row(last).value;
+  const { approvals, questions, compacting } = opened.head;
+  if (compacting.value !== null && !turn?.cancelling) return <Doing text={texts.summing.running(compacting.value.before)} />;
   if (turn === null) return <div class="activity" />;
-  const { approvals, questions } = opened.head;
   const { stopping, waiting, working } = texts.transcript;
   if (turn.cancelling) return <Doing text={stopping} />;
   if (row?.kind === "step" && row.live) return <div class="activity" />;
@@ -202,7 +205,7 @@ function useReturns(opened: Opened, scroller: Scroller): void {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key !== "End" || event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey) return;
       const target = event.target as Element;
-      if (target.closest("input, textarea, select, dialog, aside, nav, .ones")) return;
+      if (target.closest("input, textarea, select, dialog, aside, nav, .ones, .summary")) return;
       event.preventDefault();
       toNewest(opened);
     };

@@ -8,12 +8,15 @@ import { watchPresence } from "../api/presence";
 import { asProblem, Problem } from "../api/problem";
 import type { Models, Opening, Outgoing, Profiles, Tools } from "../api/shapes";
 import { texts } from "../texts";
+import { readToken } from "./address";
 import { Composing } from "./composing";
+import { forgetSecret, ownSecret } from "./entering";
 import { SessionKeeper } from "./opened";
-import { go, route, takeToken, watchRoute } from "./route";
+import { dropToken, go, route, watchRoute } from "./route";
 import { Sessions } from "./sessions";
 import { watchNews } from "./telling";
 import { applyTheme } from "./theme";
+import { forgetAll, Unsaved } from "./unsaved";
 
 export type Login = "unknown" | "needed" | "done";
 
@@ -46,6 +49,7 @@ export function composingOf(id: string | null): Composing {
       : new Composing(
           async (message) => void (await keryx.send(id, message)),
           (text, attachments) => keryx.saveDraft(id, text, attachments),
+          new Unsaved(id),
         );
   composings.set(key, made);
   return made;
@@ -82,22 +86,33 @@ export async function attempt(action: () => Promise<unknown>): Promise<boolean> 
 
 export async function logIn(proof: { token?: string; password?: string }): Promise<void> {
   try {
-    await keryx.login(proof);
+    await keryx.login(proof.token === undefined ? proof : { ...proof, browser: ownSecret() });
+    forgetSecret();
     loginProblem.value = null;
     await enter();
+    dropToken();
   } catch (error) {
     loginProblem.value = asProblem(error);
     login.value = "needed";
   }
 }
 
-/** A link works once; whoever used it before is logged in still. */
+/**
+ * A link works once; whoever used it before is logged in still. It stays in the address until the
+ * server has answered: a page that is loaded anew before that has to say the same again.
+ */
 async function enterByLink(token: string): Promise<void> {
   try {
-    await keryx.login({ token });
+    await keryx.login({ token, browser: ownSecret() });
+    forgetSecret();
+    dropToken();
   } catch (error) {
     const problem = asProblem(error);
     const used = problem.kind === "unauthorized";
+    if (used) {
+      forgetSecret();
+      dropToken();
+    }
     loginProblem.value = used ? new Problem("unauthorized", problem.status, texts.usedLink) : problem;
   }
   await enter();
@@ -106,7 +121,10 @@ async function enterByLink(token: string): Promise<void> {
 }
 
 export async function logOut(): Promise<void> {
-  if (await attempt(keryx.logout)) location.reload();
+  await Promise.all([...composings.values()].map((each) => each.flush()));
+  if (!(await attempt(keryx.logout))) return;
+  forgetAll();
+  location.reload();
 }
 
 /** Loads what the page shows; again, if the server could not be reached before. */
@@ -139,7 +157,7 @@ export async function start(): Promise<void> {
   window.addEventListener("pagehide", () => {
     for (const each of composings.values()) void each.flush();
   });
-  const token = takeToken();
+  const token = readToken();
   if (token !== null) await enterByLink(token);
   // Whoever has no link is most likely logged in: the session is asked for together with the list.
   followRoute();
@@ -149,8 +167,9 @@ export async function start(): Promise<void> {
 /** Saves what was typed; an empty composer is not worth keeping. */
 function leave(id: string): void {
   const composing = composings.get(id);
-  void composing?.flush();
-  if (composing?.isEmpty) composings.delete(id);
+  void composing?.flush().then(() => {
+    if (composing.isEmpty && current.peek()?.id !== id && composings.get(id) === composing) composings.delete(id);
+  });
 }
 
 /** The session that the address names is the one that is kept up to date. */

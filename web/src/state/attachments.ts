@@ -1,7 +1,6 @@
 /** Files that go with a message: uploaded as soon as they are chosen. */
 
 import { computed, signal } from "@preact/signals";
-import type { Attachment } from "../api/events";
 import { newKey } from "../api/ids";
 import * as keryx from "../api/keryx";
 import { asProblem, type Problem } from "../api/problem";
@@ -20,6 +19,7 @@ export interface Attached {
   readonly preview: string | null;
 }
 
+const UNKNOWN_TYPE = "application/octet-stream";
 const PREVIEWED = /^image\/(png|jpeg|gif|webp|avif)$/;
 
 function attaching({ uploadId, name, mediaType }: Attached): Attaching[] {
@@ -50,13 +50,13 @@ export class Attachments {
     this.forget((each) => each.uploadId !== null && ids.has(each.uploadId));
   }
 
-  restore(saved: readonly Attachment[]): void {
-    const restored = saved.map(({ blob, name, media_type }) => ({
+  restore(saved: readonly Attaching[]): void {
+    const restored = saved.map(({ upload_id, name, media_type }) => ({
       key: newKey(),
-      name: name || blob,
-      mediaType: media_type,
+      name: name || upload_id,
+      mediaType: media_type ?? UNKNOWN_TYPE,
       size: null,
-      uploadId: blob,
+      uploadId: upload_id,
       problem: null,
       preview: null,
     }));
@@ -68,7 +68,7 @@ export class Attachments {
     const abort = new AbortController();
     this.uploads.set(key, abort);
     const preview = PREVIEWED.test(file.type) ? URL.createObjectURL(file) : null;
-    const told = { key, name: file.name || texts.composer.pasted, mediaType: file.type || "application/octet-stream", size: file.size, preview };
+    const told = { key, name: file.name || texts.composer.pasted, mediaType: file.type || UNKNOWN_TYPE, size: file.size, preview };
     this.list.value = [...this.list.value, { ...told, uploadId: null, problem: null }];
     try {
       const { upload_id } = await keryx.upload(file, told.name, abort.signal);

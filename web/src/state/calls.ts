@@ -216,7 +216,7 @@ export function showRunning(table: Table, running: RunningCall): void {
 
 /** While they are few each is told; then how many there are, and those that are named among them. */
 function nestedSoFar(told: RunningNested, since: number): Nested {
-  const { began = 0, ended = 0, completed = 0, calls = [] } = told;
+  const { began = 0, ended = 0, completed = 0, calls = [], tools = [] } = told;
   const listed = calls.map((each) => ({
     callId: each.call_id,
     tool: each.tool,
@@ -225,10 +225,6 @@ function nestedSoFar(told: RunningNested, since: number): Nested {
     outcome: each.outcome ?? null,
     duration: each.duration ?? null,
   }));
-  let tools: readonly NestedTool[] = [];
-  for (const { tool, at, outcome, duration } of listed) {
-    tools = addToTool(tools, tool, null, 1, at);
-    if (outcome !== null) tools = addToTool(tools, tool, outcome, 1, at + (duration ?? 0));
-  }
-  return { ...NO_NESTED, began, ended, completed, listed, tools, bunched: listed.length < began };
+  const sums = tools.map(({ first, last, ...sum }) => ({ ...sum, firstAt: since + first, lastAt: since + last }));
+  return { ...NO_NESTED, began, ended, completed, listed, tools: sums, bunched: listed.length < began };
 }

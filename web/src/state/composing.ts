@@ -6,6 +6,7 @@ import { newKey } from "../api/ids";
 import { asProblem, type Problem } from "../api/problem";
 import type { Attaching, Outgoing, View } from "../api/shapes";
 import { Attachments } from "./attachments";
+import { isSame, type Content, type Unsaved } from "./unsaved";
 
 const SAVE_AFTER_MS = 700;
 
@@ -33,9 +34,22 @@ export class Composing {
   constructor(
     private readonly deliver: (message: Outgoing) => Promise<void>,
     private readonly save: ((text: string, attachments: readonly Attaching[]) => Promise<void>) | null,
-  ) {}
+    private readonly unsaved: Unsaved | null = null,
+  ) {
+    const left = unsaved?.take() ?? null;
+    if (left === null) return;
+    this.text.value = left.text;
+    this.attachments.restore(left.attachments);
+  }
 
-  /** What was saved, once; what was typed before it was known follows it, as if it had been there. */
+  private get content(): Content {
+    return { text: this.text.peek(), attachments: this.attachments.uploaded.peek() };
+  }
+
+  /**
+   * What was saved, once. What was typed before it was known follows it, as if it had been there;
+   * what an earlier page made of it and could not save takes its place.
+   */
   restore(draft: View["draft"]): void {
     if (this.restored) return;
     // What is sent is told from what is typed meanwhile by being the beginning.
@@ -44,9 +58,21 @@ export class Composing {
       return;
     }
     this.restored = true;
-    this.text.value = draft.text + this.text.value;
-    this.attachments.restore(draft.attachments ?? []);
-    if (this.timer !== null) this.changed();
+    const saved = contentOf(draft);
+    if (!this.unsaved?.knows(saved)) this.follow(saved);
+    this.unsaved?.follows(saved);
+    if (!isSame(saved, this.content)) this.changed();
+    else this.unsaved?.saved(saved, null);
+  }
+
+  /** What is typed stands behind a draft that it does not go on from. */
+  private follow(saved: Content): void {
+    const typed = this.content;
+    if (isSame(saved, typed)) return;
+    const isApart = this.unsaved?.isBegun === true && saved.text !== "" && typed.text !== "";
+    this.text.value = saved.text + (isApart ? "\n" : "") + typed.text;
+    const known = new Set(typed.attachments.map((each) => each.upload_id));
+    this.attachments.restore(saved.attachments.filter((each) => !known.has(each.upload_id)));
   }
 
   type(text: string): void {
@@ -119,22 +145,36 @@ export class Composing {
   abandon(): void {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
+    this.unsaved?.forget();
   }
 
   private changed(): void {
     if (this.save === null) return;
+    this.unsaved?.put(this.content);
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = setTimeout(() => void this.flush(), SAVE_AFTER_MS);
   }
 
   /**
    * Saves what is not saved yet, but not over what is still to be restored. A draft that cannot be
-   * saved is still on the screen.
+   * saved is still on the screen, and there again when the page is.
    */
   async flush(): Promise<void> {
     if (this.timer === null || this.save === null || !this.restored) return;
     clearTimeout(this.timer);
     this.timer = null;
-    await this.save(this.text.value, this.attachments.uploaded.value).catch(() => undefined);
+    const { content } = this;
+    this.unsaved?.follows(content);
+    this.unsaved?.put(content);
+    const isSaved = await this.save(content.text, content.attachments).then(
+      () => true,
+      () => false,
+    );
+    if (isSaved) this.unsaved?.saved(content, isSame(content, this.content) ? null : this.content);
   }
+}
+
+function contentOf({ text, attachments = [] }: View["draft"]): Content {
+  const named = attachments.map(({ blob, name, media_type }) => ({ upload_id: blob, name: name || blob, media_type }));
+  return { text, attachments: named };
 }

@@ -89,6 +89,11 @@ function applyStep(state: SessionState, event: LoggedEvent): void {
       return spend(state, event.usage, event.cost);
     case "call.settled":
       return settleCall(state, event.call_id);
+    case "context.compacted":
+      addFact(state, event, event.seq);
+      state.compacting = null;
+      if (state.context !== null) state.context = { ...state.context, last_prompt_tokens: event.tokens_after };
+      return;
     default:
       addFact(state, event, event.seq);
   }
@@ -179,6 +184,9 @@ function applyLive(state: SessionState, event: LiveEvent): Applied {
       if (event.after > state.seq) return "gap";
       for (const running of event.running) showRunning(state, running);
       return "applied";
+    case "context.compacting":
+      state.compacting = event.over ? null : { before: event.tokens_before, at: event.at };
+      return "applied";
     case "resync":
       return resync(state);
     default:
@@ -200,7 +208,13 @@ function emptied(state: SessionState, row: StepRow): StepRow {
   return { ...row, text: "", reasoning: "", calls: [] };
 }
 
+/** No connection: what leaves no fact behind may end meanwhile, and is told anew if it has not. */
+export function cutOff(state: SessionState): void {
+  state.compacting = null;
+}
+
 function resync(state: SessionState): Applied {
+  cutOff(state);
   for (const key of state.order.slice(-8)) {
     const row = state.rows.get(key);
     if (row?.kind === "step" && row.live) putRow(state, emptied(state, row));

@@ -10,8 +10,8 @@ const TOLD = ["model", "workspace", "personality", "effort", "approvals", "read_
 export function noteOf(event: LoggedEvent): Note | null {
   switch (event.type) {
     case "context.compacted": {
-      const { summary, tokens_before: before, tokens_after: after } = event;
-      return { what: "compacted", summary, before, after };
+      const { summary, up_to: upTo, tokens_before: before, tokens_after: after } = event;
+      return { what: "compacted", summary, upTo, before, after };
     }
     case "turn.resumed":
       return { what: "resumed", attempt: event.attempt };

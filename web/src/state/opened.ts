@@ -8,7 +8,7 @@ import { asProblem, Problem } from "../api/problem";
 import type { View } from "../api/shapes";
 import { EventStream, type Connection } from "../api/stream";
 import { beginningOf, FIRST_PAGE } from "./ahead";
-import { apply } from "./fold";
+import { apply, cutOff } from "./fold";
 import type { Call, Row } from "./rows";
 import { heard } from "./serverclock";
 import { fromView, type SessionState } from "./session";
@@ -25,7 +25,17 @@ const HIDDEN_FLUSH_MS = 250;
 /** What stands around the transcript; replaced as a whole, compared field by field. */
 export type Head = Pick<
   SessionState,
-  "settings" | "turn" | "queue" | "steers" | "approvals" | "questions" | "context" | "cost" | "usage" | "older"
+  | "settings"
+  | "turn"
+  | "queue"
+  | "steers"
+  | "approvals"
+  | "questions"
+  | "context"
+  | "compacting"
+  | "cost"
+  | "usage"
+  | "older"
 >;
 
 const HEAD = [
@@ -36,6 +46,7 @@ const HEAD = [
   "approvals",
   "questions",
   "context",
+  "compacting",
   "cost",
   "usage",
   "older",
@@ -102,8 +113,15 @@ export class Opened {
     const applied = apply(this.state, event);
     if (applied === "applied") this.schedule();
     if (event.type === "files.changed") this.filesChanged.value += 1;
-    else if (!("seq" in event)) heard(event.at);
+    // That something is summed up is told to late readers as it was told when it began.
+    else if (!("seq" in event) && event.type !== "context.compacting") heard(event.at);
     return applied !== "gap";
+  }
+
+  /** The connection is lost, or about to be made. */
+  cutOff(): void {
+    cutOff(this.state);
+    this.schedule();
   }
 
   /** The page before what is read. */
@@ -251,6 +269,7 @@ export class SessionKeeper {
       },
       onConnection: (connection) => {
         this.connection.value = connection;
+        if (connection !== "open") opened.cutOff();
       },
       onRefused: (status) => {
         if (status === 404) this.problem.value = new Problem("not_found", status, "");

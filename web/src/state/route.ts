@@ -17,11 +17,9 @@ export function watchRoute(): void {
   });
 }
 
-/** The one-time token of the address that `keryx serve` prints; it leaves the address at once. */
-export function takeToken(): string | null {
-  const token = readToken();
-  if (token === null) return null;
+/** The one-time token leaves the address, and with it whatever shows or keeps addresses. */
+export function dropToken(): void {
+  if (readToken() === null) return;
   history.replaceState(null, "", location.pathname + location.search);
   route.value = read();
-  return token;
 }

@@ -46,10 +46,19 @@ export interface StepRow extends RowOf<"step"> {
 /** A call that a person ran: it belongs to no step. */
 export interface CallRow extends RowOf<"call"> {}
 
+/** The summary stands for the facts up to `upTo`. */
+export interface Compacted {
+  readonly what: "compacted";
+  readonly summary: string;
+  readonly upTo: number;
+  readonly before: number;
+  readonly after: number;
+}
+
 export type Note =
   | { readonly what: "retried"; readonly cause: string; readonly message: string; readonly delay: number }
   | { readonly what: "switched"; readonly cause: string; readonly from: string; readonly to: string }
-  | { readonly what: "compacted"; readonly summary: string; readonly before: number; readonly after: number }
+  | Compacted
   | { readonly what: "resumed"; readonly attempt: number }
   | { readonly what: "warning"; readonly text: string }
   | { readonly what: "changed"; readonly changes: Partial<Settings> };

@@ -15,6 +15,13 @@ export interface OpenTurn {
   readonly startedAt: number | null;
 }
 
+export interface Compacting {
+  /** Tokens that the model would be sent without it. */
+  readonly before: number;
+  /** When it began; whoever comes late is told the same. */
+  readonly at: number;
+}
+
 export interface SessionState extends Table, Part, Waiting {
   readonly sessionId: string;
   /** The last fact that is in here. */
@@ -24,6 +31,8 @@ export interface SessionState extends Table, Part, Waiting {
   approvals: readonly ApprovalAsked[];
   questions: readonly QuestionAsked[];
   context: ContextSize | null;
+  /** What is being summed up right now. */
+  compacting: Compacting | null;
   usage: Usage;
   cost: number | null;
   /** What is read, if that is not the end. */
@@ -44,6 +53,7 @@ export function fromView(view: View, page: MessagePage): SessionState {
     approvals: view.approvals,
     questions: view.questions,
     context: view.context,
+    compacting: null,
     usage,
     cost,
     older: null,

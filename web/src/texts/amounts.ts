@@ -17,7 +17,7 @@ export function elapsed(value: number): string {
 
 export function tokens(value: number): string {
   if (value < 1_000) return String(value);
-  if (value < 10_000) return `${(value / 1_000).toFixed(1)}k`;
+  if (value < 10_000) return `${(value / 1_000).toFixed(1).replace(".0", "")}k`;
   if (value < 1_000_000) return `${Math.round(value / 1_000)}k`;
   return `${(value / 1_000_000).toFixed(1)}M`;
 }
@@ -41,3 +41,9 @@ function times(options: Intl.DateTimeFormatOptions): (at: number) => string {
 export const clockTime = times({ hour: "2-digit", minute: "2-digit" });
 export const dayName = times({ weekday: "long", day: "numeric", month: "short" });
 export const fullTime = times({ dateStyle: "medium", timeStyle: "short" });
+
+/** With the day only if that is another than today. */
+export function shortTime(at: number, now = Date.now()): string {
+  const isToday = new Date(at * 1_000).toDateString() === new Date(now).toDateString();
+  return isToday ? clockTime(at) : fullTime(at);
+}

@@ -40,7 +40,19 @@ export const doing = {
     needsSession: "There is no session yet; it begins with your first message.",
     nothingRuns: "Nothing runs.",
     noTurn: "There is no turn to take back.",
-    noCompact: "Compaction by hand is not there yet. It happens by itself when the context is nearly full.",
+  },
+
+  summing: {
+    running: (before: number): string => `Summing up what was said so far (${tokens(before)} tokens)…`,
+    summed: (before: number, after: number): string => `Summed up: ${tokens(before)} → ${tokens(after)} tokens`,
+    summary: "Summary",
+    /** What it stands for: all before this time, if that is known. */
+    of: (time: string): string => (time ? `Summary of everything before ${time}` : "Summary of the earlier part"),
+    about: "The model reads it in place of that part. The transcript keeps all of it.",
+    size: (count: number): string => `${tokens(count)} tokens`,
+    now: "Sum up now",
+    underway: "Summing up…",
+    at: (at: number): string => `Summed up by itself at ${tokens(at)}.`,
   },
 
   help: {
@@ -93,7 +105,6 @@ export const doing = {
     all: "All time",
     allLead: "In all sessions that are kept here.",
     context: "Context",
-    compact: (at: number): string => `Summed up at ${tokens(at)}.`,
     read: "Read",
     cached: "of it from the cache",
     written: "Written",

@@ -3,6 +3,7 @@
 import { bytes, seconds, tokens } from "./amounts";
 import { doing } from "./doing";
 import { looking } from "./looking";
+import { sentence } from "./sentences";
 
 const many = (count: number, one: string, more = `${one}s`): string => `${count} ${count === 1 ? one : more}`;
 
@@ -64,7 +65,7 @@ export const en = {
   dismiss: "Dismiss",
   loading: "Loading…",
   skip: "Skip to the message box",
-  problem: (message: string, hint: string): string => (hint ? `${message} ${hint}` : message),
+  problem: (message: string, hint: string): string => [message, hint].filter(Boolean).map(sentence).join(" "),
   unreachable: "The server cannot be reached.",
   unreadable: "The server's answer could not be read.",
 
@@ -193,9 +194,6 @@ export const en = {
       `${ERRORS[cause] ?? cause}. Asked again after ${seconds(delay)}.`,
     switched: (from: string, to: string, cause: string): string =>
       `${to} takes over from ${from}: ${(ERRORS[cause] ?? cause).toLowerCase()}.`,
-    compacted: (before: number, after: number): string =>
-      `The context was summed up: ${tokens(before)} became ${tokens(after)} tokens.`,
-    summary: "Summary",
     resumed: (attempt: number): string =>
       attempt > 1 ? `Resumed after a restart, for the ${attempt}th time.` : "Resumed after a restart.",
     changed: (changes: Record<string, unknown>): string =>
@@ -287,10 +285,6 @@ export const en = {
 
 function join(what: string, why: string): string {
   return why ? `${what}: ${why}` : what;
-}
-
-function sentence(words: string): string {
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }
 
 function shown(value: unknown): string {

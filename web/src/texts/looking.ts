@@ -85,7 +85,6 @@ export const looking = {
       meter: "Context in use",
       used: (used: number, window: number | null): string =>
         window === null ? `${tokens(used)} tokens` : `${tokens(used)} of ${tokens(window)} tokens`,
-      compact: (at: number): string => `Summed up at ${tokens(at)}.`,
       unknown: "Not known before the first reply.",
       parts: "Prompt",
       size: (characters: number): string => `${tokens(characters)} characters`,

@@ -42,15 +42,13 @@ interface Item extends NestedOne {
 }
 
 /** While the container runs: times are of the wall clock, as its events have them. */
-export function linesOf(nested: Nested, began: number): NestedLine[] {
+export function linesOf(nested: Nested): NestedLine[] {
   const items = nested.listed.map(itemOf);
-  return nested.bunched ? [...crowdOf(nested, began), ...folded(items)] : folded(items);
+  return nested.bunched ? [...crowdOf(nested), ...folded(items)] : folded(items);
 }
 
 /** The sums, without those that have lines of their own. */
-function crowdOf(nested: Nested, began: number): NestedLine[] {
-  const told = nested.tools.reduce((sum, each) => sum + each.began, 0);
-  if (told !== nested.began) return [crowd(nested, began)].filter((line) => line.count > 0);
+function crowdOf(nested: Nested): NestedLine[] {
   return nested.tools.flatMap((each) => bunches(each, nested.listed.filter(({ tool }) => tool === each.tool).length));
 }
 
@@ -128,7 +126,7 @@ function bunches({ tool, began, ended, firstAt, lastAt }: NestedTool, apart: num
   return [line(done < count ? "running" : "completed", count, done), ...wrong].filter((each) => each.count > 0);
 }
 
-/** For who came late: how many there are, and nothing else. */
+/** How many there are, where nothing else is known of them. */
 export function crowd({ began: all, ended, listed }: Nested, began: number): NestedLine {
   const count = Math.max(all - listed.length, ended);
   const runs = ended < count;

@@ -42,7 +42,7 @@ function useLines(opened: Opened, call: Call): readonly NestedLine[] {
   const all = nested.blob === null ? null : storedNested(opened.id, nested.blob).value;
   return useMemo(() => {
     const began = call.startedAt ?? 0;
-    const lines = all === null ? linesOf(nested, began) : linesOfAll(all, began, nested.listed);
+    const lines = all === null ? linesOf(nested) : linesOfAll(all, began, nested.listed);
     return lines.length > 0 ? lines : [crowd(nested, began)];
   }, [nested, all, call.startedAt]);
 }

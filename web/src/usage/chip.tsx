@@ -34,9 +34,21 @@ export function UsageChip({ opened }: { opened: Opened }) {
   );
 }
 
+/** With a mark where what was said so far is summed up. */
 export function ContextMeter({ context, used }: { context: ContextSize; used: number }) {
   if (context.window === null) return null;
-  return <meter aria-label={texts.header.contextLabel} min={0} max={context.window} value={used} />;
+  return (
+    <span class="gauge">
+      <meter aria-label={texts.header.contextLabel} min={0} max={context.window} value={used} />
+      <CompactMark context={context} />
+    </span>
+  );
+}
+
+/** Who does not see it is told beside it, in words. */
+export function CompactMark({ context: { window, compact_at: at } }: { context: ContextSize }) {
+  if (window === null || at === null || at > window) return null;
+  return <span class="mark" aria-hidden="true" style={{ left: `${(at / window) * 100}%` }} />;
 }
 
 /** Below the list of sessions. */

@@ -98,7 +98,7 @@ function OfSession({ opened, rows }: { opened: Opened; rows: readonly UsageRow[]
           <span>{texts.usage.context}</span>
           <ContextMeter context={context!} used={used} />
           <span>{texts.header.context(used, context!.window)}</span>
-          {context!.compact_at === null ? null : <small>{texts.usage.compact(context!.compact_at)}</small>}
+          {context!.compact_at === null ? null : <small>{texts.summing.at(context!.compact_at)}</small>}
         </p>
       )}
       {isNothing(usage) ? <p class="dim">{texts.usage.nothing}</p> : <Amounts usage={usage} cost={opened.head.cost.value} />}

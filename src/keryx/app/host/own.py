@@ -92,6 +92,8 @@ class OwnHost:
             judge=approvals,
             remember=approvals.always.append,
             titles=models.for_titles if titles else None,
+            summaries=models.for_summaries,
+            compact_at=models.compact_at,
             changed=self._feed.note,
             redactor=Redactor(secrets_of(config)),
             limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import aclosing
 from typing import Final
 
 from keryx import events as ev
+from keryx.engine.aside.words import record_usage, words_of
 from keryx.engine.desk import Desk
 from keryx.engine.log.state import Delivered
 from keryx.errors import ModelError
 from keryx.messages import Text, UserMessage
-from keryx.ports.model import Finished, Model, ModelRequest, TextPiece
+from keryx.ports.model import Model, ModelRequest
 
 BY: Final = "keryx"
 """Who gives titles that no person gave."""
@@ -53,27 +52,15 @@ class Titles:
 
     async def _improve(self, model: Model) -> None:
         fold, ledger = self._desk.fold, self._desk.ledger
-        title, finished = "", Finished("")
         message = UserMessage((Text(f"{ASKED}\n\n{self._said()}"),))
         request = ModelRequest(system="", history=(model.encode(message),), max_tokens=64)
         try:
-            async with asyncio.timeout(PATIENCE), aclosing(model.stream(request)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, TextPiece):
-                        title += piece.text
-                    elif isinstance(piece, Finished):
-                        finished = piece
-        except (ModelError, TimeoutError):
+            title, finished = await words_of(model, request, within=PATIENCE)
+        except ModelError:
             return
         if ledger.broken is not None:
             return
-        ledger.record(
-            ev.UsageRecorded,
-            purpose="title",
-            model=finished.model or model.name,
-            usage=finished.usage,
-            cost=finished.cost,
-        )
+        record_usage(self._desk, "title", model, finished)
         better = first_title(title).strip("\"'“”«». ")
         # A person may have given one while the model thought.
         if better and (fold.titled_by, fold.titled) == (BY, 1):

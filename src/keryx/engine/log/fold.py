@@ -41,6 +41,8 @@ class Fold:
         self.over: dict[str, ev.TurnOutcome] = {}
         self.history: list[HistoryItem] = []
         self.undone: set[str] = set()
+        self.compactions: list[ev.ContextCompacted] = []
+        """Summaries that hold, each for the history up to a place; the last one counts."""
         self.prompt: dict[str, str] = {}
         self.approvals: dict[str, ev.ApprovalAsked] = {}
         """Those that nobody answered yet."""
@@ -60,6 +62,11 @@ class Fold:
         rule = self._RULES.get(type(event))
         if rule is not None:
             rule(self, event)
+
+    @property
+    def compacted(self) -> ev.ContextCompacted | None:
+        """The summary that the model is sent in place of what came before."""
+        return self.compactions[-1] if self.compactions else None
 
     # -- the session
 
@@ -101,7 +108,7 @@ class Fold:
     def _deliver(self, event: ev.MessageDelivered) -> None:
         message = self._accepted[event.message_id]
         self._forget(event.message_id)
-        self.history.append(Delivered(event.turn_id, message))
+        self.history.append(Delivered(event.seq, event.turn_id, message))
 
     def _withdraw(self, event: ev.MessageWithdrawn | ev.MessageExpired) -> None:
         self._forget(event.message_id)
@@ -171,6 +178,13 @@ class Fold:
 
     def _undo(self, event: ev.TurnUndone) -> None:
         self.undone.add(event.turn_id)
+        first = next((each.seq for each in self.history if each.turn_id == event.turn_id), None)
+        if first is not None:
+            # A summary that tells of it does not hold any more: what was said is read again.
+            self.compactions = [each for each in self.compactions if each.up_to < first]
+
+    def _compact(self, event: ev.ContextCompacted) -> None:
+        self.compactions.append(event)
 
     def _finish(self, event: ev.TurnFinished) -> None:
         self.over[event.turn_id] = event.outcome
@@ -252,6 +266,7 @@ class Fold:
         ev.StepReplied: _reply,
         ev.CallStarted: _start_call,
         ev.CallFinished: _end_call,
+        ev.ContextCompacted: _compact,
     }
     """All other facts change nothing here. A table, because long logs are folded by it."""
 

@@ -65,6 +65,7 @@ class Queued(msgspec.Struct):
 class Delivered(msgspec.Struct):
     """A message that is part of the conversation."""
 
+    seq: int
     turn_id: str
     message: Queued
 
@@ -75,6 +76,10 @@ class Replied(msgspec.Struct):
     turn_id: str
     reply: ev.StepReplied
     results: dict[str, ev.CallFinished] = msgspec.field(default_factory=dict[str, ev.CallFinished])
+
+    @property
+    def seq(self) -> int:
+        return self.reply.seq
 
     @property
     def complete(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from keryx import events as ev
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.state import SETTINGS, Queued, Replied, Settings
@@ -29,7 +31,7 @@ def view_of(fold: Fold, draft: Typed) -> SessionView:
         approvals=tuple(fold.approvals.values()),
         questions=tuple(fold.questions.values()),
         calls=(*started.values(), *fold.person_calls.values()),
-        context=_context(fold),
+        context=_context(_last_reply(fold), fold.compacted),
         draft=draft,
     )
 
@@ -48,7 +50,7 @@ def view_at_rest(session_id: str, resting: Resting, draft: Typed) -> SessionView
         approvals=(),
         questions=(),
         calls=(),
-        context=None if resting.last_reply is None else resting.last_reply.context,
+        context=_context(resting.last_reply, resting.compacted),
         draft=draft,
     )
 
@@ -62,7 +64,14 @@ def _queued(message: Queued) -> QueuedMessage:
     return QueuedMessage(**{name: getattr(message, name) for name in names})
 
 
-def _context(fold: Fold) -> ev.ContextSize | None:
-    replies = (item.reply for item in reversed(fold.history) if isinstance(item, Replied))
-    last = next(replies, None)
-    return None if last is None else last.context
+def _last_reply(fold: Fold) -> ev.StepReplied | None:
+    return next((item.reply for item in reversed(fold.history) if isinstance(item, Replied)), None)
+
+
+def _context(
+    last: ev.StepReplied | None, compacted: ev.ContextCompacted | None
+) -> ev.ContextSize | None:
+    """As it was last counted, or as it was left by a summary since."""
+    if last is None or compacted is None or compacted.seq < last.seq:
+        return None if last is None else last.context
+    return msgspec.structs.replace(last.context, last_prompt_tokens=compacted.tokens_after)

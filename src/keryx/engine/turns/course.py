@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from keryx import events as ev
+from keryx.engine.aside.compaction import Compaction
 from keryx.engine.aside.titles import Titles
 from keryx.engine.desk import Brief, Desk
 from keryx.engine.log.state import Queued
@@ -20,6 +21,7 @@ class Course:
         self._rest = asyncio.Event()
         self._rest.set()
         self._titles = Titles(desk)
+        self.compaction = Compaction(desk)
         self.turn: Turn | None = None
         """The one that runs."""
 
@@ -36,7 +38,8 @@ class Course:
         fold = self._desk.fold
         if fold.turn is not None:
             brief = await self._logged_brief()
-            self._start(Turn(self._desk, fold.turn.turn_id, brief.parts, resumed=True))
+            turn_id = fold.turn.turn_id
+            self._start(Turn(self._desk, self.compaction, turn_id, brief.parts, resumed=True))
             return
         self._desk.around.neighbours.rests(fold.session_id)
         if fold.queue:
@@ -60,7 +63,7 @@ class Course:
             warnings=brief.warnings,
         )
         ledger.record(ev.MessageDelivered, turn_id=message.turn_id, message_id=message.message_id)
-        turn = Turn(self._desk, message.turn_id, brief.parts)
+        turn = Turn(self._desk, self.compaction, message.turn_id, brief.parts)
         turn.begin()
         self._start(turn)
 

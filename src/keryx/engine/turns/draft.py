@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from keryx import events as ev
 from keryx.engine.desk import Desk
+from keryx.errors import ModelError
 from keryx.messages import ToolCall
 from keryx.ports.model import (
     CallPiece,
@@ -15,6 +16,7 @@ from keryx.ports.model import (
     Retrying,
     Switching,
     TextPiece,
+    defect,
 )
 
 
@@ -124,3 +126,19 @@ class Draft:
 
     def _call_id(self, index: int) -> str:
         return f"{self.step_id}.{index}"
+
+
+async def read(
+    draft: Draft, stream: AsyncIterator[Piece], durable: Callable[[], Awaitable[None]]
+) -> ModelError | None:
+    """Read the reply; an error is a result here, for it is the turn's to judge.
+
+    Nothing of it is shown before what it answers is durable.
+    """
+    try:
+        await draft.take(stream, durable)
+    except ModelError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 (an adapter's defect ends the turn, not the session)
+        return defect(error)
+    return None

@@ -33,7 +33,7 @@ class TurnFacts:
             cost=None if finished is None else finished.cost,
             context=ev.ContextSize(
                 window=model.window,
-                compact_at=None,
+                compact_at=self._desk.compact_at(model),
                 last_prompt_tokens=None if usage is None else usage.input_tokens,
             ),
             stop_reason=None if finished is None else finished.stop_reason,

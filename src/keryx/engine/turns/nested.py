@@ -31,6 +31,10 @@ LOOK_AGAIN: Final = 0.25
 """Seconds at least between two looks for slow ones."""
 
 
+_Key = tuple[str, str, Outcome | None]
+"""A container, a tool, and how it ended, if it did: what the calls of a bunch have in common."""
+
+
 class _Begun(msgspec.Struct, frozen=True):
     """A call that runs."""
 
@@ -40,6 +44,8 @@ class _Begun(msgspec.Struct, frozen=True):
 
 
 class _Bunch(msgspec.Struct):
+    since: float
+    """When its container began."""
     count: int = 0
     seconds: float = 0.0
 
@@ -67,7 +73,7 @@ class NestedShow:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._containers: dict[str, _Container] = {}
-        self._bunches: dict[tuple[str, str, Outcome | None], _Bunch] = {}
+        self._bunches: dict[_Key, _Bunch] = {}
 
     def container(self, call_id: str) -> None:
         """A container begins."""
@@ -88,7 +94,7 @@ class NestedShow:
             self._publish(call.call_id, parent, told)
             return
         container.crowd[call.call_id] = begun
-        self._gather(parent, call.tool.name, None, 0.0)
+        self._gather(container, (parent, call.tool.name, None), 0.0)
         if container.look is None:
             self._look_at(begun.since + SLOW, parent, container)
 
@@ -106,11 +112,12 @@ class NestedShow:
         container.events += 1
         tool, duration = outcome.tool, outcome.duration
         if is_single:
-            self._desk.showing.nested_ended(parent, outcome)
+            at = self._now() - container.since
+            self._desk.showing.nested_ended(parent, outcome, at)
             told = ev.NestedProgress(tool=tool, outcome=outcome.outcome, duration=duration)
             self._publish(call.call_id, parent, told)
         else:
-            self._gather(parent, tool, outcome.outcome, duration)
+            self._gather(container, (parent, tool, outcome.outcome), duration)
 
     def over(self, call_id: str) -> None:
         """A container has ended: what is still gathered of it is shown now."""
@@ -133,20 +140,20 @@ class NestedShow:
 
     # -- the crowd
 
-    def _gather(self, parent: str, tool: str, outcome: Outcome | None, seconds: float) -> None:
-        key = (parent, tool, outcome)
+    def _gather(self, container: _Container, key: _Key, seconds: float) -> None:
         bunch = self._bunches.get(key)
         if bunch is None:
-            bunch = self._bunches[key] = _Bunch()
+            bunch = self._bunches[key] = _Bunch(container.since)
             self._desk.scope.deadlines.add(self._now() + BUNCH, lambda: self._show(key))
         bunch.count += 1
         bunch.seconds += seconds
 
-    def _show(self, key: tuple[str, str, Outcome | None]) -> None:
+    def _show(self, key: _Key) -> None:
         bunch = self._bunches.pop(key, None)
         if bunch is not None:
             parent, tool, outcome = key
-            self._desk.showing.nested_counted(parent, outcome, bunch.count)
+            at = self._now() - bunch.since
+            self._desk.showing.nested_counted(parent, tool, outcome, bunch.count, at)
             told = ev.NestedProgress(
                 tool=tool,
                 outcome=outcome,

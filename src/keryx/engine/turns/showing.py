@@ -9,19 +9,26 @@ from typing import Final
 
 import msgspec
 
-from keryx.events import RunningCall, RunningNested, ShownNested
+from keryx.events import RunningCall, RunningNested, ShownNested, ShownTool
 from keryx.messages import CallOutcome, Outcome
 
 TAIL: Final = 16_000
 """Characters of a call's output that a late reader is shown."""
 
 
+class _Tool(msgspec.Struct):
+    """The calls of one tool by a container: how many, since when, and until when."""
+
+    first: float
+    last: float
+    began: int = 0
+    ended: dict[Outcome, int] = msgspec.field(default_factory=dict[Outcome, int])
+
+
 class _Nested(msgspec.Struct):
     """What a container called so far."""
 
-    began: int = 0
-    ended: int = 0
-    completed: int = 0
+    tools: dict[str, _Tool] = msgspec.field(default_factory=dict[str, _Tool])
     calls: dict[str, ShownNested] = msgspec.field(default_factory=dict[str, ShownNested])
     """Each of them; of a crowd only those that were told by themselves and run."""
     is_crowd: bool = False
@@ -31,16 +38,34 @@ class _Nested(msgspec.Struct):
         self.is_crowd = True
         self.calls = {key: each for key, each in self.calls.items() if each.outcome is None}
 
-    def end(self, outcome: Outcome, count: int) -> None:
-        self.ended += count
-        self.completed += count if outcome == "completed" else 0
+    def add(self, tool: str, outcome: Outcome | None, count: int, at: float) -> None:
+        """So many began (no outcome) or ended; `at` counts from the container's own start."""
+        known = self.tools.get(tool)
+        if known is None:
+            known = self.tools[tool] = _Tool(at, at)
+        known.last = at
+        if outcome is None:
+            known.began += count
+        else:
+            known.ended[outcome] = known.ended.get(outcome, 0) + count
 
     def told(self) -> RunningNested:
+        tools = self.tools.values()
         return RunningNested(
-            began=self.began,
-            ended=self.ended,
-            completed=self.completed,
+            began=sum(each.began for each in tools),
+            ended=sum(sum(each.ended.values()) for each in tools),
+            completed=sum(each.ended.get("completed", 0) for each in tools),
             calls=tuple(self.calls.values()),
+            tools=tuple(
+                ShownTool(
+                    tool=name,
+                    began=each.began,
+                    ended=dict(each.ended),
+                    first=each.first,
+                    last=each.last,
+                )
+                for name, each in self.tools.items()
+            ),
         )
 
 
@@ -91,7 +116,7 @@ class Showing:
 
     def nested_began(self, container: str, told: ShownNested) -> None:
         if (nested := self._nested(container)) is not None:
-            nested.began += 1
+            nested.add(told.tool, None, 1, told.start)
             nested.calls[told.call_id] = told
 
     def nested_named(self, container: str, told: ShownNested) -> None:
@@ -99,9 +124,9 @@ class Showing:
         if (nested := self._nested(container)) is not None:
             nested.calls[told.call_id] = told
 
-    def nested_ended(self, container: str, ended: CallOutcome) -> None:
+    def nested_ended(self, container: str, ended: CallOutcome, at: float) -> None:
         if (nested := self._nested(container)) is not None:
-            nested.end(ended.outcome, 1)
+            nested.add(ended.tool, ended.outcome, 1, at)
             if (known := nested.calls.get(ended.call_id)) is None:
                 return
             if nested.is_crowd:
@@ -111,15 +136,14 @@ class Showing:
                     known, outcome=ended.outcome, duration=ended.duration
                 )
 
-    def nested_counted(self, container: str, outcome: Outcome | None, count: int) -> None:
+    def nested_counted(
+        self, container: str, tool: str, outcome: Outcome | None, count: int, at: float
+    ) -> None:
         """So many began (no outcome) or ended, and none of them was told by itself."""
         if (nested := self._nested(container)) is not None:
             if not nested.is_crowd:
                 nested.gather()
-            if outcome is None:
-                nested.began += count
-            else:
-                nested.end(outcome, count)
+            nested.add(tool, outcome, count, at)
 
     def _nested(self, container: str) -> _Nested | None:
         shown = self._shown.get(container)
@@ -134,7 +158,7 @@ class Showing:
                 done=shown.done,
                 total=shown.total,
                 note=shown.note,
-                nested=shown.nested.told() if shown.nested and shown.nested.began else None,
+                nested=shown.nested.told() if shown.nested and shown.nested.tools else None,
             )
             for call_id, shown in self._shown.items()
         )

@@ -8,7 +8,7 @@ the loop itself is never cancelled, so every turn that started gets its one term
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -16,17 +16,19 @@ import msgspec
 
 from keryx import events as ev
 from keryx.aio.scope import Reason, Scope
-from keryx.engine.context import system_text
+from keryx.engine.aside.compaction import Compaction
+from keryx.engine.context.prompt import system_text
 from keryx.engine.desk import Desk, mint
 from keryx.engine.executor import Batch
 from keryx.engine.log import recovery
 from keryx.engine.log.state import OpenTurn
-from keryx.engine.turns.draft import Draft
+from keryx.engine.turns.draft import Draft, read
 from keryx.engine.turns.facts import TurnFacts
+from keryx.engine.turns.room import Room
 from keryx.engine.turns.witness import SessionWitness
 from keryx.errors import ModelError
 from keryx.messages import ToolCall
-from keryx.ports.model import Model, ModelRequest, Piece, ToolSpec
+from keryx.ports.model import Model, ModelRequest, ToolSpec
 
 
 class TurnEnding(msgspec.Struct, frozen=True):
@@ -41,7 +43,13 @@ class Turn:
     """One turn of one session."""
 
     def __init__(
-        self, desk: Desk, turn_id: str, prompt: Mapping[str, str], *, resumed: bool = False
+        self,
+        desk: Desk,
+        compaction: Compaction,
+        turn_id: str,
+        prompt: Mapping[str, str],
+        *,
+        resumed: bool = False,
     ) -> None:
         self._desk = desk
         self._prompt = prompt
@@ -50,6 +58,7 @@ class Turn:
         self.turn_id = turn_id
         self._facts = TurnFacts(desk, turn_id)
         self.scope = desk.scope.child(turn_id)
+        self._room = Room(desk, compaction, self.scope)
         self._step_scope: Scope | None = None
         self._batch: Batch | None = None
         self._has_results = resumed
@@ -66,7 +75,9 @@ class Turn:
 
     def begin(self) -> None:
         """Begin the first step now, in the same commit as the message that the turn is for."""
-        self._begun = self._begin_step()
+        model = self._model()
+        if not (isinstance(model, ModelError) or self._room.is_needed(model)):
+            self._begun = self._begin_step(model)
 
     def steer(self, *, by: str) -> None:
         """Cut what runs now; the next step begins with the guidance."""
@@ -102,7 +113,7 @@ class Turn:
                 self._facts.abandoned(begun[1].step_id, self.scope.reason or "interrupt")
             return cancelled
         if begun is None:
-            begun = self._begin_step()
+            begun = await self._next_step()
         if isinstance(begun, TurnEnding):
             return begun
         model, draft = begun
@@ -117,15 +128,25 @@ class Turn:
             self._step_scope.close()
             self._step_scope = None
 
-    def _begin_step(self) -> tuple[Model, Draft] | TurnEnding:
+    def _model(self) -> Model | ModelError:
+        try:
+            return self._desk.around.model(self._settings.model, self._settings.profile)
+        except ModelError as error:
+            return error
+
+    async def _next_step(self) -> tuple[Model, Draft] | TurnEnding:
+        """With room for it: steers that come while something is summed up wait for that."""
+        model = self._model()
+        if isinstance(model, ModelError):
+            return TurnEnding("failed", error=_turn_error(model))
+        await self._room.make(model)
+        return self._cancelled() or self._begin_step(model)
+
+    def _begin_step(self, model: Model) -> tuple[Model, Draft] | TurnEnding:
         """Deliver the steers and state that the model is asked; or why it cannot be."""
         ledger, fold = self._desk.ledger, self._desk.fold
         if (limit := self._desk.around.limits.reached(self._open)) is not None:
             return TurnEnding("failed", error=limit)
-        try:
-            model = self._desk.around.model(self._settings.model, self._settings.profile)
-        except ModelError as error:
-            return TurnEnding("failed", error=_turn_error(error))
         for message_id in tuple(fold.steers):
             ledger.record(ev.MessageDelivered, turn_id=self.turn_id, message_id=message_id)
         step_id = mint("p")
@@ -153,7 +174,7 @@ class Turn:
             effort=self._settings.effort,
             schema=None if schema is None else msgspec.json.decode(schema),
         )
-        reading = _read(draft, model.stream(request), self._desk.ledger.durable)
+        reading = read(draft, model.stream(request), self._desk.ledger.durable)
         asking = self._desk.group.start(reading, name=draft.step_id)
         cut = self._step_scope.on_cancel(asking.cancel)
         self._desk.draft = draft.snapshot
@@ -172,8 +193,11 @@ class Turn:
             return self._cancelled()
         if error is not None:
             self._facts.abandoned(draft.step_id, "error")
-            return TurnEnding("failed", error=_turn_error(error))
+            if error.kind == "context_too_long" and await self._room.squeeze():
+                return self._cancelled()
+            return self._cancelled() or TurnEnding("failed", error=_turn_error(error))
         self._facts.replied(model, draft)
+        self._room.fitted()
         if draft.calls:
             await self.run_calls(draft.calls, self._step_scope)
             return self._cancelled()
@@ -264,22 +288,6 @@ class Turn:
         if found.parked:
             return TurnEnding("parked", "no_progress")
         return TurnEnding("cancelled", reason)
-
-
-async def _read(
-    draft: Draft, stream: AsyncIterator[Piece], durable: Callable[[], Awaitable[None]]
-) -> ModelError | None:
-    """Read the reply; an error is a result here, for it is the turn's to judge.
-
-    Nothing of it is shown before what it answers is durable.
-    """
-    try:
-        await draft.take(stream, durable)
-    except ModelError as error:
-        return error
-    except Exception as error:  # noqa: BLE001 (an adapter's defect ends the turn, not the session)
-        return ModelError("internal", f"{type(error).__name__}: {error}", "report this")
-    return None
 
 
 def _turn_error(error: ModelError) -> ev.TurnError:

@@ -15,7 +15,6 @@ import msgspec
 
 from keryx.messages import (
     AssistantMessage,
-    CallOutcome,
     File,
     Image,
     Json,
@@ -25,6 +24,7 @@ from keryx.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    text_of,
 )
 from keryx.ports.model import ModelRequest, ToolSpec
 
@@ -55,11 +55,6 @@ def encode_message(message: Message, blobs: LoadBlob | None) -> bytes:
         case ToolMessage():
             content = text_of(message.content)
             return _encode({"role": "tool", "tool_call_id": message.call_id, "content": content})
-
-
-def text_of(content: tuple[Part, ...]) -> str:
-    """The parts as the text that a model reads, the same as wherever else outcomes are shown."""
-    return CallOutcome("", "", "completed", content=content).text
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hmac
 import math
-import secrets
 from typing import Final, Literal
 
 import msgspec
@@ -17,6 +16,7 @@ from keryx.aio.clock import Clock
 from keryx.config import Config
 from keryx.errors import UserMustActError
 from keryx.server.access.attempts import Attempts
+from keryx.server.access.link import Link
 from keryx.server.access.logins import Logins
 from keryx.server.access.password import Password
 from keryx.server.access.tokens import Token, Tokens, hashed, today
@@ -57,7 +57,7 @@ class Access:
         self._known: dict[str, Token] = {}
         self._stamp: object = None
         self._looked_at = -math.inf
-        self._once: str | None = secrets.token_urlsafe(24)
+        self._link = Link(clock)
         self._attempts = Attempts(clock)
         self._trying = 0
 
@@ -71,9 +71,9 @@ class Access:
         return self._password.is_set
 
     @property
-    def once(self) -> str | None:
-        """The token that logs in one time; None: somebody did."""
-        return self._once
+    def once(self) -> str:
+        """The token that lets one browser in."""
+        return self._link.token
 
     # -- requests
 
@@ -83,7 +83,10 @@ class Access:
             return await self._program(authorization)
         secret = _cookie(cookies or "")
         found = None if secret is None else self._logins.find(secret)
-        return None if found is None else Caller("person", "person", found)
+        if found is None:
+            return None
+        self._link.saw(found)
+        return Caller("person", "person", found)
 
     def still_counts(self, caller: Caller) -> bool:
         """Whether it would be let in again; for connections that stay open."""
@@ -124,8 +127,13 @@ class Access:
 
     # -- logging in and out
 
-    async def log_in(self, address: str, *, token: str | None, password: str | None) -> str:
-        """The value for a new cookie; `ProblemError` if the secret is wrong, or came too often."""
+    async def log_in(
+        self, address: str, *, token: str | None, password: str | None, browser: str | None = None
+    ) -> str:
+        """The value for a new cookie; `ProblemError` if the secret is wrong, or came too often.
+
+        `browser` is its own secret: with it, the token works again should the cookie get lost.
+        """
         wait = self._attempts.wait(address)
         if wait > 0 or self._trying >= MOST_AT_ONCE:
             seconds = math.ceil(max(wait, 1.0))
@@ -137,7 +145,8 @@ class Access:
                 headers={"retry-after": str(seconds)},
             )
         self._attempts.began(address)
-        if not (self._spend(token) or await self._fits(password)):
+        by_link = self._link.opens(token, browser)
+        if not (by_link or await self._fits(password)):
             raise ProblemError(
                 401,
                 "wrong_login",
@@ -146,20 +155,14 @@ class Access:
                 "or use the password if one is set",
             )
         self._attempts.succeeded(address)
-        return await self._logins.begin()
+        secret = await self._logins.begin()
+        if by_link:
+            self._link.began(hashed(secret))
+        return secret
 
     async def log_out(self, caller: Caller) -> None:
         if caller.kind == "person":
             await self._logins.end(caller.hash)
-
-    def _spend(self, token: str | None) -> bool:
-        """The token of the link works once."""
-        if token is None or self._once is None:
-            return False
-        if not hmac.compare_digest(token.encode(), self._once.encode()):
-            return False
-        self._once = None
-        return True
 
     async def _fits(self, password: str | None) -> bool:
         if password is None or not self._password.is_set:

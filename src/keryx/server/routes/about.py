@@ -8,6 +8,7 @@ import msgspec
 from litestar import Request, Response, get, post
 from litestar.datastructures import Cookie
 from litestar.params import JSONBody, QueryParameter
+from msgspec import Meta
 
 from keryx.ports.store import UsageRow
 from keryx.server.access.auth import COOKIE
@@ -40,10 +41,11 @@ class Health(msgspec.Struct, frozen=True):
 
 
 class Login(msgspec.Struct, frozen=True):
-    """One of the two."""
+    """A token or a password. A browser that tells a secret of its own can ask again."""
 
     token: Secret | None = None
     password: Secret | None = None
+    browser: Annotated[str, Meta(min_length=32, max_length=1_000)] | None = None
 
 
 class ModelList(msgspec.Struct, frozen=True):
@@ -88,9 +90,15 @@ async def health(service: TheService) -> Health:
 async def log_in(
     request: Request[Any, Any, Any], service: TheService, data: JSONBody[Login]
 ) -> Response[None]:
-    """Log in with the token of the printed link, which works once, or with the password."""
+    """Log in with the token of the printed link, which works once, or with the password.
+
+    Should the answer get lost, the token works again for a short while, for who tells the same
+    `browser` as before.
+    """
     address = request.client.host if request.client is not None else ""
-    secret = await service.access.log_in(address, token=data.token, password=data.password)
+    secret = await service.access.log_in(
+        address, token=data.token, password=data.password, browser=data.browser
+    )
     return Response(None, status_code=204, cookies=[_cookie(request, secret, LASTS)])
 
 

@@ -10,7 +10,9 @@ from litestar.response import Stream
 
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.engine.context.sent import weigh
 from keryx.engine.desk import mint
+from keryx.engine.session import folded
 from keryx.errors import ModelError, StoreError, UnsupportedError, UserMustActError
 from keryx.ports.store import Store
 from keryx.server import shapes
@@ -42,19 +44,23 @@ async def transcript(
 
 @get("/api/sessions/{session_id:str}/context")
 async def context(service: TheService, session_id: SessionId) -> shapes.Context:
-    """What the model is told besides the messages."""
+    """What the model is told besides the messages, and in place of the earlier ones."""
     await service.row(session_id)
     view = await service.front.view(session_id)
-    parts: dict[str, str | None] = {}
-    for event in await service.front.store.events(session_id):
-        if isinstance(event, ev.PromptChanged):
-            parts[event.part] = event.blob
+    fold = await folded(session_id, await service.front.store.events(session_id))
     shown: list[shapes.PromptPart] = []
-    for part, blob in parts.items():
-        data = None if blob is None else await service.front.store.blob(blob)
+    for part, blob in fold.prompt.items():
+        data = await service.front.store.blob(blob)
         if data is not None:
             shown.append(shapes.PromptPart(part, data.decode(errors="replace")))
-    return shapes.Context(tuple(shown), view.settings.tools, view.context)
+    summary = None if fold.compacted is None else fold.compacted.summary
+    return shapes.Context(
+        parts=tuple(shown),
+        tools=view.settings.tools,
+        context=view.context,
+        summary=summary,
+        summary_tokens=None if summary is None else weigh(summary),
+    )
 
 
 @get("/api/sessions/{session_id:str}/changes")
@@ -120,11 +126,14 @@ async def fork(
     return await service.view(new)
 
 
-@post("/api/sessions/{session_id:str}/compact", status_code=202)
+@post("/api/sessions/{session_id:str}/compact", status_code=200)
 async def compact(service: TheService, caller: TheCaller, session_id: SessionId) -> shapes.Nothing:
-    """Let a summary stand for what was said so far. This version cannot do that yet."""
+    """Let a summary stand for what was said so far, in what the model is sent.
+
+    Answered when a model has written it and it is durable; meanwhile the session goes on.
+    """
     command = cm.CompactContext(command_id=service.new_id(), session_id=session_id, by=caller.name)
-    await service.do(command)
+    await _do(service, command)
     return shapes.Nothing()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keryx.errors import FencedError, KeyReusedError, RecordChangedError, ScopeClosedError
-from keryx.events import LoggedEvent, SessionChanged, SessionOpened, StepReplied
+from keryx.events import ContextCompacted, LoggedEvent, SessionChanged, SessionOpened, StepReplied
 from keryx.ports.store import (
     Commit,
     Covered,
@@ -168,13 +168,15 @@ class MemoryStore:
         session = self._find(session_id)
         if session is None or not session.log or session.open or session.pending:
             return None
-        replies = (each for each in reversed(session.log) if isinstance(each, StepReplied))
+        last = next((e for e in reversed(session.log) if isinstance(e, StepReplied)), None)
+        since = session.log[0 if last is None else last.seq :]
         return Resting(
             seq=len(session.log),
             settings=tuple(
                 each for each in session.log if isinstance(each, SessionOpened | SessionChanged)
             ),
-            last_reply=next(replies, None),
+            last_reply=last,
+            compacted=next((e for e in reversed(since) if isinstance(e, ContextCompacted)), None),
         )
 
     async def unfinished(self) -> list[str]:
@@ -212,6 +214,10 @@ class MemoryStore:
             for model in sorted(session.usage)
             if (spent := spent_since(session.usage[model], since))
         ]
+
+    async def account(self, session_id: str) -> tuple[SessionRow, list[UsageRow]] | None:
+        row = await self.session(session_id)
+        return None if row is None else (row, await self.usage(session_id))
 
     async def blob(self, hash_: str) -> bytes | None:
         self._check_open()

@@ -13,7 +13,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from keryx.events import LoggedEvent, SessionChanged, SessionOpened, StepReplied
+from keryx.events import (
+    ContextCompacted,
+    LoggedEvent,
+    SessionChanged,
+    SessionOpened,
+    StepReplied,
+)
 from keryx.ports.store import InboxRow, OutboxRow, SessionRow, TranscriptRow, UsageRow
 from keryx.ports.view import Resting
 from keryx.store.changes import QUARTER
@@ -126,11 +132,16 @@ def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> Rest
             return [read_event(path, session_id, seq, body) for seq, body in rows]
 
         settings = read("type IN ('session.opened', 'session.changed') ORDER BY seq")
-        replies = read("type = 'step.replied' ORDER BY seq DESC LIMIT 1")
+        last = next(iter(read("type = 'step.replied' ORDER BY seq DESC LIMIT 1")), None)
+        # Only of what came since: a search through the whole log would take as long as reading it.
+        since = 0 if last is None else last.seq
+        summed = read(f"type = 'context.compacted' AND seq > {since} ORDER BY seq DESC LIMIT 1")
+        compacted = next(iter(summed), None)
     return Resting(
         seq=last_seq,
         settings=tuple(e for e in settings if isinstance(e, SessionOpened | SessionChanged)),
-        last_reply=next((e for e in replies if isinstance(e, StepReplied)), None),
+        last_reply=last if isinstance(last, StepReplied) else None,
+        compacted=compacted if isinstance(compacted, ContextCompacted) else None,
     )
 
 
@@ -219,6 +230,14 @@ def _usage_row(row: Sequence[object]) -> UsageRow:
         *("cached_tokens", "reasoning_tokens", "cost"),
     )
     return UsageRow(**dict(zip(names, row, strict=True)))  # pyright: ignore[reportArgumentType] (the table's columns have these types)
+
+
+def account(
+    connection: sqlite3.Connection, session_id: str
+) -> tuple[SessionRow, list[UsageRow]] | None:
+    with _snapshot(connection):
+        row = session(connection, session_id)
+        return None if row is None else (row, usage(connection, session_id, None))
 
 
 def blob(connection: sqlite3.Connection, hash_: str) -> bytes | None:

@@ -182,6 +182,9 @@ class SqliteStore:
             partial(queries.usage, session_id=session_id, since=since)
         )
 
+    async def account(self, session_id: str) -> tuple[SessionRow, list[UsageRow]] | None:
+        return await self._readers.submit(partial(queries.account, session_id=session_id))
+
     async def blob(self, hash_: str) -> bytes | None:
         return await self._readers.submit(partial(queries.blob, hash_=hash_))
 
