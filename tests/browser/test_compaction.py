@@ -176,6 +176,7 @@ async def test_the_summary_is_read_folded_and_copied_with_the_keyboard_and_stays
     somebody: Person, tab: Tab, stage: Stage
 ) -> None:
     await somebody.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await tab.page.set_viewport_size({"width": 1280, "height": 700})
     await begins(tab, stage, "Read me later", Reply(text=SUMMARY, chunk=400))
     await tab.say("/compact")
     await expect(summed(tab)).to_be_visible()
@@ -186,6 +187,11 @@ async def test_the_summary_is_read_folded_and_copied_with_the_keyboard_and_stays
     hands = Hands(tab)
     await hands.do(summed(tab), "Shift+Tab")
     await expect(summary(tab).get_by_role("heading", name="What is wanted")).to_be_visible()
+    await expect(tab.button("To the latest")).to_be_visible()
+    # Folded again all is in view, so there is no way to be shown.
+    await hands.press("Enter")
+    await expect(tab.button("To the latest")).to_have_count(0)
+    await hands.press("Enter")
     await expect(summary(tab).get_by_role("listitem")).to_have_count(2)
     await expect(summary(tab).locator("pre")).to_have_text("BOUND = 64\n")
     await hands.do(tab.transcript.get_by_role("button", name="Copy", exact=True).first)

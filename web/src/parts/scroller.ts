@@ -35,7 +35,10 @@ interface Parts {
 
 export class Scroller {
   readonly shown = signal<readonly string[]>([]);
+  /** Whether the end is followed. */
   readonly atEnd = signal(true);
+  /** Whether it is in view, followed or not: then there is no way to it. */
+  readonly endSeen = signal(true);
   private readonly heights: Heights;
   private readonly names = new WeakMap<Element, string>();
   private readonly observer: ResizeObserver;
@@ -168,18 +171,26 @@ export class Scroller {
     const to = end ? this.heights.length : Math.min(this.heights.length, last + 1);
     if (top < NEAR_EDGE) this.list.onNear("first");
     if (!this.list.hasEnd() && this.heights.total - top - height < NEAR_EDGE) this.list.onNear("last");
+    this.endSeen.value = end || this.isEndNear(top);
     if (from === this.from && to === this.to && same(this.shown.peek(), this.keys, from, to)) return;
     this.from = from;
     this.to = to;
     this.shown.value = this.keys.slice(from, to);
   }
 
+  private isEndNear(top: number): boolean {
+    return this.list.hasEnd() && this.heights.total - top - this.viewHeight <= NEAR_END;
+  }
+
   private resized(entries: readonly ResizeObserverEntry[]): void {
+    const before = this.heights.total;
     for (const { target, borderBoxSize, contentRect } of entries) {
       const key = this.names.get(target);
       if (key === undefined) this.viewHeight = target.clientHeight;
       else this.heights.measure(key, borderBoxSize[0]?.blockSize ?? contentRect.height);
     }
+    // What was unfolded there is folded again.
+    if (this.heights.total < before && this.isEndNear(this.lastTop)) this.atEnd.value = true;
     this.place();
     this.refresh();
   }

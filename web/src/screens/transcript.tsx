@@ -60,7 +60,7 @@ export function Transcript({ opened }: { opened: Opened }) {
         <div ref={below} class="space" />
         {apart ? <Following opened={opened} /> : <Activity opened={opened} />}
       </div>
-      {scroller.atEnd.value ? null : (
+      {scroller.endSeen.value ? null : (
         <button type="button" class="btn latest" aria-keyshortcuts="End" onClick={back}>
           {apart ? <span class="dim">{texts.transcript.apart}</span> : null}
           <span aria-hidden="true">↓</span> {apart ? texts.transcript.newest : texts.transcript.latest}

@@ -163,9 +163,9 @@ class Compaction:
 
 
 def _after(fold: Fold, chosen: Cut, turn_id: str | None, before: int, summary: str) -> int:
-    """Tokens are taken away as they are weighed here, but never more than were counted."""
+    """Tokens are taken away as they are weighed here; what is left has at least its own weight."""
     earlier = chosen.earlier
     now = sent(fold, None, 0) if earlier is None else sent(fold, earlier.turn_id, earlier.up_to)
     was = sum(map(weight, now)) + (0 if earlier is None else weigh(earlier.summary))
     then = sum(map(weight, sent(fold, turn_id, chosen.up_to))) + weigh(summary)
-    return round(before - min(1.0, before / was) * (was - then))
+    return max(then, round(before - min(1.0, before / was) * (was - then)))
