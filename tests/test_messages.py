@@ -189,12 +189,21 @@ def test_the_blob_of_nested_calls_has_a_pinned_form() -> None:
                 preview="ls",
             ),
         ),
-        sums=(events.NestedSum(tool="terminal", calls=9, duration=3.0, completed=8),),
+        sums=(
+            events.NestedSum(
+                tool="terminal",
+                calls=9,
+                duration=3.0,
+                completed=8,
+                ended={"completed": 8, "cancelled": 1},
+            ),
+        ),
     )
     assert msgspec.json.encode(blob).decode() == (
         '{"calls":[{"call_id":"c1","tool":"terminal","start":0.5,"duration":1.5,'
         '"outcome":"completed","preview":"ls"}],'
-        '"sums":[{"tool":"terminal","calls":9,"duration":3.0,"completed":8}]}'
+        '"sums":[{"tool":"terminal","calls":9,"duration":3.0,"completed":8,'
+        '"ended":{"completed":8,"cancelled":1}}]}'
     )
 
 

@@ -157,6 +157,23 @@ async def test_what_is_typed_while_a_session_opens_goes_on_in_that_session(
     await expect(tab.box).to_have_value("")
 
 
+async def test_what_is_typed_for_a_session_that_is_not_there_yet_is_there_when_the_page_is_again(
+    tab: Tab, stage: Stage
+) -> None:
+    stage.on("The first words", Reply(text="Heard."))
+    await tab.starts_anew()
+    await tab.box.fill("The first words")
+    await tab.page.reload()
+    await expect(tab.box).to_have_value("The first words")
+    await tab.box.press("Enter")
+    await expect(tab.replies).to_have_text(["Heard."])
+    await tab.starts_anew()
+    await expect(tab.box).to_have_value("")
+    await tab.page.reload()
+    await expect(tab.page.get_by_role("heading", name="What shall be done?")).to_be_visible()
+    await expect(tab.box).to_have_value("")
+
+
 async def test_what_is_typed_while_a_session_loads_is_there_however_often_the_page_is_left(
     tab: Tab, stage: Stage
 ) -> None:

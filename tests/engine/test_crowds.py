@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -15,7 +16,14 @@ from keryx import events as ev
 from keryx.aio.clock import FakeClock
 from keryx.aio.group import Group
 from keryx.engine.session import Session
-from keryx.engine.turns.nested import BUNCH, LOOK_AGAIN, MOST_NAMED, MOST_SINGLE, SLOW
+from keryx.engine.turns.nested import (
+    BUNCH,
+    LOOK_AGAIN,
+    MOST_LISTED,
+    MOST_NAMED,
+    MOST_SINGLE,
+    SLOW,
+)
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.tool import ToolContext
 from keryx.tools.function import tool
@@ -207,6 +215,22 @@ async def test_who_comes_late_to_a_crowd_knows_of_each_tool_how_its_calls_ended(
     await second.until_over()
     expected["gate"] = (2, {"cancelled": 1, "completed": 1})
     assert second.sums() == first.sums() == expected
+
+
+async def test_past_those_that_are_listed_it_is_kept_how_the_others_ended(hall: Hall) -> None:
+    first = await hall.begin(MOST_LISTED, ["a", "b"])
+    await hall.cancel(f"{PARENT}.{MOST_LISTED + 2}")
+    await hall.gates.until_running("a")
+    hall.gates.open("a")
+    ended = await first.until_over()
+    assert ended.nested is not None
+    data = await hall.world.store.blob(ended.nested.blob)
+    assert data is not None
+    told = msgspec.json.decode(data, type=ev.NestedCalls)
+    assert len(told.calls) == MOST_LISTED
+    (gates,) = told.sums
+    assert (gates.tool, gates.calls, gates.completed) == ("gate", 2, 1)
+    assert gates.ended == {"completed": 1, "cancelled": 1}
 
 
 async def test_no_more_are_named_than_somebody_can_look_at(hall: Hall) -> None:

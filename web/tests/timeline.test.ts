@@ -170,6 +170,11 @@ describe("nested calls", () => {
       ["completed", 4, "", 103, 103],
       ["failed", 1, "", 103, 103],
     ]);
+    const told = [{ ...sums[0]!, ended: { completed: 4, cancelled: 1 } }];
+    expect(linesOfAll({ calls: [], sums: told }, 100, []).map(({ form, count }) => [form, count])).toEqual([
+      ["completed", 4],
+      ["cancelled", 1],
+    ]);
   });
 });
 

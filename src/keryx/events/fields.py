@@ -105,6 +105,8 @@ class NestedSum(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     duration: float
     completed: int
+    ended: dict[Outcome, int] = {}
+    """How many ended, by how they did."""
 
 
 class NestedCalls(msgspec.Struct, frozen=True, kw_only=True):

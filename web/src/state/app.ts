@@ -45,7 +45,7 @@ export function composingOf(id: string | null): Composing {
   if (known !== undefined) return known;
   const made =
     id === null
-      ? new Composing((message) => begin({}, (made) => open(made, message)), null)
+      ? new Composing((message) => begin({}, (made) => open(made, message)), null, new Unsaved(""))
       : new Composing(
           async (message) => void (await keryx.send(id, message)),
           (text, attachments) => keryx.saveDraft(id, text, attachments),

@@ -149,8 +149,8 @@ export class Composing {
   }
 
   private changed(): void {
-    if (this.save === null) return;
     this.unsaved?.put(this.content);
+    if (this.save === null) return;
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = setTimeout(() => void this.flush(), SAVE_AFTER_MS);
   }

@@ -137,10 +137,11 @@ export function crowd({ began: all, ended, listed }: Nested, began: number): Nes
 
 /** What is past those that are listed began after them; when exactly is not told. */
 function rest(sum: NonNullable<NestedCalls["sums"]>[number], items: readonly Item[]): NestedLine[] {
-  const bad = sum.calls - sum.completed;
+  // Logs of before do not tell how the others ended.
+  const ended = sum.ended ?? { completed: sum.completed, failed: sum.calls - sum.completed };
   const start = Math.max(0, ...items.map((each) => each.start));
   const one = { tool: sum.tool, single: null, preview: "", start, end: start, ones: [] };
   const line = (form: Form, count: number): NestedLine[] =>
     count > 0 ? [{ ...one, key: `${sum.tool} ${form} rest`, form, count, ended: count }] : [];
-  return [...line("completed", sum.completed), ...line("failed", bad)];
+  return (["completed", ...WRONG] as const).flatMap((form) => line(form, ended[form] ?? 0));
 }

@@ -50,12 +50,18 @@ class _Bunch(msgspec.Struct):
     seconds: float = 0.0
 
 
+class _Sum(msgspec.Struct):
+    duration: float = 0.0
+    ended: dict[Outcome, int] = msgspec.field(default_factory=dict[Outcome, int])
+
+
 class _Container(msgspec.Struct):
     """What one container called so far."""
 
     since: float
     listed: list[ev.NestedCall] = msgspec.field(default_factory=list[ev.NestedCall])
-    sums: dict[str, ev.NestedSum] = msgspec.field(default_factory=dict[str, ev.NestedSum])
+    sums: dict[str, _Sum] = msgspec.field(default_factory=dict[str, _Sum])
+    """By tool, of those that are not listed."""
     calls: int = 0
     completed: int = 0
     events: int = 0
@@ -132,7 +138,8 @@ class NestedShow:
         found = self._containers.pop(call_id, None)
         if found is None or not found.calls:
             return None
-        told = ev.NestedCalls(calls=tuple(found.listed), sums=tuple(found.sums.values()))
+        sums = (_added_up(tool, each) for tool, each in found.sums.items())
+        told = ev.NestedCalls(calls=tuple(found.listed), sums=tuple(sums))
         return told, found.calls, found.completed
 
     def _now(self) -> float:
@@ -218,9 +225,17 @@ def _keep(container: _Container, begun: _Begun | None, outcome: CallOutcome) -> 
         )
         return
     known = container.sums.get(outcome.tool)
-    container.sums[outcome.tool] = ev.NestedSum(
-        tool=outcome.tool,
-        calls=1 if known is None else known.calls + 1,
-        duration=outcome.duration + (0.0 if known is None else known.duration),
-        completed=completed + (0 if known is None else known.completed),
+    if known is None:
+        known = container.sums[outcome.tool] = _Sum()
+    known.duration += outcome.duration
+    known.ended[outcome.outcome] = known.ended.get(outcome.outcome, 0) + 1
+
+
+def _added_up(tool: str, known: _Sum) -> ev.NestedSum:
+    return ev.NestedSum(
+        tool=tool,
+        calls=sum(known.ended.values()),
+        duration=known.duration,
+        completed=known.ended.get("completed", 0),
+        ended=known.ended,
     )
