@@ -25,7 +25,8 @@ export function Field({ composing, suggest, choices, running, onSend, onStop }: 
   useLayoutEffect(() => {
     const area = field.current!;
     area.style.height = "auto";
-    area.style.height = `${area.scrollHeight}px`;
+    // To ask how high it is makes the browser lay out the whole page, and nothing is one line high.
+    if (text !== "") area.style.height = `${area.scrollHeight}px`;
     if (caret.current !== null) area.setSelectionRange(caret.current, caret.current);
     caret.current = null;
   }, [text]);
