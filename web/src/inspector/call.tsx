@@ -3,14 +3,13 @@
 import { cancelCall } from "../api/keryx";
 import { Button } from "../parts/button";
 import { Labelled, Result, resultText } from "../parts/callbody";
+import { useElapsed } from "../parts/since";
 import { WholeArguments } from "../parts/whole";
 import { attempt } from "../state/app";
-import { second } from "../state/clock";
 import type { Opened } from "../state/opened";
 import type { Call } from "../state/rows";
-import { serverTime } from "../state/serverclock";
 import { texts } from "../texts";
-import { clockTime, elapsed, seconds } from "../texts/amounts";
+import { clockTime, seconds } from "../texts/amounts";
 import { linesOf, linesOfAll, type NestedLine } from "../timeline/alike";
 import { storedNested } from "../timeline/stored";
 import { chosen } from "./choice";
@@ -106,13 +105,16 @@ function waitedFor(opened: Opened, call: Call): string {
   return "";
 }
 
+function Running({ call, at }: { call: Call; at: number }) {
+  const since = useElapsed(at).value;
+  const far = call.done === null ? call.note : `${texts.call.progress(call.done, call.total)} ${call.note}`;
+  const doing = call.asking ? texts.call.asking : texts.inspector.call.running(since);
+  return <>{[doing, far.trim()].filter(Boolean).join(", ")}</>;
+}
+
 function State({ call }: { call: Call }) {
   const words = texts.inspector.call;
-  if (call.phase === "started" && call.startedAt !== null) {
-    const since = elapsed(serverTime(second.value) - call.startedAt);
-    const far = call.done === null ? call.note : `${texts.call.progress(call.done, call.total)} ${call.note}`;
-    return <>{[call.asking ? texts.call.asking : words.running(since), far.trim()].filter(Boolean).join(", ")}</>;
-  }
+  if (call.phase === "started" && call.startedAt !== null) return <Running call={call} at={call.startedAt} />;
   if (call.phase !== "finished") return <>{call.phase === "writing" ? texts.call.writing : texts.call.waiting}</>;
   const outcome = call.outcome ?? "unknown";
   if (outcome === "completed") return <>{words.done(seconds(call.duration ?? 0))}</>;

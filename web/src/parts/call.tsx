@@ -3,17 +3,16 @@
 import { cancelCall } from "../api/keryx";
 import { choose, isChosen } from "../inspector/choice";
 import { attempt } from "../state/app";
-import { second } from "../state/clock";
 import type { Opened } from "../state/opened";
 import type { Call } from "../state/rows";
-import { serverTime } from "../state/serverclock";
 import { texts } from "../texts";
-import { elapsed, seconds } from "../texts/amounts";
+import { seconds } from "../texts/amounts";
 import type { Axis } from "../timeline/axis";
 import { barOf } from "../timeline/bars";
 import { Bars } from "../timeline/lane";
 import { NestedRows } from "../timeline/nested";
 import { brief } from "./brief";
+import { Since } from "./since";
 import { CallBody } from "./callbody";
 import { Fold } from "./fold";
 import { unfoldedOf } from "./unfolded";
@@ -122,10 +121,6 @@ function Took({ call }: { call: Call }) {
   }
   if (call.phase !== "started" || call.startedAt === null) return <span class="num" />;
   return <Since at={call.startedAt} />;
-}
-
-function Since({ at }: { at: number }) {
-  return <span class="num">{elapsed(serverTime(second.value) - at)}</span>;
 }
 
 function tone(call: Call): string {

@@ -8,6 +8,7 @@ import { Button } from "../parts/button";
 import { attempt } from "../state/app";
 import { second } from "../state/clock";
 import type { Opened } from "../state/opened";
+import { serverTime } from "../state/serverclock";
 import { texts } from "../texts";
 
 export function Asks({ opened }: { opened: Opened }) {
@@ -86,7 +87,7 @@ function needs({ needs: told }: ApprovalAsked): string[] {
 
 function Expiry({ at }: { at: number | null }) {
   if (at === null) return null;
-  const left = at - second.value / 1_000;
+  const left = at - serverTime(second.value);
   return left > 0 ? <span> · {texts.asks.expires(Math.ceil(left))}</span> : null;
 }
 

@@ -19,5 +19,7 @@ function ticking(everyMs: number): { readonly value: number } {
   return now;
 }
 
+/** Often enough that a count of seconds is right while each of them lasts. */
+export const moment = ticking(200);
 export const second = ticking(1_000);
 export const minute = ticking(60_000);

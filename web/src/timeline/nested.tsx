@@ -3,14 +3,13 @@
 import { useMemo, useState } from "preact/hooks";
 import { cancelCall } from "../api/keryx";
 import { attempt } from "../state/app";
-import { second } from "../state/clock";
 import type { Opened } from "../state/opened";
 import type { Call } from "../state/rows";
-import { serverTime } from "../state/serverclock";
 import { Fold } from "../parts/fold";
+import { Since } from "../parts/since";
 import { unfoldedOf } from "../parts/unfolded";
 import { texts } from "../texts";
-import { elapsed, seconds } from "../texts/amounts";
+import { seconds } from "../texts/amounts";
 import { crowd, linesOf, linesOfAll, type NestedLine, type NestedOne } from "./alike";
 import type { Axis } from "./axis";
 import { Bars } from "./lane";
@@ -108,18 +107,10 @@ function spansOf(line: NestedLine): { start: number; end: number }[] | undefined
 }
 
 function Took({ line: { start, end } }: { line: { start: number; end: number | null } }) {
-  if (end === null) return <Since at={start} />;
+  if (end === null) return <Since at={start} silent />;
   return (
     <span class="num" aria-hidden="true">
       {end > start ? seconds(end - start) : ""}
-    </span>
-  );
-}
-
-function Since({ at }: { at: number }) {
-  return (
-    <span class="num" aria-hidden="true">
-      {elapsed(serverTime(second.value) - at)}
     </span>
   );
 }
