@@ -38,11 +38,12 @@ export function Header({ opened }: { opened: Opened }) {
   };
   const settings = opened.head.settings.value;
   const change = (changes: Changes): void => void attempt(() => keryx.changeSession(opened.id, changes));
-  const chips: [string, string][] = [
-    [texts.header.workspace, shortPath(settings.workspace)],
-    [texts.header.model, settings.model.replace(/^\w+:/, "")],
-    [texts.header.personality, settings.personality ?? ""],
-    [texts.header.effort, settings.effort ?? ""],
+  /** What it is, all of it, and the part of it that there is room for. */
+  const chips: [string, string, string][] = [
+    [texts.header.workspace, settings.workspace, folderName(settings.workspace)],
+    [texts.header.model, settings.model, settings.model.replace(/^\w+:/, "")],
+    [texts.header.personality, settings.personality ?? "", settings.personality ?? ""],
+    [texts.header.effort, settings.effort ?? "", settings.effort ?? ""],
   ];
   return (
     <header
@@ -58,16 +59,17 @@ export function Header({ opened }: { opened: Opened }) {
         <ListButton />
         <h1>{settings.title || texts.list.untitled}</h1>
         <span class="grow" />
-        {chips.map(([name, value]) =>
+        {chips.map(([name, value, short]) =>
           value ? (
             <button
               type="button"
               key={name}
-              class="chip w"
+              class={name === texts.header.workspace || name === texts.header.model ? "chip w whole" : "chip w"}
               aria-label={texts.header.change(name, value)}
+              title={value}
               onClick={() => setOpen(!open)}
             >
-              {value}
+              {short}
             </button>
           ) : null,
         )}
@@ -114,7 +116,6 @@ export function Header({ opened }: { opened: Opened }) {
 }
 
 /** The end of a path is what tells it from others. */
-function shortPath(path: string): string {
-  const parts = path.split("/").filter(Boolean);
-  return parts.length <= 2 ? path : `…/${parts.slice(-2).join("/")}`;
+function folderName(path: string): string {
+  return path.split("/").filter(Boolean).at(-1) ?? path;
 }
