@@ -14,6 +14,7 @@ from keryx.events import (
     CallEffects,
     CallFinished,
     CallStarted,
+    ContextCompacted,
     ContextSize,
     LoggedEvent,
     MessageAccepted,
@@ -160,6 +161,16 @@ class Facts:
             outcome=outcome,
             usage=Usage(),
             cost=None,
+        )
+
+    def compacted(self, summary: str = "so far") -> ContextCompacted:
+        return self._fact(
+            ContextCompacted,
+            turn_id=None,
+            summary=summary,
+            up_to=self.last_seq,
+            tokens_before=90,
+            tokens_after=10,
         )
 
     def undone(self, turn_id: str) -> TurnUndone:

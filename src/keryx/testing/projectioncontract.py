@@ -139,6 +139,16 @@ class ProjectionContract:
         await log.add(facts.finished())
         found = await subject.resting("s")
         assert found == Resting(seq=facts.last_seq, settings=(opened, moved), last_reply=last)
+        earlier, summed = facts.compacted("earlier"), facts.compacted()
+        await log.add(earlier, summed)
+        found = await subject.resting("s")
+        assert found is not None
+        assert (found.last_reply, found.compacted) == (last, summed)
+        await log.add(facts.started("t2"), facts.replied("newer", turn_id="t2"))
+        await log.add(facts.finished("t2"))
+        found = await subject.resting("s")
+        assert found is not None
+        assert found.compacted is None
         await subject.enter("s", InboxRow("k", b"a command"))
         assert await subject.resting("s") is None
 
