@@ -31,6 +31,7 @@ from tests.app.worlds import (
     PATIENCE,
     add,
     check_log,
+    closing,
     keryx_beside,
 )
 
@@ -92,6 +93,24 @@ async def test_a_message_does_not_wait_for_a_summary_by_hand(tmp_path: Path) -> 
         assert "Remember the tea" not in sent
         assert "Meanwhile" in sent
         check_log(await log_of(app, session))
+
+
+async def test_whoever_asked_may_go_away(tmp_path: Path) -> None:
+    held = Reply(text=SUMMARY, usage=LITTLE, fault="hang before headers")
+    stage = Stage(Reply(text="Noted. " * 50, usage=LITTLE), summary=held)
+    async with garden(tmp_path / "home", stage) as (app, session, server):
+        await say(session, "Remember the tea")
+        async with asyncio.TaskGroup() as group:
+            by_hand = group.create_task(session.compact())
+            summing = await server.wait_asked(2)
+            await summing.hanging.wait()
+            by_hand.cancel()
+        async with asyncio.timeout(PATIENCE), closing(session.events()) as events:
+            summing.resume.set()
+            async for event in events:
+                if isinstance(event, ev.ContextCompacted):
+                    break
+        assert len(await compacted(app, session)) == 1
 
 
 async def test_what_is_undone_is_not_told_by_a_summary(tmp_path: Path) -> None:

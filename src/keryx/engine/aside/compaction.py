@@ -77,10 +77,15 @@ class Compaction:
         task = self._desk.group.start(self._sum_up(chosen, recorded), name="compaction")
         self._under_way = task
         stopping = scope.on_cancel(task.cancel)
-        try:
-            await asyncio.wait([task])
-        finally:
+
+        def ended(_: object) -> None:
+            # One that is cancelled before its first step runs nothing of its own, also no finally.
+            self._under_way = None
             stopping.remove()
+
+        task.add_done_callback(ended)
+        # Whoever asked may go away; it is done all the same.
+        await asyncio.wait([task])
         if task.cancelled():
             return False
         if (error := task.result()) is not None:
@@ -99,7 +104,6 @@ class Compaction:
         except KeryxError as error:
             return error
         finally:
-            self._under_way = None
             self._show(before, over=True)
         return None
 
