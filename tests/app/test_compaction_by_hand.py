@@ -32,7 +32,9 @@ from tests.app.worlds import (
     add,
     check_log,
     closing,
+    first,
     keryx_beside,
+    result_of,
 )
 
 pytestmark = pytest.mark.promise("004.12")
@@ -93,6 +95,26 @@ async def test_a_message_does_not_wait_for_a_summary_by_hand(tmp_path: Path) -> 
         assert "Remember the tea" not in sent
         assert "Meanwhile" in sent
         check_log(await log_of(app, session))
+
+
+async def test_a_turn_that_is_too_long_meanwhile_waits_for_it(tmp_path: Path) -> None:
+    held = Reply(text=SUMMARY, usage=LITTLE, fault="hang before headers")
+    stage = Stage(Reply(text="Noted. " * 50, usage=LITTLE), TOO_LONG, summary=held)
+    async with garden(tmp_path / "home", stage) as (app, session, server):
+        await say(session, "Remember the tea")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(session.compact())
+            summing = await server.wait_asked(2)
+            await summing.hanging.wait()
+            turn = await session.send("Now this")
+            await (await server.wait_asked(3)).answered.wait()
+            await first(turn, ev.StepAbandoned)
+            summing.resume.set()
+            assert (await result_of(turn)).outcome == "completed"
+        assert len(stage.summed) == len(await compacted(app, session)) == 1
+        sent = texts(stage.last())
+        assert SUMMARY in sent
+        assert "Now this" in sent
 
 
 async def test_whoever_asked_may_go_away(tmp_path: Path) -> None:
