@@ -21,7 +21,7 @@ from keryx.server.access.logins import LASTS, Logins
 from keryx.server.access.password import Password
 from keryx.server.access.tokens import Tokens
 from keryx.server.serve import Settings, bind, serving
-from tests.server.worlds import PATIENCE, Client, World, in_thread, scripted, world
+from tests.server.worlds import PATIENCE, Answer, Client, World, in_thread, scripted, world
 
 pytestmark = pytest.mark.promise("server.5")
 
@@ -75,9 +75,25 @@ async def test_the_browser_that_used_the_link_asks_again_when_the_answer_was_los
         browser = here.browser()
         assert (await browser.ask("POST", "/api/login", json=body)).status == 204
         assert (await browser.ask("GET", "/api/sessions")).status == 200
-        # It has arrived: from now on the link is over, for this browser too.
+        # It has arrived: from now on the link is over, also for who knows the secret.
         again = await here.browser().ask("POST", "/api/login", json=body)
         again.problem(401, "wrong_login")
+
+
+async def test_who_is_in_may_show_the_link_again(tmp_path: Path) -> None:
+    """As a page does that is loaded anew before it could take the token out of its address."""
+    async with world(tmp_path) as here:
+        browser, headers = await logged_in(here), origin(here)
+
+        async def shows(token: str) -> Answer:
+            return await browser.ask("POST", "/api/login", json={"token": token}, headers=headers)
+
+        assert (await browser.ask("GET", "/api/sessions")).status == 200
+        assert (await shows(here.server.once)).status == 204
+        assert (await browser.ask("GET", "/api/sessions")).status == 200
+        (await shows("no")).problem(401, "wrong_login")
+        await browser.ask("POST", "/api/logout", headers=headers)
+        (await shows(here.server.once)).problem(401, "wrong_login")
 
 
 async def test_a_secret_that_could_be_guessed_is_refused(tmp_path: Path) -> None:

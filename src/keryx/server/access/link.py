@@ -31,9 +31,13 @@ class Link:
         self._until = 0.0
         self._begun: set[str] = set()
 
+    def is_meant(self, token: str | None) -> bool:
+        """Whether somebody shows this link, used up or not."""
+        return token is not None and hmac.compare_digest(token.encode(), self.token.encode())
+
     def opens(self, token: str | None, browser: str | None) -> bool:
         """Whether who shows this is let in; the first who does uses it up for all others."""
-        if token is None or not hmac.compare_digest(token.encode(), self.token.encode()):
+        if not self.is_meant(token):
             return False
         if self._is_used:
             return self._is_holder(browser)

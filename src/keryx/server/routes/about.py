@@ -97,7 +97,11 @@ async def log_in(
     """
     address = request.client.host if request.client is not None else ""
     secret = await service.access.log_in(
-        address, token=data.token, password=data.password, browser=data.browser
+        address,
+        token=data.token,
+        password=data.password,
+        browser=data.browser,
+        cookies=request.headers.get("cookie"),
     )
     return Response(None, status_code=204, cookies=[_cookie(request, secret, LASTS)])
 
