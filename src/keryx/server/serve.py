@@ -56,14 +56,14 @@ class Serving(msgspec.Struct, frozen=True):
     """A server that takes connections."""
 
     url: str
-    once: str | None
-    """The token that logs in one time."""
+    once: str
+    """The token that lets one browser in."""
     streams: Streams
 
     @property
     def link(self) -> str:
         """The address that logs in whoever opens it first."""
-        return self.url if self.once is None else f"{self.url}#token={self.once}"
+        return f"{self.url}#token={self.once}"
 
 
 @asynccontextmanager
