@@ -101,6 +101,24 @@ async def test_cancelling_a_script_ends_its_calls_and_their_processes(tmp_path: 
         assert alive(handle.session_id) == []
 
 
+async def test_a_host_ends_while_a_left_over_removes_files_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove = os.rmdir
+
+    def removed_by_both(path: str, *, dir_fd: int | None = None) -> None:
+        if path == "vanishing":
+            remove(path, dir_fd=dir_fd)  # the other was first
+        remove(path, dir_fd=dir_fd)
+
+    code = 'import os; os.makedirs(os.environ["TMPDIR"] + "/vanishing/deeper")'
+    async with session(tmp_path, code) as handle:
+        assert (await finished(handle)).outcome == "completed"
+        monkeypatch.setattr(os, "rmdir", removed_by_both)
+    async with session(tmp_path, "print(1)") as handle:
+        assert (await finished(handle)).outcome == "completed"
+
+
 async def test_a_steer_stops_the_script_and_the_turn_goes_on(tmp_path: Path) -> None:
     async with session(tmp_path, HANGING) as handle:
         turn = await handle.send("Go")

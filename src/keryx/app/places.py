@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from keryx.app.runtime import Runtime
 from keryx.app.tools import user_home
 from keryx.config import Config
 from keryx.sandbox import Bounds, LocalPlace
+
+TRIES: Final = 20
 
 
 class Places:
@@ -50,4 +54,14 @@ class Places:
     async def close(self) -> None:
         """Remove what was temporary."""
         if self._has_tmp:
-            await self._runtime.bridge.to_thread(shutil.rmtree, self._tmp)
+            await self._runtime.bridge.to_thread(_remove, self._tmp)
+
+
+def _remove(folder: Path) -> None:
+    """Also while a left-over removes things of its own in there: then it is looked at anew."""
+    for _ in range(TRIES):
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+        if not folder.exists():
+            return
+    shutil.rmtree(folder)

@@ -200,11 +200,14 @@ class OwnHost:
         self._feed.close()
         await self._dispatch.close()
         await self._runtime.executor.close()
-        await self._places.close()
-        await self.store.close()
-        await self._threads.close()
-        await self._runtime.bridge.to_thread(self._home.release)
-        await self._served.close()
+        try:
+            await self._places.close()
+        finally:
+            # Whatever could not be removed, the home is free for others.
+            await self.store.close()
+            await self._threads.close()
+            await self._runtime.bridge.to_thread(self._home.release)
+            await self._served.close()
 
     # -- what sessions need
 
