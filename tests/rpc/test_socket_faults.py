@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -100,6 +100,18 @@ async def served(
         await made.close()
     assert scope.children == ()
     scope.close()
+
+
+async def test_who_comes_while_it_is_being_stopped_is_let_go(tmp_path: Path) -> None:
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: reported.append(told))
+    async with served(tmp_path, echo) as world:
+        world.scope.cancel("interrupt")
+        reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+    assert reported == []
 
 
 GARBAGE = {

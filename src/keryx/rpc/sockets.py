@@ -226,8 +226,7 @@ class Listener:
         self._closed = True
         await self._group.leave()
         self._group.scope.close()
-        wires = tuple(self._wires)
-        for wire in wires:
+        for wire in (wires := tuple(self._wires)):
             if wire.peer is not None and not wire.peer.is_lost:
                 wire.peer.close()
             else:
@@ -238,6 +237,8 @@ class Listener:
             await wire.wait_closed()
 
     def _accept(self) -> None:
+        if self._group.scope.is_cancelled:
+            self.stop_listening()  # whom it listens for is being stopped
         if self._listening is None:
             return
         try:
@@ -253,8 +254,8 @@ class Listener:
         self._group.start(self._take(connection), name="accept")
 
     def _accept_again(self) -> None:
-        if self._listening is not None:
-            self._loop.add_reader(self._listening.fileno(), self._accept)
+        if (listening := self._listening) is not None:
+            self._loop.add_reader(listening.fileno(), self._accept)
 
     async def _take(self, connection: socket.socket) -> None:
         try:
