@@ -191,6 +191,7 @@ PINNED: tuple[tuple[Event, str], ...] = (
         turn_text("turn.started", '"message_ids":["m1","m2"],"warnings":["hm"]'),
     ),
     (events.TurnResumed(**TURN, attempt=2), turn_text("turn.resumed", '"attempt":2')),
+    (events.TurnSuspended(**TURN), fact_text("turn.suspended", '"turn_id":"t1"')),
     (
         events.TurnCancelling(**TURN, reason="interrupt", by="ann"),
         turn_text("turn.cancelling", '"reason":"interrupt","by":"ann"'),
@@ -219,8 +220,8 @@ PINNED: tuple[tuple[Event, str], ...] = (
         turn_text("step.started", '"step_id":"p1","model":"o:m","effort":"low"'),
     ),
     (
-        events.StepAbandoned(**TURN, step_id="p1", cause="crash"),
-        turn_text("step.abandoned", '"step_id":"p1","cause":"crash"'),
+        events.StepAbandoned(**TURN, step_id="p1", cause="crash", asked=True),
+        turn_text("step.abandoned", '"step_id":"p1","cause":"crash","asked":true'),
     ),
     (
         events.StepReplied(
@@ -267,6 +268,26 @@ PINNED: tuple[tuple[Event, str], ...] = (
         ),
     ),
     (
+        events.NestedFinished(
+            **TURN,
+            call_id="c1",
+            calls=(
+                events.NestedCall(
+                    call_id="c1.1", tool="sh", start=0.5, duration=1.5, outcome="completed"
+                ),
+            ),
+            sums=(events.NestedSum(tool="sh", calls=2, duration=0.5, completed=1),),
+            total=3,
+            completed=2,
+        ),
+        turn_text(
+            "nested.finished",
+            '"call_id":"c1","calls":[{"call_id":"c1.1","tool":"sh","start":0.5,"duration":1.5,'
+            '"outcome":"completed","preview":""}],"sums":[{"tool":"sh","calls":2,"duration":0.5,'
+            '"completed":1,"ended":{}}],"total":3,"completed":2',
+        ),
+    ),
+    (
         events.CallFinished(
             **TURN,
             call_id="c1",
@@ -293,9 +314,18 @@ PINNED: tuple[tuple[Event, str], ...] = (
         fact_text("call.settled", '"call_id":"c1","duration":9.5'),
     ),
     (
-        events.FilesChanged(**TURN, call_id="c1", path="a.py", before="b1", after="h2", kept=False),
+        events.FilesChanged(
+            **TURN,
+            call_id="c1",
+            path="a.py",
+            before="b1",
+            after="h2",
+            kept=False,
+            workspace="/w",
+        ),
         turn_text(
-            "files.changed", '"call_id":"c1","path":"a.py","before":"b1","after":"h2","kept":false'
+            "files.changed",
+            '"call_id":"c1","path":"a.py","before":"b1","after":"h2","kept":false,"workspace":"/w"',
         ),
     ),
     (

@@ -11,12 +11,16 @@ does not know; a `type` that it does not know is an error.
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import functools
+import typing
 from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from keryx.errors import InvalidCommandError
 from keryx.messages import VERSION, ApprovalMode, Decision, File, Image, Mode, Reason
 
 
@@ -209,6 +213,45 @@ _encoder: Final = msgspec.json.Encoder()
 def _decoder() -> msgspec.json.Decoder[Command]:
     """Made when first needed: most processes read no command."""
     return msgspec.json.Decoder(Command)
+
+
+_FOREIGN: Final = (bytes, bytearray, memoryview, dt.datetime, dt.date, dt.time, decimal.Decimal)
+"""Types that have a JSON form and that no command takes: they must not pass as text."""
+
+
+def checked(command: Command) -> Command:
+    """The same command, with every field of its declared type, as if it had come as JSON.
+
+    `InvalidCommandError` names the field that does not fit.
+    """
+    kind = type(command)
+    if kind not in _kinds():
+        raise InvalidCommandError(f"{kind.__name__} is not a command; see keryx.commands")
+    try:
+        fields = msgspec.to_builtins(command, builtin_types=_FOREIGN)
+        strict = msgspec.convert(fields, kind)
+        if decode(encode(strict)) == strict:
+            return strict
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
+        raise _refusal(command, error) from error
+    raise InvalidCommandError(f"{_name(kind)} has a field that JSON cannot hold; nothing was done")
+
+
+def _refusal(command: Command, error: Exception) -> InvalidCommandError:
+    if isinstance(error, UnicodeEncodeError):
+        why = "a text holds half of a surrogate pair, which is not Unicode; send text that is"
+    else:
+        why = f"{error}; see the fields of {type(command).__name__}"
+    return InvalidCommandError(f"{_name(type(command))} was refused: {why}")
+
+
+def _name(kind: type[Command]) -> str:
+    return f"the command {kind.__struct_config__.tag!r}"
+
+
+@functools.cache
+def _kinds() -> frozenset[type[Command]]:
+    return frozenset(typing.get_args(Command))
 
 
 def encode(command: Command) -> bytes:

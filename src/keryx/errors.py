@@ -10,12 +10,15 @@
         StoreError                the log cannot be written or read; says why
           StoreDamagedError         the file is damaged; nothing of it was changed
           StoreTooNewError          a newer version of Keryx wrote it
+          SessionDamagedError       one session cannot be read; the others can
         ModelError                the model gave no answer; carries a kind and a hint
       DeveloperMustActError     a program uses Keryx wrongly
         InvalidToolError          a function cannot be a tool as it is declared
         WrongThreadError          blocking here would stop the event loop that must answer
         ScopeClosedError          work was started in a scope that has been left
         KeyReusedError            the same key came with another command
+        InvalidCommandError       a command has a field that does not fit; nothing was done
+        InvalidFactError          a fact could not be read back; it was not written
         SequenceError             events do not follow the log that they are for
       NobodyMustActError        the world is as it is; the outcome says so
         ToolCancelledError        the call was cancelled; carries the reason
@@ -93,6 +96,10 @@ class StoreTooNewError(StoreError):
     """A newer version of Keryx wrote the file."""
 
 
+class SessionDamagedError(StoreError):
+    """The log of one session cannot be read. The other sessions are not concerned."""
+
+
 class ModelError(UserMustActError):
     """The model gave no answer."""
 
@@ -124,6 +131,14 @@ class ScopeClosedError(DeveloperMustActError):
 
 class KeyReusedError(DeveloperMustActError):
     """The same key came with another command."""
+
+
+class InvalidCommandError(DeveloperMustActError):
+    """A command has a field of the wrong type or value; nothing was done."""
+
+
+class InvalidFactError(DeveloperMustActError):
+    """A fact could not be read back from the log, so it was not written."""
 
 
 class SequenceError(DeveloperMustActError):

@@ -15,6 +15,22 @@ VERSION = 1
 """The version of the JSON form; it rises only if a field changes its meaning."""
 
 
+def well_formed(text: str) -> str:
+    """The same text, with each lone surrogate, which UTF-8 cannot hold, as a visible escape.
+
+    They come from file names and output that are not UTF-8. `TypeError` if it is no text.
+    """
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] (comes from outside)
+        raise TypeError(f"expected text, got {type(text).__name__}")
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="backslashreplace").decode()
+    return text
+
+
 class Text(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
     """Plain text."""
 

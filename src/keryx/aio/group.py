@@ -7,7 +7,7 @@ is named in `left_over` after the grace and holds nobody.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -31,11 +31,20 @@ def keep_until_ended(task: asyncio.Task[Any]) -> None:
 class Group:
     """Holds tasks under a scope: cancelling the scope cancels them, once each.
 
-    The first task that fails cancels the rest, and its error is raised on leaving.
+    The first task that fails cancels the rest, and its error is raised on leaving. With `on_error`
+    the others go on: each error is told there, and is no one else's.
     """
 
-    def __init__(self, scope: Scope, *, grace: float = GRACE) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        grace: float = GRACE,
+        on_error: Callable[[str, BaseException], None] | None = None,
+    ) -> None:
+        """`on_error` gets the name of the task and its error, on the loop."""
         self.scope = scope
+        self._on_error = on_error
         self.error: BaseException | None = None
         self._grace = grace
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -122,7 +131,9 @@ class Group:
         self._tasks.discard(task)
         if not task.cancelled():
             error = task.exception()
-            if error is not None and self.error is None:
+            if error is not None and self._on_error is not None:
+                self._on_error(task.get_name(), error)
+            elif error is not None and self.error is None:
                 self.error = error
                 self.scope.cancel("parent", by=f"{task.get_name()} failed")
         if not self._tasks:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 from keryx.aio.bridge import Bridge
 from keryx.engine.aside.reverts import logged_changes
-from keryx.engine.desk import Changing, Keep
+from keryx.engine.desk import Changing, Keep, Reverting
 from keryx.errors import ToolFailedError, UserMustActError
 from keryx.ports.files import FileChange, Files
 from keryx.ports.store import Store
@@ -37,18 +38,14 @@ def open_files(
     return made
 
 
-async def revert_files(
-    bridge: Bridge, opened: Callable[[], Files], changes: Sequence[FileChange]
-) -> None:
+async def revert_files(bridge: Bridge, parts: Sequence[Reverting]) -> None:
     """Make the files what they were; `UserMustActError` names what stands in the way."""
 
     def work() -> None:
-        files = opened()
-
-        def record(made: Sequence[FileChange]) -> None:
-            bridge.from_thread(files.changing, made, None)
-
-        _changes().revert(files, changes, record)
+        reverts = [_changes().Revert(open_files(), changes) for open_files, changes in parts]
+        _changes().check_all(reverts)
+        for revert in reverts:
+            revert.perform(partial(_record, bridge, revert.files))
 
     try:
         await bridge.to_thread(work)
@@ -56,12 +53,25 @@ async def revert_files(
         raise UserMustActError(str(error)) from error
 
 
-async def diff_of(bridge: Bridge, store: Store, session_id: str, workspace: str) -> str:
+def _record(bridge: Bridge, files: Files, changes: Sequence[FileChange]) -> None:
+    bridge.from_thread(files.changing, changes, None)
+
+
+async def diff_of(bridge: Bridge, store: Store, session_id: str) -> str:
     """All that the session changed, against what is there now."""
-    changes = await logged_changes(store, session_id)
-    return await bridge.to_thread(
-        lambda: _changes().diff(open_files(workspace, _nothing, _no_changes), changes)
-    )
+    logged = await logged_changes(store, session_id)
+    workspaces = dict.fromkeys(each.workspace for each in logged)
+
+    def work() -> str:
+        return "".join(
+            _changes().diff(
+                open_files(workspace, _nothing, _no_changes),
+                [each.change for each in logged if each.workspace == workspace],
+            )
+            for workspace in workspaces
+        )
+
+    return await bridge.to_thread(work)
 
 
 def _changes() -> ModuleType:

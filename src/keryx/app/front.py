@@ -28,7 +28,7 @@ from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools
 from keryx.config import Config
 from keryx.errors import DeveloperMustActError, KeryxError
-from keryx.events import Event, SessionOpened
+from keryx.events import Event
 from keryx.ports.dispatch import Answer, Bus, Change, Watching
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
@@ -80,11 +80,9 @@ class Front:
 
     async def diff(self, session_id: str) -> str:
         """All that the session changed on the disk, against what is there now."""
-        row = await self.store.events(session_id, limit=1)
-        opened = row[0] if row else None
-        if not isinstance(opened, SessionOpened):
+        if await self.store.session(session_id) is None:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
-        return await diff_of(self._runtime.bridge, self.store, session_id, opened.workspace)
+        return await diff_of(self._runtime.bridge, self.store, session_id)
 
     async def reconfigure(self) -> None:
         """Read the configuration again; turns of a host elsewhere do so by themselves."""

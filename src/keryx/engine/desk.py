@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -42,11 +43,20 @@ def mint(kind: str) -> str:
     return f"{kind}_{secrets.token_hex(8)}"
 
 
+def report(session_id: str, name: str, error: BaseException) -> None:
+    """Tell whoever runs the host of a defect."""
+    asyncio.get_running_loop().call_exception_handler(
+        {"message": f"{name} of session {session_id} failed", "exception": error}
+    )
+
+
 class Brief(msgspec.Struct, frozen=True):
     """What a turn starts with that comes from outside: parts of the prompt, and what is amiss."""
 
     parts: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     warnings: tuple[str, ...] = ()
+    fault: Exception | None = None
+    """Why it could not be read; the turn that needs it fails."""
 
 
 async def no_brief(settings: Settings, workspace: str) -> Brief:
@@ -69,6 +79,10 @@ Keep = Callable[[bytes], Awaitable[str]]
 Changing = Callable[[Sequence[FileChange], str | None], Awaitable[None]]
 
 
+Reverting = tuple[Callable[[], Files], Sequence[FileChange]]
+"""Opens the files of a workspace, in a thread; and the changes there that are to be taken back."""
+
+
 class Surroundings(msgspec.Struct, kw_only=True):
     """What the host gives to each of its sessions."""
 
@@ -86,8 +100,8 @@ class Surroundings(msgspec.Struct, kw_only=True):
     attachments: Attachments | None = None
     workers: Callable[[Scope], Workers] | None = None
     """Makes the processes of a session's own for tools that must be killable."""
-    revert: Callable[[Callable[[], Files], Sequence[FileChange]], Awaitable[None]] | None = None
-    """Takes back changes of files."""
+    revert: Callable[[Sequence[Reverting]], Awaitable[None]] | None = None
+    """Takes back changes of files, by workspace: all of them, or none."""
     judge: Judge = msgspec.field(default_factory=Approvals)
     """Which calls need a person's consent."""
     remember: Callable[[Rule], None] = ignore
@@ -118,7 +132,10 @@ class Desk(msgspec.Struct):
     unsent: Unsent
     background: Backgrounds
     workers: Workers | None
-    transcripts: dict[str, Transcript] = msgspec.field(default_factory=dict[str, Transcript])
+    transcripts: dict[str, tuple[Model, Transcript]] = msgspec.field(
+        default_factory=dict[str, tuple[Model, Transcript]]
+    )
+    """By the name of the model, with the very model whose bytes they hold."""
     answers: dict[str, Callable[[str | None], None]] = msgspec.field(
         default_factory=dict[str, Callable[[str | None], None]]
     )
@@ -148,6 +165,10 @@ class Desk(msgspec.Struct):
             ),
         )
 
+    def report(self, name: str, error: BaseException) -> None:
+        """A defect came up in this session. Whoever runs the host is told."""
+        report(self.fold.session_id, name, error)
+
     def show(self, kind: type[LiveEvent], **fields: Any) -> None:
         """A passing event, for whoever watches."""
         self.hub.publish(
@@ -168,7 +189,8 @@ class Desk(msgspec.Struct):
         found = self.files.get(workspace)
         if found is None:
             assert self.around.files is not None
-            made = self.around.files(self.fold.session_id, workspace, self._keep, self._log_changes)
+            log = partial(self._log_changes, workspace)
+            made = self.around.files(self.fold.session_id, workspace, self._keep, log)
             found = self.files.setdefault(workspace, made)  # one wins, whoever was first
         return found
 
@@ -177,7 +199,9 @@ class Desk(msgspec.Struct):
         self.ledger.keep(blob)
         return blob.hash
 
-    async def _log_changes(self, changes: Sequence[FileChange], call_id: str | None) -> None:
+    async def _log_changes(
+        self, workspace: str, changes: Sequence[FileChange], call_id: str | None
+    ) -> None:
         """Committed before the renames, so that no change is ever unknown."""
         by_person = call_id is None or call_id in self.fold.person_calls
         turn = None if by_person else self.fold.turn
@@ -192,6 +216,7 @@ class Desk(msgspec.Struct):
                 before=change.before_hash,
                 after=change.after_hash,
                 kept=change.can_be_undone,
+                workspace=workspace,
             )
         await self.ledger.durable()
 
@@ -212,13 +237,15 @@ class Desk(msgspec.Struct):
             await self.ledger.durable()
             await self.around.attachments.prepare(self.fold.session_id, coming)
 
-    def compact_at(self, model: Model) -> int | None:
+    def compact_at(self, model: Model, profile: str) -> int | None:
         """How many tokens are enough to be summed up, if it is known how many fit."""
-        part = self.around.compact_at(self.fold.settings.profile)
+        part = self.around.compact_at(profile)
         return None if part is None or model.window is None else int(model.window * part)
 
     def transcript(self, model: Model) -> Transcript:
-        found = self.transcripts.get(model.name)
-        if found is None:
-            found = self.transcripts[model.name] = Transcript(model.encode)
-        return found
+        """What this model is sent. One that was configured anew may encode in another way."""
+        encoder, transcript = self.transcripts.get(model.name, (None, None))
+        if transcript is None or encoder is not model:
+            transcript = Transcript(model.encode)
+            self.transcripts[model.name] = (model, transcript)
+        return transcript

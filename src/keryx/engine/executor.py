@@ -32,7 +32,6 @@ from keryx.engine.calls.toolcontext import CallContext
 from keryx.errors import (
     DeveloperMustActError,
     InvalidToolError,
-    KeryxError,
     ModelMustActError,
     UnknownToolError,
 )
@@ -114,7 +113,8 @@ class Executor:
         thread_slots: int = THREADS,
         process_slots: int = PROCESS_SLOTS,
     ) -> None:
-        self._bridge = bridge
+        self.bridge: Final = bridge
+        """The way to threads, for whatever would block the loop."""
         self._loop = asyncio.get_running_loop()
         self._slots = {
             "loop": Slots(loop_slots),
@@ -128,7 +128,7 @@ class Executor:
         self._left_over: dict[Call, None] = {}
         # A tree of its own: calls are cancelled through their own scopes, which know the ladder;
         # their tasks only when the executor is closed and has given up on them.
-        self._group = Group(Scope("calls", clock=scope.clock))
+        self._group = Group(Scope("calls", clock=scope.clock), on_error=self._report)
         self._registration = scope.on_cancel(self._cancel_all)
 
     # -- what the engine asks for
@@ -238,7 +238,7 @@ class Executor:
         """Find the canonical paths in a thread, for a file system may hang, then set the order."""
         try:
             await lane.paths.resolve(lane, calls)
-        except (OSError, KeryxError) as error:
+        except Exception as error:  # noqa: BLE001 (whatever a path does to the disk, it is these calls' own)
             ordered.set_exception(error)
             ordered.exception()  # seen, also if every call was cancelled meanwhile
             return
@@ -252,14 +252,11 @@ class Executor:
         try:
             await self._go(call)
         except Exception as error:  # noqa: BLE001 (a defect of ours; it is reported, and holds nobody)
-            self._loop.call_exception_handler(
-                {"message": f"call {call.call_id} broke the executor", "exception": error}
-            )
-            self._calls.discard(call)
+            self._report(f"call {call.call_id}", error)
             self._left_over.pop(call, None)
-            if not call.ended.done():
-                call.phase = "ended"
-                call.ended.set_result(ending.outcome_of(call, ending.BROKEN, left_over=False))
+            if call.phase != "ended":
+                self._conclude(call, ending.BROKEN, left_over=False)
+            call.scope.close()
 
     async def _go(self, call: Call) -> None:
         call.phase = "waiting"
@@ -314,7 +311,7 @@ class Executor:
         else:
             call.output.accept_threads()
             work = partial(_invoke_blocking, call.tool, call.args, context)
-            call.thread = self._bridge.start_thread(work, name=call.call_id)
+            call.thread = self.bridge.start_thread(work, name=call.call_id)
             returned = await call.thread.future
         return ending.of_return(call, returned)
 
@@ -414,7 +411,11 @@ class Executor:
 
     def _conclude(self, call: Call, result: Ending, *, left_over: bool) -> None:
         """Give the call its one outcome, and everything that it held back."""
-        outcome = ending.outcome_of(call, result, left_over=left_over)
+        try:
+            outcome = ending.outcome_of(call, result, left_over=left_over)
+        except Exception as error:  # noqa: BLE001 (a defect of ours: whatever it is, the call ends)
+            self._report(f"call {call.call_id}", error)
+            outcome = ending.broken(call)
         call.phase = "ended"
         self._calls.discard(call)
         if call.ladder is not None:
@@ -429,9 +430,16 @@ class Executor:
             call.starts.release(call.lane.session_id)
         call.let_go()
         call.ended.set_result(outcome)
-        call.lane.witness.ended(call, outcome)
         if call.parent is not None:
             call.parent.forget_nested(call, outcome)
+        # Last: nobody waits any more for a call whose end could not be told.
+        call.lane.witness.ended(call, outcome)
+
+    def _report(self, name: str, error: BaseException) -> None:
+        """A defect came up. Whoever runs the host is told; no other call ends with it."""
+        self._loop.call_exception_handler(
+            {"message": f"{name} broke the executor", "exception": error}
+        )
 
 
 def _is_in(call_id: str, container: str) -> bool:

@@ -8,6 +8,8 @@ session.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import assert_never
 
@@ -15,6 +17,7 @@ import msgspec
 
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.engine.answer_schema import check_schema
 from keryx.engine.answers import Answers
 from keryx.engine.aside.forks import fork
 from keryx.engine.aside.personcalls import PersonCalls
@@ -36,22 +39,22 @@ class Inbox:
     def __init__(self, desk: Desk, course: Course, log: list[ev.LoggedEvent]) -> None:
         self._desk = desk
         self._course = course
-        self._sent = {
-            event.key: Sent(event.message_id, event.turn_id, event.seq)
-            for event in log
-            if isinstance(event, ev.MessageAccepted) and event.key is not None
-        }
+        self._sent = _sent_messages(log)
         self._once = Once(desk)
         self._answers = Answers(desk, self._once)
         self._person_calls = PersonCalls(desk, self._once)
         self._reverts = Reverts(desk, self._once)
 
     async def tell(self, command: cm.Command) -> Answer:
-        """Take a command; returns once it is durable."""
+        """Take a command; returns once it is durable. `InvalidCommandError` if it does not fit."""
+        command = cm.checked(command)
         if isinstance(command, cm.SendMessage | cm.ChangeMessage) and command.text:
             # Before anything else: not even the inbox shall hold a secret.
             text = self._desk.around.redactor.text(command.text)
             command = msgspec.structs.replace(command, text=text)
+        return await self._once.run(row_of(command), partial(self._take, command))
+
+    async def _take(self, command: cm.Command) -> Answer:
         match command:
             case cm.SendMessage():
                 return await self._send(command)
@@ -74,6 +77,10 @@ class Inbox:
                 return await self._change(command)
             case _:
                 assert_never(command)
+
+    async def wait_calls_ended(self) -> None:
+        """Return once no call that a person ran is under way."""
+        await self._person_calls.wait_ended()
 
     async def read(self) -> None:
         """Take what others entered into the store."""
@@ -100,16 +107,17 @@ class Inbox:
         # A key that its maker minted for this attempt alone needs no look into the store.
         if (command.key is not None or row.key in self._sent) and await self._once.was_taken(row):
             return await self._acknowledge(row.key)
+        if command.schema is not None:
+            await self._desk.around.executor.bridge.to_thread(check_schema, command.schema)
         await self._desk.bring(command.attachments)
         if self._course.is_resting:
             brief = await self._course.read_brief(command.workspace)
-        if row.key not in self._sent:
-            self._sent[row.key] = self._accept(command, row.key)
-            self._once.take(row)
-            if brief is not None and self._course.is_resting:
-                self._course.start_next(brief)
-            else:
-                self._react(command)
+        self._sent[row.key] = self._accept(command, row.key)
+        self._once.take(row)
+        if brief is not None and self._course.is_resting:
+            self._course.start_next(brief)
+        else:
+            self._react(command)
         return await self._acknowledge(row.key)
 
     async def _acknowledge(self, key: str) -> Sent:
@@ -229,14 +237,12 @@ class Inbox:
     async def _cancel_call(self, command: cm.CancelCall) -> Done:
         """Its outcome is the durable sign of it, so the answer waits for that."""
         turn, call_id = self._course.turn, command.call_id
-        if self._person_calls.cancel(call_id, command.reason, by=command.by):
-            return Done(True)
-        ended = None
-        if turn is not None:
+        ended = self._person_calls.cancel(call_id, command.reason, by=command.by)
+        if ended is None and turn is not None:
             ended = turn.cancel_call(call_id, command.reason, by=command.by)
         if ended is None:
             return Done(False)
-        await ended
+        await asyncio.shield(ended)
         return await self._done()
 
     async def _compact(self, command: cm.CompactContext) -> Done:
@@ -274,6 +280,18 @@ class Inbox:
     def _waits(self, message_id: str) -> bool:
         fold = self._desk.fold
         return message_id in fold.queue or message_id in fold.steers
+
+
+def _sent_messages(log: Sequence[ev.LoggedEvent]) -> dict[str, Sent]:
+    """What was sent to this session, by key. What a fork shares was sent to another one."""
+    inherited = 0
+    sent: dict[str, Sent] = {}
+    for event in log:
+        if isinstance(event, ev.SessionOpened) and event.fork is not None:
+            inherited = event.fork.up_to
+        elif isinstance(event, ev.MessageAccepted) and event.key and event.seq > inherited:
+            sent[event.key] = Sent(event.message_id, event.turn_id, event.seq)
+    return sent
 
 
 def _given(command: cm.ChangeMessage | cm.ChangeSession) -> dict[str, object]:

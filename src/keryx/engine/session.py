@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Final, Self
 
 import msgspec
@@ -18,19 +20,21 @@ from keryx.aio.group import Group
 from keryx.aio.hub import Hub, Replay
 from keryx.aio.scope import Scope
 from keryx.engine.calls.background import Backgrounds
-from keryx.engine.desk import Desk, Surroundings
+from keryx.engine.desk import Desk, Surroundings, report
 from keryx.engine.inbox import Inbox
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.ledger import Ledger
 from keryx.engine.log.unsent import Unsent
 from keryx.engine.log.views import view_of
 from keryx.engine.turns.course import Course
-from keryx.errors import DeveloperMustActError
+from keryx.errors import DeveloperMustActError, KeryxError
 from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
 
+STOP_PATIENCE: Final = 5.0
+"""Seconds for what runs to stop when the session is closed: many times the ladder."""
 FOLDED_AT_ONCE: Final = 2_000
 """Facts; some milliseconds."""
 
@@ -141,18 +145,29 @@ class Session:
 
         Readers end, or fail with the error if there is one.
         """
-        self._desk.scope.cancel("shutdown", by="close")
-        if self._course.turn is not None:
-            await self._course.wait_rested()
-        await self._desk.background.close()
-        if self._desk.workers is not None:
-            await self._desk.workers.close()
-        if self._desk.ledger.broken is None:
+        desk = self._desk
+        desk.scope.cancel("shutdown", by="close")
+        async with AsyncExitStack() as leaving:  # from the last to the first, whatever fails
+            leaving.callback(desk.scope.close)
+            leaving.callback(desk.hub.close, error)
+            leaving.push_async_callback(desk.ledger.close)
+            leaving.push_async_callback(desk.group.leave)
+            leaving.push_async_callback(self._wait_durable)
+            if desk.workers is not None:
+                leaving.push_async_callback(desk.workers.close)
+            leaving.push_async_callback(desk.background.close)
+            leaving.push_async_callback(self._wait_stopped)
+
+    async def _wait_stopped(self) -> None:
+        """What runs is on its ladder. Only a defect takes longer; the next start deals with it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_PATIENCE):
+                await self._course.wait_rested()
+                await self._inbox.wait_calls_ended()
+
+    async def _wait_durable(self) -> None:
+        with suppress(KeryxError):  # a log that fails is read again at the next start
             await self._desk.ledger.durable()
-        self._desk.ledger.close()
-        await self._desk.group.leave()
-        self._desk.hub.close(error)
-        self._desk.scope.close()
 
 
 async def folded(session_id: str, log: Sequence[ev.LoggedEvent]) -> Fold:
@@ -175,8 +190,11 @@ def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:
         snapshot=lambda: desk.snapshot(),  # noqa: PLW0108 (the desk is made after the hub)
         last=fold.last_seq,
     )
-    # A tree of its own: turns and commits end by themselves when the session is cancelled.
-    group = Group(Scope(f"work of {session_id}", clock=around.clock))
+    # A tree of its own: turns end by themselves when the session is cancelled. What fails in it is
+    # a defect of ours; it is reported, and nothing else of the session ends with it.
+    group = Group(
+        Scope(f"work of {session_id}", clock=around.clock), on_error=partial(report, session_id)
+    )
 
     def show(fact: ev.LoggedEvent) -> None:
         hub.publish_fact(fact.seq, fact)
@@ -192,7 +210,6 @@ def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:
         fold,
         show=show,
         epoch=epoch,
-        group=group,
         clock=around.clock,
         on_broken=broken,
     )

@@ -12,11 +12,11 @@ fold another state than the writer's.
 from __future__ import annotations
 
 import functools
-from typing import Final
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from keryx.errors import ErrorKind
+from keryx.errors import ErrorKind, InvalidFactError
 from keryx.events.fields import (
     AbandonCause,
     CallAccess,
@@ -73,6 +73,7 @@ from keryx.events.logged import (
     MessageWithdrawn,
     ModelRetried,
     ModelSwitched,
+    NestedFinished,
     PromptChanged,
     QuestionAnswered,
     QuestionAsked,
@@ -86,9 +87,11 @@ from keryx.events.logged import (
     TurnFinished,
     TurnResumed,
     TurnStarted,
+    TurnSuspended,
     TurnUndone,
     UsageRecorded,
 )
+from keryx.messages import well_formed
 
 __all__ = [
     "AbandonCause",
@@ -123,6 +126,7 @@ __all__ = [
     "ModelSwitched",
     "NestedCall",
     "NestedCalls",
+    "NestedFinished",
     "NestedProgress",
     "NestedSum",
     "NestedSummary",
@@ -156,9 +160,11 @@ __all__ = [
     "TurnOutcome",
     "TurnResumed",
     "TurnStarted",
+    "TurnSuspended",
     "TurnUndone",
     "Usage",
     "UsageRecorded",
+    "as_logged",
     "decode",
     "decode_logged",
     "encode",
@@ -198,6 +204,42 @@ def decode(data: bytes) -> Event:
 def decode_logged(data: bytes) -> LoggedEvent:
     """Read a fact, as `decode` does; a live event is refused, for it belongs in no log."""
     return _logged_decoder().decode(data)
+
+
+E = TypeVar("E", bound=LoggedEvent)
+
+
+def as_logged(fact: E) -> tuple[E, bytes]:
+    """The fact as whoever reads the log will find it, and its bytes.
+
+    Lone surrogates become visible escapes. `InvalidFactError` if it cannot be read back.
+    """
+    try:
+        try:
+            data = _encoder.encode(fact)
+        except UnicodeEncodeError:
+            data = _encoder.encode(_well_formed(fact))
+        return cast("E", _logged_decoder().decode(data)), data
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        raise InvalidFactError(
+            f"the fact {type_of(fact)!r} could not be read back, so it was not written: {error}"
+        ) from error
+
+
+def _well_formed(value: Any) -> Any:
+    match value:
+        case str():
+            return well_formed(value)
+        case msgspec.Struct():
+            fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+            return type(value)(**{name: _well_formed(item) for name, item in fields})
+        case list() | tuple():
+            return [_well_formed(item) for item in cast("list[Any]", value)]
+        case dict():
+            items = cast("dict[Any, Any]", value).items()
+            return {_well_formed(key): _well_formed(item) for key, item in items}
+        case _:
+            return value
 
 
 def type_of(event: Event) -> str:

@@ -18,6 +18,8 @@ from keryx.events.fields import (
     Envelope,
     Expiry,
     ForkPoint,
+    NestedCall,
+    NestedSum,
     NestedSummary,
     Opaque,
     ParentCall,
@@ -185,6 +187,10 @@ class TurnResumed(_InTurn, frozen=True, kw_only=True, tag="turn.resumed"):
     attempt: int
 
 
+class TurnSuspended(_InTurn, frozen=True, kw_only=True, tag="turn.suspended"):
+    """The host was stopped; the turn goes on at the next start, and that is no new attempt."""
+
+
 class TurnCancelling(_InTurn, frozen=True, kw_only=True, tag="turn.cancelling"):
     """The turn is to end; no crash revives it."""
 
@@ -230,6 +236,8 @@ class StepAbandoned(_InTurn, frozen=True, kw_only=True, tag="step.abandoned"):
 
     step_id: str
     cause: AbandonCause
+    asked: bool = False
+    """Whether the model had been asked: then it may cost something, and nobody knows what."""
 
 
 class StepReplied(_InTurn, frozen=True, kw_only=True, tag="step.replied"):
@@ -271,6 +279,21 @@ class CallStarted(_AtWork, frozen=True, kw_only=True, tag="call.started"):
     arguments_blob: str | None = None
 
 
+class NestedFinished(_AtWork, frozen=True, kw_only=True, tag="nested.finished"):
+    """Calls that a container made and that have ended: what is known of them after a crash.
+
+    `calls` are those since the last such fact; `sums`, `total` and `completed` tell of all. The
+    container's own end names a blob with the whole.
+    """
+
+    call_id: str
+    """The container."""
+    calls: tuple[NestedCall, ...] = ()
+    sums: tuple[NestedSum, ...] = ()
+    total: int
+    completed: int
+
+
 class CallFinished(_AtWork, frozen=True, kw_only=True, tag="call.finished"):
     """How the call ended. There is exactly one for each call, started or not."""
 
@@ -308,6 +331,8 @@ class FilesChanged(_AtWork, frozen=True, kw_only=True, tag="files.changed"):
     before: str | None
     after: str | None
     kept: bool = True
+    workspace: str = ""
+    """Where the session worked when it did this; logs from before this field say nothing."""
 
 
 # -- approval
@@ -436,6 +461,7 @@ LoggedEvent = (
     | PromptChanged
     | TurnStarted
     | TurnResumed
+    | TurnSuspended
     | TurnCancelling
     | TurnUndone
     | TurnFinished
@@ -443,6 +469,7 @@ LoggedEvent = (
     | StepAbandoned
     | StepReplied
     | CallStarted
+    | NestedFinished
     | CallFinished
     | CallSettled
     | FilesChanged

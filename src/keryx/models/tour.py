@@ -6,9 +6,10 @@ command that needs consent, and then whatever the person does to it.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from keryx.messages import Message, Text, ToolMessage, UserMessage
+from keryx.messages import Message, Text, ToolMessage, UserMessage, text_of
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
 
@@ -40,10 +41,19 @@ I will ask thirteen regions at once, from one script. Each bar below is a comman
 now, on this machine, confined to this folder. One of them, *sa-east-1*, takes much longer than \
 the others: **cancel just that one** with the button on its bar, and the rest goes on.
 """
+REGIONS: Final = 13
+ANSWERED: Final = """\
+{answers} in the time of the slowest. Run one after another they would have taken much longer: the \
+line at the end of this turn will say how much.
+"""
+STOPPED: Final = """\
+The server was stopped in the middle. {ended} had ended before that: the log kept which, and how. \
+Nobody can tell how far the others got, so I do not run the script again by myself.
+"""
+NO_ANSWER: Final = """\
+The script was stopped before a region answered. That is fine: nothing of it runs any more.
+"""
 CONSENT: Final = """\
-Thirteen answers in the time of the slowest. Run one after another they would have taken much \
-longer: the line at the end of this turn will say how much.
-
 Next is a command that I may not run by myself. It waits for **you**: allow it once, or deny it.
 """
 FAREWELL: Final = """\
@@ -77,8 +87,22 @@ def _reply(asked: ModelRequest) -> ScriptedReply:
         return ScriptedReply(text=WELCOME, calls=[call], pause=PACE)
     if len(results) == 1:
         call = ScriptedCall("terminal", {"command": RISKY})
-        return ScriptedReply(text=CONSENT, calls=[call], pause=PACE)
+        return ScriptedReply(text=f"{_report(results[0])}\n{CONSENT}", calls=[call], pause=PACE)
     return _spoken(FAREWELL)
+
+
+def _report(result: ToolMessage) -> str:
+    """What became of the script, as its result tells."""
+    text = text_of(result.content)
+    if text.startswith("[unknown"):
+        ended = re.search(r"^(\d+) nested calls", text, re.MULTILINE)
+        number = 0 if ended is None else int(ended.group(1))
+        return STOPPED.format(ended=f"{number} of the thirteen commands")
+    answers = len(re.findall(r": \d+ clusters\b", text))
+    if not answers:
+        return NO_ANSWER
+    counted = "Thirteen answers" if answers == REGIONS else f"{answers} of thirteen answers"
+    return ANSWERED.format(answers=counted)
 
 
 def _spoken(text: str) -> ScriptedReply:

@@ -69,10 +69,14 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str
     epoch: int
     events: tuple[LoggedEvent, ...] = ()
+    bodies: tuple[bytes, ...] = ()
+    """The events as they are written, if somebody encoded them already."""
     enters: tuple[InboxRow, ...] = ()
     """Commands that enter and are consumed by this very commit."""
     consumes: tuple[str, ...] = ()
     """Keys of commands that had entered before."""
+    withdraws: tuple[str, ...] = ()
+    """Keys of commands that had entered before and were refused: they may come again."""
     claims: tuple[str, ...] = ()
     """Names that only the first commit can take: "first answer wins"."""
     blobs: tuple[Blob, ...] = ()
@@ -82,7 +86,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def only_records(self) -> bool:
         """Whether nothing of the session itself changes, and so its place in the list neither."""
-        said = self.events or self.enters or self.consumes or self.claims or self.outbox
+        commands = self.enters or self.consumes or self.withdraws
+        said = self.events or commands or self.claims or self.outbox
         return bool(self.records) and not said
 
 

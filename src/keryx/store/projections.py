@@ -36,6 +36,7 @@ from keryx.events import (
     QuestionExpired,
     SessionChanged,
     SessionOpened,
+    StepAbandoned,
     StepReplied,
     StepStarted,
     TurnFinished,
@@ -198,7 +199,8 @@ def _how_it_ended(event: TurnStarted | TurnFinished, changes: Projection) -> Non
 
 
 def _what_is_spent(
-    event: StepStarted | ModelSwitched | StepReplied | UsageRecorded, changes: Projection
+    event: StepStarted | ModelSwitched | StepReplied | StepAbandoned | UsageRecorded,
+    changes: Projection,
 ) -> None:
     match event:
         case StepStarted():
@@ -208,6 +210,9 @@ def _what_is_spent(
         case StepReplied():
             model = changes.step_model
             changes.spent.append(Spent(event.at, model, event.usage or NOTHING, event.cost))
+        case StepAbandoned():
+            if event.asked:
+                changes.spent.append(Spent(event.at, changes.step_model, NOTHING, None))
         case UsageRecorded():
             spent = Spent(event.at, event.model, event.usage or NOTHING, event.cost)
             changes.spent.append(spent)

@@ -19,7 +19,7 @@ from keryx.engine.desk import Desk
 from keryx.engine.log.fold import Fold
 from keryx.errors import KeryxError, ModelError, UserMustActError
 from keryx.messages import Text, UserMessage
-from keryx.ports.model import Model, ModelRequest
+from keryx.ports.model import Model, ModelRequest, defect
 
 PATIENCE: Final = 600.0
 """Seconds. Nobody who waits for it waits unawares: all screens say what goes on."""
@@ -103,6 +103,9 @@ class Compaction:
             await self._desk.ledger.durable()
         except KeryxError as error:
             return error
+        except Exception as error:  # noqa: BLE001 (a defect: who asked is told, and the session goes on)
+            self._desk.report("the summary", error)
+            return defect(error)
         finally:
             self._show(before, over=True)
         return None

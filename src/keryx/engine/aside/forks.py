@@ -6,8 +6,8 @@ the other is whole. What was under way at that point is closed in the copy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -20,8 +20,11 @@ from keryx.errors import UserMustActError
 from keryx.ports.dispatch import Done
 from keryx.ports.store import Commit
 
-BY = "keryx"
+BY: Final = "keryx"
 """Who closes what was under way."""
+_ENVELOPE: Final = ("session_id", "seq", "at", "v")
+_Fact = tuple[type[ev.LoggedEvent], dict[str, Any]]
+"""A fact to be stated: its kind, and its fields without those that all have."""
 
 
 async def fork(desk: Desk, once: Once, command: cm.ForkSession) -> Done:
@@ -61,16 +64,21 @@ def forked(
     fold = Fold(session_id)
     for fact in facts:
         fold.apply(fact)
-    for kind, fields in _closing(fold):
-        seq = fold.last_seq + 1
-        facts.append(kind(session_id=session_id, seq=seq, at=at, **fields))
-        fold.apply(facts[-1])
+
+    def state(fields_of_facts: Iterable[_Fact]) -> None:
+        for kind, fields in fields_of_facts:
+            seq = fold.last_seq + 1
+            facts.append(kind(session_id=session_id, seq=seq, at=at, **fields))
+            fold.apply(facts[-1])
+
+    state(_later(log, up_to))
+    state(_closing(fold))
     return tuple(facts)
 
 
 def _end_of(log: Sequence[ev.LoggedEvent], turn_id: str | None) -> int:
     """The number of the last fact to be shared."""
-    ends = {each.turn_id: each.seq for each in log if isinstance(each, ev.TurnFinished)}
+    ends = {fact.turn_id: fact.seq for fact in log if isinstance(fact, ev.TurnFinished)}
     if turn_id is None:
         return max(ends.values(), default=1)
     if turn_id not in ends:
@@ -78,10 +86,35 @@ def _end_of(log: Sequence[ev.LoggedEvent], turn_id: str | None) -> int:
     return ends[turn_id]
 
 
-def _closing(fold: Fold) -> list[tuple[type[ev.LoggedEvent], dict[str, Any]]]:
+def _later(log: Sequence[ev.LoggedEvent], up_to: int) -> Iterator[_Fact]:
+    """What came after the shared facts and holds for them: what was undone of them, summaries of
+    them, and settings that were changed before the next turn began."""
+    turns = {fact.turn_id for fact in log[:up_to] if isinstance(fact, ev.TurnFinished)}
+    is_next = False
+    for fact in log[up_to:]:
+        match fact:
+            case ev.TurnStarted():
+                is_next = True
+            case ev.SessionChanged() if not is_next:
+                yield _again(fact)
+            case ev.TurnUndone() if fact.turn_id in turns:
+                yield _again(fact)
+            case ev.ContextCompacted() if fact.up_to <= up_to and not is_next:
+                yield _again(fact)
+            case _:
+                pass
+
+
+def _again(fact: ev.LoggedEvent) -> _Fact:
+    """The same fact, to be stated at another place."""
+    fields = {name: getattr(fact, name) for name in fact.__struct_fields__}
+    return type(fact), {name: fields[name] for name in fields if name not in _ENVELOPE}
+
+
+def _closing(fold: Fold) -> list[_Fact]:
     """Nothing that was queued or under way there happens here a second time."""
     waiting = (*fold.queue, *fold.steers)
-    closing: list[tuple[type[ev.LoggedEvent], dict[str, Any]]] = [
+    closing: list[_Fact] = [
         (ev.MessageWithdrawn, {"message_id": each, "by": BY}) for each in waiting
     ]
     for asked in fold.approvals.values():

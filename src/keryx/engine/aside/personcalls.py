@@ -7,10 +7,14 @@ unless its tool says that this is safe.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+
+import msgspec
 
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.engine.calls.ending import failed
 from keryx.engine.desk import Desk
 from keryx.engine.executor import Batch
 from keryx.engine.log.once import Once, row_of
@@ -20,6 +24,15 @@ from keryx.errors import KeyReusedError
 from keryx.messages import CallOutcome, Reason, ToolCall
 from keryx.ports.dispatch import Done
 from keryx.ports.store import InboxRow
+from keryx.ports.workers import described
+
+
+class _Running(msgspec.Struct, frozen=True, eq=False):
+    """A call that a person runs, until its outcome is stated."""
+
+    row: InboxRow
+    batch: Batch
+    stated: asyncio.Future[None]
 
 
 class PersonCalls:
@@ -29,51 +42,69 @@ class PersonCalls:
         self._desk = desk
         self._once = once
         self._facts = TurnFacts(desk, None)
-        self._running: dict[str, Batch] = {}
-        self._rows: dict[str, InboxRow] = {}
-        """The commands of those that run."""
+        self._running: dict[str, _Running] = {}
 
     async def run(self, command: cm.RunCall) -> Done:
         """Accept a call; returns once that is durable, not once it has ended."""
         row = row_of(command)
-        under_way = self._rows.get(command.call_id)
-        if under_way is not None and under_way != row:
+        under_way = self._running.get(command.call_id)
+        if under_way is not None and under_way.row != row:
             raise KeyReusedError(f"the call {command.call_id!r} runs already, and is another one")
         if under_way is not None or await self._once.was_taken(row):
             return Done(True)
         await self._once.leave_pending(row)
         started = self._desk.fold.person_calls.get(command.call_id)
         if started is not None and started.replay == "never":
-            lost = CallOutcome(command.call_id, command.tool, "unknown", reason="crash")
-            self._end(command, lost)
-            return Done(True)
-        if command.call_id not in self._running:
-            self._start(command)
+            self._facts.lost(ToolCall(command.call_id, command.tool, command.arguments))
+            self._once.take(row)
+        else:
+            self._start(command, row)
         return Done(True)
 
-    def cancel(self, call_id: str, reason: Reason, *, by: str) -> bool:
-        """Cancel such a call, or one that it made itself."""
-        return any(batch.cancel(call_id, reason, by=by) for batch in self._running.values())
+    def cancel(self, call_id: str, reason: Reason, *, by: str) -> asyncio.Future[None] | None:
+        """Cancel such a call, or one that it made itself.
 
-    def _start(self, command: cm.RunCall) -> None:
+        The future is done once the outcome is stated. None: there is no such call, or it is over.
+        """
+        for running in self._running.values():
+            if running.batch.cancel(call_id, reason, by=by):
+                if running.batch.asked_for(call_id):
+                    return running.stated
+                stated: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                stated.set_result(None)  # of a nested call nothing is stated by itself
+                return stated
+        return None
+
+    async def wait_ended(self) -> None:
+        """Return once none is under way."""
+        for running in tuple(self._running.values()):
+            await asyncio.shield(running.stated)
+
+    def _start(self, command: cm.RunCall, row: InboxRow) -> None:
         desk, settings = self._desk, self._desk.fold.settings
         witness = SessionWitness(desk, None, by=command.by)
         workspace = Path(command.workspace or settings.workspace)
-        lane = desk.lane(settings.tools, workspace, witness)
-        scope = desk.scope.child(command.call_id)
         call = ToolCall(command.call_id, command.tool, command.arguments)
-        batch = desk.around.executor.start(lane, [call], scope)
-        self._running[command.call_id] = batch
-        self._rows[command.call_id] = row_of(command)
-        desk.group.start(self._wait(command, batch, witness), name=f"call {command.call_id}")
+        try:
+            lane = desk.lane(settings.tools, workspace, witness)
+            batch = desk.around.executor.start(lane, [call], desk.scope.child(command.call_id))
+        except Exception as error:  # noqa: BLE001 (a defect: the call ends with it, and the session goes on)
+            desk.report(f"call {command.call_id}", error)
+            self._end(command, failed(command.call_id, command.tool, described(error)))
+            return
+        running = _Running(row, batch, asyncio.get_running_loop().create_future())
+        self._running[command.call_id] = running
+        desk.group.start(self._wait(command, running, witness), name=f"call {command.call_id}")
 
-    async def _wait(self, command: cm.RunCall, batch: Batch, witness: SessionWitness) -> None:
-        (outcome,) = await batch.outcomes()
-        del self._running[command.call_id]
-        del self._rows[command.call_id]
-        if outcome.reason == "shutdown" and not outcome.started:
-            return  # it is still in the inbox, and runs at the next start
-        self._end(command, outcome, witness.picture(command.call_id))
+    async def _wait(self, command: cm.RunCall, running: _Running, witness: SessionWitness) -> None:
+        try:
+            (outcome,) = await running.batch.outcomes()
+            # One that a stop kept from starting is still in the inbox, and runs at the next start.
+            if outcome.started or outcome.reason != "shutdown":
+                self._end(command, outcome, witness.picture(command.call_id))
+        finally:
+            del self._running[command.call_id]
+            running.stated.set_result(None)
 
     def _end(
         self,

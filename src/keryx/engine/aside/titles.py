@@ -10,7 +10,7 @@ from keryx.engine.desk import Desk
 from keryx.engine.log.state import Delivered
 from keryx.errors import ModelError
 from keryx.messages import Text, UserMessage
-from keryx.ports.model import Model, ModelRequest
+from keryx.ports.model import ModelRequest
 
 BY: Final = "keryx"
 """Who gives titles that no person gave."""
@@ -38,26 +38,24 @@ class Titles:
 
     def consider(self) -> None:
         """Ask for a better one, unless a person gave one or it was asked before."""
-        fold, around = self._desk.fold, self._desk.around
-        if around.titles is None or (fold.titled_by, fold.titled) != (BY, 1):
+        fold = self._desk.fold
+        if self._desk.around.titles is None or (fold.titled_by, fold.titled) != (BY, 1):
             return
-        try:
-            model = around.titles(fold.settings)
-        except ModelError:
-            return  # the one that it has will do
-        if model is None:
-            return
-        task = self._desk.group.start(self._improve(model), name="title")
+        task = self._desk.group.start(self._improve(), name="the title")
         self._desk.scope.on_cancel(task.cancel)
 
-    async def _improve(self, model: Model) -> None:
+    async def _improve(self) -> None:
         fold, ledger = self._desk.fold, self._desk.ledger
-        message = UserMessage((Text(f"{ASKED}\n\n{self._said()}"),))
-        request = ModelRequest(system="", history=(model.encode(message),), max_tokens=64)
+        assert self._desk.around.titles is not None
         try:
+            model = self._desk.around.titles(fold.settings)
+            if model is None:
+                return
+            message = UserMessage((Text(f"{ASKED}\n\n{self._said()}"),))
+            request = ModelRequest(system="", history=(model.encode(message),), max_tokens=64)
             title, finished = await words_of(model, request, within=PATIENCE)
         except ModelError:
-            return
+            return  # the one that it has will do
         if ledger.broken is not None:
             return
         record_usage(self._desk, "title", model, finished)

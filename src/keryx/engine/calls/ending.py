@@ -93,6 +93,17 @@ def outcome_of(call: Call, ending: Ending, *, left_over: bool) -> CallOutcome:
     )
 
 
+def broken(call: Call) -> CallOutcome:
+    """The outcome of a call whose real one could not be made."""
+    return CallOutcome(
+        call_id=call.call_id,
+        tool=call.tool.name,
+        outcome=BROKEN.outcome,
+        reason=BROKEN.reason,
+        started=call.started_at is not None,
+    )
+
+
 def failed(call_id: str, tool: str, text: str) -> CallOutcome:
     """A call that could not even be accepted."""
     return CallOutcome(call_id=call_id, tool=tool, outcome="failed", content=(Text(text),))

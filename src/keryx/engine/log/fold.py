@@ -5,6 +5,7 @@ Pure: it reads facts in order and knows nothing of tasks, stores, models or time
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -14,7 +15,9 @@ from keryx import events as ev
 from keryx.engine.log.state import (
     Delivered,
     HistoryItem,
+    NestedSoFar,
     OpenTurn,
+    QuestionAnswer,
     Queued,
     Replied,
     Settings,
@@ -51,8 +54,13 @@ class Fold:
         self.granted: list[ev.ApprovalAsked] = []
         """What was answered with `session` or `always`: others like these may run too."""
         self.questions: dict[str, ev.QuestionAsked] = {}
+        """Those that nobody answered yet."""
+        self.question_answers: dict[str, list[QuestionAnswer]] = {}
+        """What a call that has not ended was answered, in order, by call."""
         self.person_calls: dict[str, ev.CallStarted] = {}
         """Calls that people ran, which started and have not finished."""
+        self.nested: dict[str, NestedSoFar] = {}
+        """What the calls under way have called themselves, by call."""
         self._accepted: dict[str, Queued] = {}
 
     def apply(self, event: ev.LoggedEvent) -> None:
@@ -100,8 +108,17 @@ class Fold:
     def _ask(self, event: ev.QuestionAsked) -> None:
         self.questions[event.question_id] = event
 
-    def _end_question(self, event: ev.QuestionAnswered | ev.QuestionExpired) -> None:
-        self.questions.pop(event.question_id, None)
+    def _answer_question(self, event: ev.QuestionAnswered) -> None:
+        asked = self.questions.pop(event.question_id, None)
+        if asked is not None:
+            answer = QuestionAnswer((asked.text, asked.choices), event.answer)
+            self.question_answers.setdefault(event.call_id, []).append(answer)
+
+    def _expire_question(self, event: ev.QuestionExpired) -> None:
+        asked = self.questions.pop(event.question_id, None)
+        if asked is not None:
+            answer = QuestionAnswer((asked.text, asked.choices), None)
+            self.question_answers.setdefault(event.call_id, []).append(answer)
 
     # -- messages
 
@@ -161,16 +178,20 @@ class Fold:
 
     def _start(self, event: ev.TurnStarted) -> None:
         first = self._accepted.get(event.message_ids[0]) if event.message_ids else None
-        if first is None:
-            self.turn = OpenTurn(event.turn_id, self.settings.workspace)
-        else:
-            self.turn = OpenTurn(event.turn_id, first.workspace, first.schema, first.attended)
+        workspace = self.settings.workspace if first is None else first.workspace
+        self.turn = OpenTurn(event.turn_id, workspace, copy.copy(self.settings))
+        if first is not None:
+            self.turn.schema, self.turn.attended = first.schema, first.attended
 
     def _resume(self, event: ev.TurnResumed) -> None:
         del event
         if (turn := self.turn) is not None:
             turn.resumes = 0 if turn.suspended else turn.resumes + 1
             turn.suspended = False
+
+    def _suspend(self, event: ev.TurnSuspended) -> None:
+        if self.turn is not None and self.turn.turn_id == event.turn_id:
+            self.turn.suspended = True
 
     def _cancel(self, event: ev.TurnCancelling) -> None:
         if self.turn is not None and self.turn.turn_id == event.turn_id:
@@ -209,6 +230,8 @@ class Fold:
         if self.turn is not None:
             self.turn.step = None
             self.turn.suspended = event.cause == "shutdown"
+            if event.asked:
+                self.turn.cost = None
 
     def _reply(self, event: ev.StepReplied) -> None:
         if (turn := self.turn) is not None:
@@ -217,13 +240,22 @@ class Fold:
             self.history.append(Replied(event.turn_id, event))
             _add_usage(turn, event)
 
+    def _end_nested(self, event: ev.NestedFinished) -> None:
+        nested = self.nested.setdefault(event.call_id, NestedSoFar())
+        nested.calls += event.calls
+        nested.sums, nested.total, nested.completed = event.sums, event.total, event.completed
+
     def _start_call(self, event: ev.CallStarted) -> None:
+        self.nested.pop(event.call_id, None)
         if event.turn_id is None:
             self.person_calls[event.call_id] = event
         elif self.turn is not None:
             self.turn.started[event.call_id] = event
 
     def _end_call(self, event: ev.CallFinished) -> None:
+        self.answers.pop(event.call_id, None)
+        self.question_answers.pop(event.call_id, None)
+        self.nested.pop(event.call_id, None)
         if event.turn_id is None:
             self.person_calls.pop(event.call_id, None)
         elif self.turn is not None:
@@ -231,7 +263,6 @@ class Fold:
 
     def _finish_call(self, turn: OpenTurn, event: ev.CallFinished) -> None:
         turn.started.pop(event.call_id, None)
-        self.answers.pop(event.call_id, None)
         turn.left_over += event.left_over
         if event.reason != "crash":
             turn.resumes = 0
@@ -249,8 +280,8 @@ class Fold:
         ev.ApprovalAnswered: _answer_approval,
         ev.ApprovalExpired: _expire_approval,
         ev.QuestionAsked: _ask,
-        ev.QuestionAnswered: _end_question,
-        ev.QuestionExpired: _end_question,
+        ev.QuestionAnswered: _answer_question,
+        ev.QuestionExpired: _expire_question,
         ev.MessageAccepted: _accept,
         ev.MessageChanged: _revise,
         ev.MessageDelivered: _deliver,
@@ -258,6 +289,7 @@ class Fold:
         ev.MessageExpired: _withdraw,
         ev.TurnStarted: _start,
         ev.TurnResumed: _resume,
+        ev.TurnSuspended: _suspend,
         ev.TurnCancelling: _cancel,
         ev.TurnFinished: _finish,
         ev.TurnUndone: _undo,
@@ -265,6 +297,7 @@ class Fold:
         ev.StepAbandoned: _abandon_step,
         ev.StepReplied: _reply,
         ev.CallStarted: _start_call,
+        ev.NestedFinished: _end_nested,
         ev.CallFinished: _end_call,
         ev.ContextCompacted: _compact,
     }

@@ -1,16 +1,21 @@
 """Each command takes effect once: by its key, whoever brings it and however often.
 
-A command enters the store's inbox in the commit of the facts that follow from it. One that others
-entered there before is consumed by that commit instead.
+The store's inbox is the one table of keys: a key stands for one body, for ever. A command enters it
+in the commit of the facts that follow from it; one that others entered there before is consumed by
+that commit instead, or withdrawn if it is refused. Deliveries of one key never overlap.
 """
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from keryx import commands as cm
 from keryx.engine.desk import Desk
 from keryx.errors import KeyReusedError
+from keryx.ports.dispatch import Answer
 from keryx.ports.store import InboxRow
 
 
@@ -29,7 +34,25 @@ class Once:
         self._pending: set[str] = set()
         """Keys of commands that wait in the store."""
         self._taken: dict[str, bytes] = {}
-        """Commands that were taken since the session was opened, by key."""
+        """Commands that were taken and may not be in the store yet, by key."""
+        self._running: dict[str, tuple[bytes, asyncio.Future[None]]] = {}
+        """Commands that are being taken, by key."""
+
+    async def run(self, row: InboxRow, take: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Take a command, after an earlier delivery of the same one that is still under way."""
+        while (running := self._running.get(row.key)) is not None:
+            body, over = running
+            _check_same(row, body)
+            await asyncio.shield(over)
+        if self._desk.ledger.is_settled:
+            self._taken.clear()
+        over = asyncio.get_running_loop().create_future()
+        self._running[row.key] = (row.body, over)
+        try:
+            return await take()
+        finally:
+            del self._running[row.key]
+            over.set_result(None)
 
     async def pending(self) -> list[InboxRow]:
         """What others entered, and nobody took yet."""
@@ -50,6 +73,13 @@ class Once:
             self._pending.discard(row.key)
             self._desk.ledger.consume(row.key)
 
+    async def refuse(self, row: InboxRow) -> None:
+        """A pending command was refused: it had no effect, and may come again."""
+        if row.key in self._pending:
+            self._pending.discard(row.key)
+            self._desk.ledger.withdraw(row.key)
+            await self._desk.ledger.durable()
+
     def take(self, row: InboxRow) -> None:
         """The facts that are stated now follow from this command."""
         self._taken[row.key] = row.body
@@ -65,8 +95,12 @@ class Once:
             return False
         stored = await self._desk.around.store.command(self._desk.fold.session_id, row.key)
         body = self._taken.get(row.key, None if stored is None else stored.body)
-        if body not in (None, row.body):
-            raise KeyReusedError(
-                f"the key {row.key!r} was used for another command; choose a new one"
-            )
-        return body is not None
+        if body is None:
+            return False
+        _check_same(row, body)
+        return True
+
+
+def _check_same(row: InboxRow, body: bytes) -> None:
+    if row.body != body:
+        raise KeyReusedError(f"the key {row.key!r} was used for another command; choose a new one")

@@ -38,15 +38,13 @@ def plan(fold: Fold) -> Plan:
     turn = fold.turn
     assert turn is not None
     last = fold.history[-1] if fold.history else None
-    unfinished = (
-        last.unfinished if isinstance(last, Replied) and last.turn_id == turn.turn_id else []
-    )
+    open_calls = unfinished(fold)
     cancelled = turn.cancelling is not None
-    harmless = turn.suspended or _waits_for_a_person(fold, unfinished)
+    harmless = turn.suspended or _waits_for_a_person(fold, open_calls)
     parked = not cancelled and not harmless and turn.resumes >= MOST_RESUMES
     lost: list[ToolCall] = []
     to_run: list[ToolCall] = []
-    for call in unfinished:
+    for call in open_calls:
         started = turn.started.get(call.call_id)
         if started is not None and (started.replay == "never" or cancelled or parked):
             lost.append(call)
@@ -62,6 +60,14 @@ def plan(fold: Fold) -> Plan:
         doubtful=not (cancelled or parked or harmless) and turn.resumes > 0,
         rested=_rested(fold, last),
     )
+
+
+def unfinished(fold: Fold) -> list[ToolCall]:
+    """The calls of the open turn that have no outcome."""
+    last = fold.history[-1] if fold.history else None
+    if fold.turn is None or not isinstance(last, Replied) or last.turn_id != fold.turn.turn_id:
+        return []
+    return last.unfinished
 
 
 def _waits_for_a_person(fold: Fold, unfinished: list[ToolCall]) -> bool:

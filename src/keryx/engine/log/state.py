@@ -93,11 +93,29 @@ class Replied(msgspec.Struct):
 HistoryItem = Delivered | Replied
 
 
+class QuestionAnswer(msgspec.Struct, frozen=True):
+    """What a call asked, with the choices it offered, and the answer; None: nobody gave one."""
+
+    question: tuple[str, tuple[str, ...]]
+    answer: str | None
+
+
+class NestedSoFar(msgspec.Struct):
+    """The calls of a container that runs: those that have ended, as far as the log knows."""
+
+    calls: list[ev.NestedCall] = msgspec.field(default_factory=list[ev.NestedCall])
+    sums: tuple[ev.NestedSum, ...] = ()
+    total: int = 0
+    completed: int = 0
+
+
 class OpenTurn(msgspec.Struct):
     """The turn under way."""
 
     turn_id: str
     workspace: str
+    settings: Settings
+    """As they were when it started; what is changed later holds for the next turn."""
     schema: str | None = None
     """What its answer must fit."""
     attended: bool = True

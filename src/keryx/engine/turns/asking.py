@@ -16,7 +16,7 @@ from keryx.engine.approval import Judgement, Rule, consent_rules
 from keryx.engine.calls.witness import CallView, Consent
 from keryx.engine.desk import Desk, mint
 from keryx.engine.log.fold import Fold
-from keryx.messages import Decision, Needs
+from keryx.messages import Decision, Needs, well_formed
 
 DENIED: Final = Consent("denied")
 EXPIRED: Final = Consent("expired")
@@ -43,6 +43,8 @@ class Asking:
     def __init__(self, desk: Desk, turn_id: str | None) -> None:
         self._desk = desk
         self._turn_id = turn_id
+        self._questions: dict[str, int] = {}
+        """How many each call has asked since it began, this time."""
 
     async def approval(self, call: CallView, judged: Judgement) -> Consent:
         """Ask whether the call may run."""
@@ -54,8 +56,8 @@ class Asking:
                 turn_id=self._turn_id,
                 approval_id=mint("a"),
                 call_id=call.call_id,
-                what=f"{call.tool.name}: {call.tool.preview(call.args)}",
-                why=risk.why,
+                what=well_formed(f"{call.tool.name}: {call.tool.preview(call.args)}"),
+                why=well_formed(risk.why),
                 risk=risk.level,
                 expires=self._expires(),
                 parent=None if call.parent is None else call.parent.call_id,
@@ -83,8 +85,14 @@ class Asking:
         return EXPIRED if said is None else consent(asked.needs, said)
 
     async def question(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
-        """Ask in words; None if nobody answers."""
+        """Ask in words; None if nobody answers. What was answered before a crash stays answered."""
         fold = self._desk.fold
+        text, choices = well_formed(text), tuple(map(well_formed, choices))
+        number = self._questions.get(call.call_id, 0)
+        self._questions[call.call_id] = number + 1
+        answers = fold.question_answers.get(call.call_id, ())
+        if number < len(answers) and answers[number].question == (text, choices):
+            return answers[number].answer
         asked = _open(fold.questions.values(), call)
         if asked is None:
             asked = self._desk.ledger.record(
@@ -129,8 +137,13 @@ class Asking:
             if not answered.done():
                 answered.set_result(said)
 
+        def expired() -> None:
+            # An answer that is being committed came in time.
+            if asked_id in self._desk.fold.approvals or asked_id in self._desk.fold.questions:
+                answer(None)
+
         self._desk.answers[asked_id] = answer
-        deadline = self._deadline(expires, answer)
+        deadline = self._deadline(expires, expired)
         try:
             said = await answered
         except asyncio.CancelledError:
@@ -155,14 +168,12 @@ class Asking:
         after = self._desk.around.judge.expires
         return None if after is None else self._desk.around.clock.wall() + after
 
-    def _deadline(
-        self, expires: float | None, answer: Callable[[str | None], None]
-    ) -> Deadline | None:
+    def _deadline(self, expires: float | None, expired: Callable[[], None]) -> Deadline | None:
         if expires is None:
             return None
         left = max(0.0, expires - self._desk.around.clock.wall())
         deadlines = self._desk.scope.deadlines
-        return deadlines.add(deadlines.clock.monotonic() + left, lambda: answer(None))
+        return deadlines.add(deadlines.clock.monotonic() + left, expired)
 
 
 def _open(

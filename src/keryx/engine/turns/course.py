@@ -10,6 +10,7 @@ from keryx.engine.aside.titles import Titles
 from keryx.engine.desk import Brief, Desk
 from keryx.engine.log.state import Queued
 from keryx.engine.turns.turn import Turn
+from keryx.messages import well_formed
 from keryx.ports.store import Blob, blob_hash
 
 
@@ -39,20 +40,36 @@ class Course:
         if fold.turn is not None:
             brief = await self._logged_brief()
             turn_id = fold.turn.turn_id
-            self._start(Turn(self._desk, self.compaction, turn_id, brief.parts, resumed=True))
+            self._start(Turn(self._desk, self.compaction, turn_id, brief, resumed=True))
             return
         self._desk.around.neighbours.rests(fold.session_id)
-        if fold.queue:
-            await self._next_turn()
+        if await self._begin_next():
+            self._work_soon()
 
     async def read_brief(self, workspace: str | None) -> Brief:
         """What a turn in this workspace (default: the session's) would start with."""
         settings = self._desk.fold.settings
         where = workspace or settings.workspace
-        return await self._desk.around.brief(settings, where)
+        try:
+            brief = await self._desk.around.brief(settings, where)
+            parts = {part: well_formed(text) for part, text in brief.parts.items()}
+            return Brief(parts, tuple(map(well_formed, brief.warnings)))
+        except Exception as error:  # noqa: BLE001 (a defect: the turn that needs it ends with it)
+            return Brief(fault=error)
 
     def start_next(self, brief: Brief) -> None:
         """Begin the turn of the first queued message, in the same commit as its acceptance."""
+        self._start(self._begin(brief))
+
+    def _start(self, turn: Turn) -> None:
+        self.turn = turn
+        self._work_soon()
+
+    def _work_soon(self) -> None:
+        self._rest.clear()
+        self._desk.group.start(self._work(), name=f"turns of {self._desk.fold.session_id}")
+
+    def _begin(self, brief: Brief) -> Turn:
         ledger, message = self._desk.ledger, self._first()
         assert message is not None
         self._log_brief(brief)
@@ -63,39 +80,44 @@ class Course:
             warnings=brief.warnings,
         )
         ledger.record(ev.MessageDelivered, turn_id=message.turn_id, message_id=message.message_id)
-        turn = Turn(self._desk, self.compaction, message.turn_id, brief.parts)
+        turn = Turn(self._desk, self.compaction, message.turn_id, brief)
         turn.begin()
-        self._start(turn)
+        return turn
 
-    def _start(self, turn: Turn) -> None:
-        self.turn = turn
-        self._rest.clear()
-        self._desk.group.start(self._run(turn), name=f"turn {turn.turn_id}")
+    async def _work(self) -> None:
+        """One turn after the other, until none waits; whatever happens, the session rests then."""
+        try:
+            while self.turn is not None:
+                await self._run(self.turn)
+                await self._begin_next()
+        except Exception:
+            # A log that failed is read again by whoever opens the session next.
+            if self._desk.ledger.broken is None:
+                raise
+        finally:
+            self.turn = None
+            self._rest.set()
 
     async def _run(self, turn: Turn) -> None:
         try:
             await turn.run()
-            if self._desk.fold.over.get(turn.turn_id) == "completed":
-                self._titles.consider()
         finally:
             self.turn = None
             self._desk.around.neighbours.rests(self._desk.fold.session_id)
-            if self._desk.scope.is_cancelled or not self._desk.fold.queue:
-                self._rest.set()
-        if not self._rest.is_set():
-            await self._next_turn()
+        if self._desk.fold.over.get(turn.turn_id) == "completed":
+            self._titles.consider()
 
-    async def _next_turn(self) -> None:
-        """Begin the next queued message; the queue may change while its brief is read."""
+    async def _begin_next(self) -> bool:
+        """Begin the next queued message, if any; the queue may change while its brief is read."""
         while not self._desk.scope.is_cancelled and (first := self._first()) is not None:
             workspace = first.workspace
             brief = await self.read_brief(workspace)
             if self._desk.scope.is_cancelled:
                 break
             if self._first() is first and first.workspace == workspace:
-                self.start_next(brief)
-                return
-        self._rest.set()
+                self.turn = self._begin(brief)
+                return True
+        return False
 
     def _first(self) -> Queued | None:
         return next(iter(self._desk.fold.queue.values()), None)
@@ -108,7 +130,7 @@ class Course:
         for part, name in self._desk.fold.prompt.items():
             data = await self._desk.around.store.blob(name)
             if data is not None:
-                found[part] = data.decode()
+                found[part] = data.decode(errors="replace")
         return Brief(found)
 
     def _log_brief(self, brief: Brief) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from keryx import events as ev
 from keryx.engine.desk import Desk
 from keryx.errors import ModelError
-from keryx.messages import ToolCall
+from keryx.messages import ToolCall, well_formed
 from keryx.ports.model import (
     CallPiece,
     Finished,
@@ -35,6 +35,13 @@ class Draft:
         self._reasoning: list[str] = []
         self._calls: dict[int, list[str]] = {}
         self.finished: Finished | None = None
+        self.is_asked = False
+        """Whether the model was asked: from then on it may cost something."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything of the reply has come."""
+        return bool(self._text or self._reasoning or self._calls)
 
     @property
     def text(self) -> str:
@@ -69,6 +76,7 @@ class Draft:
         self, stream: AsyncIterator[Piece], ready: Callable[[], Awaitable[None]]
     ) -> None:
         """Read the stream to its end; nothing of it is shown before it is ready."""
+        self.is_asked = True
         async for piece in stream:
             await ready()
             self._add(piece)
@@ -79,18 +87,20 @@ class Draft:
     def _add(self, piece: Piece) -> None:
         match piece:
             case TextPiece():
-                self._text.append(piece.text)
+                text = well_formed(piece.text)
+                self._text.append(text)
                 self._publish(
                     ev.TextDelta(
                         session_id=self._session_id,
                         at=self._wall(),
                         step_id=self.step_id,
-                        text=piece.text,
+                        text=text,
                     )
                 )
             case ReasoningPiece():
-                self._reasoning.append(piece.text)
-                self._desk.show(ev.ReasoningDelta, step_id=self.step_id, text=piece.text)
+                text = well_formed(piece.text)
+                self._reasoning.append(text)
+                self._desk.show(ev.ReasoningDelta, step_id=self.step_id, text=text)
             case CallPiece():
                 self._add_call(piece)
             case Finished():
@@ -103,17 +113,18 @@ class Draft:
                 self._note(ev.ModelSwitched, cause=piece.cause, from_=piece.from_, to=piece.to)
 
     def _add_call(self, piece: CallPiece) -> None:
-        call = self._calls.setdefault(piece.index, [piece.tool])
-        if piece.tool:
-            call[0] = piece.tool
-        if piece.arguments:
-            call.append(piece.arguments)
+        tool, arguments = well_formed(piece.tool), well_formed(piece.arguments)
+        call = self._calls.setdefault(piece.index, [tool])
+        if tool:
+            call[0] = tool
+        if arguments:
+            call.append(arguments)
         self._desk.show(
             ev.ArgumentsDelta,
             step_id=self.step_id,
             call_id=self._call_id(piece.index),
             tool=call[0],
-            text=piece.arguments,
+            text=arguments,
         )
 
     def _note(self, kind: type[ev.ModelRetried | ev.ModelSwitched], **fields: object) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from keryx import events as ev
 from keryx.engine.desk import Desk
 from keryx.engine.turns.draft import Draft
+from keryx.engine.turns.nested_log import after_a_crash, picture_blob
 from keryx.messages import CallOutcome, Reason, ToolCall
 from keryx.ports.model import Model
+
+DEFECT: Final = "internal error"
 
 
 class TurnFacts:
@@ -18,33 +21,49 @@ class TurnFacts:
         self._desk = desk
         self._turn_id = turn_id
 
-    def replied(self, model: Model, draft: Draft, *, cut: bool = False) -> None:
+    def replied(self, model: Model, draft: Draft, *, cut: bool = False) -> ev.StepReplied:
         """The reply; of one that was cut, only what was visible."""
+        calls = () if cut else draft.calls
         finished = draft.finished
         usage = None if finished is None else finished.usage
-        self._desk.ledger.record(
+        ledger, turn = self._desk.ledger, self._desk.fold.turn
+        assert turn is not None
+        record = ledger.record_with_next if calls else ledger.record
+        return record(
             ev.StepReplied,
             turn_id=self._turn_id,
             step_id=draft.step_id,
             text=draft.text,
             reasoning="" if cut else draft.reasoning,
-            calls=() if cut else draft.calls,
+            calls=calls,
             usage=usage,
             cost=None if finished is None else finished.cost,
             context=ev.ContextSize(
                 window=model.window,
-                compact_at=self._desk.compact_at(model),
+                compact_at=self._desk.compact_at(model, turn.settings.profile),
                 last_prompt_tokens=None if usage is None else usage.input_tokens,
             ),
             stop_reason=None if finished is None else finished.stop_reason,
             cut=cut,
         )
 
-    def abandoned(self, step_id: str, cause: ev.AbandonCause) -> None:
+    def abandoned(self, step_id: str, cause: ev.AbandonCause, *, asked: bool = False) -> None:
         """The reply is given up and leaves no message."""
         self._desk.ledger.record(
-            ev.StepAbandoned, turn_id=self._turn_id, step_id=step_id, cause=cause
+            ev.StepAbandoned, turn_id=self._turn_id, step_id=step_id, cause=cause, asked=asked
         )
+
+    def close_open_step(self) -> None:
+        """A defect came while the reply was awaited."""
+        turn = self._desk.fold.turn
+        if turn is not None and turn.step is not None:
+            self.abandoned(turn.step.step_id, "error", asked=True)
+
+    def suspended(self) -> None:
+        """The host stops, and the turn goes on later; said once, in whatever fact says it."""
+        turn = self._desk.fold.turn
+        if turn is not None and not turn.suspended:
+            self._desk.ledger.record(ev.TurnSuspended, turn_id=self._turn_id)
 
     def ended(self, outcome: CallOutcome, nested: ev.NestedSummary | None = None) -> None:
         """How a call ended, and what it called in turn."""
@@ -65,11 +84,35 @@ class TurnFacts:
 
     def lost(self, call: ToolCall) -> None:
         """A crash came while it ran, and nobody can tell how far it got."""
-        self.ended(CallOutcome(call.call_id, call.tool, "unknown", reason="crash", started=True))
+        self._lost(call, "crash")
+
+    def _lost(self, call: ToolCall, reason: str) -> None:
+        """What it had called itself, and the log knows of, is kept with it."""
+        nested = self._desk.fold.nested.get(call.call_id)
+        summary, content = None, ()
+        if nested is not None:
+            content = (after_a_crash(nested),)
+            blob = picture_blob(nested.calls, nested.sums)
+            self._desk.ledger.keep(blob)
+            summary = ev.NestedSummary(
+                calls=nested.total, completed=nested.completed, blob=blob.hash
+            )
+        outcome = CallOutcome(
+            call.call_id, call.tool, "unknown", reason=reason, started=True, content=content
+        )
+        self.ended(outcome, summary)
 
     def dropped(self, call: ToolCall) -> None:
         """It was asked for and will never start."""
         self.ended(CallOutcome(call.call_id, call.tool, "cancelled", reason="crash"))
+
+    def broken_off(self, call: ToolCall) -> None:
+        """A defect ended its turn; it runs no more, or nobody can tell."""
+        turn = self._desk.fold.turn
+        if turn is not None and call.call_id in turn.started:
+            self._lost(call, DEFECT)
+        else:
+            self.ended(CallOutcome(call.call_id, call.tool, "cancelled", reason=DEFECT))
 
     def nobody_waits(self, cause: ev.Expiry) -> None:
         """What the turn asked people is pointless now."""

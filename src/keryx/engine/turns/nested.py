@@ -15,7 +15,8 @@ from keryx import events as ev
 from keryx.aio.clock import Deadline
 from keryx.engine.calls.witness import CallView
 from keryx.engine.desk import Desk
-from keryx.messages import CallOutcome, Outcome
+from keryx.engine.turns.nested_log import NestedLog, Numbers, picture_blob
+from keryx.messages import CallOutcome, Outcome, well_formed
 
 MOST_LISTED: Final = 1_000
 """Calls of a container that are kept one by one; what comes after is summed up."""
@@ -76,21 +77,24 @@ class _Container(msgspec.Struct):
 class NestedShow:
     """The nested calls of one turn."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, turn_id: str | None) -> None:
         self._desk = desk
+        self._log = NestedLog(desk, turn_id, self._numbers)
         self._containers: dict[str, _Container] = {}
         self._bunches: dict[_Key, _Bunch] = {}
 
-    def container(self, call_id: str) -> None:
-        """A container begins."""
+    def container(self, call_id: str, *, is_logged: bool) -> None:
+        """A container begins; what it calls is logged unless it is nested itself."""
         self._containers[call_id] = _Container(self._now())
         self._desk.showing.container(call_id)
+        if is_logged:
+            self._log.open(call_id)
 
     def began(self, call: CallView, parent: str) -> None:
         container = self._containers.get(parent)
         if container is None:
             return
-        preview = call.tool.preview(call.args) if container.calls < MOST_LISTED else ""
+        preview = _preview(call) if container.calls < MOST_LISTED else ""
         begun = _Begun(call, self._now(), preview)
         container.events += 1
         if container.events <= MOST_SINGLE:
@@ -114,7 +118,7 @@ class NestedShow:
             begun = container.crowd.pop(call.call_id, None)
             # One that never began to act, where each is told by itself.
             is_single = begun is None and container.events < MOST_SINGLE
-        _keep(container, begun, outcome)
+        self._log.add(parent, _keep(container, begun, outcome), container.calls)
         container.events += 1
         tool, duration = outcome.tool, outcome.duration
         if is_single:
@@ -127,20 +131,29 @@ class NestedShow:
 
     def over(self, call_id: str) -> None:
         """A container has ended: what is still gathered of it is shown now."""
+        self._log.close(call_id)
         container = self._containers.get(call_id)
         if container is not None and container.look is not None:
             self._desk.scope.deadlines.drop(container.look)
         for key in [key for key in self._bunches if key[0] == call_id]:
             self._show(key)
 
-    def picture(self, call_id: str) -> tuple[ev.NestedCalls, int, int] | None:
-        """All that it called, how many that were, and how many completed. Told once."""
-        found = self._containers.pop(call_id, None)
-        if found is None or not found.calls:
+    def picture(self, call_id: str) -> ev.NestedSummary | None:
+        """All that it called, as one blob, so that the picture survives a reload. Told once."""
+        numbers = self._numbers(call_id)
+        container = self._containers.pop(call_id, None)
+        if container is None or numbers is None or not numbers.total:
             return None
-        sums = (_added_up(tool, each) for tool, each in found.sums.items())
-        told = ev.NestedCalls(calls=tuple(found.listed), sums=tuple(sums))
-        return told, found.calls, found.completed
+        blob = picture_blob(container.listed, numbers.sums)
+        self._desk.ledger.keep(blob)
+        return ev.NestedSummary(calls=numbers.total, completed=numbers.completed, blob=blob.hash)
+
+    def _numbers(self, call_id: str) -> Numbers | None:
+        container = self._containers.get(call_id)
+        if container is None:
+            return None
+        sums = tuple(_added_up(tool, known) for tool, known in container.sums.items())
+        return Numbers(sums, container.calls, container.completed)
 
     def _now(self) -> float:
         return self._desk.scope.clock.monotonic()
@@ -186,7 +199,7 @@ class NestedShow:
     def _name(self, begun: _Begun, parent: str, container: _Container, now: float) -> None:
         call = begun.call
         del container.crowd[call.call_id]
-        named = _Begun(call, begun.since, begun.preview or call.tool.preview(call.args))
+        named = _Begun(call, begun.since, begun.preview or _preview(call))
         container.alone[call.call_id] = named
         self._desk.showing.nested_named(parent, _shown(named, container))
         told = ev.NestedProgress(
@@ -198,6 +211,10 @@ class NestedShow:
         self._desk.show(ev.CallProgress, call_id=call_id, parent=parent, nested=told)
 
 
+def _preview(call: CallView) -> str:
+    return well_formed(call.tool.preview(call.args))
+
+
 def _shown(begun: _Begun, container: _Container) -> ev.ShownNested:
     return ev.ShownNested(
         call_id=begun.call.call_id,
@@ -207,28 +224,30 @@ def _shown(begun: _Begun, container: _Container) -> ev.ShownNested:
     )
 
 
-def _keep(container: _Container, begun: _Begun | None, outcome: CallOutcome) -> None:
-    """What the container's picture will tell of this one."""
+def _keep(
+    container: _Container, begun: _Begun | None, outcome: CallOutcome
+) -> ev.NestedCall | None:
+    """What the container's picture will tell of this one; None if it is only counted."""
     completed = outcome.outcome == "completed"
     container.calls += 1
     container.completed += completed
     if len(container.listed) < MOST_LISTED:
-        container.listed.append(
-            ev.NestedCall(
-                call_id=outcome.call_id,
-                tool=outcome.tool,
-                start=0.0 if begun is None else begun.since - container.since,
-                duration=outcome.duration,
-                outcome=outcome.outcome,
-                preview="" if begun is None else begun.preview,
-            )
+        listed = ev.NestedCall(
+            call_id=outcome.call_id,
+            tool=outcome.tool,
+            start=0.0 if begun is None else begun.since - container.since,
+            duration=outcome.duration,
+            outcome=outcome.outcome,
+            preview="" if begun is None else begun.preview,
         )
-        return
+        container.listed.append(listed)
+        return listed
     known = container.sums.get(outcome.tool)
     if known is None:
         known = container.sums[outcome.tool] = _Sum()
     known.duration += outcome.duration
     known.ended[outcome.outcome] = known.ended.get(outcome.outcome, 0) + 1
+    return None
 
 
 def _added_up(tool: str, known: _Sum) -> ev.NestedSum:

@@ -8,6 +8,7 @@ from keryx.aio.scope import Scope
 from keryx.engine.aside.compaction import Compaction
 from keryx.engine.context.sent import expected
 from keryx.engine.desk import Desk
+from keryx.engine.log.state import Settings
 from keryx.errors import ModelError, UserMustActError
 from keryx.ports.model import Model
 
@@ -18,8 +19,11 @@ KEPT: Final = 0.25
 class Room:
     """Sees that what one turn sends fits into its model."""
 
-    def __init__(self, desk: Desk, compaction: Compaction, scope: Scope) -> None:
+    def __init__(
+        self, desk: Desk, compaction: Compaction, scope: Scope, settings: Settings
+    ) -> None:
         self._desk = desk
+        self._profile = settings.profile
         self._compaction = compaction
         self._scope = scope
         self._is_vain = False
@@ -29,14 +33,14 @@ class Room:
 
     def is_needed(self, model: Model) -> bool:
         """Whether the next request should be preceded by a summary."""
-        enough = self._desk.compact_at(model)
+        enough = self._desk.compact_at(model, self._profile)
         if enough is None or self._is_vain or self._compaction.is_under_way:
             return False
         return expected(self._desk.fold) >= enough
 
     async def make(self, model: Model) -> None:
         """Sum up all but the end; if that cannot be, the model itself will say that it is full."""
-        enough = self._desk.compact_at(model)
+        enough = self._desk.compact_at(model, self._profile)
         if enough is None or not self.is_needed(model):
             return
         try:

@@ -8,17 +8,19 @@ the loop itself is never cancelled, so every turn that started gets its one term
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from keryx import events as ev
-from keryx.aio.scope import Reason, Scope
+from keryx.aio.scope import Reason
 from keryx.engine.aside.compaction import Compaction
+from keryx.engine.calls.lane import Lane
 from keryx.engine.context.prompt import system_text
-from keryx.engine.desk import Desk, mint
+from keryx.engine.desk import Brief, Desk, mint
 from keryx.engine.executor import Batch
 from keryx.engine.log import recovery
 from keryx.engine.log.state import OpenTurn
@@ -27,8 +29,11 @@ from keryx.engine.turns.facts import TurnFacts
 from keryx.engine.turns.room import Room
 from keryx.engine.turns.witness import SessionWitness
 from keryx.errors import ModelError
-from keryx.messages import ToolCall
+from keryx.messages import CallOutcome, ToolCall, well_formed
 from keryx.ports.model import Model, ModelRequest, ToolSpec
+
+LONGEST_DEFECT: Final = 2_000
+"""Characters of an unexpected error that a person is shown."""
 
 
 class TurnEnding(msgspec.Struct, frozen=True):
@@ -47,27 +52,29 @@ class Turn:
         desk: Desk,
         compaction: Compaction,
         turn_id: str,
-        prompt: Mapping[str, str],
+        brief: Brief,
         *,
         resumed: bool = False,
     ) -> None:
         self._desk = desk
-        self._prompt = prompt
+        self._prompt = brief.parts
+        self._fault = brief.fault
+        """Why it cannot run, if so: a defect that came up where nobody could be told."""
         self._resumed = resumed
-        self._settings = desk.fold.settings
         self.turn_id = turn_id
         self._facts = TurnFacts(desk, turn_id)
         self.scope = desk.scope.child(turn_id)
-        self._room = Room(desk, compaction, self.scope)
-        self._step_scope: Scope | None = None
+        turn = desk.fold.turn
+        assert turn is not None
+        self._settings = turn.settings
+        self._room = Room(desk, compaction, self.scope, self._settings)
+        self._step_scope = self.scope.child("first step")
+        """What a steer cuts; there is one at any time, for a steer may come at any time."""
         self._batch: Batch | None = None
         self._has_results = resumed
         self._awaited: dict[str, asyncio.Future[None]] = {}
         self._begun: tuple[Model, Draft] | TurnEnding | None = None
-        turn = desk.fold.turn
-        assert turn is not None
         self._witness = SessionWitness(desk, turn_id)
-        self._lane = desk.lane(desk.fold.settings.tools, Path(turn.workspace), self._witness)
         if desk.around.limits.seconds is not None:
             self.scope.cancel_at(self.scope.clock.monotonic() + desk.around.limits.seconds)
 
@@ -75,14 +82,18 @@ class Turn:
 
     def begin(self) -> None:
         """Begin the first step now, in the same commit as the message that the turn is for."""
-        model = self._model()
-        if not (isinstance(model, ModelError) or self._room.is_needed(model)):
-            self._begun = self._begin_step(model)
+        if self._fault is not None:
+            return
+        try:
+            model = self._model()
+            if not (isinstance(model, ModelError) or self._room.is_needed(model)):
+                self._begun = self._begin_step(model)
+        except Exception as error:  # noqa: BLE001 (a defect ends the turn, not whoever sent the message)
+            self._fault = error
 
     def steer(self, *, by: str) -> None:
         """Cut what runs now; the next step begins with the guidance."""
-        if self._step_scope is not None:
-            self._step_scope.cancel("steer", by=by)
+        self._step_scope.cancel("steer", by=by)
 
     def cancel_call(self, call_id: str, reason: Reason, *, by: str) -> asyncio.Future[None] | None:
         """Cancel one call; the future is done once its outcome is stated. None: it is over."""
@@ -100,10 +111,14 @@ class Turn:
 
     async def run(self) -> None:
         """From the first step, or from where a crash left it, to the one terminal fact."""
-        ending = await self._pick_up()
-        while ending is None:
-            ending = await self._step()
+        try:
+            ending = await self._pick_up()
+            while ending is None:
+                ending = await self._step()
+        except Exception as error:  # noqa: BLE001 (a defect, whatever it is: the turn has its end all the same)
+            ending = await self._break_off(error)
         self._finish(ending)
+        self._step_scope.close()
         self.scope.close()
 
     async def _step(self) -> TurnEnding | None:
@@ -120,13 +135,13 @@ class Turn:
         if self._has_results:
             # The model sees the outcome of a call only once that is durable.
             await self._desk.ledger.durable()
-        self._step_scope = self.scope.child(draft.step_id)
-        try:
-            error = await self._ask(model, draft)
-            return await self._follow(model, draft, error)
-        finally:
-            self._step_scope.close()
-            self._step_scope = None
+        error = await self._ask(model, draft)
+        return await self._follow(model, draft, error)
+
+    def _open_step(self, step_id: str) -> None:
+        """From here on a steer cuts this step, and not the one before."""
+        self._step_scope.close()
+        self._step_scope = self.scope.child(step_id)
 
     def _model(self) -> Model | ModelError:
         try:
@@ -150,6 +165,7 @@ class Turn:
         for message_id in tuple(fold.steers):
             ledger.record(ev.MessageDelivered, turn_id=self.turn_id, message_id=message_id)
         step_id = mint("p")
+        self._open_step(step_id)
         ledger.record(
             ev.StepStarted,
             turn_id=self.turn_id,
@@ -161,16 +177,14 @@ class Turn:
 
     async def _ask(self, model: Model, draft: Draft) -> ModelError | None:
         """Stream the reply into the draft, until it ends, fails, or is cut."""
-        assert self._step_scope is not None
-        schema = self._open.schema
         await self._desk.prepare_attachments(model)
+        if self._step_scope.is_cancelled:
+            return None
+        schema = self._open.schema
         request = ModelRequest(
             system=system_text(self._prompt),
             history=tuple(self._desk.transcript(model).history(self._desk.fold)),
-            tools=[
-                ToolSpec(tool.name, tool.description, tool.parameters)
-                for tool in self._lane.tools.values()
-            ],
+            tools=self._tool_specs,
             effort=self._settings.effort,
             schema=None if schema is None else msgspec.json.decode(schema),
         )
@@ -178,40 +192,56 @@ class Turn:
         asking = self._desk.group.start(reading, name=draft.step_id)
         cut = self._step_scope.on_cancel(asking.cancel)
         self._desk.draft = draft.snapshot
-        await asyncio.wait([asking])
-        self._desk.draft = None
-        cut.remove()
+        try:
+            await asyncio.wait([asking])
+        finally:
+            self._desk.draft = None
+            cut.remove()
         return None if asking.cancelled() else asking.result()
 
     async def _follow(
         self, model: Model, draft: Draft, error: ModelError | None
     ) -> TurnEnding | None:
         """Log the reply and do what it asks for."""
-        assert self._step_scope is not None
         if self._step_scope.is_cancelled:
             self._log_cut(model, draft)
             return self._cancelled()
         if error is not None:
-            self._facts.abandoned(draft.step_id, "error")
+            self._facts.abandoned(draft.step_id, "error", asked=draft.has_begun)
             if error.kind == "context_too_long" and await self._room.squeeze():
                 return self._cancelled()
             return self._cancelled() or TurnEnding("failed", error=_turn_error(error))
-        self._facts.replied(model, draft)
+        calls = self._facts.replied(model, draft).calls
         self._room.fitted()
-        if draft.calls:
-            await self.run_calls(draft.calls, self._step_scope)
+        if calls:
+            await self.run_calls(calls)
             return self._cancelled()
         return None if self._desk.fold.steers else TurnEnding("completed")
 
-    async def run_calls(self, calls: Sequence[ToolCall], scope: Scope) -> None:
+    async def run_calls(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls of a step; each outcome is logged as it comes."""
         self._has_results = True
-        self._batch = self._desk.around.executor.start(self._lane, calls, scope)
+        self._batch = self._desk.around.executor.start(self._lane, calls, self._step_scope)
         async for outcome in self._batch.as_ended():
-            self._facts.ended(outcome, self._witness.picture(outcome.call_id))
-            if (awaited := self._awaited.pop(outcome.call_id, None)) is not None:
-                awaited.set_result(None)
+            self._state(outcome)
         self._batch = None
+
+    def _state(self, outcome: CallOutcome) -> None:
+        self._facts.ended(outcome, self._witness.picture(outcome.call_id))
+        if (awaited := self._awaited.pop(outcome.call_id, None)) is not None:
+            awaited.set_result(None)
+
+    @cached_property
+    def _lane(self) -> Lane:
+        return self._desk.lane(self._settings.tools, Path(self._open.workspace), self._witness)
+
+    @cached_property
+    def _tool_specs(self) -> tuple[ToolSpec, ...]:
+        """The same objects in every step, so that a model can keep what it made of them."""
+        return tuple(
+            ToolSpec(tool.name, tool.description, tool.parameters)
+            for tool in self._lane.tools.values()
+        )
 
     # -- facts
 
@@ -236,11 +266,12 @@ class Turn:
         if draft.text and not self._is_stopping():  # a stopped turn asks again when it goes on
             self._facts.replied(model, draft, cut=True)
         else:
-            assert self._step_scope is not None
-            self._facts.abandoned(draft.step_id, self._step_scope.reason or "interrupt")
+            cause = self._step_scope.reason or "interrupt"
+            self._facts.abandoned(draft.step_id, cause, asked=draft.is_asked)
 
     def _finish(self, ending: TurnEnding) -> None:
         if ending.outcome == "suspended":
+            self._facts.suspended()
             return
         undelivered = tuple(self._desk.fold.steers)
         self._facts.finished(ending.outcome, ending.reason, ending.error)
@@ -254,9 +285,11 @@ class Turn:
 
     async def _pick_up(self) -> TurnEnding | None:
         """Close what a crash left open, then run what may be run."""
+        if self._fault is not None:
+            raise self._fault
         fold = self._desk.fold
         if not self._resumed:
-            return self._cancelled()
+            return None
         if recovery.plan(fold).doubtful:
             await self._desk.around.neighbours.wait_alone(fold.session_id, self.scope)
         if self._is_stopping():
@@ -266,13 +299,13 @@ class Turn:
         if not (found.cancelled or found.parked):
             self._desk.ledger.record(ev.TurnResumed, turn_id=self.turn_id, attempt=found.attempt)
         if found.open_step is not None:
-            self._facts.abandoned(found.open_step, "crash")
+            self._facts.abandoned(found.open_step, "crash", asked=True)
         for call in found.lost:
             self._facts.lost(call)
         if found.cancelled or found.parked:
             return self._give_up(found)
         if found.to_run:
-            await self.run_calls(found.to_run, self.scope)
+            await self.run_calls(found.to_run)
         return TurnEnding("completed") if found.rested else self._cancelled()
 
     def _is_stopping(self) -> bool:
@@ -288,6 +321,38 @@ class Turn:
         if found.parked:
             return TurnEnding("parked", "no_progress")
         return TurnEnding("cancelled", reason)
+
+    # -- after a defect
+
+    async def _break_off(self, error: Exception) -> TurnEnding:
+        """End all that runs and is open of the turn, each with an outcome. The session goes on."""
+        self._desk.ledger.raise_if_broken()
+        self._desk.report(f"turn {self.turn_id}", error)
+        self.scope.cancel("parent", by="a defect")
+        if self._batch is not None:
+            await self._batch.outcomes()
+            self._batch = None
+        for awaited in self._awaited.values():
+            awaited.set_result(None)
+        self._awaited.clear()
+        self._facts.close_open_step()
+        self._facts.nobody_waits("parent")
+        for call in recovery.unfinished(self._desk.fold):
+            self._facts.broken_off(call)
+        cancelling = self._open.cancelling
+        if cancelling is not None:
+            return TurnEnding("cancelled", cancelling.reason)
+        return TurnEnding("failed", error=defect_error(error))
+
+
+def defect_error(error: Exception) -> ev.TurnError:
+    """What a person is told of a defect."""
+    text = well_formed(f"{type(error).__name__}: {error}")
+    return ev.TurnError(
+        kind="internal",
+        message=f"something in Keryx or in a part of it failed: {text[:LONGEST_DEFECT]}",
+        hint="nothing is lost: send the message again; if it fails again, report this text",
+    )
 
 
 def _turn_error(error: ModelError) -> ev.TurnError:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from keryx import events as ev
 from keryx.engine.calls.witness import CallView, Consent
 from keryx.engine.desk import Desk
 from keryx.engine.turns.asking import Asking, consent, rules_of
 from keryx.engine.turns.nested import NestedShow
-from keryx.messages import CallOutcome
+from keryx.messages import CallOutcome, well_formed
 from keryx.ports.effects import Effects
 from keryx.ports.store import Blob, blob_hash
 
@@ -27,7 +25,7 @@ class SessionWitness:
         self._turn_id = turn_id
         self._by = by
         self._asking = Asking(desk, turn_id)
-        self._nested = NestedShow(desk)
+        self._nested = NestedShow(desk, turn_id)
 
     async def approve(self, call: CallView) -> Consent:
         """What the host's policy says; if that is to ask a person, waiting holds nothing."""
@@ -36,7 +34,9 @@ class SessionWitness:
             # Answered before a crash, and the call had not started.
             asked, decision = fold.answers[call.call_id]
             return consent(asked.needs, decision)
-        judged = self._desk.around.judge.judge(call, fold.settings, rules_of(fold))
+        turn = None if self._turn_id is None else fold.turn
+        settings = fold.settings if turn is None else turn.settings
+        judged = self._desk.around.judge.judge(call, settings, rules_of(fold))
         if judged.verdict == "deny":
             return Consent(judged.reason)
         if judged.verdict == "allow":
@@ -51,7 +51,7 @@ class SessionWitness:
         if call.parent is None:
             self._desk.showing.began(call.call_id, call.tool.name)
         if call.tool.container:
-            self._nested.container(call.call_id)
+            self._nested.container(call.call_id, is_logged=call.parent is None)
         if call.parent is not None:
             self._nested.began(call, call.parent.call_id)
             return
@@ -65,7 +65,7 @@ class SessionWitness:
             tool=call.tool.name,
             arguments=arguments,
             arguments_blob=blob,
-            preview=call.tool.preview(call.args),
+            preview=well_formed(call.tool.preview(call.args)),
             effects=_logged_effects(call.effects),
             replay=call.tool.replay,
             overlaps=call.overlaps,
@@ -76,7 +76,7 @@ class SessionWitness:
         """Everyone who watches gets this event, and few want a whole file that is written."""
         if len(arguments) <= LONG_ARGUMENTS:
             return arguments, None
-        data = arguments.encode()
+        data = arguments.encode(errors="backslashreplace")
         blob = Blob(blob_hash(data), data)
         self._desk.ledger.keep(blob)
         return arguments[:LONG_ARGUMENTS], blob.hash
@@ -92,6 +92,7 @@ class SessionWitness:
         )
 
     def progress(self, call: CallView, done: float, total: float | None, note: str) -> None:
+        note = well_formed(note)
         self._desk.showing.progressed(call.call_id, done, total, note)
         self._desk.show(
             ev.CallProgress,
@@ -111,15 +112,8 @@ class SessionWitness:
             self._nested.over(call.call_id)
 
     def picture(self, call_id: str) -> ev.NestedSummary | None:
-        """What a container called, as one blob, so that the picture survives a reload."""
-        found = self._nested.picture(call_id)
-        if found is None:
-            return None
-        told, calls, completed = found
-        data = msgspec.json.encode(told)
-        blob = Blob(blob_hash(data), data)
-        self._desk.ledger.keep(blob)
-        return ev.NestedSummary(calls=calls, completed=completed, blob=blob.hash)
+        """What a container called, so that the picture survives a reload."""
+        return self._nested.picture(call_id)
 
     def settled(self, call: CallView, duration: float) -> None:
         if self._desk.ledger.broken is None:

@@ -75,6 +75,8 @@ class MemoryStore:
         session.inbox.update({row.key: row for row in commit.enters})
         for key in commit.consumes:
             del session.pending[key]
+        for key in commit.withdraws:
+            del session.pending[key], session.inbox[key]
         changes = project(commit.events, session.step_model)
         session.blobs |= {*changes.blobs, *(blob.hash for blob in commit.blobs)}
         session.log.extend(commit.events)

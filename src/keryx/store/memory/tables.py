@@ -63,6 +63,9 @@ def check_inbox(session: Session, commit: Commit) -> None:
         if key not in session.inbox:
             raise SequenceError(f"no command {key!r} has entered")
     check_free(commit.consumes, session.inbox.keys() - session.pending.keys())
+    for key in commit.withdraws:
+        if key not in session.pending:
+            raise SequenceError(f"no command {key!r} waits, so it cannot be withdrawn")
 
 
 def check_free(names: Sequence[str], taken: Container[str]) -> None:

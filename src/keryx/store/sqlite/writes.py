@@ -63,6 +63,8 @@ def append(transaction: Transaction, commit: Commit) -> int:
         _check_key(connection, session.no, row)
     for key in commit.consumes:
         _consume(connection, session.no, key)
+    for key in commit.withdraws:
+        _withdraw(connection, session.no, key)
     _insert_inbox(connection, session.no, commit.enters)
     _take_claims(connection, session.no, commit.claims)
     for record in commit.records:
@@ -70,9 +72,13 @@ def append(transaction: Transaction, commit: Commit) -> int:
     _insert_outbox(connection, session.no, commit.outbox)
     changes = project(commit.events, session.step_model)
     keep_blobs(connection, session.no, commit.blobs, changes.blobs)
+    bodies = commit.bodies or tuple(map(encode, commit.events))
     connection.executemany(
         "INSERT INTO events VALUES (?, ?, ?, ?)",
-        [(session.no, event.seq, type_of(event), encode(event)) for event in commit.events],
+        [
+            (session.no, event.seq, type_of(event), body)
+            for event, body in zip(commit.events, bodies, strict=True)
+        ],
     )
     apply(connection, session.no, changes)
     if commit.only_records:
@@ -199,6 +205,14 @@ def _consume(connection: sqlite3.Connection, no: int, key: str) -> None:
     if found is None:
         raise SequenceError(f"no command {key!r} has entered, so it cannot be consumed")
     raise AlreadyTakenError(f"the command {key!r} was consumed before")
+
+
+def _withdraw(connection: sqlite3.Connection, no: int, key: str) -> None:
+    done = connection.execute(
+        "DELETE FROM inbox WHERE no = ? AND key = ? AND pending IS NOT NULL", (no, key)
+    )
+    if not done.rowcount:
+        raise SequenceError(f"no command {key!r} waits, so it cannot be withdrawn")
 
 
 def _take_claims(connection: sqlite3.Connection, no: int, names: Sequence[str]) -> None:

@@ -51,32 +51,56 @@ def diff(files: Files, changes: Iterable[FileChange]) -> str:
     return "".join(text for course in _courses(changes) for text in _compared(files, course))
 
 
+class Revert:
+    """Makes files what they were before the first of these changes."""
+
+    def __init__(self, files: Files, changes: Iterable[FileChange]) -> None:
+        """Asks the disk what stands there now; nothing is changed yet."""
+        self.files = files
+        self._edits: list[Edit] = []
+        self.obstacles: list[str] = []
+        """Why it cannot be done: files that someone edited since."""
+        for course in _courses(changes):
+            self._add(course)
+
+    def perform(self, record: Record) -> list[str]:
+        """All of them, or none; returns their names."""
+        if self._edits:
+            replace_all(self.files, self._edits, record)
+        return [edit.name for edit in self._edits]
+
+    def _add(self, course: _Course) -> None:
+        name = self.files.name(course.path)
+        now = _now(self.files, course.path)
+        current = None if now is None else now.hash
+        if current == course.first.before_hash:
+            return
+        if current not in course.left:
+            self.obstacles.append(f"{name}: someone edited it since")
+        elif course.interrupted:
+            why = "someone edited it in between, and that would be lost too"
+            self.obstacles.append(f"{name}: {why}")
+        elif not course.first.can_be_undone:
+            self.obstacles.append(f"{name}: what it held before was too large to be kept")
+        else:
+            self._edits.append(Edit(course.path, name, now, course.first.before))
+
+
+def check_all(reverts: Iterable[Revert]) -> None:
+    """`ToolFailedError` names what stands in the way of any of them."""
+    obstacles = [obstacle for revert in reverts for obstacle in revert.obstacles]
+    if obstacles:
+        raise ToolFailedError("nothing was reverted. " + "; ".join(obstacles))
+
+
 def revert(files: Files, changes: Iterable[FileChange], record: Record) -> list[str]:
     """Make the files what they were before the first of these changes; returns their names.
 
     All of them, or none: `ToolFailedError` names those that someone edited since.
     """
-    edits: list[Edit] = []
-    obstacles: list[str] = []
-    for course in _courses(changes):
-        name = files.name(course.path)
-        now = _now(files, course.path)
-        current = None if now is None else now.hash
-        if current == course.first.before_hash:
-            continue
-        if current not in course.left:
-            obstacles.append(f"{name}: someone edited it since")
-        elif course.interrupted:
-            obstacles.append(f"{name}: someone edited it in between, and that would be lost too")
-        elif not course.first.can_be_undone:
-            obstacles.append(f"{name}: what it held before was too large to be kept")
-        else:
-            edits.append(Edit(course.path, name, now, course.first.before))
-    if obstacles:
-        raise ToolFailedError("nothing was reverted. " + "; ".join(obstacles))
-    if edits:
-        replace_all(files, edits, record)
-    return [edit.name for edit in edits]
+    whole = Revert(files, changes)
+    check_all([whole])
+    return whole.perform(record)
 
 
 def _now(files: Files, path: Path) -> Before | None:
