@@ -152,7 +152,7 @@ def check_log(log: Sequence[ev.LoggedEvent]) -> None:
     over: set[str] = set()
     started: set[str] = set()
     for event in log:
-        turn_id = getattr(event, "turn_id", None)
+        turn_id = None if isinstance(event, ev.TurnUndone) else getattr(event, "turn_id", None)
         assert turn_id not in over, f"{ev.type_of(event)} follows the end of its turn"
         if isinstance(event, ev.TurnStarted):
             assert event.turn_id not in started

@@ -15,8 +15,7 @@ from keryx import commands as cm
 from keryx import events as ev
 from keryx.aio.clock import FakeClock
 from keryx.aio.group import Group
-from keryx.engine.session import Session
-from keryx.engine.turns.nested import (
+from keryx.engine.live.nested_calls import (
     BUNCH,
     LOOK_AGAIN,
     MOST_LISTED,
@@ -24,6 +23,7 @@ from keryx.engine.turns.nested import (
     MOST_SINGLE,
     SLOW,
 )
+from keryx.engine.session import Session
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.tool import ToolContext
 from keryx.tools.function import tool

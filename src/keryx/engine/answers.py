@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.engine.approval import consent_rules, covers
+from keryx.engine.approval import Rule, consent_rules, covers
 from keryx.engine.desk import Desk
 from keryx.engine.log.once import Once, row_of
 from keryx.errors import AlreadyTakenError
@@ -41,13 +43,17 @@ class Answers:
             answered += [each for each in self._like(asked) if each is not asked]
         for each in answered:
             self._record_answer(each, command, None if each is asked else asked.approval_id)
+        rules = consent_rules(asked.tool, asked.patterns, asked.needs)
         if command.decision == "always":
-            self._remember(asked)
+            self._keep_rules(asked, rules)
         self._once.take(row)
         await self._desk.ledger.durable()
         for each in answered:
             if (waiting := self._desk.answers.get(each.approval_id)) is not None:
                 waiting(command.decision)
+        if command.decision == "always":
+            for rule in rules:
+                self._desk.around.remember(rule)
         return Done(True)
 
     def _like(self, asked: ev.ApprovalAsked) -> list[ev.ApprovalAsked]:
@@ -60,10 +66,9 @@ class Answers:
             and each.needs.within(asked.needs)
         ]
 
-    def _remember(self, asked: ev.ApprovalAsked) -> None:
+    def _keep_rules(self, asked: ev.ApprovalAsked, rules: Sequence[Rule]) -> None:
         """Consent for every session, recorded in the same commit as the answer."""
-        for number, rule in enumerate(consent_rules(asked.tool, asked.patterns, asked.needs)):
-            self._desk.around.remember(rule)
+        for number, rule in enumerate(rules):
             key = f"{ALWAYS}{asked.approval_id}/{number}"
             self._desk.ledger.set_record(RecordChange(key, 0, msgspec.json.encode(rule)))
 

@@ -22,13 +22,13 @@ from keryx.engine.calls.witness import Witness
 from keryx.engine.context.transcript import Transcript
 from keryx.engine.executor import Executor
 from keryx.engine.limits import Limits
+from keryx.engine.live.running_calls import Showing
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.ledger import Ledger
 from keryx.engine.log.neighbours import Neighbours
 from keryx.engine.log.state import Settings
 from keryx.engine.log.unsent import Unsent
 from keryx.engine.redaction import NO_SECRETS, Redactor
-from keryx.engine.turns.showing import Showing
 from keryx.errors import UserMustActError
 from keryx.events import CallsSnapshot, ContextCompacting, Event, FilesChanged, LiveEvent
 from keryx.messages import File, Image

@@ -8,7 +8,6 @@ session.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import assert_never
@@ -19,16 +18,15 @@ from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.answer_schema import check_schema
 from keryx.engine.answers import Answers
+from keryx.engine.aside.cancels import Cancels
 from keryx.engine.aside.forks import fork
 from keryx.engine.aside.personcalls import PersonCalls
 from keryx.engine.aside.reverts import Reverts
 from keryx.engine.aside.titles import BY, first_title
 from keryx.engine.desk import Desk, mint
 from keryx.engine.log.once import Once, row_of
-from keryx.engine.log.state import Queued
 from keryx.engine.turns.course import Course
 from keryx.errors import KeryxError, ScopeClosedError
-from keryx.messages import Reason
 from keryx.ports.dispatch import Answer, Done, Sent
 from keryx.ports.view import Typed
 
@@ -44,6 +42,7 @@ class Inbox:
         self._answers = Answers(desk, self._once)
         self._person_calls = PersonCalls(desk, self._once)
         self._reverts = Reverts(desk, self._once)
+        self._cancels = Cancels(desk, course, self._once, self._person_calls)
 
     async def tell(self, command: cm.Command) -> Answer:
         """Take a command; returns once it is durable. `InvalidCommandError` if it does not fit."""
@@ -59,9 +58,9 @@ class Inbox:
             case cm.SendMessage():
                 return await self._send(command)
             case cm.CancelTurn():
-                return await self._cancel_turn(command)
+                return await self._cancels.turn(command)
             case cm.CancelCall():
-                return await self._cancel_call(command)
+                return await self._cancels.call(command)
             case (
                 cm.RunCall()
                 | cm.RevertFiles()
@@ -157,7 +156,7 @@ class Inbox:
         if fold.turn is None or turn is None:
             return
         if command.mode == "interrupt" and command.turn_id in (None, fold.turn.turn_id):
-            self._log_cancelling(fold.turn.turn_id, "interrupt", command.by)
+            self._cancels.log(fold.turn.turn_id, "interrupt", command.by)
             turn.scope.cancel("interrupt", by=command.by)
         elif command.mode == "steer" and not command.wait and fold.steers:
             turn.steer(by=command.by)
@@ -186,64 +185,6 @@ class Inbox:
             case cm.SetDraft():
                 await self._desk.unsent.keep(Typed(command.text, command.attachments))
                 return Done(True)
-
-    # -- turns and calls
-
-    async def _cancel_turn(self, command: cm.CancelTurn) -> Done:
-        fold, turn, row = self._desk.fold, self._course.turn, row_of(command)
-        if fold.turn is not None and fold.turn.turn_id == command.turn_id:
-            if self._log_cancelling(command.turn_id, command.reason, command.by):
-                self._once.take(row)
-            if turn is not None:
-                turn.scope.cancel(command.reason, by=command.by)
-        elif (message := self._queued_for(command.turn_id)) is not None:
-            self._cancel_before_start(message, command)
-            self._once.take(row)
-        else:
-            # Also that it is over is said only once that is durable.
-            return await self._done(done=await self._once.was_taken(row))
-        return await self._done()
-
-    def _log_cancelling(self, turn_id: str, reason: Reason, by: str) -> bool:
-        """Log that the turn under way is being cancelled, so that no crash revives it."""
-        turn = self._desk.fold.turn
-        if turn is None or turn.cancelling is not None:
-            return False
-        self._desk.ledger.record(ev.TurnCancelling, turn_id=turn_id, reason=reason, by=by)
-        return True
-
-    def _queued_for(self, turn_id: str) -> Queued | None:
-        return next((m for m in self._desk.fold.queue.values() if m.turn_id == turn_id), None)
-
-    def _cancel_before_start(self, message: Queued, command: cm.CancelTurn) -> None:
-        ledger, turn_id = self._desk.ledger, command.turn_id
-        ledger.record(ev.TurnCancelling, turn_id=turn_id, reason=command.reason, by=command.by)
-        ledger.record(
-            ev.MessageExpired,
-            turn_id=turn_id,
-            message_id=message.message_id,
-            cause=command.reason,
-        )
-        ledger.record(
-            ev.TurnFinished,
-            turn_id=turn_id,
-            outcome="cancelled",
-            reason=command.reason,
-            started=False,
-            usage=ev.Usage(),
-            cost=0.0,
-        )
-
-    async def _cancel_call(self, command: cm.CancelCall) -> Done:
-        """Its outcome is the durable sign of it, so the answer waits for that."""
-        turn, call_id = self._course.turn, command.call_id
-        ended = self._person_calls.cancel(call_id, command.reason, by=command.by)
-        if ended is None and turn is not None:
-            ended = turn.cancel_call(call_id, command.reason, by=command.by)
-        if ended is None:
-            return Done(False)
-        await asyncio.shield(ended)
-        return await self._done()
 
     async def _compact(self, command: cm.CompactContext) -> Done:
         """Answered when it is done: what is said meanwhile does not wait for it."""

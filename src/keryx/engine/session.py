@@ -27,7 +27,7 @@ from keryx.engine.log.ledger import Ledger
 from keryx.engine.log.unsent import Unsent
 from keryx.engine.log.views import view_of
 from keryx.engine.turns.course import Course
-from keryx.errors import DeveloperMustActError, KeryxError
+from keryx.errors import DeveloperMustActError, KeryxError, SessionDamagedError
 from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer
 from keryx.ports.store import Store
@@ -171,10 +171,19 @@ class Session:
 
 
 async def folded(session_id: str, log: Sequence[ev.LoggedEvent]) -> Fold:
-    """The state that the log tells; a long one holds up nobody."""
+    """The state that the log tells; a long one holds up nobody.
+
+    `SessionDamagedError` if its facts do not follow from each other.
+    """
     fold = Fold(session_id)
     for number, event in enumerate(log, 1):
-        fold.apply(event)
+        try:
+            fold.apply(event)
+        except (AssertionError, LookupError, TypeError, AttributeError) as error:
+            raise SessionDamagedError(
+                f"session {session_id} is damaged (event {event.seq} does not follow from those "
+                "before it); the other sessions work. `keryx sessions export` shows its log"
+            ) from error
         if number % FOLDED_AT_ONCE == 0:
             await asyncio.sleep(0)
     return fold

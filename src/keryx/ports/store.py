@@ -16,8 +16,8 @@ import msgspec
 from keryx.events import LoggedEvent
 from keryx.ports.view import Resting
 
-SessionState = Literal["idle", "running", "waiting"]
-"""running: a turn is under way. waiting: it waits for a person."""
+SessionState = Literal["idle", "running", "waiting", "damaged"]
+"""running: a turn is under way. waiting: it waits for a person. damaged: it cannot be read."""
 
 FoundKind = Literal["message", "reply", "call"]
 """Where words were found. call: in its arguments or its result."""
@@ -48,7 +48,7 @@ class Blob(msgspec.Struct, frozen=True):
 
 
 class OutboxRow(msgspec.Struct, frozen=True):
-    """Something to be done elsewhere, once, after the commit."""
+    """To be done elsewhere, once, after the commit."""
 
     id: str
     topic: str
@@ -113,8 +113,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
 class TranscriptRow(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a transcript: the fact that it comes from, as it was logged.
 
-    A message stands where it was delivered, and its event is its `message.accepted` as it was
-    then: what `message.changed` had made of it, in the turn that it was delivered to.
+    A message stands where it was delivered, as `message.changed` had made it by then.
     """
 
     seq: int
@@ -153,10 +152,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Covered(msgspec.Struct, frozen=True, kw_only=True):
-    """What a search finds now: all commits up to `position`, if it `is_whole` the last one.
-
-    It is not whole while much is still to be indexed. A `problem` says why it stays so.
-    """
+    """What a search finds: commits up to `position`. A `problem` says why it is not whole."""
 
     position: int
     is_whole: bool
@@ -218,8 +214,7 @@ class Store(Protocol):
     ) -> list[SessionRow]:
         """The list, last changed first, of those that are archived, or not, or both (None).
 
-        The page ends before the position `before`; all that is in it has changed since `after`.
-        """
+        It ends before the position `before`; all that is in it has changed since `after`."""
         ...
 
     async def session(self, session_id: str) -> SessionRow | None: ...
@@ -229,10 +224,8 @@ class Store(Protocol):
         ...
 
     async def unfinished(self) -> list[str]:
-        """Sessions with a turn under way, messages queued, or commands pending: to be resumed.
-
-        Also those where a call that a person ran has not ended, or an answer is still awaited.
-        """
+        """Sessions to be resumed: with a turn or a person's call under way, messages queued,
+        commands pending, or an answer awaited."""
         ...
 
     async def transcript(
@@ -245,8 +238,7 @@ class Store(Protocol):
     ) -> list[TranscriptRow]:
         """What a person reads, paged from the end, oldest first within the page.
 
-        `before` is the seq that the page ends before; with `after` it begins behind that one
-        instead, and goes on from there.
+        It ends before the seq `before`; with `after` it begins behind that one instead.
         """
         ...
 
@@ -264,10 +256,9 @@ class Store(Protocol):
         """Where all these words stand, in what was said, answered and done with tools.
 
         Case, accents and signs do not matter. The last word may be the beginning of one, unless
-        something follows it. Best first: where the words stand together as they were typed; then
-        in the order of the list of sessions, last facts first. Turns that were undone and
-        sessions that were deleted are not found. What this store has committed is found at once,
-        as long as little else is still to be indexed (see `covered`).
+        something follows it. Best first: where the words stand as they were typed; then the order
+        of the list of sessions, last facts first. What was undone or deleted is not found. What was
+        committed is found at once, as long as little is still to be indexed (see `covered`).
         """
         ...
 
@@ -295,6 +286,10 @@ class Store(Protocol):
 
     async def records(self, prefix: str) -> list[bytes]:
         """The values of all records whose key begins so, in the order of keys."""
+        ...
+
+    async def mark_damaged(self, session_id: str) -> None:
+        """The list shows it as damaged, until something can be appended to it again."""
         ...
 
     async def delete(self, session_id: str) -> bool:

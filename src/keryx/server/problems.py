@@ -77,6 +77,7 @@ def unprocessable(what: str, hint: str) -> ProblemError:
 # The first that fits counts.
 _KINDS: Final = (
     (er.UnsupportedError, NOT_YET, "unsupported"),
+    (er.SessionDamagedError, CONFLICT, "damaged"),
     (er.StoreError, INTERNAL, "store"),
     (er.KeyReusedError, CONFLICT, "key_reused"),
     (er.AlreadyTakenError, CONFLICT, "already_taken"),
@@ -113,6 +114,7 @@ _HINTS: Final = {
     "refused": "change what is asked for, and ask again",
     "conflict": "look at how things are now, and decide anew",
     "store": "see whether the disk is full or damaged, and try again",
+    "damaged": "repair the store with `keryx sessions repair`, or delete the session",
     "key_reused": "choose a new key for what is new",
     "ending": "the server is ending; try again once it is back",
     "already_taken": "the first answer counts; see the session for what it was",

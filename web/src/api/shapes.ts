@@ -14,7 +14,7 @@ import type {
   Usage,
 } from "./events";
 
-export type SessionActivity = "idle" | "running" | "waiting";
+export type SessionActivity = "idle" | "running" | "waiting" | "damaged";
 
 export interface Summary {
   session_id: string;

@@ -199,13 +199,15 @@ function Item({ id }: { id: string }) {
 function Dot({ summary }: { summary: Summary }) {
   if (summary.state === "running") return <span class="dot run" aria-hidden="true" />;
   if (summary.state === "waiting") return <span class="dot wait" aria-hidden="true" />;
-  return <span class={summary.failed ? "dot bad" : "dot"} aria-hidden="true" />;
+  const bad = summary.failed || summary.state === "damaged";
+  return <span class={bad ? "dot bad" : "dot"} aria-hidden="true" />;
 }
 
 function When({ summary }: { summary: Summary }) {
   const { state, failed, changed_at } = summary;
   if (state === "waiting") return <small class="wait">{texts.list.waiting}</small>;
   if (state === "running") return <small class="run">{texts.list.running}</small>;
+  if (state === "damaged") return <small class="bad">{texts.list.damaged}</small>;
   if (failed) return <small class="bad">{texts.list.failed}</small>;
   const fresh = minute.value / 1_000 - changed_at < 60;
   return <small>{fresh ? texts.list.now : clockTime(changed_at)}</small>;

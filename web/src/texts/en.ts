@@ -100,6 +100,7 @@ export const en = {
     backFromArchive: "Back to sessions",
     running: "running",
     waiting: "asks you",
+    damaged: "damaged",
     failed: "failed",
     now: "now",
     actions: (title: string): string => `Actions for ${title}`,

@@ -34,7 +34,7 @@ from keryx.engine.desk import Changing, Keep, Surroundings
 from keryx.engine.limits import Limits
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
-from keryx.errors import DeveloperMustActError, FencedError
+from keryx.errors import DeveloperMustActError, SessionDamagedError, StoreDamagedError
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.files import Files
 from keryx.ports.store import Store
@@ -146,7 +146,9 @@ class OwnHost:
         for session_id in unfinished:
             try:
                 await self._dispatch.wake(session_id)
-            except (msgspec.DecodeError, FencedError, DeveloperMustActError) as error:
+            except StoreDamagedError:
+                raise
+            except Exception as error:  # noqa: BLE001 (whatever it is, it is that session's own)
                 # One that cannot go on holds up no other; whoever opens it is told why.
                 self._around.neighbours.rests(session_id)
                 asyncio.get_running_loop().call_exception_handler(
@@ -212,7 +214,12 @@ class OwnHost:
     # -- what sessions need
 
     async def _open(self, session_id: str, opening: Opening | None) -> Session:
-        return await Session.open(session_id, self._around, self._runtime.scope, opening)
+        try:
+            return await Session.open(session_id, self._around, self._runtime.scope, opening)
+        except SessionDamagedError:
+            await self.store.mark_damaged(session_id)
+            self._feed.note(session_id)
+            raise
 
     def _lane(
         self, session_id: str, tools: tuple[str, ...], workspace: Path, witness: Witness

@@ -131,18 +131,7 @@ class Fold:
         self._forget(event.message_id)
 
     def _accept(self, event: ev.MessageAccepted) -> None:
-        message = Queued(
-            message_id=event.message_id,
-            turn_id=event.turn_id,
-            mode=event.mode,
-            text=event.text,
-            workspace=event.workspace,
-            attachments=event.attachments,
-            wait=event.wait,
-            by=event.by,
-            schema=event.schema,
-            attended=event.attended,
-        )
+        message = Queued.of(event)
         self._accepted[message.message_id] = message
         if self.turn is not None and event.turn_id == self.turn.turn_id:
             self.steers[message.message_id] = message
@@ -238,7 +227,7 @@ class Fold:
             turn.step = None
             turn.resumes = 0
             self.history.append(Replied(event.turn_id, event))
-            _add_usage(turn, event)
+            turn.spend(event)
 
     def _end_nested(self, event: ev.NestedFinished) -> None:
         nested = self.nested.setdefault(event.call_id, NestedSoFar())
@@ -302,14 +291,3 @@ class Fold:
         ev.ContextCompacted: _compact,
     }
     """All other facts change nothing here. A table, because long logs are folded by it."""
-
-
-def _add_usage(turn: OpenTurn, event: ev.StepReplied) -> None:
-    if event.usage is not None:
-        turn.usage = ev.Usage(
-            input_tokens=turn.usage.input_tokens + event.usage.input_tokens,
-            output_tokens=turn.usage.output_tokens + event.usage.output_tokens,
-            cached_tokens=turn.usage.cached_tokens + event.usage.cached_tokens,
-            reasoning_tokens=turn.usage.reasoning_tokens + event.usage.reasoning_tokens,
-        )
-    turn.cost = None if turn.cost is None or event.cost is None else turn.cost + event.cost

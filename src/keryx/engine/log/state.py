@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import msgspec
 
 from keryx import events as ev
@@ -60,6 +62,21 @@ class Queued(msgspec.Struct):
     by: str
     schema: str | None = None
     attended: bool = True
+
+    @classmethod
+    def of(cls, event: ev.MessageAccepted) -> Self:
+        return cls(
+            message_id=event.message_id,
+            turn_id=event.turn_id,
+            mode=event.mode,
+            text=event.text,
+            workspace=event.workspace,
+            attachments=event.attachments,
+            wait=event.wait,
+            by=event.by,
+            schema=event.schema,
+            attended=event.attended,
+        )
 
 
 class Delivered(msgspec.Struct):
@@ -133,3 +150,14 @@ class OpenTurn(msgspec.Struct):
     usage: ev.Usage = msgspec.field(default_factory=ev.Usage)
     cost: float | None = 0.0
     left_over: tuple[str, ...] = ()
+
+    def spend(self, reply: ev.StepReplied) -> None:
+        """Add what a reply took; a cost that is unknown once stays unknown."""
+        if reply.usage is not None:
+            self.usage = ev.Usage(
+                input_tokens=self.usage.input_tokens + reply.usage.input_tokens,
+                output_tokens=self.usage.output_tokens + reply.usage.output_tokens,
+                cached_tokens=self.usage.cached_tokens + reply.usage.cached_tokens,
+                reasoning_tokens=self.usage.reasoning_tokens + reply.usage.reasoning_tokens,
+            )
+        self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost

@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 from keryx import events as ev
 from keryx.engine.desk import Desk
+from keryx.engine.live.nested_log import after_a_crash, picture_blob
 from keryx.engine.turns.draft import Draft
-from keryx.engine.turns.nested_log import after_a_crash, picture_blob
 from keryx.messages import CallOutcome, Reason, ToolCall
 from keryx.ports.model import Model
 

@@ -11,37 +11,24 @@ import asyncio
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal
-
-import msgspec
 
 from keryx import events as ev
 from keryx.aio.scope import Reason
 from keryx.engine.aside.compaction import Compaction
 from keryx.engine.calls.lane import Lane
-from keryx.engine.context.prompt import system_text
 from keryx.engine.desk import Brief, Desk, mint
 from keryx.engine.executor import Batch
 from keryx.engine.log import recovery
 from keryx.engine.log.state import OpenTurn
-from keryx.engine.turns.draft import Draft, read
+from keryx.engine.turns.draft import Draft
+from keryx.engine.turns.endings import TurnEnding, cancelled, defect, failure
 from keryx.engine.turns.facts import TurnFacts
+from keryx.engine.turns.requests import Requests
 from keryx.engine.turns.room import Room
 from keryx.engine.turns.witness import SessionWitness
 from keryx.errors import ModelError
-from keryx.messages import CallOutcome, ToolCall, well_formed
-from keryx.ports.model import Model, ModelRequest, ToolSpec
-
-LONGEST_DEFECT: Final = 2_000
-"""Characters of an unexpected error that a person is shown."""
-
-
-class TurnEnding(msgspec.Struct, frozen=True):
-    """How a turn ends; a suspended one gets no terminal fact and goes on at the next start."""
-
-    outcome: ev.TurnOutcome | Literal["suspended"]
-    reason: Reason | Literal["no_progress"] | None = None
-    error: ev.TurnError | None = None
+from keryx.messages import CallOutcome, ToolCall
+from keryx.ports.model import Model
 
 
 class Turn:
@@ -123,10 +110,10 @@ class Turn:
 
     async def _step(self) -> TurnEnding | None:
         begun, self._begun = self._begun, None
-        if (cancelled := self._cancelled()) is not None:
+        if (ending := self._cancelled()) is not None:
             if isinstance(begun, tuple):
                 self._facts.abandoned(begun[1].step_id, self.scope.reason or "interrupt")
-            return cancelled
+            return ending
         if begun is None:
             begun = await self._next_step()
         if isinstance(begun, TurnEnding):
@@ -135,7 +122,7 @@ class Turn:
         if self._has_results:
             # The model sees the outcome of a call only once that is durable.
             await self._desk.ledger.durable()
-        error = await self._ask(model, draft)
+        error = await self._requests.ask(model, draft, self._step_scope, self._open.schema)
         return await self._follow(model, draft, error)
 
     def _open_step(self, step_id: str) -> None:
@@ -153,7 +140,7 @@ class Turn:
         """With room for it: steers that come while something is summed up wait for that."""
         model = self._model()
         if isinstance(model, ModelError):
-            return TurnEnding("failed", error=_turn_error(model))
+            return TurnEnding("failed", error=failure(model))
         await self._room.make(model)
         return self._cancelled() or self._begin_step(model)
 
@@ -175,30 +162,6 @@ class Turn:
         )
         return model, Draft(self._desk, self.turn_id, step_id)
 
-    async def _ask(self, model: Model, draft: Draft) -> ModelError | None:
-        """Stream the reply into the draft, until it ends, fails, or is cut."""
-        await self._desk.prepare_attachments(model)
-        if self._step_scope.is_cancelled:
-            return None
-        schema = self._open.schema
-        request = ModelRequest(
-            system=system_text(self._prompt),
-            history=tuple(self._desk.transcript(model).history(self._desk.fold)),
-            tools=self._tool_specs,
-            effort=self._settings.effort,
-            schema=None if schema is None else msgspec.json.decode(schema),
-        )
-        reading = read(draft, model.stream(request), self._desk.ledger.durable)
-        asking = self._desk.group.start(reading, name=draft.step_id)
-        cut = self._step_scope.on_cancel(asking.cancel)
-        self._desk.draft = draft.snapshot
-        try:
-            await asyncio.wait([asking])
-        finally:
-            self._desk.draft = None
-            cut.remove()
-        return None if asking.cancelled() else asking.result()
-
     async def _follow(
         self, model: Model, draft: Draft, error: ModelError | None
     ) -> TurnEnding | None:
@@ -210,7 +173,7 @@ class Turn:
             self._facts.abandoned(draft.step_id, "error", asked=draft.has_begun)
             if error.kind == "context_too_long" and await self._room.squeeze():
                 return self._cancelled()
-            return self._cancelled() or TurnEnding("failed", error=_turn_error(error))
+            return self._cancelled() or TurnEnding("failed", error=failure(error))
         calls = self._facts.replied(model, draft).calls
         self._room.fitted()
         if calls:
@@ -236,12 +199,9 @@ class Turn:
         return self._desk.lane(self._settings.tools, Path(self._open.workspace), self._witness)
 
     @cached_property
-    def _tool_specs(self) -> tuple[ToolSpec, ...]:
-        """The same objects in every step, so that a model can keep what it made of them."""
-        return tuple(
-            ToolSpec(tool.name, tool.description, tool.parameters)
-            for tool in self._lane.tools.values()
-        )
+    def _requests(self) -> Requests:
+        tools = tuple(self._lane.tools.values())
+        return Requests(self._desk, self._prompt, tools, self._settings.effort)
 
     # -- facts
 
@@ -252,14 +212,7 @@ class Turn:
         return turn
 
     def _cancelled(self) -> TurnEnding | None:
-        reason = self.scope.reason
-        if reason is None:
-            return None
-        if reason == "shutdown":
-            return TurnEnding("suspended")
-        if reason == "timeout" and self._desk.around.limits.seconds is not None:
-            return TurnEnding("failed", reason, self._desk.around.limits.out_of_time())
-        return TurnEnding("cancelled", reason)
+        return cancelled(self.scope.reason, self._desk.around.limits)
 
     def _log_cut(self, model: Model, draft: Draft) -> None:
         """What was visible is kept; calls that were asked for and not started are dropped."""
@@ -342,18 +295,4 @@ class Turn:
         cancelling = self._open.cancelling
         if cancelling is not None:
             return TurnEnding("cancelled", cancelling.reason)
-        return TurnEnding("failed", error=defect_error(error))
-
-
-def defect_error(error: Exception) -> ev.TurnError:
-    """What a person is told of a defect."""
-    text = well_formed(f"{type(error).__name__}: {error}")
-    return ev.TurnError(
-        kind="internal",
-        message=f"something in Keryx or in a part of it failed: {text[:LONGEST_DEFECT]}",
-        hint="nothing is lost: send the message again; if it fails again, report this text",
-    )
-
-
-def _turn_error(error: ModelError) -> ev.TurnError:
-    return ev.TurnError(kind=error.kind, message=error.message, hint=error.hint)
+        return TurnEnding("failed", error=defect(error))

@@ -7,8 +7,8 @@ from typing import Final
 from keryx import events as ev
 from keryx.engine.calls.witness import CallView, Consent
 from keryx.engine.desk import Desk
+from keryx.engine.live.nested_calls import NestedShow
 from keryx.engine.turns.asking import Asking, consent, rules_of
-from keryx.engine.turns.nested import NestedShow
 from keryx.messages import CallOutcome, well_formed
 from keryx.ports.effects import Effects
 from keryx.ports.store import Blob, blob_hash

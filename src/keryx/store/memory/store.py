@@ -82,6 +82,7 @@ class MemoryStore:
         session.log.extend(commit.events)
         apply(session, changes)
         if not commit.only_records:
+            session.is_damaged = False
             self._position += 1
             session.position = self._position
         return self._position
@@ -102,6 +103,12 @@ class MemoryStore:
         self._check_open()
         for id_ in ids:
             self._outbox.pop(id_, None)
+
+    async def mark_damaged(self, session_id: str) -> None:
+        self._check_open()
+        if (session := self._sessions.get(session_id)) is not None:
+            self._position += 1
+            session.is_damaged, session.position = True, self._position
 
     async def delete(self, session_id: str) -> bool:
         self._check_open()

@@ -37,9 +37,12 @@ class Session:
     facts: SessionFacts = field(default_factory=lambda: NEW)
     step_model: str = ""
     position: int = 0
+    is_damaged: bool = False
 
     @property
     def state(self) -> SessionState:
+        if self.is_damaged:
+            return "damaged"
         kinds = {kind for kind, _ in self.open}
         return state_of(turn="turn" in kinds, person=bool(kinds & {"approval", "question"}))
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from keryx.errors import StoreDamagedError, StoreError, StoreTooNewError
+from keryx.errors import SessionDamagedError, StoreDamagedError, StoreError, StoreTooNewError
 from keryx.events import LoggedEvent, decode_logged
 
 _ADVICE: Final = {
@@ -38,6 +38,14 @@ def damaged(path: Path, why: str) -> StoreDamagedError:
     return StoreDamagedError(
         f"{path} is damaged ({why}). Nothing of it was changed. Restore a backup, or save what "
         "can be read of it with `keryx sessions repair`, which keeps the damaged file too."
+    )
+
+
+def session_damaged(session_id: str, why: str) -> SessionDamagedError:
+    return SessionDamagedError(
+        f"session {session_id} is damaged ({why}); the other sessions work. "
+        "`keryx sessions repair` saves what can be read of it, "
+        f"`keryx sessions delete {session_id}` removes it"
     )
 
 
@@ -70,4 +78,4 @@ def read_event(path: Path, session_id: str, seq: int, body: bytes) -> LoggedEven
                 f"{path}: {where} is of a kind that this version of Keryx does not know; "
                 "update Keryx"
             ) from error
-        raise damaged(path, f"{where}: {error}") from error
+        raise session_damaged(session_id, f"event {seq} cannot be read: {error}") from error

@@ -103,6 +103,9 @@ class SqliteStore:
     async def sent(self, ids: Sequence[str]) -> None:
         await self._write(lambda transaction: writes.sent(transaction, ids))
 
+    async def mark_damaged(self, session_id: str) -> None:
+        await self._write(lambda transaction: writes.mark_damaged(transaction, session_id))
+
     async def delete(self, session_id: str) -> bool:
         if self._indexer is None:
             return await self._write(lambda transaction: writes.delete(transaction, session_id))

@@ -108,6 +108,14 @@ def sent(transaction: Transaction, ids: Sequence[str]) -> None:
     transaction.connection.executemany("DELETE FROM outbox WHERE id = ?", [(id_,) for id_ in ids])
 
 
+def mark_damaged(transaction: Transaction, session_id: str) -> None:
+    position = transaction.next_position()
+    transaction.connection.execute(
+        "UPDATE sessions SET state = 'damaged', position = ? WHERE session_id = ?",
+        (position, session_id),
+    )
+
+
 def delete(transaction: Transaction, session_id: str) -> bool:
     connection = transaction.connection
     row = connection.execute(
@@ -252,7 +260,7 @@ def _move_session(
     transaction: Transaction, session: _Session, commit: Commit, changes: Projection
 ) -> int:
     state = session.state
-    if changes.opened or changes.closed:
+    if changes.opened or changes.closed or state == "damaged":
         state = current_state(transaction.connection, session.no)
     facts = changes.settle(session.facts)
     if facts != session.facts:

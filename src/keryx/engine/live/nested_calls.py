@@ -15,7 +15,7 @@ from keryx import events as ev
 from keryx.aio.clock import Deadline
 from keryx.engine.calls.witness import CallView
 from keryx.engine.desk import Desk
-from keryx.engine.turns.nested_log import NestedLog, Numbers, picture_blob
+from keryx.engine.live.nested_log import NestedLog, Numbers, picture_blob
 from keryx.messages import CallOutcome, Outcome, well_formed
 
 MOST_LISTED: Final = 1_000

@@ -1,0 +1,278 @@
+"""A defect at any port of a turn: one end for the turn, and the session goes on.
+
+A scenario passes every port of a session. A run without a fault finds the points; then each of them
+fails once, in a run of its own. The ports are the fields of `Surroundings`: a new one that no
+scenario passes fails the first test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from keryx import NO_EFFECTS, tool
+from keryx import commands as cm
+from keryx import events as ev
+from keryx.app import Runtime
+from keryx.app.changes import open_files, revert_files
+from keryx.app.host.dispatch import LocalDispatch
+from keryx.engine.approval import Approvals
+from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.witness import Witness
+from keryx.engine.desk import Brief, Changing, Keep, Surroundings, mint
+from keryx.engine.limits import Limits
+from keryx.engine.log.neighbours import Neighbours
+from keryx.engine.log.state import Settings
+from keryx.engine.redaction import Redactor
+from keryx.engine.session import Opening, Session
+from keryx.messages import File, Image, Text, ToolMessage, UserMessage
+from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
+from keryx.ports.dispatch import Sent
+from keryx.ports.files import Files
+from keryx.ports.model import ModelRequest
+from keryx.ports.store import blob_hash
+from keryx.sandbox.workers import Workers
+from keryx.store.memory import MemoryStore
+from keryx.tools.clarify import clarify
+from keryx.tools.files import file_tools
+from tests.app.worlds import check_log
+from tests.engine.faulty import Faults, InjectedError, Point
+
+PATIENCE: Final = 5.0  # long enough for any machine; only reached by a test that fails
+NO_CALLS: Final = {"clock", "limits"}
+"""Fields that are values, or that nothing in a session can do without."""
+SPENT: Final = ev.Usage(input_tokens=900, output_tokens=10)
+
+
+def script(request: ModelRequest) -> ScriptedReply:
+    last = history_of(request)[-1]
+    if isinstance(last, ToolMessage):
+        return ScriptedReply(text="It is done.")
+    assert isinstance(last, UserMessage)
+    said = "".join(part.text for part in last.content if isinstance(part, Text))
+    if "toil" in said:
+        calls = [
+            ScriptedCall("write_file", {"path": "a.txt", "content": "text"}),
+            ScriptedCall("clarify", {"question": "Sure?"}),
+            ScriptedCall("print_secret"),
+        ]
+        return ScriptedReply(text="I work.", calls=calls)
+    if "hang" in said:
+        return ScriptedReply(text="I hang", hold=asyncio.Event().wait)
+    return ScriptedReply(text="Hello.", usage=SPENT)
+
+
+@tool(effects=NO_EFFECTS)
+async def print_secret() -> str:
+    """Print a secret."""
+    return "the secret is hunter2-hunter2"
+
+
+class KeepsUploads:
+    """Attachments that are there."""
+
+    async def uploaded(self, hash_: str) -> bytes | None:
+        return b"attached" if hash_ == blob_hash(b"attached") else None
+
+    async def prepare(self, session_id: str, parts: Sequence[Image | File]) -> None:
+        assert [part.blob for part in parts] == [blob_hash(b"attached")] * len(parts)
+
+
+async def brief(settings: Settings, workspace: str) -> Brief:
+    return Brief({"agents": "Be kind."}, ("a warning",))
+
+
+class Faulty:
+    """A host of one session whose ports can fail."""
+
+    def __init__(self, folder: Path, faults: Faults) -> None:
+        self.folder = folder
+        self.faults = faults
+        self.runtime = Runtime()
+        self.store = MemoryStore()
+        tools = [*file_tools(), clarify, print_secret]
+        self.tools = {each.name: faults.wrap("tool", each) for each in tools}
+        self.redactor = faults.wrap("redactor", Redactor({"SECRET": "hunter2-hunter2"}))
+        self.model = faults.wrap("model", ScriptedModel(script, window=1_000))
+        title = faults.wrap("titles", ScriptedModel(_always("A title"), name="scripted:title"))
+        summary = faults.wrap("summaries", ScriptedModel(_always("So far."), name="scripted:sum"))
+        self.around = Surroundings(
+            store=faults.wrap("store", self.store),
+            executor=faults.wrap("executor", self.runtime.executor),
+            clock=self.runtime.scope.clock,
+            model=faults.wrap("model", lambda name, profile: self.model),
+            lane=faults.wrap("lane", self._lane),
+            brief=faults.wrap("brief", brief),
+            files=faults.wrap("files", self._files),
+            attachments=faults.wrap("attachments", KeepsUploads()),
+            workers=faults.wrap("workers", lambda scope: Workers(scope)),
+            revert=faults.wrap("revert", partial(revert_files, self.runtime.bridge)),
+            judge=faults.wrap("judge", Approvals(mode="ask")),
+            remember=faults.wrap("remember", lambda rule: None),
+            titles=faults.wrap("titles", lambda settings: title),
+            summaries=faults.wrap("summaries", lambda settings: summary),
+            compact_at=faults.wrap("compact_at", lambda profile: 0.8),
+            changed=faults.wrap("changed", lambda session_id: None),
+            redactor=self.redactor,
+            neighbours=faults.wrap("neighbours", Neighbours()),
+            limits=Limits(),
+        )
+        self.dispatch = LocalDispatch(self.runtime.scope, self.store, self._open)
+
+    def _lane(
+        self, session_id: str, tools: tuple[str, ...], workspace: Path, witness: Witness
+    ) -> Lane:
+        granted = [self.tools[name] for name in tools]
+        return self.runtime.lane(
+            session_id, granted, workspace=workspace, witness=witness, redactor=self.redactor
+        )
+
+    def _files(self, session_id: str, workspace: str, keep: Keep, changing: Changing) -> Files:
+        return open_files(workspace, keep, changing)
+
+    async def _open(self, session_id: str, opening: Opening | None) -> Session:
+        opening = Opening(model="m", workspace=str(self.folder), tools=tuple(self.tools))
+        return await Session.open(session_id, self.around, self.runtime.scope, opening)
+
+    async def tell(self, kind: type[cm.Command], **fields: Any) -> Any:
+        command = kind(command_id=mint("c"), session_id="s", by="tester", **fields)
+        return await self.dispatch.tell(command)
+
+    async def log(self) -> list[ev.LoggedEvent]:
+        return await self.store.events("s")
+
+
+def _always(text: str) -> list[ScriptedReply]:
+    return [ScriptedReply(text=text)] * 20
+
+
+@asynccontextmanager
+async def answering(host: Faulty) -> AsyncGenerator[None]:
+    """A person who says yes to all that is asked, over any number of failures."""
+
+    async def answer() -> None:
+        while True:
+            with suppress(Exception):
+                async with await host.dispatch.watch("s", after=0) as reader:
+                    async with aclosing(aiter(reader)) as events:
+                        async for event in events:
+                            await say_yes(event)
+
+    async def say_yes(event: ev.Event) -> None:
+        for _ in range(2):  # one of them may meet the fault
+            with suppress(Exception):
+                if isinstance(event, ev.ApprovalAsked):
+                    fields = {"approval_id": event.approval_id, "decision": "always"}
+                    await host.tell(cm.AnswerApproval, where="test", **fields)
+                elif isinstance(event, ev.QuestionAsked):
+                    fields = {"question_id": event.question_id, "answer": "yes"}
+                    await host.tell(cm.AnswerQuestion, where="test", **fields)
+                return
+
+    task = asyncio.create_task(answer())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until_over(host: Faulty, turn_id: str) -> ev.TurnFinished:
+    """Wait by event for the end of a turn, over any number of failures of its session."""
+    while True:
+        with suppress(InjectedError):
+            async with await host.dispatch.watch("s", after=0) as reader:
+                async with aclosing(aiter(reader)) as events:
+                    async for event in events:
+                        if isinstance(event, ev.TurnFinished) and event.turn_id == turn_id:
+                            return event
+
+
+async def send(host: Faulty, text: str, **fields: Any) -> ev.TurnFinished:
+    answer = await host.tell(cm.SendMessage, text=text, **fields)
+    assert isinstance(answer, Sent)
+    return await until_over(host, answer.turn_id)
+
+
+async def scenario(host: Faulty) -> None:
+    """Every port of a session is passed; what fails is the caller's to judge."""
+    attached = File(blob_hash(b"attached"), "text/plain", "a.txt")
+    with suppress(InjectedError):
+        await send(host, "hello, hunter2-hunter2", attachments=(attached,))
+    with suppress(InjectedError):
+        over = await send(host, "toil")  # with a summary first, an approval and a question
+        await host.tell(cm.UndoTurn, turn_id=over.turn_id)
+
+
+async def goes_on(host: Faulty) -> None:
+    """The session takes the next message, answers it, and can be cancelled."""
+    finished = await send(host, "are you there?")
+    assert finished.outcome == "completed"
+    answer = await host.tell(cm.SendMessage, text="hang")
+    await host.tell(cm.CancelTurn, turn_id=answer.turn_id)
+    assert (await until_over(host, answer.turn_id)).outcome == "cancelled"
+
+
+async def close(host: Faulty) -> None:
+    await host.dispatch.close()
+    await host.runtime.close()
+
+
+async def run(folder: Path, target: Point | None) -> Faults:
+    faults = Faults(target)
+    host = Faulty(folder, faults)
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    try:
+        async with asyncio.timeout(PATIENCE), answering(host):
+            await scenario(host)
+            faults.is_armed = False
+            await goes_on(host)
+    finally:
+        async with asyncio.timeout(PATIENCE):
+            await close(host)
+    log = await host.log()
+    check_log(log)
+    ends = Counter(event.turn_id for event in log if isinstance(event, ev.TurnFinished))
+    assert set(ends.values()) == {1}, "a turn has one end"
+    for event in log:
+        if isinstance(event, ev.TurnFinished) and event.outcome == "failed":
+            assert event.error is not None
+            assert event.error.hint
+    return faults
+
+
+async def points(folder: Path) -> list[Point]:
+    passed = (await run(folder, None)).passed
+    return list(dict.fromkeys(passed))
+
+
+@pytest.mark.promise("13.1")
+async def test_the_scenario_passes_every_port(tmp_path: Path) -> None:
+    passed = {point.port for point in await points(tmp_path)}
+    assert passed == {*Surroundings.__struct_fields__, "tool"} - NO_CALLS
+
+
+@pytest.mark.promise("13.1")
+@pytest.mark.parametrize("port", sorted({*Surroundings.__struct_fields__, "tool"} - NO_CALLS))
+async def test_a_fault_at_any_call_of_a_port_ends_one_turn_and_nothing_else(
+    port: str, tmp_path: Path
+) -> None:
+    here = [point for point in await points(tmp_path) if point.port == port]
+    struck = 0
+    for number, point in enumerate(here):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        try:
+            struck += (await run(folder, point)).struck
+        except (AssertionError, TimeoutError) as error:
+            raise AssertionError(f"a fault {point}: {error!r}") from error
+    assert struck >= len(here) // 2  # what runs side by side may come in another order
+    print(f"{port}: {struck} faults at {len(here)} points")
