@@ -11,7 +11,7 @@ import inspect
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 
 class InjectedError(Exception):
@@ -43,7 +43,7 @@ class Faults:
     def wrap(self, port: str, subject: Any) -> Any:
         """The same port, with every call a point."""
         if inspect.isroutine(subject) or isinstance(subject, partial):
-            return self._wrapped(port, "call", subject)
+            return self.wrap_call(port, "call", cast("Callable[..., Any]", subject))
         return _Port(self, port, subject)
 
     def _number(self, port: str, method: str) -> int:
@@ -58,7 +58,7 @@ class Faults:
             self.is_armed, self.struck = False, True
             raise InjectedError(str(point))
 
-    def _wrapped(self, port: str, method: str, work: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_call(self, port: str, method: str, work: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             number = self._number(port, method)
             if inspect.isasyncgenfunction(work):
@@ -99,7 +99,7 @@ class _Port:
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._subject, name)
         if inspect.ismethod(value) or inspect.isfunction(value):
-            return self._faults._wrapped(self._name, name, value)
+            return self._faults.wrap_call(self._name, name, value)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -89,6 +89,15 @@ async def brief(settings: Settings, workspace: str) -> Brief:
     return Brief({"agents": "Be kind."}, ("a warning",))
 
 
+def gives(value: Any) -> Callable[..., Any]:
+    """A function that always returns this."""
+
+    def give(*args: Any) -> Any:
+        return value
+
+    return give
+
+
 class Faulty:
     """A host of one session whose ports can fail."""
 
@@ -107,19 +116,19 @@ class Faulty:
             store=faults.wrap("store", self.store),
             executor=faults.wrap("executor", self.runtime.executor),
             clock=self.runtime.scope.clock,
-            model=faults.wrap("model", lambda name, profile: self.model),
+            model=faults.wrap("model", gives(self.model)),
             lane=faults.wrap("lane", self._lane),
             brief=faults.wrap("brief", brief),
             files=faults.wrap("files", self._files),
             attachments=faults.wrap("attachments", KeepsUploads()),
-            workers=faults.wrap("workers", lambda scope: Workers(scope)),
+            workers=faults.wrap("workers", partial(Workers)),
             revert=faults.wrap("revert", partial(revert_files, self.runtime.bridge)),
             judge=faults.wrap("judge", Approvals(mode="ask")),
-            remember=faults.wrap("remember", lambda rule: None),
-            titles=faults.wrap("titles", lambda settings: title),
-            summaries=faults.wrap("summaries", lambda settings: summary),
-            compact_at=faults.wrap("compact_at", lambda profile: 0.8),
-            changed=faults.wrap("changed", lambda session_id: None),
+            remember=faults.wrap("remember", gives(None)),
+            titles=faults.wrap("titles", gives(title)),
+            summaries=faults.wrap("summaries", gives(summary)),
+            compact_at=faults.wrap("compact_at", gives(0.8)),
+            changed=faults.wrap("changed", gives(None)),
             redactor=self.redactor,
             neighbours=faults.wrap("neighbours", Neighbours()),
             limits=Limits(),
@@ -160,10 +169,10 @@ async def answering(host: Faulty) -> AsyncGenerator[None]:
     async def answer() -> None:
         while True:
             with suppress(Exception):
-                async with await host.dispatch.watch("s", after=0) as reader:
-                    async with aclosing(aiter(reader)) as events:
-                        async for event in events:
-                            await say_yes(event)
+                reader = await host.dispatch.watch("s", after=0)
+                async with reader, aclosing(aiter(reader)) as events:
+                    async for event in events:
+                        await say_yes(event)
 
     async def say_yes(event: ev.Event) -> None:
         for _ in range(2):  # one of them may meet the fault
@@ -189,11 +198,11 @@ async def until_over(host: Faulty, turn_id: str) -> ev.TurnFinished:
     """Wait by event for the end of a turn, over any number of failures of its session."""
     while True:
         with suppress(InjectedError):
-            async with await host.dispatch.watch("s", after=0) as reader:
-                async with aclosing(aiter(reader)) as events:
-                    async for event in events:
-                        if isinstance(event, ev.TurnFinished) and event.turn_id == turn_id:
-                            return event
+            reader = await host.dispatch.watch("s", after=0)
+            async with reader, aclosing(aiter(reader)) as events:
+                async for event in events:
+                    if isinstance(event, ev.TurnFinished) and event.turn_id == turn_id:
+                        return event
 
 
 async def send(host: Faulty, text: str, **fields: Any) -> ev.TurnFinished:
@@ -263,7 +272,7 @@ async def test_the_scenario_passes_every_port(tmp_path: Path) -> None:
 @pytest.mark.promise("13.1")
 @pytest.mark.parametrize("port", sorted({*Surroundings.__struct_fields__, "tool"} - NO_CALLS))
 async def test_a_fault_at_any_call_of_a_port_ends_one_turn_and_nothing_else(
-    port: str, tmp_path: Path
+    port: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     here = [point for point in await points(tmp_path) if point.port == port]
     struck = 0
@@ -275,4 +284,4 @@ async def test_a_fault_at_any_call_of_a_port_ends_one_turn_and_nothing_else(
         except (AssertionError, TimeoutError) as error:
             raise AssertionError(f"a fault {point}: {error!r}") from error
     assert struck >= len(here) // 2  # what runs side by side may come in another order
-    print(f"{port}: {struck} faults at {len(here)} points")
+    record_property(f"faults at {port}", struck)

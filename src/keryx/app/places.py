@@ -44,10 +44,10 @@ class Places:
 
     def private(self, session_id: str) -> Path:
         """A folder for the temporary files of one session. Runs in a thread."""
-        if not self._has_tmp:
-            self._tmp.mkdir(mode=0o700, exist_ok=True)  # two may come at once; the name is ours
-            self._has_tmp = True
+        self._has_tmp = True
         own = self._tmp / session_id
+        # Each time: whoever cleans up temporary files may have removed them. Two may come at once.
+        self._tmp.mkdir(mode=0o700, exist_ok=True)
         own.mkdir(mode=0o700, exist_ok=True)
         return own
 

@@ -14,10 +14,11 @@ import msgspec
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import Scope
 from keryx.errors import KeryxError, ToolFailedError
-from keryx.messages import File, Image, Json, Needs, Part, Text
+from keryx.messages import File, Image, Json, Needs, Part, Text, well_formed
 from keryx.ports.place import Place
 from keryx.ports.tool import Complete
 
+_decode_part: Final = msgspec.json.Decoder(Part).decode
 SELF_CANCELLED: Final = (
     "the tool cancelled itself: something that it awaited was cancelled inside it"
 )
@@ -86,21 +87,39 @@ def content_of(value: Any) -> tuple[Part, ...]:
     if value is None:
         return ()
     if isinstance(value, str):
-        return (Text(value),)
+        return (Text(well_formed(value)),)
     if isinstance(value, Text | Json | Image | File):
-        return (value,)
+        return (_checked(value),)
     if isinstance(value, list | tuple):
         items = cast("list[Any] | tuple[Any, ...]", value)
         if items and all(isinstance(item, Text | Json | Image | File) for item in items):
-            return tuple(items)
+            return tuple(map(_checked, items))
     return (Json(msgspec.Raw(_encode(value))),)
+
+
+def _checked(part: Part) -> Part:
+    """A part that a tool made itself, if it can be read back."""
+    if isinstance(part, Text):
+        return Text(well_formed(part.text))
+    try:
+        return _decode_part(msgspec.json.encode(part))
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        raise ToolFailedError(
+            f"the tool did its work but returned a {type(part).__name__} that cannot be shown: "
+            f"{error}. Its fields must have their declared types."
+        ) from error
 
 
 def described(error: BaseException) -> str:
     """An error of a tool, as its call's result shows it."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 (a foreign error's own code, which may fail like any other)
+        return name
     if isinstance(error, KeryxError):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return text
+    return f"{name}: {text}" if text else name
 
 
 def _encode(value: Any) -> bytes:
