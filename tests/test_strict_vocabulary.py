@@ -41,10 +41,10 @@ COMMANDS = [command for command, _ in pinned_commands.PINNED]
 FACTS = [event for event, _ in PINNED if isinstance(event, get_args(LoggedEvent))]
 
 
-def spoiled(draw: st.DrawFn, whole: msgspec.Struct) -> Any:
+def spoiled(data: st.DataObject, whole: msgspec.Struct) -> Any:
     """The same, with one or two fields of any type, or any text."""
     names = st.lists(st.sampled_from(whole.__struct_fields__), min_size=1, max_size=2)
-    values = {name: draw(st.one_of(TEXTS, WRONG)) for name in draw(names)}
+    values = {name: data.draw(st.one_of(TEXTS, WRONG)) for name in data.draw(names)}
     return msgspec.structs.replace(whole, **values)
 
 
@@ -55,7 +55,7 @@ def test_a_command_is_read_back_as_it_was_or_refused(
     whole: cm.Command, data: st.DataObject
 ) -> None:
     assert cm.checked(whole) == whole
-    command = spoiled(data.draw, whole)
+    command = spoiled(data, whole)
     with suppress(InvalidCommandError):
         checked = cm.checked(command)
         assert cm.decode(cm.encode(checked)) == checked
@@ -69,7 +69,7 @@ def test_a_fact_is_read_back_as_it_counts_or_refused(
     whole: LoggedEvent, data: st.DataObject
 ) -> None:
     assert ev.encode(ev.as_logged(whole)[0]) == ev.encode(whole)
-    fact = spoiled(data.draw, whole)
+    fact = spoiled(data, whole)
     with suppress(InvalidFactError):
         logged, body = ev.as_logged(fact)
         assert ev.encode(ev.decode_logged(body)) == ev.encode(logged)

@@ -67,7 +67,7 @@ def events(
     rows = connection.execute(
         f"SELECT seq, body FROM events WHERE {_IN_SESSION} AND seq > ? ORDER BY seq LIMIT ?",  # noqa: S608 (a text of ours)
         (session_id, after, -1 if limit is None else limit),
-    )
+    ).fetchall()  # at once: what cannot be read must not leave a half-read cursor, an old view
     return [read_event(path, session_id, seq, body) for seq, body in rows]
 
 
@@ -128,7 +128,7 @@ def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> Rest
             rows = connection.execute(
                 f"SELECT seq, body FROM events WHERE no = ? AND {which}",  # noqa: S608 (a text of ours)
                 (no,),
-            )
+            ).fetchall()
             return [read_event(path, session_id, seq, body) for seq, body in rows]
 
         settings = read("type IN ('session.opened', 'session.changed') ORDER BY seq")

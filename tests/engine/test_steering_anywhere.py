@@ -1,0 +1,112 @@
+"""A steer cuts what runs at any instant: also in a resumed turn, and while a step is committed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from keryx import NO_EFFECTS, tool
+from keryx import events as ev
+from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
+from keryx.ports.model import ModelRequest
+from keryx.ports.store import Commit
+from keryx.ports.tool import Risk
+from tests.engine.sessions import Recording, World, until
+
+pytestmark = pytest.mark.promise("13.5")
+
+
+@tool(effects=NO_EFFECTS, replay="safe")
+async def hang() -> str:
+    """Hang."""
+    await asyncio.Event().wait()
+    return ""
+
+
+def script(request: ModelRequest) -> ScriptedReply:
+    if len(history_of(request)) == 1:
+        return ScriptedReply(text="I do.", calls=[ScriptedCall("hang")])
+    return ScriptedReply(text="as you say")
+
+
+async def killed_while_hanging(*, asks: bool) -> Recording:
+    """The store as a crash leaves it while the call hangs, or waits for consent."""
+    ask = (lambda _: Risk("high", "why")) if asks else None
+    world = World(script, tools=[hang], ask=ask)
+    session = await world.open()
+    await world.send(session, "go")
+    await until(session, ev.ApprovalAsked if asks else ev.CallStarted)
+    store = Recording()
+    await store.claim("s1")
+    assert isinstance(world.store, Recording)
+    for commit in world.store.commits:
+        await store.append(Commit(session_id="s1", epoch=1, events=commit.events))
+    await world.close()
+    return store
+
+
+@pytest.mark.parametrize("asks", [False, True], ids=["a call that hangs", "a call that waits"])
+async def test_a_steer_cuts_a_resumed_turn(*, asks: bool) -> None:
+    store = await killed_while_hanging(asks=asks)
+    ask = (lambda _: Risk("high", "why")) if asks else None
+    world = World(script, tools=[hang], store=store, ask=ask)
+    session = await world.open()
+    await until(session, ev.TurnResumed)
+    if not asks:
+        await until(session, ev.CallStarted, after=session.fold.last_seq)
+    await world.send(session, "rather this", "steer")
+    async with asyncio.timeout(10):
+        finished = await until(session, ev.TurnFinished)
+    assert finished.outcome == "completed"
+    log = await world.log(session)
+    (call,) = [event for event in log if isinstance(event, ev.CallFinished)]
+    assert (call.outcome, call.reason) == ("cancelled", "steer")
+    await world.close()
+
+
+class Gated(Recording):
+    """A store whose next commit can be held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.held = asyncio.Event()
+
+    async def append(self, commit: Commit) -> int:
+        if not self.gate.is_set():
+            self.held.set()
+            await self.gate.wait()
+        return await super().append(commit)
+
+
+async def test_a_steer_cuts_a_step_that_is_being_committed() -> None:
+    store = Gated()
+    released = asyncio.Event()
+
+    @tool(effects=NO_EFFECTS)
+    async def hang() -> str:
+        """Wait to be let go."""
+        await released.wait()
+        store.gate.clear()
+        return "done"
+
+    world = World(script, tools=[hang], store=store)
+    session = await world.open()
+    await world.send(session, "go")
+    await until(session, ev.CallStarted)
+    released.set()
+    await store.held.wait()  # the outcome, with the start of the next step
+    assert session.fold.turn is not None
+    assert session.fold.turn.step is not None
+    steering = asyncio.ensure_future(world.send(session, "rather this", "steer"))
+    await asyncio.sleep(0)
+    store.gate.set()
+    await steering
+    await until(session, ev.TurnFinished)
+    abandoned = [event for event in await world.log(session) if isinstance(event, ev.StepAbandoned)]
+    assert [event.cause for event in abandoned] == ["steer"]
+    assert len(world.model.asked) == 2, "the step that was cut never asked the model"
+    assert b"rather this" in b"".join(world.model.asked[-1].history)
+    await world.close()
