@@ -48,7 +48,7 @@ def spoiled(data: st.DataObject, whole: msgspec.Struct) -> Any:
     return msgspec.structs.replace(whole, **values)
 
 
-@pytest.mark.promise("13.6", "13.11")
+@pytest.mark.promise("mended.6", "mended.11")
 @pytest.mark.parametrize("whole", COMMANDS, ids=lambda whole: type(whole).__name__)
 @hypothesis.given(data=st.data())
 def test_a_command_is_read_back_as_it_was_or_refused(
@@ -62,7 +62,7 @@ def test_a_command_is_read_back_as_it_was_or_refused(
         assert type(checked) is type(whole)
 
 
-@pytest.mark.promise("13.6", "13.11")
+@pytest.mark.promise("mended.6", "mended.11")
 @pytest.mark.parametrize("whole", FACTS, ids=ev.type_of)
 @hypothesis.given(data=st.data())
 def test_a_fact_is_read_back_as_it_counts_or_refused(
@@ -75,7 +75,7 @@ def test_a_fact_is_read_back_as_it_counts_or_refused(
         assert ev.encode(ev.decode_logged(body)) == ev.encode(logged)
 
 
-@pytest.mark.promise("13.6")
+@pytest.mark.promise("mended.6")
 @hypothesis.given(text=TEXTS)
 def test_a_fact_holds_any_text(text: str) -> None:
     fact = ev.TurnUndone(session_id="s", seq=1, at=0.0, turn_id="t", by=text)
@@ -85,7 +85,7 @@ def test_a_fact_holds_any_text(text: str) -> None:
         assert logged.by == text
 
 
-@pytest.mark.promise("13.11")
+@pytest.mark.promise("mended.11")
 @pytest.mark.parametrize("value", [None, 5, b"x", 1.5, ["x"], {"a": 1}, object()])
 def test_a_text_is_a_text(value: Any) -> None:
     with pytest.raises(InvalidCommandError, match=r"message\.send"):

@@ -56,7 +56,7 @@ def remove_temporary_folder_of(session_id: str) -> None:
     shutil.rmtree(own.parent)
 
 
-@pytest.mark.promise("13.1")
+@pytest.mark.promise("mended.1")
 async def test_a_removed_temporary_folder_does_not_stop_an_attachment(tmp_path: Path) -> None:
     async with hosting(tmp_path / "home") as app:
         session = await app.open()
@@ -64,11 +64,11 @@ async def test_a_removed_temporary_folder_does_not_stop_an_attachment(tmp_path: 
             part = await app.upload(name.encode(), name, "text/plain")
             result = await result_of(await session.send("see", attachments=[part]))
             assert result.outcome == "completed"
-            await asyncio.to_thread(remove_temporary_folder_of, session.session_id)
+            remove_temporary_folder_of(session.session_id)
         await goes_on(session)
 
 
-@pytest.mark.promise("13.1", "13.11")
+@pytest.mark.promise("mended.1", "mended.11")
 @pytest.mark.parametrize("schema", ["not json {", "[]", '"text"', '{"type": 5}'])
 async def test_a_bad_schema_is_refused_by_send(schema: str, tmp_path: Path) -> None:
     async with hosting(tmp_path / "home") as app:
@@ -78,7 +78,7 @@ async def test_a_bad_schema_is_refused_by_send(schema: str, tmp_path: Path) -> N
         await goes_on(session)
 
 
-@pytest.mark.promise("13.1")
+@pytest.mark.promise("mended.1")
 async def test_a_model_with_a_defect_fails_its_turn_and_says_what_to_do(tmp_path: Path) -> None:
     class Broken(ScriptedModel):
         is_broken = True
@@ -105,7 +105,7 @@ async def test_a_model_with_a_defect_fails_its_turn_and_says_what_to_do(tmp_path
 # -- what enters
 
 
-@pytest.mark.promise("13.11")
+@pytest.mark.promise("mended.11")
 @pytest.mark.parametrize(
     ("method", "arguments", "options"),
     [
@@ -160,7 +160,7 @@ def speaking(text: str) -> tuple[ScriptedModel, Any]:
     return ScriptedModel(say), look
 
 
-@pytest.mark.promise("13.6")
+@pytest.mark.promise("mended.6")
 @hypothesis.given(text=TEXTS)
 @hypothesis.settings(max_examples=25)
 def test_any_text_from_a_model_or_a_tool_is_logged_and_read_back(
@@ -182,7 +182,7 @@ def test_any_text_from_a_model_or_a_tool_is_logged_and_read_back(
     run_loop(speak())
 
 
-@pytest.mark.promise("13.6")
+@pytest.mark.promise("mended.6")
 async def test_a_file_name_that_is_not_utf8_is_shown_with_an_escape(tmp_path: Path) -> None:
     @tool(effects=NO_EFFECTS)
     async def look() -> str:
@@ -213,7 +213,7 @@ OUT_OF_ORDER: Final = ev.encode(
 )
 
 
-@pytest.mark.promise("13.7")
+@pytest.mark.promise("mended.7")
 @pytest.mark.parametrize("body", [b"{", b"\xff", OUT_OF_ORDER], ids=["cut", "bytes", "order"])
 async def test_one_unreadable_session_is_shown_as_damaged_and_the_rest_works(
     body: bytes, tmp_path: Path
@@ -242,7 +242,7 @@ async def test_one_unreadable_session_is_shown_as_damaged_and_the_rest_works(
 # -- costs
 
 
-@pytest.mark.promise("13.9")
+@pytest.mark.promise("mended.9")
 async def test_a_reply_that_was_cut_while_it_reasoned_has_an_unknown_cost(tmp_path: Path) -> None:
     thinking = ScriptedReply(reasoning="hm", hold=asyncio.Event().wait)
     async with hosting(tmp_path / "home", model=ScriptedModel([thinking])) as app:

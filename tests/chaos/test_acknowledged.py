@@ -21,12 +21,12 @@ from tests.app.worlds import PATIENCE, ROOT
 from tests.chaos.acknowledged import CASES, open_world
 
 
-@pytest.mark.promise("13.4")
+@pytest.mark.promise("mended.4")
 def test_every_command_has_a_case() -> None:
     assert {case.kind for case in CASES.values()} == set(get_args(cm.Command))
 
 
-@pytest.mark.promise("13.4")
+@pytest.mark.promise("mended.4")
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_a_command_holds_that_was_acknowledged_before_the_host_died(
     name: str, tmp_path: Path

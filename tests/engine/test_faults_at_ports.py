@@ -263,13 +263,13 @@ async def points(folder: Path) -> list[Point]:
     return list(dict.fromkeys(passed))
 
 
-@pytest.mark.promise("13.1")
+@pytest.mark.promise("mended.1")
 async def test_the_scenario_passes_every_port(tmp_path: Path) -> None:
     passed = {point.port for point in await points(tmp_path)}
     assert passed == {*Surroundings.__struct_fields__, "tool"} - NO_CALLS
 
 
-@pytest.mark.promise("13.1")
+@pytest.mark.promise("mended.1")
 @pytest.mark.parametrize("port", sorted({*Surroundings.__struct_fields__, "tool"} - NO_CALLS))
 async def test_a_fault_at_any_call_of_a_port_ends_one_turn_and_nothing_else(
     port: str, tmp_path: Path, record_property: Callable[[str, object], None]

@@ -15,7 +15,7 @@ from keryx.models.scripted import ScriptedReply
 from keryx.ports.model import ModelRequest
 from tests.engine.sessions import World, until
 
-pytestmark = pytest.mark.promise("13.3")
+pytestmark = pytest.mark.promise("mended.3")
 
 
 def reply(request: ModelRequest) -> ScriptedReply:

@@ -19,7 +19,7 @@ from keryx.ports.dispatch import Done, Sent
 from keryx.ports.model import ModelRequest
 from tests.engine.sessions import World, until
 
-pytestmark = pytest.mark.promise("13.2")
+pytestmark = pytest.mark.promise("mended.2")
 TRIES = 50
 
 

@@ -8,13 +8,14 @@ import pytest
 
 from keryx import NO_EFFECTS, tool
 from keryx import events as ev
+from keryx.engine.calls.witness import CallView
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
 from keryx.ports.store import Commit
 from keryx.ports.tool import Risk
 from tests.engine.sessions import Recording, World, until
 
-pytestmark = pytest.mark.promise("13.5")
+pytestmark = pytest.mark.promise("mended.5")
 
 
 @tool(effects=NO_EFFECTS, replay="safe")
@@ -30,9 +31,13 @@ def script(request: ModelRequest) -> ScriptedReply:
     return ScriptedReply(text="as you say")
 
 
+def risky(call: CallView) -> Risk:
+    return Risk("high", "why")
+
+
 async def killed_while_hanging(*, asks: bool) -> Recording:
     """The store as a crash leaves it while the call hangs, or waits for consent."""
-    ask = (lambda _: Risk("high", "why")) if asks else None
+    ask = risky if asks else None
     world = World(script, tools=[hang], ask=ask)
     session = await world.open()
     await world.send(session, "go")
@@ -49,7 +54,7 @@ async def killed_while_hanging(*, asks: bool) -> Recording:
 @pytest.mark.parametrize("asks", [False, True], ids=["a call that hangs", "a call that waits"])
 async def test_a_steer_cuts_a_resumed_turn(*, asks: bool) -> None:
     store = await killed_while_hanging(asks=asks)
-    ask = (lambda _: Risk("high", "why")) if asks else None
+    ask = risky if asks else None
     world = World(script, tools=[hang], store=store, ask=ask)
     session = await world.open()
     await until(session, ev.TurnResumed)

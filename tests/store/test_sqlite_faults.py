@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from keryx.aio.bridge import Bridge
-from keryx.errors import StoreDamagedError, StoreError, StoreTooNewError
+from keryx.errors import SessionDamagedError, StoreDamagedError, StoreError, StoreTooNewError
 from keryx.ports.store import Commit
 from keryx.store.sqlite import SqliteStore, files
 from keryx.store.sqlite.faults import as_store_error
@@ -140,9 +140,9 @@ async def test_damage_found_while_writing_loses_nothing_that_was_written_before(
 @pytest.mark.parametrize(
     ("body", "error", "said"),
     [
-        (b'{"type": "turn.st', StoreDamagedError, "event 2 of session s"),
-        (b"\xff\xfe", StoreDamagedError, "event 2 of session s"),
-        (b'{"type": "turn.started"}', StoreDamagedError, "event 2 of session s"),
+        (b'{"type": "turn.st', SessionDamagedError, "session s is damaged .event 2"),
+        (b"\xff\xfe", SessionDamagedError, "session s is damaged .event 2"),
+        (b'{"type": "turn.started"}', SessionDamagedError, "session s is damaged .event 2"),
         (b'{"type": "turn.imagined"}', StoreTooNewError, "update Keryx"),
     ],
 )

@@ -79,6 +79,17 @@ class InboxContract:
         with pytest.raises(SequenceError):
             await subject.append(Commit(session_id="s", epoch=epoch, consumes=("never",)))
 
+    async def test_a_command_that_was_withdrawn_may_come_again(self, subject: Store) -> None:
+        epoch = await subject.claim("s")
+        withdrawing = Commit(session_id="s", epoch=epoch, withdraws=("k",))
+        await subject.enter("s", InboxRow("k", b"one"))
+        await subject.append(withdrawing)
+        assert await subject.pending("s") == []
+        assert await subject.command("s", "k") is None
+        with pytest.raises(SequenceError):
+            await subject.append(withdrawing)
+        assert await subject.enter("s", InboxRow("k", b"two"))
+
     async def test_the_first_claim_of_a_name_wins(self, subject: Store) -> None:
         epoch = await subject.claim("s")
         answers = [

@@ -80,6 +80,20 @@ class ProjectionContract:
 
     # -- states
 
+    async def test_a_damaged_session_is_shown_as_such_until_it_is_written_again(
+        self, subject: Store
+    ) -> None:
+        log = await log_of(subject)
+        before = await subject.session("s")
+        await subject.mark_damaged("s")
+        assert await log.state() == "damaged"
+        row = await subject.session("s")
+        assert row is not None
+        assert before is not None
+        assert row.position > before.position
+        await log.add(log.facts.started())
+        assert await log.state() == "running"
+
     async def test_a_session_runs_waits_and_rests(self, subject: Store) -> None:
         log = await log_of(subject)
         facts = log.facts
