@@ -21,8 +21,9 @@ T = TypeVar("T")
 # the facts themselves than by the deltas that led to them.
 READER_ITEMS: Final = 2_000
 READER_WEIGHT: Final = 4_000_000
-# How many recent facts are kept for readers that come back after a moment.
+# How many recent facts are kept for readers that come back after a moment, and how much they weigh.
 RECENT_FACTS: Final = 256
+RECENT_WEIGHT: Final = 1_000_000
 
 Replay = Callable[[int, int], AsyncIterator[tuple[int, T]]]
 """Reads the facts after one number up to and including another, from the log."""
@@ -45,7 +46,9 @@ class Hub(Generic[T]):
         self.lost: Final = lost
         """Makes the item that tells a reader that passing items were lost."""
         self._last = last
-        self._recent: deque[tuple[int, T]] = deque(maxlen=recent)
+        self._recent: deque[tuple[int, T, int]] = deque()
+        self._most_recent = recent
+        self._recent_weight = 0
         self._readers: set[Reader[T]] = set()
         self._end: tuple[BaseException | None] | None = None
 
@@ -59,13 +62,20 @@ class Hub(Generic[T]):
         return len(self._readers)
 
     def publish_fact(self, seq: int, item: T, *, weight: int = 1) -> None:
-        """A numbered fact, after its commit. The numbers have no gaps."""
+        """A numbered fact, after its commit. The numbers have no gaps; a weight is in bytes."""
         if seq != self._last + 1:
             raise ValueError(f"fact {seq} does not follow {self._last}: the numbers have no gaps")
         self._last = seq
-        self._recent.append((seq, item))
+        self._remember(seq, item, weight)
         for reader in self._readers:
             reader.push(seq, item, weight)
+
+    def _remember(self, seq: int, item: T, weight: int) -> None:
+        recent = self._recent
+        recent.append((seq, item, weight))
+        self._recent_weight += weight
+        while len(recent) > self._most_recent or self._recent_weight > RECENT_WEIGHT:
+            self._recent_weight -= recent.popleft()[2]
 
     def publish(self, item: T, *, weight: int = 1) -> None:
         """A passing item."""
@@ -100,7 +110,7 @@ class Hub(Generic[T]):
     def facts(self, after: int, upto: int) -> AsyncIterator[tuple[int, T]] | list[tuple[int, T]]:
         """The facts after one number up to another: from memory if it reaches back far enough."""
         if self._recent and self._recent[0][0] <= after + 1:
-            return [(seq, item) for seq, item in self._recent if after < seq <= upto]
+            return [(seq, item) for seq, item, _ in self._recent if after < seq <= upto]
         return self._replay(after, upto)
 
     def snapshot(self) -> tuple[T, ...]:

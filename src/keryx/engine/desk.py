@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -36,6 +36,9 @@ from keryx.ports.files import Attachments, FileChange, Files
 from keryx.ports.model import Model
 from keryx.ports.store import Blob, Store, blob_hash
 from keryx.ports.workers import Workers
+
+EVENT_WEIGHT: Final = 500
+"""Bytes that an event takes beside its texts, about."""
 
 
 def mint(kind: str) -> str:
@@ -172,7 +175,8 @@ class Desk(msgspec.Struct):
     def show(self, kind: type[LiveEvent], **fields: Any) -> None:
         """A passing event, for whoever watches."""
         self.hub.publish(
-            kind(session_id=self.fold.session_id, at=self.around.clock.wall(), **fields)
+            kind(session_id=self.fold.session_id, at=self.around.clock.wall(), **fields),
+            weight=EVENT_WEIGHT + len(fields.get("text", "")),
         )
 
     def lane(self, tools: tuple[str, ...], workspace: Path, witness: Witness) -> Lane:

@@ -20,7 +20,7 @@ from keryx.aio.group import Group
 from keryx.aio.hub import Hub, Replay
 from keryx.aio.scope import Scope
 from keryx.engine.calls.background import Backgrounds
-from keryx.engine.desk import Desk, Surroundings, report
+from keryx.engine.desk import EVENT_WEIGHT, Desk, Surroundings, report
 from keryx.engine.inbox import Inbox
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.ledger import Ledger
@@ -35,6 +35,8 @@ from keryx.ports.view import SessionView
 
 STOP_PATIENCE: Final = 5.0
 """Seconds for what runs to stop when the session is closed: many times the ladder."""
+PAGE: Final = 500_000
+"""Bytes of a log that are read at once for one who reads it from far back."""
 FOLDED_AT_ONCE: Final = 2_000
 """Facts; some milliseconds."""
 
@@ -205,8 +207,8 @@ def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:
         Scope(f"work of {session_id}", clock=around.clock), on_error=partial(report, session_id)
     )
 
-    def show(fact: ev.LoggedEvent) -> None:
-        hub.publish_fact(fact.seq, fact)
+    def show(fact: ev.LoggedEvent, size: int) -> None:
+        hub.publish_fact(fact.seq, fact, weight=EVENT_WEIGHT + size)
         around.neighbours.saw(fact)
         around.changed(session_id)
 
@@ -231,7 +233,12 @@ def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:
 
 def _replay(store: Store, session_id: str) -> Replay[ev.Event]:
     async def replay(after: int, upto: int) -> AsyncIterator[tuple[int, ev.Event]]:
-        for event in await store.events(session_id, after=after, limit=upto - after):
-            yield event.seq, event
+        while after < upto:
+            page = await store.events(session_id, after=after, limit=upto - after, size=PAGE)
+            if not page:
+                return  # it was deleted meanwhile
+            for event in page:
+                yield event.seq, event
+            after = page[-1].seq
 
     return replay

@@ -199,9 +199,9 @@ class Store(Protocol):
         ...
 
     async def events(
-        self, session_id: str, *, after: int = 0, limit: int | None = None
+        self, session_id: str, *, after: int = 0, limit: int | None = None, size: int | None = None
     ) -> list[LoggedEvent]:
-        """The log, in order."""
+        """The log, in order; of a longer one about so many bytes, and one event at least."""
         ...
 
     async def sessions(

@@ -173,7 +173,7 @@ class Streams:
 
     def __init__(self, scope: Scope, refresh: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """`refresh` learns who may read no more, before streams ask."""
-        self._group = Group(scope.child("streams"))
+        self._group = Group(scope.child("streams"), on_error=_log_error)
         self._refresh = refresh
         self._lines: set[Line] = set()
         self._encodings: dict[str, Encodings] = {}
@@ -259,6 +259,11 @@ class Streams:
         if self._lines:
             self._group.start(self._refresh(), name="refresh")
             self._keep_beating()
+
+
+def _log_error(name: str, error: BaseException) -> None:
+    """What fails beside one stream is no other stream's affair."""
+    _log.error("%s of a stream failed", name, exc_info=error)
 
 
 async def _line_up(items: AsyncGenerator[T], encode: Callable[[T], bytes], line: Line) -> None:

@@ -34,7 +34,7 @@ class Ledger:
         store: Store,
         fold: Fold,
         *,
-        show: Callable[[LoggedEvent], None],
+        show: Callable[[LoggedEvent, int], None],
         epoch: int,
         clock: Clock,
         on_broken: Callable[[BaseException], None],
@@ -167,8 +167,8 @@ class Ledger:
             while self._waits:
                 commit = self._take()
                 await self._store.append(commit)
-                for event in commit.events:
-                    self._show(event)
+                for event, body in zip(commit.events, commit.bodies, strict=True):
+                    self._show(event, len(body))
                 assert self._under_way is not None
                 self._under_way.set_result(None)
                 self._under_way = None

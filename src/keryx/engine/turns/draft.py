@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from keryx import events as ev
-from keryx.engine.desk import Desk
+from keryx.engine.desk import EVENT_WEIGHT, Desk
 from keryx.errors import ModelError
 from keryx.messages import ToolCall, well_formed
 from keryx.ports.model import (
@@ -95,7 +95,8 @@ class Draft:
                         at=self._wall(),
                         step_id=self.step_id,
                         text=text,
-                    )
+                    ),
+                    weight=EVENT_WEIGHT + len(text),
                 )
             case ReasoningPiece():
                 text = well_formed(piece.text)

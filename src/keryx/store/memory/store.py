@@ -7,6 +7,7 @@ is refused is refused before the first change.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from keryx.errors import FencedError, KeyReusedError, RecordChangedError, ScopeClosedError
 from keryx.events import ContextCompacted, LoggedEvent, SessionChanged, SessionOpened, StepReplied
@@ -34,6 +35,9 @@ from keryx.store.memory.tables import (
 )
 from keryx.store.projections import project, spent_since, usage_row
 from keryx.store.search.wanted import Wanted
+
+PAGE: Final = 500
+"""Events that stand for a page of any size."""
 
 
 class MemoryStore:
@@ -144,11 +148,17 @@ class MemoryStore:
         return None if session is None else session.inbox.get(key)
 
     async def events(
-        self, session_id: str, *, after: int = 0, limit: int | None = None
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        size: int | None = None,
     ) -> list[LoggedEvent]:
         session = self._find(session_id)
-        found = [] if session is None else session.log[max(after, 0) :]
-        return found[:limit]
+        events = [] if session is None else session.log[max(after, 0) :]
+        # What is in memory already costs nothing more if it is returned as a whole.
+        return events[:limit] if size is None else events[: min(limit or size, PAGE)]
 
     async def sessions(
         self,

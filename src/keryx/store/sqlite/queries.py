@@ -7,8 +7,8 @@ know about threads and files.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -62,13 +62,30 @@ def command(connection: sqlite3.Connection, session_id: str, key: str) -> InboxR
 
 
 def events(
-    connection: sqlite3.Connection, path: Path, session_id: str, after: int, limit: int | None
+    connection: sqlite3.Connection,
+    path: Path,
+    session_id: str,
+    after: int,
+    limit: int | None,
+    size: int | None,
 ) -> list[LoggedEvent]:
-    rows = connection.execute(
+    cursor = connection.execute(
         f"SELECT seq, body FROM events WHERE {_IN_SESSION} AND seq > ? ORDER BY seq LIMIT ?",  # noqa: S608 (a text of ours)
         (session_id, after, -1 if limit is None else limit),
-    ).fetchall()  # at once: what cannot be read must not leave a half-read cursor, an old view
-    return [read_event(path, session_id, seq, body) for seq, body in rows]
+    )
+    # Closed in any case: a cursor that was left in the middle keeps its connection at an old view.
+    with closing(cursor):
+        page = cursor.fetchall() if size is None else list(_page(cursor, size))
+    return [read_event(path, session_id, seq, body) for seq, body in page]
+
+
+def _page(cursor: Iterable[tuple[int, bytes]], size: int) -> Iterator[tuple[int, bytes]]:
+    """Rows of about so many bytes, and one at least."""
+    for row in cursor:
+        yield row
+        size -= len(row[1])
+        if size <= 0:
+            return
 
 
 def sessions(

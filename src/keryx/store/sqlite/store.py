@@ -128,13 +128,15 @@ class SqliteStore:
         return await self._readers.submit(partial(queries.command, session_id=session_id, key=key))
 
     async def events(
-        self, session_id: str, *, after: int = 0, limit: int | None = None
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        size: int | None = None,
     ) -> list[LoggedEvent]:
-        return await self._readers.submit(
-            partial(
-                queries.events, path=self._path, session_id=session_id, after=after, limit=limit
-            )
-        )
+        wanted = {"session_id": session_id, "after": after, "limit": limit, "size": size}
+        return await self._readers.submit(partial(queries.events, path=self._path, **wanted))
 
     async def sessions(
         self,
