@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from typing import Self
 
 import pytest
 from playwright.async_api import FilePayload, Locator, Route, expect
@@ -114,13 +115,13 @@ async def test_a_file_that_is_too_large_says_so_and_is_not_sent(
 
 
 class HeldUploads:
-    """Uploads that wait on their way to the server until the test lets them go on, or fails them."""
+    """Uploads that wait on their way to the server until the test lets them go on."""
 
     def __init__(self, tab: Tab) -> None:
         self._page = tab.page
         self._waiting: asyncio.Queue[Route] = asyncio.Queue()
 
-    async def __aenter__(self) -> HeldUploads:
+    async def __aenter__(self) -> Self:
         await self._page.route("**/api/uploads*", self._waiting.put)
         return self
 
@@ -167,7 +168,7 @@ async def test_a_message_that_waits_for_an_upload_can_be_taken_back(tab: Tab, st
         await tab.box.press_sequentially(", but this")
         await expect(waits).to_be_hidden()
         await tab.button("Send").click()
-        await tab.button("Don’t send yet").click()
+        await tab.button("send yet").click()
         await expect(waits).to_be_hidden()
         await upload.continue_()
     attached = tab.page.get_by_role("list", name="Attached files").get_by_role("listitem")

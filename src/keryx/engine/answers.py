@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.engine.approval import consent_rules, covers
+from keryx.engine.approval import KeptRule, Rule, consent_rules, covers
 from keryx.engine.desk import Desk
 from keryx.engine.log.once import Once, row_of
 from keryx.errors import AlreadyTakenError
@@ -36,36 +38,48 @@ class Answers:
             if await self._once.was_taken(row):
                 return await self._again()
             raise AlreadyTakenError(f"approval {command.approval_id} is answered or expired")
-        answered = [asked]
+        answered, rules = [asked], ()
         if command.decision in ("session", "always"):
-            answered += [each for each in self._like(asked) if each is not asked]
+            rules = consent_rules(asked, command.reach)
+            answered += [each for each in self._covered(rules) if each is not asked]
         for each in answered:
             self._record_answer(each, command, None if each is asked else asked.approval_id)
-        if command.decision == "always":
-            self._remember(asked)
+        kept = self._keep(rules, asked, command) if command.decision == "always" else []
         self._once.take(row)
         await self._desk.ledger.durable()
+        for rule in kept:
+            self._desk.around.remember(rule)
         for each in answered:
             if (waiting := self._desk.answers.get(each.approval_id)) is not None:
                 waiting(command.decision)
         return Done(True)
 
-    def _like(self, asked: ev.ApprovalAsked) -> list[ev.ApprovalAsked]:
-        """The approvals that consent to this one covers."""
-        return [
-            each
-            for each in self._desk.fold.approvals.values()
-            if each.tool == asked.tool
-            and covers(asked.patterns, each.patterns)
-            and each.needs.within(asked.needs)
-        ]
+    def _covered(self, rules: Sequence[Rule]) -> list[ev.ApprovalAsked]:
+        """The approvals that such consent answers too."""
+        return [each for each in self._desk.fold.approvals.values() if covers(rules, each)]
 
-    def _remember(self, asked: ev.ApprovalAsked) -> None:
+    def _keep(
+        self, rules: Sequence[Rule], asked: ev.ApprovalAsked, command: cm.AnswerApproval
+    ) -> list[KeptRule]:
         """Consent for every session, recorded in the same commit as the answer."""
-        for number, rule in enumerate(consent_rules(asked.tool, asked.patterns, asked.needs)):
-            self._desk.around.remember(rule)
+        kept = [
+            KeptRule(
+                rule.verdict,
+                rule.tool,
+                rule.pattern,
+                rule.needs,
+                rule.workspace,
+                rule_id=f"{asked.approval_id}.{number}",
+                made_at=self._desk.around.clock.wall(),
+                by=command.by,
+                session_id=command.session_id,
+            )
+            for number, rule in enumerate(rules)
+        ]
+        for number, rule in enumerate(kept):
             key = f"{ALWAYS}{asked.approval_id}/{number}"
             self._desk.ledger.set_record(RecordChange(key, 0, msgspec.json.encode(rule)))
+        return kept
 
     def _record_answer(
         self, asked: ev.ApprovalAsked, command: cm.AnswerApproval, follows: str | None
@@ -80,6 +94,7 @@ class Answers:
             by=command.by,
             where=command.where,
             follows=follows,
+            reach=command.reach if follows is None else None,
         )
 
     async def question(self, command: cm.AnswerQuestion) -> Done:

@@ -106,14 +106,13 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TranscriptRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of a transcript: the fact that it comes from, as it was logged.
+    """One entry of a transcript: the fact that it comes from, as it was logged, and its place.
 
     A message stands where it was delivered, and its event is its `message.accepted` as it was
     then: what `message.changed` had made of it, in the turn that it was delivered to.
     """
 
     seq: int
-    """Its place in the log."""
     event: LoggedEvent
 
 
@@ -224,10 +223,8 @@ class Store(Protocol):
         ...
 
     async def unfinished(self) -> list[str]:
-        """Sessions with a turn under way, messages queued, or commands pending: to be resumed.
-
-        Also those where a call that a person ran has not ended, or an answer is still awaited.
-        """
+        """Sessions to be resumed: with a turn under way, messages queued, commands pending, a call
+        that a person ran and that has not ended, or an answer that is still awaited."""
         ...
 
     async def transcript(
@@ -240,8 +237,7 @@ class Store(Protocol):
     ) -> list[TranscriptRow]:
         """What a person reads, paged from the end, oldest first within the page.
 
-        `before` is the seq that the page ends before; with `after` it begins behind that one
-        instead, and goes on from there.
+        `before`: the page ends before this seq. `after`: it begins behind this one and goes on.
         """
         ...
 
@@ -288,8 +284,12 @@ class Store(Protocol):
         """A record's version and value."""
         ...
 
-    async def records(self, prefix: str) -> list[bytes]:
-        """The values of all records whose key begins so, in the order of keys."""
+    async def records(self, prefix: str) -> dict[str, bytes]:
+        """The values of all records whose key begins so, by key and in its order."""
+        ...
+
+    async def drop_record(self, key: str) -> bool:
+        """The record is gone, whatever its version. False: there was none."""
         ...
 
     async def delete(self, session_id: str) -> bool:

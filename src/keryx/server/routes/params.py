@@ -20,6 +20,9 @@ MessageId = Annotated[
 TurnId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="A turn of the session.")]
 CallId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="A call of the session.")]
 AskedId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="What waits for an answer.")]
+RuleId = Annotated[
+    str, PathParameter(pattern=ID_PATTERN, description="A rule that an answer with `always` made.")
+]
 BlobHash = Annotated[str, PathParameter(pattern=HASH_PATTERN, description="The blob's SHA-256.")]
 Limit = Annotated[int, QueryParameter(ge=1, le=500, description="How many at most.")]
 Before = Annotated[

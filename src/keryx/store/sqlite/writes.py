@@ -102,6 +102,11 @@ def sent(transaction: Transaction, ids: Sequence[str]) -> None:
     transaction.connection.executemany("DELETE FROM outbox WHERE id = ?", [(id_,) for id_ in ids])
 
 
+def drop_record(transaction: Transaction, key: str) -> bool:
+    dropped = transaction.connection.execute("DELETE FROM records WHERE key = ?", (key,))
+    return dropped.rowcount > 0
+
+
 def delete(transaction: Transaction, session_id: str) -> bool:
     connection = transaction.connection
     row = connection.execute(
