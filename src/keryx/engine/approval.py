@@ -191,7 +191,7 @@ def in_words(
     tool: str, patterns: Sequence[str], workspace: str | None, needs: Needs = NO_NEEDS
 ) -> str:
     """What such a rule covers, for people: the tool, what of it, where, and what it grants."""
-    what = [_pattern_in_words(each) for each in patterns[:MOST_NAMED]]
+    what = [_pattern_in_words(each, workspace) for each in patterns[:MOST_NAMED]]
     if len(patterns) > MOST_NAMED:
         what.append(f"{len(patterns) - MOST_NAMED} more")
     where = "in every folder" if workspace is None else f"in sessions that work in {workspace}"
@@ -207,12 +207,13 @@ def rule_in_words(rule: Rule) -> str:
     return in_words(rule.tool, (rule.pattern,), rule.workspace, rule.needs)
 
 
-def _pattern_in_words(pattern: str) -> str:
+def _pattern_in_words(pattern: str, workspace: str | None) -> str:
     if pattern == "*":
         return "every call"
     literal = unescaped(pattern)
     if glob.escape(literal) == pattern:
-        return literal
+        # A file of the folder that is named anyway.
+        return literal if workspace is None else literal.removeprefix(f"{workspace}/")
     folder = pattern.removesuffix("/*")
     if folder != pattern and glob.escape(unescaped(folder)) == folder:
         return f"everything in {unescaped(folder) or '/'}"

@@ -1,9 +1,10 @@
 /** The endpoints, one function each. Paths are written here and nowhere else. */
 
-import type { Decision, Mode } from "./events";
+import type { Decision, Mode, Reach } from "./events";
 import { ask, readText, sendBytes } from "./http";
 import { afterChanges, inOrder } from "./order";
 import type {
+  ApprovalRules,
   Attaching,
   Changes,
   FileChanges,
@@ -94,8 +95,11 @@ export const cancelCall = (id: string, callId: string) =>
 export const runCall = (id: string, tool: string, args: Record<string, unknown>, key: string) =>
   afterChanges(id, () => ask<{ call_id: string }>("POST", at(id, "/calls"), { tool, arguments: args, key }));
 
-export const approve = (id: string, approvalId: string, decision: Decision) =>
-  ask<unknown>("POST", at(id, `/approvals/${part(approvalId)}`), { decision });
+export const approve = (id: string, approvalId: string, decision: Decision, reach: Reach | null) =>
+  ask<unknown>("POST", at(id, `/approvals/${part(approvalId)}`), { decision, reach });
+
+export const rules = () => ask<ApprovalRules>("GET", "/api/approvals/rules");
+export const removeRule = (ruleId: string) => ask<void>("DELETE", `/api/approvals/rules/${part(ruleId)}`);
 
 export const answer = (id: string, questionId: string, words: string) =>
   ask<unknown>("POST", at(id, `/questions/${part(questionId)}`), { answer: words });
