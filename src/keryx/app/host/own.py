@@ -66,8 +66,7 @@ class OwnHost:
         _set_policy(approvals, config)
         self.store = store
         self._feed = Feed(store)
-        self._approvals = approvals
-        self._rules = rules
+        self._approvals, self._rules = approvals, rules
         self._runtime = runtime
         self._home = home
         self._threads = threads

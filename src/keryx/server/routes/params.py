@@ -8,11 +8,13 @@ from litestar.di import NamedDependency
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
 from keryx.server.access.auth import Caller
+from keryx.server.access.forwarded import Outside
 from keryx.server.service import Service
 from keryx.server.shapes import HASH_PATTERN, ID_PATTERN
 
 TheService = NamedDependency[Service]
 TheCaller = NamedDependency[Caller]
+TheOutside = NamedDependency[Outside]
 SessionId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="The session.")]
 MessageId = Annotated[
     str, PathParameter(pattern=ID_PATTERN, description="A message of the session.")
