@@ -71,7 +71,7 @@ export const en = {
 
   login: {
     title: "Log in to Keryx",
-    lead: "Open the address that keryx serve printed, or paste its token here.",
+    lead: "Open the link that keryx serve printed, or paste it here.",
     token: "Token",
     password: "Password",
     byToken: "Token",

@@ -13,6 +13,7 @@ from msgspec import Meta
 from keryx.ports.store import UsageRow
 from keryx.server.access.auth import COOKIE
 from keryx.server.access.forwarded import Outside
+from keryx.server.access.link import token_in
 from keryx.server.access.logins import LASTS
 from keryx.server.routes.params import TheCaller, TheOutside, TheService
 from keryx.server.shapes import ID_PATTERN, Secret
@@ -94,14 +95,14 @@ async def log_in(
     outside: TheOutside,
     data: JSONBody[Login],
 ) -> Response[None]:
-    """Log in with the token of the printed link, which works once, or with the password.
+    """Log in with the printed link or its token, which work once, or with the password.
 
     Should the answer get lost, the token works again for a short while, for who tells the same
     `browser` as before.
     """
     secret = await service.access.log_in(
         outside.client,
-        token=data.token,
+        token=token_in(data.token),
         password=data.password,
         browser=data.browser,
         cookies=request.headers.get("cookie"),
