@@ -44,8 +44,8 @@ async def _list(app: Keryx, *, as_json: bool) -> int:
     rules = await app.front.rules()
     if as_json:
         for rule in rules:
-            told = msgspec.to_builtins(rule) | {"says": rule_in_words(rule)}
-            print(msgspec.json.encode(told).decode())
+            fields = msgspec.to_builtins(rule) | {"says": rule_in_words(rule)}
+            print(msgspec.json.encode(fields).decode())
         return 0
     for rule in rules:
         print(f"{rule.rule_id}  {_made(rule)}  allow {rule_in_words(rule)}")

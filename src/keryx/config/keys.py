@@ -56,14 +56,14 @@ def keep_model(home: Path, model: str) -> None:
 
 
 def _free_name(
-    wanted: str,
+    base: str,
     provider: Provider,
-    kept: Mapping[str, Provider],
+    stored: Mapping[str, Provider],
     configured: Mapping[str, Provider],
 ) -> str:
     for number in itertools.count(1):
-        name = wanted if number == 1 else f"{wanted[: LONGEST_NAME - 4]}-{number}"
-        before, written = kept.get(name), configured.get(name)
+        name = base if number == 1 else f"{base[: LONGEST_NAME - 4]}-{number}"
+        before, written = stored.get(name), configured.get(name)
         # What the configuration says of a name hides what is kept by that name.
         is_hidden = written is not None and written not in (before, provider)
         is_same = before is None or _address(before) == _address(provider)

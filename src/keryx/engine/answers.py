@@ -44,10 +44,10 @@ class Answers:
             answered += [each for each in self._covered(rules) if each is not asked]
         for each in answered:
             self._record_answer(each, command, None if each is asked else asked.approval_id)
-        kept = self._keep(rules, asked, command) if command.decision == "always" else []
+        lasting = self._keep(rules, asked, command) if command.decision == "always" else []
         self._once.take(row)
         await self._desk.ledger.durable()
-        for rule in kept:
+        for rule in lasting:
             self._desk.around.remember(rule)
         for each in answered:
             if (waiting := self._desk.answers.get(each.approval_id)) is not None:
@@ -56,13 +56,14 @@ class Answers:
 
     def _covered(self, rules: Sequence[Rule]) -> list[ev.ApprovalAsked]:
         """The approvals that such consent answers too."""
-        return [each for each in self._desk.fold.approvals.values() if covers(rules, each)]
+        approvals = self._desk.fold.approvals.values()
+        return [waiting for waiting in approvals if covers(rules, waiting)]
 
     def _keep(
         self, rules: Sequence[Rule], asked: ev.ApprovalAsked, command: cm.AnswerApproval
     ) -> list[KeptRule]:
         """Consent for every session, recorded in the same commit as the answer."""
-        kept = [
+        recorded = [
             KeptRule(
                 rule.verdict,
                 rule.tool,
@@ -76,10 +77,10 @@ class Answers:
             )
             for number, rule in enumerate(rules)
         ]
-        for number, rule in enumerate(kept):
+        for number, rule in enumerate(recorded):
             key = f"{ALWAYS}{asked.approval_id}/{number}"
             self._desk.ledger.set_record(RecordChange(key, 0, msgspec.json.encode(rule)))
-        return kept
+        return recorded
 
     def _record_answer(
         self, asked: ev.ApprovalAsked, command: cm.AnswerApproval, follows: str | None

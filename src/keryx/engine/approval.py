@@ -134,20 +134,20 @@ def consent_rules(asked: ApprovalAsked, reach: Reach | None) -> tuple[Rule, ...]
     """The rules that lasting consent makes; `UserMustActError` if it was not offered so far."""
     if not asked.offers:
         # Asked by an older version, or about a call like no other.
-        found = ("*",) if asked.patterns is None else tuple(map(glob.escape, asked.patterns))
-        offer = Offer("exact", "", found)
+        patterns = ("*",) if asked.patterns is None else tuple(map(glob.escape, asked.patterns))
+        offer = Offer("exact", "", patterns)
     elif reach is None:
         offer = asked.offers[0]
     else:
-        offer = next((each for each in asked.offers if each.reach == reach), None)
+        offer = next((offer for offer in asked.offers if offer.reach == reach), None)
         if offer is None:
-            offered = ", ".join(each.reach for each in asked.offers)
+            reaches = ", ".join(offer.reach for offer in asked.offers)
             raise UserMustActError(
-                f"consent to this call cannot reach {reach!r}; choose one of: {offered}"
+                f"consent to this call cannot reach {reach!r}; choose one of: {reaches}"
             )
     return tuple(
-        Rule("allow", glob.escape(asked.tool), each, _share(each, asked), offer.workspace)
-        for each in offer.patterns
+        Rule("allow", glob.escape(asked.tool), pattern, _share(pattern, asked), offer.workspace)
+        for pattern in offer.patterns
     )
 
 
@@ -169,18 +169,18 @@ def offers(call: CallView, risk: Risk) -> tuple[Offer, ...]:
     if risk.patterns == ():
         return ()
     tool, here = call.tool.name, str(call.workspace)
-    found: list[tuple[Reach, tuple[str, ...], str | None]]
+    reaches: list[tuple[Reach, tuple[str, ...], str | None]]
     if risk.patterns is None:
-        found = [("folder", ("*",), here), ("everywhere", ("*",), None)]
+        reaches = [("folder", ("*",), here), ("everywhere", ("*",), None)]
     else:
         exact = tuple(map(glob.escape, risk.patterns))
-        found = [("exact", exact, here), ("everywhere", exact, None)]
+        reaches = [("exact", exact, here), ("everywhere", exact, None)]
         if risk.folder is not None:
             below = glob.escape(risk.folder.rstrip("/")) + "/*"
-            found[1:] = [("folder", (below,), here), ("everywhere", ("*",), None)]
+            reaches[1:] = [("folder", (below,), here), ("everywhere", ("*",), None)]
     return tuple(
         Offer(reach, in_words(tool, patterns, workspace, risk.needs), patterns, workspace)
-        for reach, patterns, workspace in found
+        for reach, patterns, workspace in reaches
     )
 
 
@@ -191,7 +191,7 @@ def in_words(
     tool: str, patterns: Sequence[str], workspace: str | None, needs: Needs = NO_NEEDS
 ) -> str:
     """What such a rule covers, for people: the tool, what of it, where, and what it grants."""
-    what = [_pattern_in_words(each, workspace) for each in patterns[:MOST_NAMED]]
+    what = [_pattern_in_words(pattern, workspace) for pattern in patterns[:MOST_NAMED]]
     if len(patterns) > MOST_NAMED:
         what.append(f"{len(patterns) - MOST_NAMED} more")
     where = "in every folder" if workspace is None else f"in sessions that work in {workspace}"

@@ -99,7 +99,7 @@ async def _post(
 ) -> tuple[int, dict[str, str], bytes]:
     import aiohttp  # noqa: PLC0415 (heavy; loaded with the first exchange)
 
-    asked = {"model": model, "messages": [{"role": "user", "content": "Hi"}], limit: 1}
+    question = {"model": model, "messages": [{"role": "user", "content": "Hi"}], limit: 1}
     headers = {"Content-Type": "application/json"}
     if api_key:
         headers["Authorization"] = f"Bearer {api_key}"
@@ -108,7 +108,7 @@ async def _post(
             asyncio.timeout(PATIENCE),
             (await clients()).post(
                 endpoint(base_url, "chat/completions"),
-                data=msgspec.json.encode(asked),
+                data=msgspec.json.encode(question),
                 headers=headers,
                 # A key is sent to the address that was named, and to no other.
                 allow_redirects=False,
@@ -123,10 +123,10 @@ async def _post(
 
 
 def _unknown_model(
-    chosen: tuple[str, ...], models: tuple[str, ...], told: ModelError
+    chosen: tuple[str, ...], models: tuple[str, ...], refusal: ModelError
 ) -> ModelError:
     named = " and ".join(repr(name) for name in chosen)
-    hint = f"it lists {', '.join(models[:SOME])}" if models else told.hint
+    hint = f"it lists {', '.join(models[:SOME])}" if models else refusal.hint
     return ModelError(
         "model_not_found", f"the server lets you in, but it has no model {named} to talk to", hint
     )

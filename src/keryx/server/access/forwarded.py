@@ -135,10 +135,10 @@ class Proxies:
                 return path[len(prefix) :]
         return path
 
-    def _client(self, peer: str, told: str | None) -> str:
+    def _client(self, peer: str, hops: str | None) -> str:
         """The nearest address that is no proxy of ours: what stands before it anybody can write."""
         client = peer
-        for text in reversed((told or "").split(",")[-MOST_HOPS:]):
+        for text in reversed((hops or "").split(",")[-MOST_HOPS:]):
             address = _address(text)
             if address is None:
                 break
@@ -151,9 +151,9 @@ class Proxies:
         return address is not None and any(address in network for network in self._trusted)
 
 
-def _last(told: str | None) -> str | None:
+def _last(header: str | None) -> str | None:
     """What the nearest proxy said, should there be several."""
-    return None if told is None else told.rpartition(",")[2].strip() or None
+    return None if header is None else header.rpartition(",")[2].strip() or None
 
 
 def _network(text: str) -> Network:
@@ -174,11 +174,12 @@ def _address(text: str) -> Address | None:
     elif text.count(":") == 1:
         text = text.partition(":")[0]
     try:
-        found = ipaddress.ip_address(text.partition("%")[0])
+        address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return None
     # One and the same machine, as a socket for both protocols names it.
-    return (found.ipv4_mapped or found) if isinstance(found, ipaddress.IPv6Address) else found
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
 
 
 def _bad_url(text: str, why: str) -> UserMustActError:
