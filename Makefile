@@ -45,11 +45,15 @@ format: $(VENV)/.everything  ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --quiet --fix-only .
 	$(BIN)/ruff format --quiet .
 
-# Tests look at the page in a real browser: Debian's, as it comes.
-$(VENV)/.browser: | $(BIN)/python
-	@command -v chromium > /dev/null || { \
+# Tests look at the page in a real browser, also through a real proxy: Debian's, as they come.
+$(VENV)/.browser: Makefile | $(BIN)/python
+	@export PATH="$$PATH:/usr/sbin"; missing=; \
+	command -v chromium > /dev/null || missing="$$missing chromium"; \
+	command -v nginx > /dev/null || missing="$$missing nginx-light"; \
+	command -v openssl > /dev/null || missing="$$missing openssl"; \
+	test -z "$$missing" || { \
 	  as=$$(test $$(id -u) = 0 || echo sudo); \
-	  $$as apt-get -qq update && $$as apt-get -qq install --yes --no-install-recommends chromium > /dev/null; }
+	  $$as apt-get -qq update && $$as apt-get -qq install --yes --no-install-recommends $$missing > /dev/null; }
 	@touch $@
 
 # Two at a time: most of them wait for processes, sockets and a browser.

@@ -340,12 +340,16 @@ PINNED: tuple[tuple[Event, str], ...] = (
             tool="sh",
             patterns=("rm",),
             needs=Needs(network=True, reads=("/r",), writes=("/w",)),
+            workspace="/w",
+            offers=(events.Offer("exact", "sh: rm, in /w", ("rm",), "/w"),),
         ),
         turn_text(
             "approval.asked",
             '"approval_id":"a1","call_id":"c1","what":"rm","why":"w","risk":"high",'
             '"expires":60.5,"parent":null,"tool":"sh","patterns":["rm"],'
-            '"needs":{"network":true,"reads":["/r"],"writes":["/w"]}',
+            '"needs":{"network":true,"reads":["/r"],"writes":["/w"]},"workspace":"/w",'
+            '"offers":[{"reach":"exact","says":"sh: rm, in /w","patterns":["rm"],'
+            '"workspace":"/w"}]',
         ),
     ),
     (
@@ -357,11 +361,12 @@ PINNED: tuple[tuple[Event, str], ...] = (
             by="ann",
             where="w",
             follows="a0",
+            reach="folder",
         ),
         turn_text(
             "approval.answered",
             '"approval_id":"a1","call_id":"c1","decision":"once","by":"ann","where":"w",'
-            '"follows":"a0"',
+            '"follows":"a0","reach":"folder"',
         ),
     ),
     (

@@ -104,8 +104,13 @@ PINNED: tuple[tuple[Command, str], ...] = (
     ),
     (commands.RevertFiles(**HEAD, changes=(4, 7)), _text("files.revert", '"changes":[4,7]')),
     (
-        commands.AnswerApproval(**HEAD, approval_id="a1", decision="always", where="web"),
-        _text("approval.answer", '"approval_id":"a1","decision":"always","where":"web"'),
+        commands.AnswerApproval(
+            **HEAD, approval_id="a1", decision="always", where="web", reach="folder"
+        ),
+        _text(
+            "approval.answer",
+            '"approval_id":"a1","decision":"always","where":"web","reach":"folder"',
+        ),
     ),
     (
         commands.AnswerQuestion(**HEAD, question_id="q1", answer="that", where="cli"),

@@ -15,7 +15,7 @@ function preloads(source: string): Plugin {
           .filter((name) => !html.includes(`/${name}"`))
           .map((name) => ({
             tag: "link",
-            attrs: { rel: "modulepreload", crossorigin: true, href: `/${name}` },
+            attrs: { rel: "modulepreload", crossorigin: true, href: `./${name}` },
             injectTo: "head" as const,
           })),
     },
@@ -23,7 +23,8 @@ function preloads(source: string): Plugin {
 }
 
 export default defineConfig({
-  base: "/",
+  // Named from the page, which may be anywhere below its host.
+  base: "./",
   plugins: [preloads("/src/page.tsx")],
   build: {
     outDir: "../src/keryx/server/page",

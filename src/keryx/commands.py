@@ -21,7 +21,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from keryx.errors import InvalidCommandError
-from keryx.messages import VERSION, ApprovalMode, Decision, File, Image, Mode, Reason
+from keryx.messages import VERSION, ApprovalMode, Decision, File, Image, Mode, Reach, Reason
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -130,11 +130,15 @@ class RevertFiles(_Command, frozen=True, kw_only=True, tag="files.revert"):
 
 
 class AnswerApproval(_Command, frozen=True, kw_only=True, tag="approval.answer"):
-    """Decide on a call that waits; the first answer wins."""
+    """Decide on a call that waits; the first answer wins.
+
+    `reach` is how far `session` and `always` go, one of the offers; None: the narrowest.
+    """
 
     approval_id: str
     decision: Decision
     where: str
+    reach: Reach | None = None
 
 
 class AnswerQuestion(_Command, frozen=True, kw_only=True, tag="question.answer"):

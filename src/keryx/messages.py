@@ -77,6 +77,11 @@ Decision = Literal["once", "session", "always", "deny"]
 """How an approval is answered."""
 
 
+Reach = Literal["exact", "folder", "everywhere"]
+"""How far consent that lasts goes: what this call is, here; all that the tool does in this folder;
+in every folder."""
+
+
 ApprovalMode = Literal["ask", "auto", "never"]
 """Which calls ask a person: all that change something, only risky ones, or none."""
 

@@ -159,7 +159,7 @@ async def test_what_was_typed_is_there_after_a_restart_and_gone_with_its_session
         session = await app.open(session_id)
         assert (await session.view()).draft == Typed("half a sentence")
         await app.delete(session_id)
-        assert await app.store.records(f"session/{session_id}/") == []
+        assert await app.store.records(f"session/{session_id}/") == {}
 
 
 async def test_a_session_at_rest_looks_the_same_before_and_after_it_is_opened(

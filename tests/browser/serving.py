@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from keryx.testing.modelserver import MODEL
@@ -19,16 +20,22 @@ class Served:
     """A server over one home, at one port from its first start on."""
 
     def __init__(
-        self, folder: Path, model_url: str | None, *, allowed_host: str | None = None
+        self,
+        folder: Path,
+        model_url: str | None,
+        *,
+        allowed_host: str | None = None,
+        words: Sequence[str] = (),
     ) -> None:
-        """With no address of a model, none is configured."""
+        """With no address of a model, none is configured. `words` are further flags."""
         self.workspace = folder / "workspace"
         self.url = ""
         self.link = ""
+        self.listens = ""
         self._home = folder / "home"
         self._temporary = folder / "tmp"
         self._model_url = model_url
-        self._more = () if allowed_host is None else ("--allow-host", allowed_host)
+        self._more = (*(() if allowed_host is None else ("--allow-host", allowed_host)), *words)
         self._log = folder / "serve.log"
         self._port = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -47,8 +54,10 @@ class Served:
 
     async def start(self) -> None:
         self._process = self._spawn()
-        self.url, self.link = [line.split()[-1] for line in await self._lines(2)]
-        self._port = int(self.url.rstrip("/").rpartition(":")[2])
+        behind = "--url" in self._more
+        told = [line.split()[-1] for line in await self._lines(3 if behind else 2)]
+        self.url, self.link, self.listens = told[0], told[1], told[2 if behind else 0]
+        self._port = int(self.listens.rstrip("/").rpartition(":")[2])
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         env = environment(self._home) | {"TMPDIR": str(self._temporary)}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+from typing import Self
 
 import pytest
-from playwright.async_api import FilePayload, Locator, expect
+from playwright.async_api import FilePayload, Locator, Route, expect
 
 from keryx.testing.modelserver import Reply
 from tests.browser.people import Person, Tab
-from tests.browser.stage import Stage
+from tests.browser.stage import PATIENCE, Stage
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.1", "page.4")]
 
@@ -110,3 +112,92 @@ async def test_a_file_that_is_too_large_says_so_and_is_not_sent(
     await expect(attached).to_contain_text(["huge.bin"])
     await expect(attached).not_to_contain_text("uploading…")
     await expect(tab.button("Send")).to_be_disabled()
+
+
+class HeldUploads:
+    """Uploads that wait on their way to the server until the test lets them go on."""
+
+    def __init__(self, tab: Tab) -> None:
+        self._page = tab.page
+        self._waiting: asyncio.Queue[Route] = asyncio.Queue()
+
+    async def __aenter__(self) -> Self:
+        await self._page.route("**/api/uploads*", self._waiting.put)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._page.unroute("**/api/uploads*", self._waiting.put)
+
+    async def next(self) -> Route:
+        return await asyncio.wait_for(self._waiting.get(), PATIENCE)
+
+
+@pytest.mark.promise("mended.17")
+async def test_enter_while_a_file_is_uploading_sends_when_the_upload_is_done(
+    tab: Tab, stage: Stage
+) -> None:
+    part = stage.on("Read this slow one", Reply(text="Read."))
+    await tab.starts_anew()
+    async with HeldUploads(tab) as uploads:
+        await give(tab.box, "drop", "slow.txt", "text/plain", b"slow")
+        upload = await uploads.next()
+        await tab.say("Read this slow one")
+        await expect(tab.page.get_by_text("Sends when the upload is done.")).to_be_visible()
+        await expect(tab.box).to_have_value("Read this slow one")
+        await upload.continue_()
+    await expect(tab.replies).to_have_text(["Read."])
+    assert "slow.txt" in str((await part.asked()).body["messages"])
+    await expect(tab.box).to_have_value("")
+    await expect(tab.said.first.get_by_role("link", name="Download slow.txt")).to_be_visible()
+
+
+@pytest.mark.promise("mended.17")
+async def test_a_message_that_waits_for_an_upload_can_be_taken_back(tab: Tab, stage: Stage) -> None:
+    part = stage.on("Not this one", Reply(text="Sent by hand."))
+    await tab.starts_anew()
+    waits = tab.page.get_by_role("status").filter(has_text="Sends when")
+    async with HeldUploads(tab) as uploads:
+        await give(tab.box, "drop", "slow.txt", "text/plain", b"slow")
+        upload = await uploads.next()
+        await tab.say("Not this one")
+        await expect(waits).to_be_visible()
+        await tab.box.press("Escape")
+        await expect(waits).to_be_hidden()
+        await tab.box.press("Enter")
+        await tab.box.press("End")
+        await tab.box.press_sequentially(", but this")
+        await expect(waits).to_be_hidden()
+        await tab.button("Send").click()
+        await tab.button("send yet").click()
+        await expect(waits).to_be_hidden()
+        await upload.continue_()
+    attached = tab.page.get_by_role("list", name="Attached files").get_by_role("listitem")
+    await expect(attached).to_contain_text(["4 B"])
+    await expect(tab.box).to_have_value("Not this one, but this")
+    await tab.box.press("Enter")
+    await expect(tab.replies).to_have_text(["Sent by hand."])
+    sent = (await part.asked()).body["messages"]
+    assert len([each for each in sent if each["role"] == "user"]) == 1
+
+
+@pytest.mark.promise("mended.17")
+async def test_an_upload_that_fails_keeps_the_words_and_says_so(
+    somebody: Person, tab: Tab, stage: Stage
+) -> None:
+    somebody.watch.expects_outage()
+    stage.on("Read this lost one", Reply(text="There was no file."))
+    await tab.starts_anew()
+    async with HeldUploads(tab) as uploads:
+        await give(tab.box, "drop", "lost.txt", "text/plain", b"lost")
+        upload = await uploads.next()
+        await tab.say("Read this lost one")
+        await upload.abort()
+    told = tab.page.get_by_role("alert").filter(has_text="Not sent; your text is still here.")
+    await expect(told).to_contain_text("lost.txt could not be uploaded")
+    await expect(tab.box).to_have_value("Read this lost one")
+    await tab.box.press("Enter")
+    await expect(told).to_be_visible()
+    await tab.button("Remove lost.txt").click()
+    await expect(told).to_be_hidden()
+    await tab.box.press("Enter")
+    await expect(tab.replies).to_have_text(["There was no file."])

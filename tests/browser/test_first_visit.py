@@ -70,6 +70,44 @@ async def test_a_page_that_is_left_before_it_is_let_in_has_not_used_up_the_link(
         await expect(late.box).to_be_hidden()
 
 
+@pytest.mark.promise("mended.19")
+async def test_the_link_works_in_the_tab_that_asks_for_a_login(
+    chromium: Browser, own_house: House
+) -> None:
+    served = own_house.served
+    async with person(chromium, served.url) as somebody:
+        somebody.watch.expects("401")
+        tab = await somebody.opens()
+        form = tab.page.get_by_role("form", name="Log in to Keryx")
+        await expect(form).to_be_visible()
+        await tab.page.evaluate("window.__same = true")
+        await tab.page.goto(f"{served.url}#token=nothing")
+        await expect(form.get_by_role("alert")).to_contain_text("This link was used already")
+        await tab.page.goto(served.link)
+        await expect(tab.page.get_by_role("heading", name="What shall be done?")).to_be_visible()
+        assert "token" not in tab.page.url
+        # Whoever is in stays in, whatever link is opened.
+        await tab.page.goto(f"{served.url}#token=nothing")
+        await expect(tab.page).to_have_url(served.url)
+        await expect(tab.box).to_be_visible()
+        await expect(form).to_be_hidden()
+        assert await tab.page.evaluate("window.__same"), "only what stands behind the # changed"
+
+
+@pytest.mark.promise("mended.19")
+async def test_the_whole_link_can_be_pasted_as_the_token(
+    chromium: Browser, own_house: House
+) -> None:
+    served = own_house.served
+    async with person(chromium, served.url) as somebody:
+        somebody.watch.expects("401")
+        tab = await somebody.opens()
+        form = tab.page.get_by_role("form", name="Log in to Keryx")
+        await form.get_by_role("textbox", name="Token").fill(f" {served.link} ")
+        await form.get_by_role("button", name="Log in").click()
+        await expect(tab.box).to_be_visible()
+
+
 async def test_without_a_login_there_is_nothing_but_the_login(
     chromium: Browser, own_house: House
 ) -> None:

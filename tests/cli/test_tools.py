@@ -125,6 +125,42 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path, workspace: Path) -> Non
     assert not (workspace / ".git").exists()
 
 
+@pytest.mark.promise("mended.15")
+def test_a_person_at_a_terminal_chooses_how_far_always_goes(
+    tmp_path: Path, workspace: Path
+) -> None:
+    home = tmp_path / "home"
+    calls = [{"tool": "terminal", "arguments": {"command": "rm -rf .git"}}]
+    (workspace / ".git").mkdir()
+    with model_server(home, {"calls": calls}, {"text": "Gone."}):
+        ours, theirs = pty.openpty()
+        try:
+            with subprocess.Popen(
+                [COMMAND, "run", "Go", "--workspace", str(workspace)],
+                stdin=theirs,
+                stdout=subprocess.PIPE,
+                stderr=theirs,
+                env=environment(home),
+            ) as process:
+                os.close(theirs)
+                try:
+                    for waited_for, typed in ((b"[N]o:", b"a\n"), (b"which [1]:", b"2\n")):
+                        seen = b""
+                        while waited_for not in seen:
+                            seen += os.read(ours, 1000)
+                        os.write(ours, typed)
+                    assert b"1 terminal: rm -rf .git, in sessions that work in" in seen
+                    assert b"2 terminal: rm -rf .git, in every folder" in seen
+                    process.communicate(timeout=30)
+                finally:
+                    process.kill()
+            assert process.returncode == 0
+        finally:
+            os.close(ours)
+    listed = keryx(home, "approvals", "list").stdout
+    assert "allow terminal: rm -rf .git, in every folder" in listed
+
+
 def test_doctor_says_what_works_and_what_protects(tmp_path: Path) -> None:
     result = keryx(tmp_path, "doctor")
     assert result.returncode == 0

@@ -54,6 +54,17 @@ async def test_the_link_logs_in_once(tmp_path: Path) -> None:
         (await second.ask("GET", "/api/sessions")).problem(401, "not_logged_in")
 
 
+@pytest.mark.promise("mended.19")
+async def test_the_whole_link_is_as_good_as_its_token(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        browser = here.browser()
+        wrong = f"{here.server.url}#token=nothing"
+        (await browser.ask("POST", "/api/login", json={"token": wrong})).problem(401, "wrong_login")
+        body = {"token": f" {here.server.link}\n"}
+        assert (await browser.ask("POST", "/api/login", json=body)).status == 204
+        assert (await browser.get("/api/sessions"))["sessions"] == []
+
+
 SECRET = "a secret that only this browser knows"
 
 

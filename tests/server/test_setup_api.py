@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from keryx import Keryx
 from keryx.config import Provider, keep_key, load
 from keryx.server.access.tokens import Tokens
 from keryx.server.serve import Settings, serving
-from keryx.testing.modelserver import MODEL, ModelServer, Reply
+from keryx.testing.modelserver import MODEL, Asked, ModelServer, RefusedError, Reply
 from tests.server.worlds import PATIENCE, Client, in_thread, world
 
 
@@ -22,7 +25,7 @@ async def test_a_pasted_key_is_tried_kept_for_one_pair_of_eyes_and_used(tmp_path
     home.mkdir()
     async with (
         asyncio.timeout(PATIENCE),
-        ModelServer([Reply(text="From the real one.")], key="sk-right-0123") as models,
+        ModelServer(lambda _: Reply(text="From the real one."), key="sk-right-0123") as models,
         Keryx(home=home, workspace=tmp_path) as app,
         serving(app.front, Settings(port=0, workspace=tmp_path)) as server,
     ):
@@ -57,7 +60,7 @@ async def test_another_model_of_a_known_server_is_chosen_without_its_key(tmp_pat
     offered = ("text-embedding-3", "gpt-small", "gpt-large")
     async with (
         asyncio.timeout(PATIENCE),
-        ModelServer([], key="sk-right-0123", models=offered) as models,
+        ModelServer(lambda _: Reply(text="."), key="sk-right-0123", models=offered) as models,
         Keryx(home=home, workspace=tmp_path) as app,
         serving(app.front, Settings(port=0, workspace=tmp_path)) as server,
     ):
@@ -77,7 +80,7 @@ async def test_another_model_of_a_known_server_is_chosen_without_its_key(tmp_pat
                 assert answer.body["hint"]
             assert (await client.get("/api/setup"))["model"] == "mine:gpt-large"
             # A server that is gone by now is named, and the others are listed all the same.
-            await in_thread(keep_key, home, "gone", Provider("http://127.0.0.1:9/v1"), "gone:x")
+            await in_thread(keep_key, home, "gone", Provider("http://127.0.0.1:9/v1"), "x")
             await app.front.reconfigure()
             listed = await client.get("/api/setup/models")
             assert listed["models"] == [f"mine:{each}" for each in offered]
@@ -132,3 +135,131 @@ async def test_the_tour_runs_with_real_tools_and_waits_for_a_person(tmp_path: Pa
         calls = [row["event"] for row in rows if row["event"]["type"] == "call.finished"]
         assert [call["outcome"] for call in calls] == ["completed", "completed"]
         assert calls[0]["nested"]["calls"] == 13
+
+
+@asynccontextmanager
+async def newcomer(tmp_path: Path, **config: str) -> AsyncGenerator[tuple[Client, Path]]:
+    """Somebody at a server with no model, who brings a token."""
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    if config:
+        (home / "config.toml").write_text(config["text"])
+    async with (
+        asyncio.timeout(PATIENCE),
+        Keryx(home=home, workspace=tmp_path) as app,
+        serving(app.front, Settings(port=0, workspace=tmp_path)) as server,
+    ):
+        token = await in_thread(Tokens(home).make, "test")
+        async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as http:
+            yield Client(server.url, http), home
+
+
+def answers(asked: Asked) -> Reply:
+    return Reply(text=".")
+
+
+@pytest.mark.promise("mended.19")
+async def test_two_servers_of_one_host_keep_their_keys_whatever_they_are_called(
+    tmp_path: Path,
+) -> None:
+    async with (
+        ModelServer(answers, key="sk-one-0123456") as one,
+        ModelServer(answers, key="sk-two-0123456") as two,
+        newcomer(tmp_path) as (client, home),
+    ):
+        given = {one.url: "sk-one-0123456", two.url: "sk-two-0123456"}
+        bodies = [
+            {"name": "at-127-0-0-1", "base_url": url, "api_key": key} for url, key in given.items()
+        ]
+        # At the same time, as two tabs can.
+        done = await asyncio.gather(*(client.post("/api/setup", body) for body in bodies))
+        names = {each["models"][0].partition(":")[0] for each in done}
+        assert names == {"at-127-0-0-1", "at-127-0-0-1-2"}
+        again = await client.post("/api/setup", bodies[1])
+        assert again["models"][0].partition(":")[0] in names, "the same address has its name"
+    kept = (await in_thread(load, home, {})).default.providers
+    assert {each.base_url: each.api_key for each in kept.values()} == given
+    assert kept.keys() == names
+
+
+@pytest.mark.promise("mended.19")
+async def test_a_key_is_kept_by_a_name_that_the_configuration_does_not_hide(tmp_path: Path) -> None:
+    async with ModelServer(answers, key="sk-mine-0123456") as models:
+        text = f'[providers.work]\nbase_url = "{models.url}"\napi_key = "sk-old-0123456"\n'
+        async with newcomer(tmp_path, text=text) as (client, home):
+            body = {"name": "work", "base_url": models.url, "api_key": "sk-mine-0123456"}
+            done = await client.post("/api/setup", body)
+            assert done["model"] == f"work-2:{MODEL}"
+    kept = (await in_thread(load, home, {})).default.providers
+    assert {name: each.api_key for name, each in kept.items()} == {
+        "work": "sk-old-0123456",
+        "work-2": "sk-mine-0123456",
+    }
+
+
+@pytest.mark.promise("mended.19")
+async def test_a_wrong_key_is_found_out_also_where_everybody_may_read_the_list(
+    tmp_path: Path,
+) -> None:
+    async with (
+        ModelServer(answers, key="sk-right-0123", lists_to_all=True) as models,
+        newcomer(tmp_path) as (client, home),
+    ):
+        for wrong in ({"api_key": "sk-wrong-0123"}, {"api_key": "sk-wrong-0123", "model": MODEL}):
+            body = {"name": "mine", "base_url": models.url, **wrong}
+            refused = await client.ask("POST", "/api/setup", json=body)
+            refused.problem(422, "auth")
+            assert b"sk-wrong-0123" not in refused.raw
+        assert not (home / "keys.json").exists()
+        await client.post("/api/setup", {**body, "api_key": "sk-right-0123"})
+        last = models.asked[-1].body
+        assert (last["max_completion_tokens"], last["model"]) == (1, MODEL)
+
+
+@pytest.mark.promise("mended.19")
+async def test_a_model_that_is_not_there_is_told_apart_from_a_key_that_is_wrong(
+    tmp_path: Path,
+) -> None:
+    def missing(asked: Asked) -> Reply:
+        raise RefusedError("no such model here", 404, "model_not_found")
+
+    async with (
+        ModelServer(missing, key="sk-right-0123") as models,
+        newcomer(tmp_path) as (
+            client,
+            home,
+        ),
+    ):
+        body = {"name": "mine", "base_url": models.url, "api_key": "sk-right-0123"}
+        refused = await client.ask("POST", "/api/setup", json={**body, "model": "gpt-none"})
+        told = refused.problem(422, "model_not_found")
+        assert "lets you in" in told["detail"]
+        assert MODEL in told["hint"]
+        assert not (home / "keys.json").exists()
+
+
+def only_old_limits(asked: Asked) -> Reply:
+    if "max_completion_tokens" in asked.body:
+        raise RefusedError("unknown field max_completion_tokens", 400, "unsupported_parameter")
+    return Reply(text=".")
+
+
+def only_old_models(asked: Asked) -> Reply:
+    raise RefusedError("could not finish within that many tokens", 400, "invalid_request_error")
+
+
+def busy(asked: Asked) -> Reply:
+    return Reply(status=429, message="slow down", code="rate_limit_exceeded")
+
+
+@pytest.mark.promise("mended.19")
+@pytest.mark.parametrize("script", [only_old_limits, only_old_models, busy])
+async def test_a_key_is_kept_if_the_server_only_dislikes_the_question(
+    tmp_path: Path, script: Any
+) -> None:
+    async with (
+        ModelServer(script, key="sk-right-0123") as models,
+        newcomer(tmp_path) as (client, _),
+    ):
+        body = {"name": "mine", "base_url": models.url, "api_key": "sk-right-0123"}
+        assert (await client.post("/api/setup", body))["model"] == f"mine:{MODEL}"

@@ -1,6 +1,7 @@
 /** The page: the list beside the session, or the login. */
 
 import { useEffect } from "preact/hooks";
+import { RulesDialog } from "./approvals/dialog";
 import { show, shown, watchRoom, wide } from "./inspector/choice";
 import { InspectorSlot } from "./inspector/slot";
 import { watchFocus } from "./parts/focus";
@@ -46,6 +47,7 @@ function Page() {
       <InspectorSlot keeper={keeper} />
       {searchShown.value ? <Search onClose={() => (searchShown.value = false)} /> : null}
       <UsageDialog />
+      <RulesDialog />
       <ModelsDialog />
       <Notice />
     </div>

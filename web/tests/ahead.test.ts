@@ -13,16 +13,16 @@ class Server {
   readonly fetch = async (path: string): Promise<Response> => {
     this.asked.push(path.split("?")[0]!);
     if (this.status !== 200) return new Response("{}", { status: this.status });
-    if (path.startsWith("/api/sessions?")) return Response.json({ sessions: [], next: null });
+    if (path.startsWith("api/sessions?")) return Response.json({ sessions: [], next: null });
     if (!path.includes("/messages")) return Response.json(this.view);
     const seq = this.seqs.length > 1 ? this.seqs.shift() : this.seqs[0];
     return Response.json({ rows: [], next: null, ...(seq === undefined ? {} : { seq }) });
   };
 }
 
-const LIST = "/api/sessions";
-const VIEW = "/api/sessions/s-1";
-const MESSAGES = "/api/sessions/s-1/messages";
+const LIST = "api/sessions";
+const VIEW = "api/sessions/s-1";
+const MESSAGES = "api/sessions/s-1/messages";
 const never = new AbortController().signal;
 let server: Server;
 
@@ -63,7 +63,7 @@ describe("what the first paint needs", () => {
     const ahead = await openedAt("#/s/s-1");
     ahead.askAhead();
     await ahead.beginningOf("s-2", never);
-    expect(server.asked.slice(3)).toEqual(["/api/sessions/s-2", "/api/sessions/s-2/messages"]);
+    expect(server.asked.slice(3)).toEqual(["api/sessions/s-2", "api/sessions/s-2/messages"]);
   });
 
   it("is nothing while a link has yet to let in", async () => {

@@ -237,3 +237,74 @@ describe("what is typed and not saved", () => {
     expect(tab.storage.size).toBe(0);
   });
 });
+
+describe("a message that is entered while a file is uploading", () => {
+  /** The answers of the server to uploads, in the order in which they came. */
+  let uploads: { done: (id: string) => void; fail: () => void }[] = [];
+  const file = (name: string): File => new File(["x"], name, { type: "text/plain" });
+  const uploaded = (): Promise<void> => vi.waitFor(() => expect(door.composing.attachments.pending.value).toBe(false));
+
+  beforeEach(() => {
+    uploads = [];
+    vi.stubGlobal(
+      "fetch",
+      () =>
+        new Promise((resolve, reject) =>
+          uploads.push({
+            done: (id) => resolve(Response.json({ upload_id: id, size: 1 })),
+            fail: () => reject(new TypeError("gone")),
+          }),
+        ),
+    );
+  });
+  afterEach(() => vi.unstubAllGlobals());
+
+  it("is sent when the last upload is done", async () => {
+    const { composing } = door;
+    composing.attachments.add([file("a.txt"), file("b.txt")]);
+    composing.type("look");
+    await composing.send("steer", true);
+    expect([door.tried.length, composing.postponed.value?.mode]).toEqual([0, "steer"]);
+    uploads[0]!.done("u1");
+    await vi.waitFor(() => expect(composing.attachments.uploaded.value).toHaveLength(1));
+    expect(door.tried).toHaveLength(0);
+    uploads[1]!.done("u2");
+    await vi.waitFor(() => expect(door.tried).toHaveLength(1));
+    expect(door.tried[0]).toMatchObject({ text: "look", mode: "steer", wait: true });
+    expect(door.tried[0]!.attachments?.map((each) => each.upload_id)).toEqual(["u1", "u2"]);
+    await vi.waitFor(() => expect([composing.text.value, composing.postponed.value]).toEqual(["", null]));
+  });
+
+  it.each([
+    ["taken back", () => door.composing.takeBack()],
+    ["edited", () => door.composing.type("look here")],
+    ["left without a file", () => door.composing.detach(door.composing.attachments.list.value[1]!.key)],
+  ])("is not sent once it is %s", async (_, change) => {
+    const { composing } = door;
+    composing.attachments.add([file("a.txt"), file("b.txt")]);
+    composing.type("look");
+    await composing.send("queue");
+    change();
+    for (const [at, each] of uploads.entries()) each.done(`u${at}`);
+    await uploaded();
+    expect([door.tried.length, composing.postponed.value]).toEqual([0, null]);
+    await composing.send("queue");
+    expect(door.tried).toHaveLength(1);
+  });
+
+  it("keeps its words if an upload fails, and never goes without the file", async () => {
+    const { composing } = door;
+    composing.attachments.add([file("a.txt")]);
+    composing.type("look");
+    await composing.send("queue");
+    uploads[0]!.fail();
+    await uploaded();
+    expect(composing.problem.value?.message).toContain("a.txt");
+    await composing.send("queue");
+    expect([door.tried.length, composing.text.value, composing.postponed.value]).toEqual([0, "look", null]);
+    composing.detach(composing.attachments.list.value[0]!.key);
+    expect(composing.problem.value).toBe(null);
+    await composing.send("queue");
+    expect(door.tried).toHaveLength(1);
+  });
+});

@@ -57,7 +57,7 @@ it.each([
   ["https://api.openai.com/v1", "openai"],
   ["https://openrouter.ai/api/v1", "openrouter"],
   ["https://api.example.org/v1", "example-org"],
-  ["http://127.0.0.1:8000/v1", "at-127-0-0-1"],
+  ["http://127.0.0.1:8000/v1", "at-127-0-0-1-8000"],
   ["nonsense", "custom"],
 ])("calls the provider at %s %s", (address, name) => {
   expect(nameOf(address)).toBe(name);

@@ -22,11 +22,13 @@ from keryx.app.changes import diff_of
 from keryx.app.host.attached import AttachedHost
 from keryx.app.host.home import Home, HomeTakenError, Plate
 from keryx.app.host.own import OwnHost
+from keryx.app.host.rules import read_rules
 from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools
 from keryx.config import Config
+from keryx.engine.approval import KeptRule
 from keryx.errors import DeveloperMustActError, KeryxError
 from keryx.events import Event
 from keryx.ports.dispatch import Answer, Bus, Change, Watching
@@ -48,6 +50,8 @@ class Host(Bus, Protocol):
     async def open(self, wanted: NewSession) -> None: ...
 
     async def delete(self, session_id: str) -> bool: ...
+
+    async def remove_rule(self, rule_id: str) -> bool: ...
 
     async def end(self) -> None: ...
 
@@ -226,6 +230,19 @@ class Front:
             host = self._there
             try:
                 return await host.delete(session_id)
+            except PeerLostError:
+                await self._rejoin(host)
+
+    async def rules(self) -> list[KeptRule]:
+        """What people answered with `always`, the oldest first."""
+        return await read_rules(self.store)
+
+    async def remove_rule(self, rule_id: str) -> bool:
+        """No call is allowed by that rule any more, in any session. False: there is none."""
+        while True:
+            host = self._there
+            try:
+                return await host.remove_rule(rule_id)
             except PeerLostError:
                 await self._rejoin(host)
 

@@ -13,7 +13,7 @@ from keryx import events as ev
 from keryx.app.front import Front
 from keryx.engine.desk import mint
 from keryx.errors import DeveloperMustActError
-from keryx.messages import Decision, File, Image, Reason
+from keryx.messages import Decision, File, Image, Reach, Reason
 from keryx.ports.dispatch import Answer, Done, Sent
 from keryx.ports.view import SessionView
 
@@ -75,10 +75,20 @@ class SessionHandle:
         """End the running turn; this message is the next one."""
         return await self._send(text, "interrupt", key=key)
 
-    async def answer(self, approval_id: str, decision: Decision, *, by: str = BY) -> None:
-        """Decide on a call that waits. The first answer wins; later ones: `AlreadyTakenError`."""
+    async def answer(
+        self,
+        approval_id: str,
+        decision: Decision,
+        *,
+        reach: Reach | None = None,
+        by: str = BY,
+    ) -> None:
+        """Decide on a call that waits. The first answer wins; later ones: `AlreadyTakenError`.
+
+        `reach` is one of the offers of the approval, for `session` and `always`; None: the first.
+        """
         where = {"approval_id": approval_id, "where": "program"}
-        await self.tell(cm.AnswerApproval, by=by, decision=decision, **where)
+        await self.tell(cm.AnswerApproval, by=by, decision=decision, reach=reach, **where)
 
     async def answer_question(self, question_id: str, answer: str, *, by: str = BY) -> None:
         """Answer a question. The first answer wins; later ones: `AlreadyTakenError`."""

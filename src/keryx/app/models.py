@@ -16,6 +16,7 @@ from keryx.models.openai import OpenAIModel
 from keryx.models.prices import Prices, Threads
 from keryx.models.retry import Retrying
 from keryx.models.servers import FoundServer, find_local, models_of
+from keryx.models.trying import TriedServer, try_out
 from keryx.ports.model import Model
 
 TOUR = "scripted:tour"
@@ -129,6 +130,10 @@ class Models:
     async def at(self, base_url: str, api_key: str | None) -> tuple[str, ...]:
         """The models of that server; `ModelError` says why there are none to be had."""
         return await models_of(self._clients.get, base_url, api_key)
+
+    async def try_out(self, base_url: str, api_key: str | None, model: str | None) -> TriedServer:
+        """A model of that server that answers; `ModelError` says why none does."""
+        return await try_out(self._clients.get, base_url, api_key, model)
 
     async def offered(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The models of all configured servers, and what kept others from answering."""

@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "serve": "serve the page and the API",
     "tokens": "make, list and revoke tokens for programs that use the API",
     "sessions": "list, show, search, fork or delete what was said, and what was changed",
+    "approvals": "list what was allowed for always, and take it back",
     "usage": "say what was spent, by model",
     "tools": "list the tools, or call one by hand",
     "doctor": "say what works on this machine, and what protects it",

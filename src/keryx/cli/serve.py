@@ -8,6 +8,8 @@ import logging
 import signal
 from pathlib import Path
 
+import msgspec
+
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.errors import UserMustActError
@@ -27,6 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="another name that this server is reached by, such as that of a proxy",
     )
     parser.add_argument(
+        "--url",
+        help="the address that people use, such as that of a proxy: https://example.com/keryx",
+    )
+    parser.add_argument(
+        "--trusted-proxy",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="a proxy, or a network of them, that is believed who its clients are (X-Forwarded-*)",
+    )
+    parser.add_argument(
         "--password-file", help="a file with the password for other machines; or KERYX_PASSWORD"
     )
     parser.add_argument("--workspace", default=".", help="the folder of sessions that name none")
@@ -43,6 +56,8 @@ def run(options: argparse.Namespace) -> int:
         host=options.host,
         port=options.port,
         allowed_hosts=tuple(options.allow_host),
+        trusted_proxies=tuple(options.trusted_proxy),
+        url=options.url,
         password=None if options.password_file is None else _password(options.password_file),
         workspace=Path(options.workspace),
     )
@@ -58,6 +73,16 @@ def _password(file: str) -> str:
         ) from error
 
 
+def _configured(settings: Settings, app: Keryx) -> Settings:
+    """What no flag says is as the configuration has it."""
+    written = app.front.config.server
+    return msgspec.structs.replace(
+        settings,
+        url=settings.url or written.url,
+        trusted_proxies=settings.trusted_proxies or written.trusted_proxies,
+    )
+
+
 async def _serve(options: argparse.Namespace, settings: Settings) -> int:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     keryx = Keryx(
@@ -67,11 +92,13 @@ async def _serve(options: argparse.Namespace, settings: Settings) -> int:
         take_over=options.take_over,
         titles=True,
     )
-    async with keryx as app, serving(app.front, settings) as server:
+    async with keryx as app, serving(app.front, _configured(settings, app)) as server:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
         print(f"Keryx is at {server.url}")
         print(f"Log in once with {server.link}", flush=True)
+        if server.listens != server.url:
+            print(f"It listens at {server.listens}", flush=True)
         try:
             await stop.wait()
         finally:

@@ -5,7 +5,11 @@ For their eyes only. What the configuration file says of a provider counts more.
 
 from __future__ import annotations
 
+import fcntl
+import itertools
 import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +18,9 @@ import msgspec
 from keryx.config.shapes import ConfigurationError, Provider
 
 KEYS: Final = "keys.json"
+LOCK: Final = "keys.lock"
+LONGEST_NAME: Final = 40
+"""Characters of a provider's name."""
 
 
 class Keys(msgspec.Struct, frozen=True):
@@ -23,15 +30,61 @@ class Keys(msgspec.Struct, frozen=True):
     providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
 
 
-def keep_key(home: Path, name: str, provider: Provider, model: str) -> None:
-    """Remember a provider that a person gave, and the model to begin with; for their eyes only."""
-    known = read_keys(home / KEYS)
-    _write_keys(home, Keys(model, {**known.providers, name: provider}))
+def keep_key(
+    home: Path,
+    name: str,
+    provider: Provider,
+    model: str,
+    configured: Mapping[str, Provider] | None = None,
+) -> str:
+    """Remember a provider that a person gave, and the model of it to begin with.
+
+    Returns the name that it has from now on: another one if that is the name of another address,
+    or if the configuration says something else of it, which would count more.
+    """
+    with _alone(home):
+        keys = read_keys(home / KEYS)
+        name = _free_name(name, provider, keys.providers, configured or {})
+        _write_keys(home, Keys(f"{name}:{model}", {**keys.providers, name: provider}))
+        return name
 
 
 def keep_model(home: Path, model: str) -> None:
     """Remember the model to begin with."""
-    _write_keys(home, msgspec.structs.replace(read_keys(home / KEYS), model=model))
+    with _alone(home):
+        _write_keys(home, msgspec.structs.replace(read_keys(home / KEYS), model=model))
+
+
+def _free_name(
+    base: str,
+    provider: Provider,
+    stored: Mapping[str, Provider],
+    configured: Mapping[str, Provider],
+) -> str:
+    for number in itertools.count(1):
+        name = base if number == 1 else f"{base[: LONGEST_NAME - 4]}-{number}"
+        before, written = stored.get(name), configured.get(name)
+        # What the configuration says of a name hides what is kept by that name.
+        is_hidden = written is not None and written not in (before, provider)
+        is_same = before is None or _address(before) == _address(provider)
+        if is_same and not is_hidden:
+            return name
+    raise AssertionError("there is no end of numbers")
+
+
+def _address(provider: Provider) -> str:
+    return provider.base_url.rstrip("/").lower()
+
+
+@contextmanager
+def _alone(home: Path) -> Generator[None]:
+    """Of several who keep something at the same time, each keeps what the others kept."""
+    file = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
 
 
 def _write_keys(home: Path, keys: Keys) -> None:

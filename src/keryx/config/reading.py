@@ -30,6 +30,7 @@ from keryx.config.shapes import (
     Profile,
     ProfileConfig,
     Provider,
+    ServerConfig,
 )
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
@@ -47,6 +48,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
     limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
     approvals: ApprovalsConfig = msgspec.field(default_factory=ApprovalsConfig)
+    server: ServerConfig = msgspec.field(default_factory=ServerConfig)
     confinement: Confined = "on"
     personalities: dict[str, str | Personality] = msgspec.field(
         default_factory=dict[str, str | Personality]
@@ -101,6 +103,7 @@ def _load(where: Path, env: Mapping[str, str]) -> Config:
         durability=found.durability,
         limits=found.limits,
         approvals=found.approvals,
+        server=found.server,
         confinement=found.confinement,
         profiles={name: _profile(general, each, env) for name, each in own.items()},
         is_model_written=bool(named),

@@ -80,6 +80,15 @@ class ApprovalsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds after which nobody may answer any more."""
 
 
+class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How `keryx serve` is reached, if something stands before it. Read when it starts."""
+
+    url: str | None = None
+    """The address that people use."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks whose headers about their clients are believed."""
+
+
 class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How an agent speaks."""
 
@@ -141,6 +150,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     durability: Durability
     limits: LimitsConfig
     approvals: ApprovalsConfig
+    server: ServerConfig
     confinement: Confined
     profiles: Mapping[str, Profile]
     """By name; `default` is always there."""

@@ -8,7 +8,7 @@ import msgspec
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.engine.approval import Rule, consent_rules, covers
+from keryx.engine.approval import KeptRule, Rule, consent_rules, covers
 from keryx.engine.desk import Desk
 from keryx.engine.log.once import Once, row_of
 from keryx.errors import AlreadyTakenError
@@ -38,39 +38,49 @@ class Answers:
             if await self._once.was_taken(row):
                 return await self._again()
             raise AlreadyTakenError(f"approval {command.approval_id} is answered or expired")
-        answered = [asked]
+        answered, rules = [asked], ()
         if command.decision in ("session", "always"):
-            answered += [each for each in self._like(asked) if each is not asked]
+            rules = consent_rules(asked, command.reach)
+            answered += [each for each in self._covered(rules) if each is not asked]
         for each in answered:
             self._record_answer(each, command, None if each is asked else asked.approval_id)
-        rules = consent_rules(asked.tool, asked.patterns, asked.needs)
-        if command.decision == "always":
-            self._keep_rules(asked, rules)
+        lasting = self._keep(rules, asked, command) if command.decision == "always" else []
         self._once.take(row)
         await self._desk.ledger.durable()
         for each in answered:
             if (waiting := self._desk.answers.get(each.approval_id)) is not None:
                 waiting(command.decision)
-        if command.decision == "always":
-            for rule in rules:
-                self._desk.around.remember(rule)
+        for rule in lasting:
+            self._desk.around.remember(rule)
         return Done(True)
 
-    def _like(self, asked: ev.ApprovalAsked) -> list[ev.ApprovalAsked]:
-        """The approvals that consent to this one covers."""
-        return [
-            each
-            for each in self._desk.fold.approvals.values()
-            if each.tool == asked.tool
-            and covers(asked.patterns, each.patterns)
-            and each.needs.within(asked.needs)
-        ]
+    def _covered(self, rules: Sequence[Rule]) -> list[ev.ApprovalAsked]:
+        """The approvals that such consent answers too."""
+        approvals = self._desk.fold.approvals.values()
+        return [waiting for waiting in approvals if covers(rules, waiting)]
 
-    def _keep_rules(self, asked: ev.ApprovalAsked, rules: Sequence[Rule]) -> None:
+    def _keep(
+        self, rules: Sequence[Rule], asked: ev.ApprovalAsked, command: cm.AnswerApproval
+    ) -> list[KeptRule]:
         """Consent for every session, recorded in the same commit as the answer."""
-        for number, rule in enumerate(rules):
+        recorded = [
+            KeptRule(
+                rule.verdict,
+                rule.tool,
+                rule.pattern,
+                rule.needs,
+                rule.workspace,
+                rule_id=f"{asked.approval_id}.{number}",
+                made_at=self._desk.around.clock.wall(),
+                by=command.by,
+                session_id=command.session_id,
+            )
+            for number, rule in enumerate(rules)
+        ]
+        for number, rule in enumerate(recorded):
             key = f"{ALWAYS}{asked.approval_id}/{number}"
             self._desk.ledger.set_record(RecordChange(key, 0, msgspec.json.encode(rule)))
+        return recorded
 
     def _record_answer(
         self, asked: ev.ApprovalAsked, command: cm.AnswerApproval, follows: str | None
@@ -85,6 +95,7 @@ class Answers:
             by=command.by,
             where=command.where,
             follows=follows,
+            reach=command.reach if follows is None else None,
         )
 
     async def question(self, command: cm.AnswerQuestion) -> Done:

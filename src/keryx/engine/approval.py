@@ -7,19 +7,24 @@ Waiting for the answer, and logging it, is not done here.
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 
 from keryx.engine.calls.witness import CallView
 from keryx.engine.log.state import Settings
-from keryx.messages import NO_NEEDS, ApprovalMode, Needs
+from keryx.errors import UserMustActError
+from keryx.events import ApprovalAsked, Offer
+from keryx.messages import NO_NEEDS, ApprovalMode, Needs, Reach
 from keryx.ports.effects import Effects
 from keryx.ports.tool import Risk
 
 Verdict = Literal["allow", "ask", "deny"]
+MOST_NAMED: Final = 5
+"""Patterns that words name one by one."""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -30,12 +35,25 @@ class Rule(msgspec.Struct, frozen=True):
     pattern: str = "*"
     needs: Needs = NO_NEEDS
     """What it grants beyond the session's confinement."""
+    workspace: str | None = None
+    """The folder that a session must work in; None: any."""
 
-    def speaks_of(self, tool: str, pattern: str | None) -> bool:
-        """Whether it speaks of such calls. None: of the tool as a whole."""
+    def speaks_of(self, tool: str, pattern: str | None, workspace: str = "") -> bool:
+        """Whether it speaks of such calls. No pattern: of the tool as a whole."""
         if not fnmatchcase(tool, self.tool):
             return False
+        if self.workspace is not None and self.workspace != workspace:
+            return False
         return self.pattern == "*" or (pattern is not None and fnmatchcase(pattern, self.pattern))
+
+
+class KeptRule(Rule, frozen=True, kw_only=True):
+    """A rule that an answer with `always` made, as it is recorded. Older ones say less."""
+
+    rule_id: str = ""
+    made_at: float | None = None
+    by: str = ""
+    session_id: str = ""
 
 
 def rule(verdict: Verdict, written: str) -> Rule:
@@ -75,59 +93,160 @@ class Approvals(msgspec.Struct):
 
     def judge(self, call: CallView, settings: Settings, rules: Sequence[Rule]) -> Judgement:
         """What is to be done with this call, in a session with these rules of its own."""
-        risk, tool = _risk_of(call), call.tool.name
-        known = (*self.rules, *self.always, *rules)
-        if _speaking("deny", known, tool, risk):
+        risk = _risk_of(call)
+        about = About(call.tool.name, risk.patterns or None, str(call.workspace))
+        rules = (*self.rules, *self.always, *rules)
+        if _speaking("deny", rules, about):
             return Judgement("deny", risk, "a rule forbids it")
         if settings.read_only and _changes(risk, call.effects):
             return Judgement("deny", risk, "the session is read-only")
-        granted = _granted(known, tool, risk)
+        granted = _granted(rules, about)
         if granted is not None and risk.needs.within(granted):
             return Judgement("allow", risk, needs=risk.needs)
         mode = settings.approvals or self.mode
         if mode == "never":
             return Judgement("allow", risk)
-        asks = _speaking("ask", known, tool, risk) or bool(risk.needs) or risk.level == "high"
+        asks = _speaking("ask", rules, about) or bool(risk.needs) or risk.level == "high"
         asks = asks or (mode == "ask" and _matters(risk, call.effects))
         return Judgement("ask" if asks else "allow", risk, needs=risk.needs)
 
 
-def covers(given: tuple[str, ...] | None, wanted: tuple[str, ...] | None) -> bool:
-    """Whether consent to the first is consent to the second, of the same tool."""
-    if given is None or wanted is None:
-        return given is None
-    return bool(wanted) and set(wanted) <= set(given)
+class About(msgspec.Struct, frozen=True):
+    """What rules are asked about: a call by its tool, by what of the tool it is, and where."""
+
+    tool: str
+    patterns: tuple[str, ...] | None
+    """None: nothing is said but the tool."""
+    workspace: str
+
+    @property
+    def parts(self) -> tuple[str | None, ...]:
+        return self.patterns or (None,)
 
 
-def consent_rules(tool: str, patterns: tuple[str, ...] | None, needs: Needs) -> tuple[Rule, ...]:
-    """The rules that lasting consent to such a call makes. What it was, it was literally."""
-    if patterns is None:
-        return (Rule("allow", glob.escape(tool), "*", needs),)
-    return tuple(Rule("allow", glob.escape(tool), glob.escape(each), needs) for each in patterns)
+def covers(rules: Sequence[Rule], asked: ApprovalAsked) -> bool:
+    """Whether these rules allow what is asked, all of it."""
+    granted = _granted(rules, About(asked.tool, asked.patterns, asked.workspace))
+    return granted is not None and asked.needs.within(granted)
 
 
-def _patterns(risk: Risk) -> tuple[str | None, ...]:
-    return (None,) if not risk.patterns else risk.patterns
-
-
-def _speaking(verdict: Verdict, rules: Iterable[Rule], tool: str, risk: Risk) -> bool:
-    return any(
-        each.verdict == verdict and any(each.speaks_of(tool, one) for one in _patterns(risk))
-        for each in rules
+def consent_rules(asked: ApprovalAsked, reach: Reach | None) -> tuple[Rule, ...]:
+    """The rules that lasting consent makes; `UserMustActError` if it was not offered so far."""
+    if not asked.offers:
+        # Asked by an older version, or about a call like no other.
+        patterns = ("*",) if asked.patterns is None else tuple(map(glob.escape, asked.patterns))
+        offer = Offer("exact", "", patterns)
+    elif reach is None:
+        offer = asked.offers[0]
+    else:
+        offer = next((offer for offer in asked.offers if offer.reach == reach), None)
+        if offer is None:
+            reaches = ", ".join(offer.reach for offer in asked.offers)
+            raise UserMustActError(
+                f"consent to this call cannot reach {reach!r}; choose one of: {reaches}"
+            )
+    return tuple(
+        Rule("allow", glob.escape(asked.tool), pattern, _share(pattern, asked), offer.workspace)
+        for pattern in offer.patterns
     )
 
 
-def _granted(rules: Sequence[Rule], tool: str, risk: Risk) -> Needs | None:
+def _share(pattern: str, asked: ApprovalAsked) -> Needs:
+    """What the rule for one pattern grants: a path that is a pattern itself has its own rule."""
+    others = {path for path in asked.patterns or () if glob.escape(path) != pattern}
+    return Needs(
+        asked.needs.network,
+        tuple(path for path in asked.needs.reads if path not in others),
+        tuple(path for path in asked.needs.writes if path not in others),
+    )
+
+
+def offers(call: CallView, risk: Risk) -> tuple[Offer, ...]:
+    """What consent that lasts can cover, the narrowest first; nothing if the call is like no other.
+
+    A tool that says nothing of its calls is allowed as a whole, here or everywhere.
+    """
+    if risk.patterns == ():
+        return ()
+    tool, here = call.tool.name, str(call.workspace)
+    reaches: list[tuple[Reach, tuple[str, ...], str | None]]
+    if risk.patterns is None:
+        reaches = [("folder", ("*",), here), ("everywhere", ("*",), None)]
+    else:
+        exact = tuple(map(glob.escape, risk.patterns))
+        reaches = [("exact", exact, here), ("everywhere", exact, None)]
+        if risk.folder is not None:
+            below = glob.escape(risk.folder.rstrip("/")) + "/*"
+            reaches[1:] = [("folder", (below,), here), ("everywhere", ("*",), None)]
+    return tuple(
+        Offer(reach, in_words(tool, patterns, workspace, risk.needs), patterns, workspace)
+        for reach, patterns, workspace in reaches
+    )
+
+
+# -- in words
+
+
+def in_words(
+    tool: str, patterns: Sequence[str], workspace: str | None, needs: Needs = NO_NEEDS
+) -> str:
+    """What such a rule covers, for people: the tool, what of it, where, and what it grants."""
+    what = [_pattern_in_words(pattern, workspace) for pattern in patterns[:MOST_NAMED]]
+    if len(patterns) > MOST_NAMED:
+        what.append(f"{len(patterns) - MOST_NAMED} more")
+    where = "in every folder" if workspace is None else f"in sessions that work in {workspace}"
+    grants = [
+        *(["may use the network"] if needs.network else []),
+        *(f"may read {path}" for path in needs.reads),
+        *(f"may write {path}" for path in needs.writes),
+    ]
+    return ", ".join([f"{unescaped(tool)}: {' and '.join(what)}", where, *grants])
+
+
+def rule_in_words(rule: Rule) -> str:
+    return in_words(rule.tool, (rule.pattern,), rule.workspace, rule.needs)
+
+
+def _pattern_in_words(pattern: str, workspace: str | None) -> str:
+    if pattern == "*":
+        return "every call"
+    literal = unescaped(pattern)
+    if glob.escape(literal) == pattern:
+        # A file of the folder that is named anyway.
+        return literal if workspace is None else literal.removeprefix(f"{workspace}/")
+    folder = pattern.removesuffix("/*")
+    if folder != pattern and glob.escape(unescaped(folder)) == folder:
+        return f"everything in {unescaped(folder) or '/'}"
+    return f"what matches {pattern}"
+
+
+def unescaped(pattern: str) -> str:
+    """What `glob.escape` made a pattern of."""
+    return re.sub(r"\[([*?[])\]", r"\1", pattern)
+
+
+def _speaking(verdict: Verdict, rules: Iterable[Rule], about: About) -> bool:
+    return any(
+        rule.verdict == verdict
+        and any(rule.speaks_of(about.tool, part, about.workspace) for part in about.parts)
+        for rule in rules
+    )
+
+
+def _granted(rules: Sequence[Rule], about: About) -> Needs | None:
     """What the rules that allow the call grant; None if some part of it is not allowed."""
-    found = NO_NEEDS
-    for pattern in _patterns(risk):
-        allowing = [each for each in rules if each.verdict == "allow"]
-        allowing = [each for each in allowing if each.speaks_of(tool, pattern)]
+    granted = NO_NEEDS
+    for part in about.parts:
+        allowing = [
+            rule
+            for rule in rules
+            if rule.verdict == "allow" and rule.speaks_of(about.tool, part, about.workspace)
+        ]
         if not allowing:
             return None
-        for each in allowing:
-            found |= each.needs
-    return found
+        for rule in allowing:
+            granted |= rule.needs
+    return granted
 
 
 def _risk_of(call: CallView) -> Risk:

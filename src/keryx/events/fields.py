@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from keryx.errors import ErrorKind
-from keryx.messages import VERSION, Outcome
+from keryx.messages import VERSION, Outcome, Reach
 
 RiskLevel = Literal["none", "low", "high"]
 Replay = Literal["never", "safe", "keyed"]
@@ -40,6 +40,19 @@ class ContextSize(msgspec.Struct, frozen=True, kw_only=True):
     window: int | None
     compact_at: int | None
     last_prompt_tokens: int | None
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """A way to consent to more than one call: how far it goes, and in words what it covers.
+
+    `patterns` may hold * and ?; one of them must fit each part of a call. `workspace` is the folder
+    that the session must work in; None: any.
+    """
+
+    reach: Reach
+    says: str
+    patterns: tuple[str, ...]
+    workspace: str | None = None
 
 
 class TurnError(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from keryx.events.fields import (
     NestedCall,
     NestedSum,
     NestedSummary,
+    Offer,
     Opaque,
     ParentCall,
     Purpose,
@@ -40,6 +41,7 @@ from keryx.messages import (
     Needs,
     Outcome,
     Part,
+    Reach,
     Reason,
     ToolCall,
 )
@@ -354,6 +356,9 @@ class ApprovalAsked(_AtWork, frozen=True, kw_only=True, tag="approval.asked"):
     empty: only this very call can be consented to."""
     needs: Needs = NO_NEEDS
     """What it needs beyond the session's confinement; consent grants exactly that."""
+    workspace: str = ""
+    offers: tuple[Offer, ...] = ()
+    """What `session` and `always` can cover, the narrowest first."""
 
 
 class ApprovalAnswered(_AtWork, frozen=True, kw_only=True, tag="approval.answered"):
@@ -365,6 +370,8 @@ class ApprovalAnswered(_AtWork, frozen=True, kw_only=True, tag="approval.answere
     by: str
     where: str
     follows: str | None = None
+    reach: Reach | None = None
+    """Of `session` and `always`: which offer was taken. None: all that was asked about."""
 
 
 class ApprovalExpired(_AtWork, frozen=True, kw_only=True, tag="approval.expired"):

@@ -85,9 +85,9 @@ async def models_of(
     return tuple(each.id for each in listed.data[:MOST])
 
 
-def first_to_talk(models: tuple[str, ...]) -> str | None:
-    """The first of them whose name does not say that it does something else than talking."""
-    return next((name for name in models if not _NO_TALK.search(name)), next(iter(models), None))
+def talking(models: tuple[str, ...]) -> tuple[str, ...]:
+    """Those whose name does not say that they do something else than talking; else all."""
+    return tuple(name for name in models if not _NO_TALK.search(name)) or models
 
 
 async def find_local(clients: Clients) -> list[FoundServer]:

@@ -111,13 +111,12 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TranscriptRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of a transcript: the fact that it comes from, as it was logged.
+    """One entry of a transcript: the fact that it comes from, as it was logged, and its place.
 
     A message stands where it was delivered, as `message.changed` had made it by then.
     """
 
     seq: int
-    """Its place in the log."""
     event: LoggedEvent
 
 
@@ -165,21 +164,17 @@ class Store(Protocol):
     async def claim(self, session_id: str) -> int:
         """Become the owner: raise the session's epoch and return it. Earlier owners are fenced.
 
-        The first claim makes the session, which is in no list before its first event.
-        """
+        The first claim makes the session; it is in no list before its first event."""
         ...
 
     async def append(self, commit: Commit) -> int:
         """Make it durable; returns the global position. Raises without any effect otherwise:
 
         `FencedError` (someone else owns the session now, or it was deleted), `SequenceError` (the
-        events do not follow the log, or a command to be consumed never entered),
-        `AlreadyEnteredError` (a command with this key and body is in already), `KeyReusedError`
-        (the same key with another body), `AlreadyTakenError` (a claim, a command to be consumed or
-        the id of an outbox row is taken), `RecordChangedError`, `StoreError` (disk full, read-only,
-        damaged).
-
-        It is done or refused even if who awaits it is cancelled.
+        events do not follow the log, or a command never entered), `AlreadyEnteredError` (this key
+        with this body is in), `KeyReusedError` (with another body), `AlreadyTakenError` (a claim, a
+        command or an outbox id is taken), `RecordChangedError`, `StoreError` (full, read-only,
+        damaged). It is done or refused even if who awaits it is cancelled.
         """
         ...
 
@@ -284,8 +279,12 @@ class Store(Protocol):
         """A record's version and value."""
         ...
 
-    async def records(self, prefix: str) -> list[bytes]:
-        """The values of all records whose key begins so, in the order of keys."""
+    async def records(self, prefix: str) -> dict[str, bytes]:
+        """The values of all records whose key begins so, by key and in its order."""
+        ...
+
+    async def drop_record(self, key: str) -> bool:
+        """The record is gone, whatever its version. False: there was none."""
         ...
 
     async def mark_damaged(self, session_id: str) -> None:

@@ -42,6 +42,8 @@ class Risk(msgspec.Struct, frozen=True):
     needs: Needs = NO_NEEDS
     changes: bool | None = None
     """Whether it may change anything; None: as its effects say."""
+    folder: str | None = None
+    """The folder that all patterns are paths in, if consent may be given for all of it."""
 
 
 class Complete(msgspec.Struct, frozen=True):

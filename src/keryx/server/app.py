@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from keryx.server import describe, problems, routing
 from keryx.server.access.auth import Caller
+from keryx.server.access.forwarded import Proxies
 from keryx.server.guards import API_HEADERS, Guard, Head, Headers, Scope, head_of
 from keryx.server.page import Page
 from keryx.server.problems import ProblemError
@@ -35,9 +36,12 @@ Message = MutableMapping[str, Any]
 class Application:
     """What uvicorn calls for each request. Belongs to one loop."""
 
-    def __init__(self, service: Service, guard: Guard, page: Page, streams: Streams) -> None:
+    def __init__(
+        self, service: Service, guard: Guard, proxies: Proxies, page: Page, streams: Streams
+    ) -> None:
         self._service = service
         self._guard = guard
+        self._proxies = proxies
         self._page = page
         self._streams = streams
         self._framework: Callable[[Any, Any, Any], Awaitable[None]] = routing.framework(service)
@@ -63,8 +67,12 @@ class Application:
             await self._refuse(problems.problem_of(error), sending)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, raw: Send) -> None:
-        head, path, method = head_of(scope), scope["path"], scope["method"]
-        self._guard.check(scope, head)
+        head, method = head_of(scope), scope["method"]
+        peer = scope["client"][0] if scope["client"] else ""
+        outside = self._proxies.look(peer, head.host or "", head.forwarded)
+        scope["path"] = path = self._proxies.inner_path(scope["path"], outside)
+        scope[routing.OUTSIDE] = outside
+        self._guard.check(scope, head, outside.host)
         if not path.startswith("/api/"):
             await self._page.serve(method, path, send, head.encodings)
             return

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from keryx.server.access.forwarded import Forwarded, PublicUrl
 from keryx.server.problems import ProblemError
 
 Scope = MutableMapping[str, Any]
@@ -57,6 +58,16 @@ class Head(msgspec.Struct, frozen=True):
     authorization: str | None = None
     last_event_id: str | None = None
     encodings: str = ""
+    forwarded_for: str | None = None
+    forwarded_proto: str | None = None
+    forwarded_host: str | None = None
+    forwarded_prefix: str | None = None
+
+    @property
+    def forwarded(self) -> Forwarded:
+        return Forwarded(
+            self.forwarded_for, self.forwarded_proto, self.forwarded_host, self.forwarded_prefix
+        )
 
 
 _NAMES: Final = {
@@ -67,6 +78,10 @@ _NAMES: Final = {
     b"authorization": "authorization",
     b"last-event-id": "last_event_id",
     b"accept-encoding": "encodings",
+    b"x-forwarded-for": "forwarded_for",
+    b"x-forwarded-proto": "forwarded_proto",
+    b"x-forwarded-host": "forwarded_host",
+    b"x-forwarded-prefix": "forwarded_prefix",
 }
 
 
@@ -76,40 +91,52 @@ def head_of(scope: Scope) -> Head:
         field = _NAMES.get(name)
         if field is not None:
             text = value.decode("latin-1")
-            # Two cookie headers are one list; all else has one value, or one that fits nothing.
-            found[field] = f"{found[field]}; {text}" if field in found else text
+            # Two such headers are one list; all else has one value, or one that fits nothing.
+            between = ", " if field == "forwarded_for" else "; "
+            found[field] = f"{found[field]}{between}{text}" if field in found else text
     return Head(**found)
 
 
 class Guard:
     """Knows the names of this server."""
 
-    def __init__(self, port: int, *, host: str, allowed: Iterable[str] = ()) -> None:
+    def __init__(
+        self, port: int, *, host: str, allowed: Iterable[str] = (), url: PublicUrl | None = None
+    ) -> None:
         self._names = {f"{name}:{port}" for name in (*LOOPBACK, _bracketed(host))}
         for name in allowed:
             self._names |= {name.lower(), f"{name.lower()}:{port}"}
         if port == 80:  # noqa: PLR2004 (the port that nobody writes)
             self._names |= {name.rpartition(":")[0] for name in self._names}
+        if url is not None:
+            self._names |= {url.host, url.name}
+        self._origin = None if url is None else url.origin
         # An address can be reached, but a name that leads to it can be anybody's.
         self._any_address = host in WILDCARDS
         self._port = port
 
-    def check(self, scope: Scope, head: Head) -> None:
-        """`ProblemError` if the request is not meant for us, or another site had it sent."""
-        host = (head.host or "").lower()
+    def check(self, scope: Scope, head: Head, host: str) -> None:
+        """`ProblemError` if the request is not meant for us, or another site had it sent.
+
+        The host is the one that its sender sees.
+        """
+        host = host.lower()
         if host not in self._names and not (self._any_address and self._is_address(host)):
             raise ProblemError(
                 FORBIDDEN,
                 "wrong_host",
                 "this server has another name than the request asks for",
-                "use the address that `keryx serve` prints, or allow this one with --allow-host",
+                "use the address that `keryx serve` prints, or name this one with --url or "
+                "--allow-host",
             )
         if head.authorization is None and scope["path"].startswith("/api/"):
             self._check_origin(scope["method"], host, head)
 
     def _check_origin(self, method: str, host: str, head: Head) -> None:
         """A browser tells where a request comes from; programs bring a token instead."""
-        ours = head.origin is not None and head.origin.lower().partition("://")[2] == host
+        origin = (head.origin or "").lower()
+        # A proxy may leave the port out of the host.
+        ours = origin.partition("://")[2] == host or origin == self._origin
         if method in SAFE:
             foreign = head.site in ("cross-site", "same-site")
         elif head.origin is not None:

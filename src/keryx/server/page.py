@@ -55,9 +55,13 @@ class Page:
         if method not in ("GET", "HEAD"):
             await _answer(send, 405, b"", [(b"allow", b"GET, HEAD")])
             return
-        found = self._assets.get(path.lstrip("/"))
-        if found is None and "." not in path.rpartition("/")[2]:
-            found = self._assets.get(INDEX)  # the page itself knows what its addresses mean
+        found = self._assets.get(path.lstrip("/") or INDEX)
+        if found is None and INDEX in self._assets and "." not in path.rpartition("/")[2]:
+            # The page is at one address, as all that it asks for is named from there. The way is
+            # told from here, for a proxy may have put anything before the path.
+            up = "../" * (path.count("/") - 1) or "./"
+            await _answer(send, 307, b"", [(b"location", up.encode()), *_PLAIN])
+            return
         if found is None:
             body = b"There is nothing here.\n" if INDEX in self._assets else _NOT_BUILT
             await _answer(send, 404, body if method == "GET" else b"", _PLAIN)

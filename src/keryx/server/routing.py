@@ -14,6 +14,7 @@ from litestar.types import ControllerRouterHandler
 
 from keryx.server import problems
 from keryx.server.access.auth import Caller
+from keryx.server.access.forwarded import Outside
 from keryx.server.problems import ProblemError
 from keryx.server.routes import (
     about,
@@ -41,6 +42,8 @@ ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
 )
 CALLER: Final = "keryx.caller"
 """Where the request's scope tells who asks."""
+OUTSIDE: Final = "keryx.outside"
+"""Where it tells how the request looks from outside."""
 LARGEST_BODY: Final = 8 * 1024 * 1024
 WRONG_METHOD: Final = 405
 
@@ -57,12 +60,18 @@ def framework(service: Service | None, openapi: OpenAPIConfig | None = None) -> 
         dependencies={
             "service": Provide(provide_service, sync_to_thread=False),
             "caller": Provide(_caller, sync_to_thread=False),
+            "outside": Provide(_outside, sync_to_thread=False),
         },
         exception_handlers={HTTPException: _from_framework, Exception: _from_us},
         openapi_config=openapi,
         logging_config=None,
         request_max_body_size=LARGEST_BODY,
     )
+
+
+def _outside(request: Request[Any, Any, Any]) -> Outside:
+    outside: Outside = cast("dict[str, Any]", request.scope)[OUTSIDE]
+    return outside
 
 
 def _caller(request: Request[Any, Any, Any]) -> Caller:

@@ -23,6 +23,7 @@ from keryx.aio.scope import Scope
 from keryx.app.front import Front
 from keryx.errors import UserMustActError
 from keryx.server.access.auth import Access
+from keryx.server.access.forwarded import Proxies, PublicUrl
 from keryx.server.app import Application
 from keryx.server.guards import WILDCARDS, Guard
 from keryx.server.page import Page
@@ -47,6 +48,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = PORT
     """The first one to try; 0: any that is free."""
     allowed_hosts: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks whose headers about their clients are believed."""
+    url: str | None = None
+    """The address that people use, if that is another one, such as that of a proxy."""
     password: str | None = None
     workspace: Path = Path()
     upload_limit: int = UPLOAD_LIMIT
@@ -56,6 +61,9 @@ class Serving(msgspec.Struct, frozen=True):
     """A server that takes connections."""
 
     url: str
+    """The address that people use."""
+    listens: str
+    """The address that it listens at itself."""
     once: str
     """The token that lets one browser in."""
     streams: Streams
@@ -96,13 +104,17 @@ async def serving(front: Front, settings: Settings) -> AsyncGenerator[Serving]:
 async def _listening(
     service: Service, page: Page, settings: Settings, streams: Streams
 ) -> AsyncGenerator[Serving]:
+    url = None if settings.url is None else PublicUrl.read(settings.url)
+    proxies = Proxies(settings.trusted_proxies, url)
     with bind(settings.host, settings.port) as listening:
         port: int = listening.getsockname()[1]
-        guard = Guard(port, host=settings.host, allowed=settings.allowed_hosts)
-        server = _server(Application(service, guard, page, streams))
+        guard = Guard(port, host=settings.host, allowed=settings.allowed_hosts, url=proxies.url)
+        server = _server(Application(service, guard, proxies, page, streams))
         await server.startup(sockets=[listening])
         try:
-            yield Serving(_url(settings.host, port), service.access.once, streams)
+            listens = _url(settings.host, port)
+            url = listens if proxies.url is None else str(proxies.url)
+            yield Serving(url, listens, service.access.once, streams)
         finally:
             await streams.close()
             await server.shutdown(sockets=[listening])

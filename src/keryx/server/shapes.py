@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from keryx.events import ApprovalAsked, CallStarted, ContextSize, LoggedEvent, QuestionAsked, Usage
-from keryx.messages import ApprovalMode, Decision, Mode
+from keryx.messages import ApprovalMode, Decision, Mode, Reach
 from keryx.ports.store import FoundKind, Piece, SessionRow
 from keryx.ports.view import QueuedMessage, SessionSettings, TurnUnderWay, Typed
 
@@ -180,7 +180,10 @@ class CallAccepted(msgspec.Struct, frozen=True):
 
 
 class DecisionBody(msgspec.Struct, frozen=True):
+    """`reach` is one of the offers of the approval, for `session` and `always`; null: the first."""
+
     decision: Decision
+    reach: Reach | None = None
 
 
 class AnswerBody(msgspec.Struct, frozen=True):

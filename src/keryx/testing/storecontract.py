@@ -164,8 +164,20 @@ class KeepingContract:
         epoch = await subject.claim("s")
         changes = tuple(RecordChange(key, 0, key.encode()) for key in ("b/1", "a/2", "a/1", "a%"))
         await subject.append(Commit(session_id="s", epoch=epoch, records=changes))
-        assert await subject.records("a/") == [b"a/1", b"a/2"]
-        assert await subject.records("c/") == []
+        assert list((await subject.records("a/")).items()) == [("a/1", b"a/1"), ("a/2", b"a/2")]
+        assert await subject.records("c/") == {}
+
+    async def test_a_record_that_is_dropped_is_gone_and_may_be_made_again(
+        self, subject: Store
+    ) -> None:
+        epoch = await subject.claim("s")
+        made = RecordChange("a/1", 0, b"first")
+        await subject.append(Commit(session_id="s", epoch=epoch, records=(made,)))
+        assert await subject.drop_record("a/1") is True
+        assert await subject.drop_record("a/1") is False
+        assert await subject.record("a/1") is None
+        await subject.append(Commit(session_id="s", epoch=epoch, records=(made,)))
+        assert await subject.record("a/1") == (1, b"first")
 
     async def test_the_outbox_keeps_its_order_until_it_is_sent(self, subject: Store) -> None:
         epoch = await subject.claim("s")

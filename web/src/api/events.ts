@@ -204,6 +204,18 @@ export interface ApprovalAsked extends AtWork<"approval.asked"> {
   tool?: string;
   patterns?: string[] | null;
   needs?: { network?: boolean; reads?: string[]; writes?: string[] };
+  /** What consent that lasts can cover, the narrowest first; none if it can cover only this call. */
+  offers?: Offer[];
+}
+
+export type Reach = "exact" | "folder" | "everywhere";
+
+export interface Offer {
+  reach: Reach;
+  /** In words what it covers. */
+  says: string;
+  /** The folder that it holds in; null: every one. */
+  workspace?: string | null;
 }
 
 export interface QuestionAsked extends AtWork<"question.asked"> {

@@ -56,7 +56,7 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
   }
   if (response.ok) return response;
   const problem = await problemOf(response);
-  if (problem.kind === "unauthorized" && path !== "/api/login") onUnauthorized();
+  if (problem.kind === "unauthorized" && path !== "api/login") onUnauthorized();
   throw problem;
 }
 

@@ -1,9 +1,13 @@
-/** The endpoints, one function each. Paths are written here and nowhere else. */
+/**
+ * The endpoints, one function each. Paths are written here and nowhere else, as seen from the page:
+ * the server may be anywhere below its host.
+ */
 
-import type { Decision, Mode } from "./events";
+import type { Decision, Mode, Reach } from "./events";
 import { ask, readText, sendBytes } from "./http";
 import { afterChanges, inOrder } from "./order";
 import type {
+  ApprovalRules,
   Attaching,
   Changes,
   FileChanges,
@@ -27,38 +31,38 @@ import type {
   View,
 } from "./shapes";
 
-const at = (id: string, rest = ""): string => `/api/sessions/${encodeURIComponent(id)}${rest}`;
+const at = (id: string, rest = ""): string => `api/sessions/${encodeURIComponent(id)}${rest}`;
 const part = encodeURIComponent;
 
 export const login = (proof: { token?: string; password?: string; browser?: string }) =>
-  ask<void>("POST", "/api/login", proof);
-export const logout = () => ask<void>("POST", "/api/logout");
-export const models = () => ask<Models>("GET", "/api/models");
-export const profiles = () => ask<Profiles>("GET", "/api/profiles");
-export const tools = () => ask<Tools>("GET", "/api/tools");
+  ask<void>("POST", "api/login", proof);
+export const logout = () => ask<void>("POST", "api/logout");
+export const models = () => ask<Models>("GET", "api/models");
+export const profiles = () => ask<Profiles>("GET", "api/profiles");
+export const tools = () => ask<Tools>("GET", "api/tools");
 /** Since then, in seconds; with nothing said, ever. */
 export const usage = (since?: number) =>
-  ask<{ rows: UsageRow[] }>("GET", since === undefined ? "/api/usage" : `/api/usage?since=${since}`);
-export const setup = () => ask<Setup>("GET", "/api/setup");
-export const servers = () => ask<{ servers: FoundServer[] }>("GET", "/api/setup/servers");
+  ask<{ rows: UsageRow[] }>("GET", since === undefined ? "api/usage" : `api/usage?since=${since}`);
+export const setup = () => ask<Setup>("GET", "api/setup");
+export const servers = () => ask<{ servers: FoundServer[] }>("GET", "api/setup/servers");
 export const configure = (provider: NewProvider) =>
-  ask<{ model: string; models: string[] }>("POST", "/api/setup", provider);
+  ask<{ model: string; models: string[] }>("POST", "api/setup", provider);
 /** What the configured servers offer right now. */
-export const offered = () => ask<{ models: string[]; problems: string[] }>("GET", "/api/setup/models");
-export const chooseDefault = (model: string) => ask<Setup>("POST", "/api/setup/model", { model });
+export const offered = () => ask<{ models: string[]; problems: string[] }>("GET", "api/setup/models");
+export const chooseDefault = (model: string) => ask<Setup>("POST", "api/setup/model", { model });
 
 export function listSessions(before: number | null, archived: boolean, limit = 50): Promise<SessionPage> {
   const query = new URLSearchParams({ limit: String(limit), archived: String(archived) });
   if (before !== null) query.set("before", String(before));
-  return ask("GET", `/api/sessions?${query}`);
+  return ask("GET", `api/sessions?${query}`);
 }
 
 export function search(words: string, signal: AbortSignal): Promise<{ hits: Hit[] }> {
   const query = new URLSearchParams({ search: words, limit: "40" });
-  return ask("GET", `/api/sessions?${query}`, undefined, signal);
+  return ask("GET", `api/sessions?${query}`, undefined, signal);
 }
 
-export const openSession = (opening: Opening) => ask<View>("POST", "/api/sessions", opening);
+export const openSession = (opening: Opening) => ask<View>("POST", "api/sessions", opening);
 export const view = (id: string, signal?: AbortSignal) => ask<View>("GET", at(id), undefined, signal);
 export const changeSession = (id: string, changes: Changes) => inOrder(id, () => ask<View>("PATCH", at(id), changes));
 export const deleteSession = (id: string) => ask<void>("DELETE", at(id));
@@ -94,8 +98,11 @@ export const cancelCall = (id: string, callId: string) =>
 export const runCall = (id: string, tool: string, args: Record<string, unknown>, key: string) =>
   afterChanges(id, () => ask<{ call_id: string }>("POST", at(id, "/calls"), { tool, arguments: args, key }));
 
-export const approve = (id: string, approvalId: string, decision: Decision) =>
-  ask<unknown>("POST", at(id, `/approvals/${part(approvalId)}`), { decision });
+export const approve = (id: string, approvalId: string, decision: Decision, reach: Reach | null) =>
+  ask<unknown>("POST", at(id, `/approvals/${part(approvalId)}`), { decision, reach });
+
+export const rules = () => ask<ApprovalRules>("GET", "api/approvals/rules");
+export const removeRule = (ruleId: string) => ask<void>("DELETE", `api/approvals/rules/${part(ruleId)}`);
 
 export const answer = (id: string, questionId: string, words: string) =>
   ask<unknown>("POST", at(id, `/questions/${part(questionId)}`), { answer: words });
@@ -104,7 +111,7 @@ export const saveDraft = (id: string, text: string, attachments: readonly Attach
   ask<void>("PUT", at(id, "/draft"), { text, attachments });
 
 export const upload = (file: Blob, name: string, signal: AbortSignal) =>
-  sendBytes<Upload>(`/api/uploads?name=${part(name)}`, file, signal);
+  sendBytes<Upload>(`api/uploads?name=${part(name)}`, file, signal);
 
 export const blobText = (id: string, blob: string) => readText(blobAddress(id, blob));
 export const nestedCalls = (id: string, blob: string) => ask<NestedCalls>("GET", blobAddress(id, blob));
@@ -134,4 +141,4 @@ export const compact = (id: string) => afterChanges(id, () => ask<unknown>("POST
 export const pictureAddress = (id: string, path: string) => at(id, `/pictures?path=${part(path)}`);
 export const blobAddress = (id: string, blob: string) => at(id, `/blobs/${part(blob)}`);
 export const eventsAddress = (id: string) => at(id, "/events");
-export const allEventsAddress = "/api/events";
+export const allEventsAddress = "api/events";

@@ -111,6 +111,20 @@ export interface UsageRow extends Usage {
   cost: number | null;
 }
 
+/** What an answer with “Always” allows. */
+export interface ApprovalRule {
+  rule_id: string;
+  /** In words all that it covers. */
+  says: string;
+  /** Null: nobody knows; rules of older versions do not tell. */
+  made_at: number | null;
+}
+
+export interface ApprovalRules {
+  rules: ApprovalRule[];
+  configured: { verdict: "allow" | "ask" | "deny"; says: string; tool: string; pattern: string }[];
+}
+
 export interface Setup {
   configured: boolean;
   model: string | null;

@@ -9,6 +9,7 @@
 
 import type { Frame } from "./frames";
 import { newKey } from "./ids";
+import { ownName } from "./root";
 import { isResting, keep, onRest, release } from "./presence";
 import { EventStream, SILENCE_MS, type Connection, type Source } from "./stream";
 
@@ -39,7 +40,7 @@ export interface Around {
   readonly onRest: (tell: () => void) => () => void;
 }
 
-const NAME = "keryx.list";
+const NAME = ownName("keryx.list");
 /** The reader's own line may be silent for long before it says so. */
 export const GONE_MS = SILENCE_MS + 5_000;
 /** Several that are looked at may see that nobody reads who is; the first one is enough. */

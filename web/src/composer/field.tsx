@@ -56,6 +56,9 @@ export function Field({ composing, suggest, choices, running, onSend, onStop }: 
       event.preventDefault();
       if (!running) onSend("queue");
       else onSend(event.ctrlKey || event.metaKey ? "steer" : event.altKey ? "after" : "queue");
+    } else if (event.key === "Escape" && composing.postponed.peek() !== null) {
+      event.preventDefault();
+      composing.takeBack();
     } else if (event.key === "Escape" && running) {
       event.preventDefault();
       onStop();

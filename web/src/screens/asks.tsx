@@ -1,7 +1,8 @@
 /** What waits for a person: it docks where one types, and goes when it was answered anywhere. */
 
-import { useState } from "preact/hooks";
-import type { ApprovalAsked, Decision, QuestionAsked } from "../api/events";
+import { useRef, useState } from "preact/hooks";
+import { choices, Reaches, type Lasting } from "../approvals/reach";
+import type { ApprovalAsked, Decision, QuestionAsked, Reach } from "../api/events";
 import * as keryx from "../api/keryx";
 import { Problem } from "../api/problem";
 import { Button } from "../parts/button";
@@ -38,11 +39,23 @@ async function first(answer: () => Promise<unknown>): Promise<void> {
 
 function Approval({ sessionId, asked }: { sessionId: string; asked: ApprovalAsked }) {
   const [busy, setBusy] = useState(false);
+  const [lasting, setLasting] = useState<Lasting | null>(null);
+  const card = useRef<HTMLDivElement>(null);
   const title = texts.asks.allow(asked.tool || asked.what);
-  const decide = async (decision: Decision): Promise<void> => {
+  const decide = async (decision: Decision, reach: Reach | null = null): Promise<void> => {
     setBusy(true);
-    await attempt(() => first(() => keryx.approve(sessionId, asked.approval_id, decision)));
+    await attempt(() => first(() => keryx.approve(sessionId, asked.approval_id, decision, reach)));
     setBusy(false);
+  };
+  // “Always” is never done at once: first one sees what it covers.
+  const last = (how: Lasting): void => {
+    const offers = choices(asked, how);
+    if (offers.length > (how === "always" ? 0 : 1)) setLasting(how);
+    else void decide(how, offers[0]?.reach ?? null);
+  };
+  const back = (): void => {
+    setLasting(null);
+    card.current?.focus();
   };
   // Consent to more than this very call must have something to be about.
   const wider = asked.patterns === undefined || asked.patterns === null || asked.patterns.length > 0;
@@ -52,7 +65,7 @@ function Approval({ sessionId, asked }: { sessionId: string; asked: ApprovalAske
     </Button>
   );
   return (
-    <div class={`ask ${asked.risk}`} role="group" aria-label={title}>
+    <div class={`ask ${asked.risk}`} role="group" aria-label={title} ref={card} tabIndex={-1}>
       <div class="what">
         <b>{title}</b>
         {asked.tool ? <pre tabIndex={0}>{without(asked.what, asked.tool)}</pre> : null}
@@ -61,12 +74,30 @@ function Approval({ sessionId, asked }: { sessionId: string; asked: ApprovalAske
           <Expiry at={asked.expires} />
         </p>
       </div>
-      <div class="btns">
-        {button("deny", texts.asks.deny)}
-        {wider ? button("session", texts.asks.session) : null}
-        {wider ? button("always", texts.asks.always) : null}
-        {button("once", texts.asks.once, "main")}
-      </div>
+      {lasting !== null ? (
+        <Reaches
+          lasting={lasting}
+          offers={choices(asked, lasting)}
+          busy={busy}
+          onChoose={({ reach }) => void decide(lasting, reach)}
+          onBack={back}
+        />
+      ) : (
+        <div class="btns">
+          {button("deny", texts.asks.deny)}
+          {wider ? (
+            <Button busy={busy} onClick={() => last("session")}>
+              {texts.asks.session}
+            </Button>
+          ) : null}
+          {wider ? (
+            <Button busy={busy} onClick={() => last("always")}>
+              {texts.asks.always}
+            </Button>
+          ) : null}
+          {button("once", texts.asks.once, "main")}
+        </div>
+      )}
     </div>
   );
 }

@@ -81,6 +81,8 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
       <Failure composing={composing} />
       {said.what === "terminal" || said.what === "code" ? (
         <p class="steerline">{texts.commands.runs[said.what]}</p>
+      ) : composing.postponed.value !== null ? (
+        <PostponedLine composing={composing} />
       ) : running && ready && plain && opened !== null ? (
         <SteerLine opened={opened} onAfter={() => send("after")} />
       ) : null}
@@ -140,6 +142,17 @@ function Failure({ composing }: { composing: Composing }) {
   );
 }
 
+function PostponedLine({ composing }: { composing: Composing }) {
+  return (
+    <p class="steerline">
+      <span role="status">{texts.composer.postponed}</span>
+      <Button kind="quiet" keys="Esc" onClick={() => composing.takeBack()}>
+        {texts.composer.takeBack}
+      </Button>
+    </p>
+  );
+}
+
 function Files({ composing }: { composing: Composing }) {
   const list = composing.attachments.list.value;
   if (list.length === 0) return null;
@@ -154,7 +167,7 @@ function Files({ composing }: { composing: Composing }) {
             type="button"
             class="x"
             aria-label={texts.composer.remove(each.name)}
-            onClick={() => composing.attachments.remove(each.key)}
+            onClick={() => composing.detach(each.key)}
           >
             ✕
           </button>

@@ -1,6 +1,7 @@
 /** All sessions: grouped by day, with what each is doing, and what can be done with it. */
 
 import { useState } from "preact/hooks";
+import { rulesShown } from "../approvals/rules";
 import * as keryx from "../api/keryx";
 import type { Changes, Summary } from "../api/shapes";
 import { Brand } from "../parts/brand";
@@ -81,6 +82,9 @@ function Foot({ archived }: { archived: boolean }) {
     <div class="foot">
       <div class="footline">
         <UsageButton />
+        <Button kind="quiet" title={texts.rules.lead} onClick={() => (rulesShown.value = true)}>
+          {texts.rules.open}
+        </Button>
         {canTell ? (
           <Button
             kind="quiet"

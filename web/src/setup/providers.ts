@@ -16,15 +16,15 @@ export const PROVIDERS: readonly KnownProvider[] = [
 
 export const OTHER = "other";
 
-/** What a provider of one's own is called: by its host, as far as a name may be written so. */
+/** What a provider of one's own is called: by its host and port, as far as a name may be written so. */
 export function nameOf(address: string): string {
   let host = "";
   try {
-    host = new URL(address).hostname;
+    host = new URL(address).host;
   } catch {
     return "custom";
   }
-  const known = PROVIDERS.find((each) => new URL(each.address).hostname === host);
+  const known = PROVIDERS.find((each) => new URL(each.address).host === host);
   if (known !== undefined) return known.name;
   const name = host
     .toLowerCase()

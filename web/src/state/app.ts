@@ -157,6 +157,11 @@ export async function start(): Promise<void> {
   window.addEventListener("pagehide", () => {
     for (const each of composings.values()) void each.flush();
   });
+  // A link that is opened in a tab that is here already changes only what stands behind the #.
+  window.addEventListener("hashchange", () => {
+    const token = readToken();
+    if (token !== null) void enterByLink(token);
+  });
   const token = readToken();
   if (token !== null) await enterByLink(token);
   // Whoever has no link is most likely logged in: the session is asked for together with the list.

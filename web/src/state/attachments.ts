@@ -29,10 +29,15 @@ function attaching({ uploadId, name, mediaType }: Attached): Attaching[] {
 export class Attachments {
   readonly list = signal<readonly Attached[]>([]);
   readonly pending = computed(() => this.list.value.some((each) => each.uploadId === null && each.problem === null));
+  readonly failed = computed(() => this.list.value.filter((each) => each.problem !== null));
   readonly uploaded = computed(() => this.list.value.flatMap(attaching));
   private readonly uploads = new Map<string, AbortController>();
 
-  constructor(private readonly changed: () => void) {}
+  /** `settled` is told when an upload has ended, well or not. */
+  constructor(
+    private readonly changed: () => void,
+    private readonly settled: () => void = () => undefined,
+  ) {}
 
   add(files: Iterable<File>): void {
     for (const file of files) void this.upload(file);
@@ -78,6 +83,7 @@ export class Attachments {
       if (!abort.signal.aborted) this.change(key, { problem: asProblem(error) });
     } finally {
       this.uploads.delete(key);
+      if (!abort.signal.aborted) this.settled();
     }
   }
 

@@ -3,24 +3,35 @@
 import { computed, signal } from "@preact/signals";
 import type { Mode } from "../api/events";
 import { newKey } from "../api/ids";
-import { asProblem, type Problem } from "../api/problem";
+import { asProblem, Problem } from "../api/problem";
 import type { Attaching, Outgoing, View } from "../api/shapes";
+import { texts } from "../texts";
 import { Attachments } from "./attachments";
 import { isSame, type Content, type Unsaved } from "./unsaved";
 
 const SAVE_AFTER_MS = 700;
 
+export interface Postponed {
+  readonly mode: Mode;
+  readonly wait: boolean;
+  readonly text: string;
+}
+
 export class Composing {
   readonly text = signal("");
-  readonly attachments = new Attachments(() => this.changed());
+  readonly attachments = new Attachments(
+    () => this.changed(),
+    () => this.onUploadEnded(),
+  );
   readonly sending = signal(false);
   readonly problem = signal<Problem | null>(null);
   readonly ready = computed(
     () =>
       !this.sending.value &&
-      !this.attachments.pending.value &&
-      (this.text.value.trim() !== "" || this.attachments.uploaded.value.length > 0),
+      (this.text.value.trim() !== "" || this.attachments.uploaded.value.length > 0 || this.attachments.pending.value),
   );
+  /** A message that was entered while a file was still uploading: it is sent when the upload is done. */
+  readonly postponed = signal<Postponed | null>(null);
   /** Told when what was typed is on its way. */
   onSent: () => void = () => undefined;
   private restored = false;
@@ -53,7 +64,7 @@ export class Composing {
   restore(draft: View["draft"]): void {
     if (this.restored) return;
     // What is sent is told from what is typed meanwhile by being the beginning.
-    if (this.sending.peek()) {
+    if (this.sending.peek() || this.postponed.peek() !== null) {
       this.draft = draft;
       return;
     }
@@ -78,7 +89,21 @@ export class Composing {
   type(text: string): void {
     this.text.value = text;
     if (!this.sending.value) this.problem.value = null;
+    this.takeBack();
     this.changed();
+  }
+
+  /** Takes a file away; a message that waited for it is another one now. */
+  detach(key: string): void {
+    if (!this.sending.value) this.problem.value = null;
+    this.takeBack();
+    this.attachments.remove(key);
+  }
+
+  /** The message that waits for an upload is not sent by itself any more. */
+  takeBack(): void {
+    this.postponed.value = null;
+    this.takeDraft();
   }
 
   /** Does this with the text as it is now: at once, or when what was entered before has arrived. */
@@ -91,6 +116,13 @@ export class Composing {
   /** Sends it; the text stays until the server has it, and the same again has the same key. */
   async send(mode: Mode, wait = false, text = this.text.value): Promise<void> {
     if (!this.ready.value) return;
+    this.postponed.value = null;
+    if (this.refuseFailedUploads()) return;
+    if (this.attachments.pending.value) {
+      this.problem.value = null;
+      this.postponed.value = { mode, wait, text };
+      return;
+    }
     const sent = this.attachments.uploaded.value;
     const content = { text, mode, attachments: [...sent], ...(wait ? { wait } : {}) };
     const done = await this.tried(text, JSON.stringify(content), (key) => this.deliver({ ...content, key }));
@@ -134,7 +166,26 @@ export class Composing {
     const next = this.held.shift();
     if (next !== undefined && next.text.trim() !== "" && this.text.value.startsWith(next.text)) next.act(next.text);
     else if (this.held.length > 0) this.goOn();
+    this.takeDraft();
+  }
+
+  private takeDraft(): void {
     if (this.draft !== null) this.restore(this.draft);
+  }
+
+  private onUploadEnded(): void {
+    const { value } = this.postponed;
+    if (value === null) return;
+    if (this.refuseFailedUploads()) this.takeBack();
+    else if (!this.attachments.pending.value) void this.send(value.mode, value.wait, value.text);
+  }
+
+  /** A message is never sent without a file that the person meant to go with it. */
+  private refuseFailedUploads(): boolean {
+    const [first] = this.attachments.failed.value;
+    if (first === undefined) return false;
+    this.problem.value = new Problem("refused", 0, texts.composer.notUploaded(first.name), texts.composer.notUploadedHint);
+    return true;
   }
 
   get isEmpty(): boolean {

@@ -4,8 +4,9 @@
  */
 
 import { newKey } from "../api/ids";
+import { ownName } from "../api/root";
 
-const KEY = "keryx.entering";
+const KEY = ownName("keryx.entering");
 
 let own: string | null = null;
 

@@ -2,13 +2,14 @@
 
 import { effect, signal } from "@preact/signals";
 import { Problem } from "../api/problem";
+import { ownName } from "../api/root";
 import { texts } from "../texts";
 import { news } from "./news";
 import { go } from "./route";
 import type { Sessions } from "./sessions";
 
 const KEY = "keryx.tell";
-const CHANNEL = "keryx.asking";
+const CHANNEL = ownName("keryx.asking");
 
 /** Missing where the page is not served securely, and on some phones. */
 export const canTell = "Notification" in globalThis && "locks" in navigator;
@@ -59,7 +60,7 @@ export function watchNews(sessions: Sessions): void {
 function notify(sessionId: string, text: string): void {
   try {
     // One for each session: the newest takes the place of the one before.
-    const shown = new Notification(text, { tag: sessionId, icon: "/icon.svg" });
+    const shown = new Notification(text, { tag: sessionId, icon: "icon.svg" });
     shown.onclick = () => {
       window.focus();
       go(sessionId);

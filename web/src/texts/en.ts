@@ -71,7 +71,7 @@ export const en = {
 
   login: {
     title: "Log in to Keryx",
-    lead: "Open the address that keryx serve printed, or paste its token here.",
+    lead: "Open the link that keryx serve printed, or paste it here.",
     token: "Token",
     password: "Password",
     byToken: "Token",
@@ -242,6 +242,10 @@ export const en = {
     files: "Attached files",
     remove: (name: string): string => `Remove ${name}`,
     uploading: "uploading…",
+    postponed: "Sends when the upload is done.",
+    takeBack: "Don’t send yet",
+    notUploaded: (name: string): string => `${name} could not be uploaded`,
+    notUploadedHint: "Remove it, or remove it and attach it again",
     pasted: "pasted",
     size: bytes,
   },
@@ -267,12 +271,35 @@ export const en = {
     reads: (paths: string): string => `Reads ${paths}`,
     writes: (paths: string): string => `Writes ${paths}`,
     deny: "Deny",
+    reaches: { session: "Allow until this session ends", always: "Always allow" },
+    reach: {
+      exact: "Just this, in this folder",
+      folder: "Everything in this folder",
+      everywhere: "In every folder",
+    },
+    /** A session is always in its folder. */
+    here: (says: string, folder: string | null): string =>
+      folder === null ? says : says.replace(`, in sessions that work in ${folder}`, ""),
+    back: "Back",
     session: "This session",
     always: "Always",
     once: "Once",
     answer: "Answer",
     send: "Answer",
     expires: (inSeconds: number): string => `expires in ${seconds(inSeconds)}`,
+  },
+
+  rules: {
+    open: "Approval rules",
+    title: "Approval rules",
+    lead: "What you allowed with “Always”. Once a rule is removed, such calls ask again, in every session.",
+    none: "Nothing is allowed for good. “Always” makes a rule when a call asks you.",
+    since: (time: string): string => `since ${time}`,
+    remove: "Remove",
+    removeThis: (says: string): string => `Remove ${says}`,
+    configured: "From the configuration",
+    configuredLead: "These stand in config.toml and are changed there.",
+    verdicts: { allow: "Allow", ask: "Ask about", deny: "Deny" },
   },
 
   code: {

@@ -76,6 +76,10 @@ class AttachedHost:
     async def delete(self, session_id: str) -> bool:
         return await self._ask(wire.DELETE, session_id) == b"true"
 
+    async def remove_rule(self, rule_id: str) -> bool:
+        named = wire.encode_value(wire.NamedRule(rule_id))
+        return await _call(self._peer, wire.REMOVE_RULE, named) == b"true"
+
     async def _ask(self, method: str, session_id: str) -> bytes:
         return await _call(self._peer, method, wire.encode_value(wire.Named(session_id)))
 

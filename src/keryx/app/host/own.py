@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-import msgspec
-
 from keryx import commands as cm
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import RealClock
@@ -19,6 +17,7 @@ from keryx.app.changes import open_files, revert_files
 from keryx.app.host.dispatch import LocalDispatch
 from keryx.app.host.feed import Feed
 from keryx.app.host.home import Home
+from keryx.app.host.rules import RuleBook, configured_rules, read_rules
 from keryx.app.host.served import Served
 from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
@@ -26,8 +25,7 @@ from keryx.app.places import Places
 from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools, child_environment, secret_places
 from keryx.config import DEFAULT, Config, secrets_of
-from keryx.engine.answers import ALWAYS
-from keryx.engine.approval import Approvals, Rule, rule
+from keryx.engine.approval import Approvals
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Witness
 from keryx.engine.desk import Changing, Keep, Surroundings
@@ -42,7 +40,6 @@ from keryx.ports.view import SessionView
 from keryx.sandbox.workers import Workers
 from keryx.store.sqlite import SqliteStore
 
-decode_rule: Final = msgspec.json.Decoder(Rule).decode
 STORE_THREADS: Final = 8
 """One writes, the others read."""
 
@@ -60,14 +57,14 @@ class OwnHost:
         models: Models,
         tools: Tools,
         config: Config,
-        always: list[Rule],
+        rules: RuleBook,
         titles: bool,
     ) -> None:
-        approvals = Approvals(always=always)
+        approvals = Approvals(always=rules.rules)
         _set_policy(approvals, config)
         self.store = store
         self._feed = Feed(store)
-        self._approvals = approvals
+        self._approvals, self._rules = approvals, rules
         self._runtime = runtime
         self._home = home
         self._threads = threads
@@ -90,7 +87,7 @@ class OwnHost:
             workers=Workers,
             revert=partial(revert_files, runtime.bridge),
             judge=approvals,
-            remember=approvals.always.append,
+            remember=rules.add,
             titles=models.for_titles if titles else None,
             summaries=models.for_summaries,
             compact_at=models.compact_at,
@@ -120,7 +117,7 @@ class OwnHost:
             store = await SqliteStore.open(
                 home.store, threads, durability=config.durability, take_over=take_over
             )
-            always = [decode_rule(each) for each in await store.records(ALWAYS)]
+            rules = RuleBook(store, await read_rules(store))
         except BaseException:
             await threads.close()
             await runtime.bridge.to_thread(home.release)
@@ -133,7 +130,7 @@ class OwnHost:
             models=models,
             tools=tools,
             config=config,
-            always=always,
+            rules=rules,
             titles=titles,
         )
         host._served.listen(home.listening)
@@ -196,6 +193,9 @@ class OwnHost:
         self._feed.note(session_id)
         return deleted
 
+    async def remove_rule(self, rule_id: str) -> bool:
+        return await self._rules.remove(rule_id)
+
     async def end(self) -> None:
         """Stop gracefully. Those attached are let go last, when the home is free for them."""
         self._served.stop_listening()
@@ -248,10 +248,5 @@ class OwnHost:
 
 
 def _set_policy(approvals: Approvals, config: Config) -> None:
-    written = config.approvals
-    approvals.mode, approvals.expires = written.mode, written.expires
-    approvals.rules = (
-        *(rule("deny", each) for each in written.deny),
-        *(rule("allow", each) for each in written.allow),
-        *(rule("ask", each) for each in written.ask),
-    )
+    approvals.mode, approvals.expires = config.approvals.mode, config.approvals.expires
+    approvals.rules = configured_rules(config)

@@ -27,6 +27,8 @@ class Serves(Bus, Protocol):
 
     async def delete(self, session_id: str) -> bool: ...
 
+    async def remove_rule(self, rule_id: str) -> bool: ...
+
 
 class Served:
     """Takes connections and does what those ask who know the secret."""
@@ -117,6 +119,9 @@ class _Visitor:
             case wire.VIEW:
                 named = wire.decode_named(call.params)
                 return wire.encode_value(await self._host.view(named.session_id))
+            case wire.REMOVE_RULE:
+                rule = wire.decode_rule(call.params)
+                return wire.encode_value(await self._host.remove_rule(rule.rule_id))
             case wire.CHANGES:
                 await self._tell_changes(call, wire.decode_since(call.params))
             case _:

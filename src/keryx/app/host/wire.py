@@ -17,6 +17,7 @@ WATCH: Final = "watch"
 DELETE: Final = "delete"
 VIEW: Final = "view"
 CHANGES: Final = "changes"
+REMOVE_RULE: Final = "rule.remove"
 
 VERSION: Final = 1
 WRONG_SECRET: Final = "SecretError"  # noqa: S105 (the name of an error)
@@ -51,6 +52,12 @@ class Named(msgspec.Struct, frozen=True):
     session_id: str
 
 
+class NamedRule(msgspec.Struct, frozen=True):
+    """A rule that an answer with `always` made."""
+
+    rule_id: str
+
+
 class Since(msgspec.Struct, frozen=True):
     """A position of the store; None: the present one."""
 
@@ -67,6 +74,7 @@ class Watch(msgspec.Struct, frozen=True):
 encode_value: Final = msgspec.json.Encoder().encode
 decode_answer: Final = msgspec.json.Decoder(Answer).decode
 decode_named: Final = msgspec.json.Decoder(Named).decode
+decode_rule: Final = msgspec.json.Decoder(NamedRule).decode
 decode_since: Final = msgspec.json.Decoder(Since).decode
 decode_view: Final = msgspec.json.Decoder(SessionView).decode
 

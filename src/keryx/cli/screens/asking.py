@@ -13,9 +13,10 @@ from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app import SessionHandle
 from keryx.errors import AlreadyTakenError
-from keryx.messages import Decision, Needs
+from keryx.messages import Decision, Needs, Reach
 
 DECISIONS: Final[dict[str, Decision]] = {"y": "once", "yes": "once", "s": "session", "a": "always"}
+LASTING: Final = frozenset({"s", "a"})
 
 
 def is_attended() -> bool:
@@ -62,14 +63,31 @@ class Asker:
             if _id(asked) not in self._open:
                 continue
             said = await self._bridge.to_thread(_ask, _shown(asked))
+            reach = await self._reach(asked, said)
             if _id(asked) in self._open:
                 with contextlib.suppress(AlreadyTakenError):  # someone was faster elsewhere
-                    await self._answer(asked, said)
+                    await self._answer(asked, said, reach)
 
-    async def _answer(self, asked: ev.ApprovalAsked | ev.QuestionAsked, said: str) -> None:
+    async def _reach(self, asked: ev.ApprovalAsked | ev.QuestionAsked, said: str) -> Reach | None:
+        """How far consent that lasts goes, if there is a choice. The narrowest is the default."""
+        if not isinstance(asked, ev.ApprovalAsked) or said.lower() not in LASTING:
+            return None
+        shown = "".join(
+            f"       {number} {offer.says}\n" for number, offer in enumerate(asked.offers, 1)
+        )
+        if len(asked.offers) < 2:  # noqa: PLR2004 (there is no choice)
+            sys.stderr.write(shown)
+            return None
+        number = await self._bridge.to_thread(_ask, f"{shown}       which [1]: ")
+        chosen = int(number) if number.isdecimal() and number.isascii() else 1
+        return asked.offers[chosen - 1 if 1 <= chosen <= len(asked.offers) else 0].reach
+
+    async def _answer(
+        self, asked: ev.ApprovalAsked | ev.QuestionAsked, said: str, reach: Reach | None
+    ) -> None:
         if isinstance(asked, ev.ApprovalAsked):
             decision = DECISIONS.get(said.lower(), "deny")
-            await self._session.answer(asked.approval_id, decision, by="terminal")
+            await self._session.answer(asked.approval_id, decision, reach=reach, by="terminal")
         else:
             await self._session.answer_question(asked.question_id, said, by="terminal")
 
@@ -84,10 +102,11 @@ def _shown(asked: ev.ApprovalAsked | ev.QuestionAsked) -> str:
     if isinstance(asked, ev.QuestionAsked):
         offered = f" ({' / '.join(asked.choices)})" if asked.choices else ""
         return f"\n[asks] {asked.text}{offered}: "
+    lasts = asked.offers or asked.patterns != ()
     needs = "".join(f"       it would get {each}\n" for each in _needed(asked.needs))
     return (
         f"\n[asks] {asked.what}\n       {asked.why} (risk: {asked.risk})\n{needs}"
-        "       [y]es, for this [s]ession, [a]lways, [N]o: "
+        f"       {'[y]es, for this [s]ession, [a]lways' if lasts else '[y]es'}, [N]o: "
     )
 
 

@@ -22,7 +22,7 @@ from keryx.engine.log.state import (
     Replied,
     Settings,
 )
-from keryx.messages import Decision
+from keryx.messages import Decision, Reach
 
 
 class Fold:
@@ -51,8 +51,9 @@ class Fold:
         """Those that nobody answered yet."""
         self.answers: dict[str, tuple[ev.ApprovalAsked, Decision]] = {}
         """How a call that has not ended was decided on, by call."""
-        self.granted: list[ev.ApprovalAsked] = []
-        """What was answered with `session` or `always`: others like these may run too."""
+        self.granted: list[tuple[ev.ApprovalAsked, Reach | None]] = []
+        """What was answered with `session`: others like these may run too. What
+        `always` allows is recorded with the host."""
         self.questions: dict[str, ev.QuestionAsked] = {}
         """Those that nobody answered yet."""
         self.question_answers: dict[str, list[QuestionAnswer]] = {}
@@ -99,8 +100,8 @@ class Fold:
         asked = self.approvals.pop(event.approval_id, None)
         if asked is not None:
             self.answers[event.call_id] = (asked, event.decision)
-            if event.decision in ("session", "always") and event.follows is None:
-                self.granted.append(asked)
+            if event.decision == "session" and event.follows is None:
+                self.granted.append((asked, event.reach))
 
     def _expire_approval(self, event: ev.ApprovalExpired) -> None:
         self.approvals.pop(event.approval_id, None)

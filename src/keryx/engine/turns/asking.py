@@ -12,7 +12,7 @@ from typing import Final
 
 from keryx import events as ev
 from keryx.aio.clock import Deadline
-from keryx.engine.approval import Judgement, Rule, consent_rules
+from keryx.engine.approval import Judgement, Rule, consent_rules, offers
 from keryx.engine.calls.witness import CallView, Consent
 from keryx.engine.desk import Desk, mint
 from keryx.engine.log.fold import Fold
@@ -25,11 +25,7 @@ UNDELIVERED: Final = Consent("undelivered: nobody is there to be asked")
 
 def rules_of(fold: Fold) -> list[Rule]:
     """What people consented to for the whole session."""
-    return [
-        rule
-        for asked in fold.granted
-        for rule in consent_rules(asked.tool, asked.patterns, asked.needs)
-    ]
+    return [rule for asked, reach in fold.granted for rule in consent_rules(asked, reach)]
 
 
 def consent(needs: Needs, decision: Decision | str) -> Consent:
@@ -64,6 +60,8 @@ class Asking:
                 tool=call.tool.name,
                 patterns=risk.patterns,
                 needs=risk.needs,
+                workspace=str(call.workspace),
+                offers=offers(call, risk),
             )
         assert isinstance(asked, ev.ApprovalAsked)
         approval_id = asked.approval_id

@@ -19,6 +19,14 @@ AGAIN: Final = 120.0
 """Seconds in which a lost answer can be asked for again: time to notice and to load a page anew."""
 
 
+LINKED: Final = "#token="
+
+
+def token_in(text: str | None) -> str | None:
+    """The token, also if somebody pastes the whole link."""
+    return None if text is None else (text.partition(LINKED)[2] or text).strip()
+
+
 class Link:
     """One server's link, by its token."""
 

@@ -12,8 +12,10 @@ from msgspec import Meta
 
 from keryx.ports.store import UsageRow
 from keryx.server.access.auth import COOKIE
+from keryx.server.access.forwarded import Outside
+from keryx.server.access.link import token_in
 from keryx.server.access.logins import LASTS
-from keryx.server.routes.params import TheCaller, TheService
+from keryx.server.routes.params import TheCaller, TheOutside, TheService
 from keryx.server.shapes import ID_PATTERN, Secret
 
 LARGEST_LOGIN = 10_000
@@ -88,42 +90,42 @@ async def health(service: TheService) -> Health:
 
 @post("/api/login", status_code=204, request_max_body_size=LARGEST_LOGIN)
 async def log_in(
-    request: Request[Any, Any, Any], service: TheService, data: JSONBody[Login]
+    request: Request[Any, Any, Any],
+    service: TheService,
+    outside: TheOutside,
+    data: JSONBody[Login],
 ) -> Response[None]:
-    """Log in with the token of the printed link, which works once, or with the password.
+    """Log in with the printed link or its token, which work once, or with the password.
 
     Should the answer get lost, the token works again for a short while, for who tells the same
     `browser` as before.
     """
-    address = request.client.host if request.client is not None else ""
     secret = await service.access.log_in(
-        address,
-        token=data.token,
+        outside.client,
+        token=token_in(data.token),
         password=data.password,
         browser=data.browser,
         cookies=request.headers.get("cookie"),
     )
-    return Response(None, status_code=204, cookies=[_cookie(request, secret, LASTS)])
+    return Response(None, status_code=204, cookies=[_cookie(outside, secret, LASTS)])
 
 
 @post("/api/logout", status_code=204)
-async def log_out(
-    request: Request[Any, Any, Any], service: TheService, caller: TheCaller
-) -> Response[None]:
+async def log_out(service: TheService, outside: TheOutside, caller: TheCaller) -> Response[None]:
     """End this login; its event streams end with it."""
     await service.access.log_out(caller)
-    return Response(None, status_code=204, cookies=[_cookie(request, "", 0)])
+    return Response(None, status_code=204, cookies=[_cookie(outside, "", 0)])
 
 
-def _cookie(request: Request[Any, Any, Any], value: str, age: int) -> Cookie:
+def _cookie(outside: Outside, value: str, age: int) -> Cookie:
     return Cookie(
         key=COOKIE,
         value=value,
         max_age=age,
-        path="/",
+        path=f"{outside.prefix}/",
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=outside.is_secure,
     )
 
 

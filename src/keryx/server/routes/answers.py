@@ -1,19 +1,56 @@
-"""What people answer to calls that wait for them: the first answer counts."""
+"""What people answer to calls that wait, the first answer counts; and the rules that this made."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
-from litestar import post
+import msgspec
+from litestar import delete, get, post
 from litestar.params import JSONBody
 
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.app.host.rules import configured_rules
+from keryx.engine.approval import rule_in_words
 from keryx.errors import AlreadyTakenError
+from keryx.messages import Needs
 from keryx.server import shapes
 from keryx.server.problems import not_found
-from keryx.server.routes.params import AskedId, SessionId, TheCaller, TheService
+from keryx.server.routes.params import AskedId, RuleId, SessionId, TheCaller, TheService
 from keryx.server.service import Service
+
+
+class ApprovalRule(msgspec.Struct, frozen=True, kw_only=True):
+    """What an answer with `always` allows. `says` tells it in words, all of it.
+
+    `tool` and `pattern` may hold * and ?. No `workspace`: in every folder. Rules of older versions
+    do not tell when and by whom they were made.
+    """
+
+    rule_id: str
+    says: str
+    tool: str
+    pattern: str
+    workspace: str | None
+    needs: Needs
+    made_at: float | None
+    by: str
+    session_id: str
+
+
+class ConfiguredRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule of the configuration, which is changed there."""
+
+    verdict: Literal["allow", "ask", "deny"]
+    says: str
+    tool: str
+    pattern: str
+
+
+class ApprovalRules(msgspec.Struct, frozen=True):
+    rules: tuple[ApprovalRule, ...]
+    configured: tuple[ConfiguredRule, ...]
 
 
 @post("/api/sessions/{session_id:str}/approvals/{approval_id:str}", status_code=200)
@@ -32,6 +69,7 @@ async def answer_approval(
         approval_id=approval_id,
         decision=data.decision,
         where=caller.where,
+        reach=data.reach,
     )
     await _answer(
         service,
@@ -82,4 +120,39 @@ async def _answer(
         ) from None
 
 
-ROUTES = (answer_approval, answer_question)
+@get("/api/approvals/rules")
+async def list_rules(service: TheService) -> ApprovalRules:
+    """What is allowed without being asked about, and what the configuration says."""
+    rules = await service.front.rules()
+    return ApprovalRules(
+        tuple(
+            ApprovalRule(
+                rule_id=rule.rule_id,
+                says=rule_in_words(rule),
+                tool=rule.tool,
+                pattern=rule.pattern,
+                workspace=rule.workspace,
+                needs=rule.needs,
+                made_at=rule.made_at,
+                by=rule.by,
+                session_id=rule.session_id,
+            )
+            for rule in rules
+        ),
+        tuple(
+            ConfiguredRule(
+                verdict=rule.verdict, says=rule_in_words(rule), tool=rule.tool, pattern=rule.pattern
+            )
+            for rule in configured_rules(service.front.config)
+        ),
+    )
+
+
+@delete("/api/approvals/rules/{rule_id:str}", status_code=204)
+async def remove_rule(service: TheService, rule_id: RuleId) -> None:
+    """Take back what was allowed for always; from now on such calls are asked about again."""
+    if not await service.front.remove_rule(rule_id):
+        raise not_found("there is no such rule", "it may have been removed before; list them again")
+
+
+ROUTES = (answer_approval, answer_question, list_rules, remove_rule)

@@ -8,11 +8,13 @@ from litestar.di import NamedDependency
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
 from keryx.server.access.auth import Caller
+from keryx.server.access.forwarded import Outside
 from keryx.server.service import Service
 from keryx.server.shapes import HASH_PATTERN, ID_PATTERN
 
 TheService = NamedDependency[Service]
 TheCaller = NamedDependency[Caller]
+TheOutside = NamedDependency[Outside]
 SessionId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="The session.")]
 MessageId = Annotated[
     str, PathParameter(pattern=ID_PATTERN, description="A message of the session.")
@@ -20,6 +22,9 @@ MessageId = Annotated[
 TurnId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="A turn of the session.")]
 CallId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="A call of the session.")]
 AskedId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="What waits for an answer.")]
+RuleId = Annotated[
+    str, PathParameter(pattern=ID_PATTERN, description="A rule that an answer with `always` made.")
+]
 BlobHash = Annotated[str, PathParameter(pattern=HASH_PATTERN, description="The blob's SHA-256.")]
 Limit = Annotated[int, QueryParameter(ge=1, le=500, description="How many at most.")]
 Before = Annotated[

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from keryx.app.models import TOUR
 from keryx.config import OPENAI_URL, Provider, keep_key, keep_model
-from keryx.models.servers import FoundServer, first_to_talk
+from keryx.models.servers import FoundServer
 from keryx.server.problems import conflict, unprocessable
 from keryx.server.routes.params import TheService
 from keryx.server.service import Service
@@ -112,19 +112,29 @@ async def choose(service: TheService, data: JSONBody[NewModel]) -> Setup:
 
 @post("/api/setup", status_code=200)
 async def configure(service: TheService, data: JSONBody[NewProvider]) -> Configured:
-    """Try a server with a key; if it answers, both are kept for the person's eyes only."""
+    """Try a server with a key, by asking a model for one token; if it answers, both are kept.
+
+    They are for the person's eyes only. The name in the answer is another one if the wanted one is
+    that of another address.
+    """
     front = service.front
-    has = await front.models.at(data.base_url, data.api_key)
-    if data.model is not None and data.model not in has:
-        raise unprocessable(f"the server has no model {data.model!r}", _some_of(has))
-    chosen = data.model or first_to_talk(has)
-    if chosen is None:
-        raise unprocessable("the server has no model", "load one into it, and try again")
-    provider = Provider(data.base_url, (data.api_key or "").strip() or None)
-    model = f"{data.name}:{chosen}"
-    await service.threads.to_thread(keep_key, front.config.home, data.name, provider, model)
+    key = (data.api_key or "").strip() or None
+    tried = await front.models.try_out(data.base_url, key, data.model)
+    provider = Provider(data.base_url, key)
     await front.reconfigure()
-    return Configured(front.models.default or model, tuple(f"{data.name}:{each}" for each in has))
+    name = await service.threads.to_thread(
+        keep_key,
+        front.config.home,
+        data.name,
+        provider,
+        tried.model,
+        front.config.default.providers,
+    )
+    await front.reconfigure()
+    model = f"{name}:{tried.model}"
+    return Configured(
+        front.models.default or model, tuple(f"{name}:{each}" for each in tried.models)
+    )
 
 
 def _some_of(models: tuple[str, ...]) -> str:

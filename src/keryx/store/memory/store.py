@@ -114,6 +114,10 @@ class MemoryStore:
             self._position += 1
             session.is_damaged, session.position = True, self._position
 
+    async def drop_record(self, key: str) -> bool:
+        self._check_open()
+        return self._records.pop(key, None) is not None
+
     async def delete(self, session_id: str) -> bool:
         self._check_open()
         session = self._sessions.pop(session_id, None)
@@ -270,9 +274,10 @@ class MemoryStore:
         self._check_open()
         return self._records.get(key)
 
-    async def records(self, prefix: str) -> list[bytes]:
+    async def records(self, prefix: str) -> dict[str, bytes]:
         self._check_open()
-        return [self._records[key][1] for key in sorted(self._records) if key.startswith(prefix)]
+        keys = sorted(key for key in self._records if key.startswith(prefix))
+        return {key: self._records[key][1] for key in keys}
 
     async def close(self) -> None:
         self._closed = True

@@ -282,8 +282,9 @@ def record(connection: sqlite3.Connection, key: str) -> tuple[int, bytes] | None
     return None if row is None else (row[0], row[1])
 
 
-def records(connection: sqlite3.Connection, prefix: str) -> list[bytes]:
+def records(connection: sqlite3.Connection, prefix: str) -> dict[str, bytes]:
     rows = connection.execute(
-        "SELECT value FROM records WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key", (prefix,)
+        "SELECT key, value FROM records WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
+        (prefix,),
     )
-    return [value for (value,) in rows]
+    return dict(rows)

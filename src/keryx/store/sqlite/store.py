@@ -106,6 +106,9 @@ class SqliteStore:
     async def mark_damaged(self, session_id: str) -> None:
         await self._write(lambda transaction: writes.mark_damaged(transaction, session_id))
 
+    async def drop_record(self, key: str) -> bool:
+        return await self._write(lambda transaction: writes.drop_record(transaction, key))
+
     async def delete(self, session_id: str) -> bool:
         if self._indexer is None:
             return await self._write(lambda transaction: writes.delete(transaction, session_id))
@@ -223,7 +226,7 @@ class SqliteStore:
     async def record(self, key: str) -> tuple[int, bytes] | None:
         return await self._readers.submit(partial(queries.record, key=key))
 
-    async def records(self, prefix: str) -> list[bytes]:
+    async def records(self, prefix: str) -> dict[str, bytes]:
         return await self._readers.submit(partial(queries.records, prefix=prefix))
 
     # -- the end

@@ -26,7 +26,7 @@ Answers = Sequence[Reply] | Callable[[Asked], Reply]
 
 
 class ModelServer:
-    """Serves while it is entered."""
+    """Serves while it is entered. It may list its models also to those who have no key."""
 
     def __init__(
         self,
@@ -36,12 +36,14 @@ class ModelServer:
         models: Sequence[str] = (MODEL,),
         port: int = 0,
         keeps_asked: bool = True,
+        lists_to_all: bool = False,
     ) -> None:
         self._answers = answers
         self._key = key
         self._models = tuple(models)
         self._port = port
         self._keeps_asked = keeps_asked
+        self._lists_to_all = lists_to_all
         self._count = 0
         self._runner: web.AppRunner | None = None
         self._more = asyncio.Event()
@@ -81,7 +83,8 @@ class ModelServer:
 
     async def _list(self, request: web.Request) -> web.Response:
         try:
-            self._check_headers(request)
+            if not self._lists_to_all:
+                self._check_headers(request)
         except RefusedError as refused:
             return error_response(refused)
         listed = [

@@ -204,7 +204,7 @@ def _leads(path: str, found: Path, workspace: Path) -> str:
 
 def reading_risk(args: Any, workspace: Path) -> Risk:
     """Only by how the path is written; a link that leads out is refused when the call looks."""
-    outside = _outside([args.path], workspace)
+    outside = _outside(_plain([args.path], workspace), workspace)
     if not outside:
         return Risk("none", changes=False)
     why = f"reads outside the workspace: {', '.join(outside)}"
@@ -212,15 +212,21 @@ def reading_risk(args: Any, workspace: Path) -> Risk:
 
 
 def writing_risk(paths: Iterable[str], workspace: Path) -> Risk:
-    outside = _outside(paths, workspace)
+    plain = _plain(paths, workspace)
+    outside = _outside(plain, workspace)
     if not outside:
-        return Risk("low", "changes files of the workspace")
+        why = "changes files of the workspace"
+        return Risk("low", why, plain, folder=os.path.normpath(workspace))
     why = f"writes outside the workspace: {', '.join(outside)}"
-    return Risk("high", why, outside, Needs(writes=outside))
+    return Risk("high", why, plain, Needs(writes=outside))
 
 
-def _outside(paths: Iterable[str], workspace: Path) -> tuple[str, ...]:
-    root = str(workspace)
-    joined = (path if path.startswith(os.sep) else f"{root}/{path}" for path in paths)
-    plain = dict.fromkeys(map(os.path.normpath, joined))
-    return tuple(path for path in plain if not _below(path).startswith(_below(root)))
+def _plain(paths: Iterable[str], workspace: Path) -> tuple[str, ...]:
+    """Absolute, each once, as they are written."""
+    joined = (path if path.startswith(os.sep) else f"{workspace}/{path}" for path in paths)
+    return tuple(dict.fromkeys(map(os.path.normpath, joined)))
+
+
+def _outside(plain: Iterable[str], workspace: Path) -> tuple[str, ...]:
+    root = _below(str(workspace))
+    return tuple(path for path in plain if not _below(path).startswith(root))
