@@ -22,7 +22,7 @@ from keryx.app.changes import diff_of
 from keryx.app.host.attached import AttachedHost
 from keryx.app.host.home import Home, HomeTakenError, Plate
 from keryx.app.host.own import OwnHost
-from keryx.app.host.wire import NewSession
+from keryx.app.host.wire import NewSession, checked
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools
@@ -183,6 +183,7 @@ class Front:
     # -- what is asked
 
     async def open(self, wanted: NewSession) -> None:
+        wanted = checked(wanted)
         while True:
             host = self._there
             try:

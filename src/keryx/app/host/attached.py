@@ -15,7 +15,7 @@ from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host import wire
 from keryx.app.host.home import STORE, HomeTakenError, Plate
-from keryx.errors import KeryxError, UserMustActError
+from keryx.errors import DeveloperMustActError, KeryxError, UserMustActError
 from keryx.events import Event, decode
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.store import Store
@@ -56,7 +56,11 @@ class AttachedHost:
         await _call(self._peer, wire.OPEN, wire.encode_value(wanted))
 
     async def tell(self, command: cm.Command) -> Answer:
-        return wire.decode_answer(await _call(self._peer, wire.TELL, cm.encode(command)))
+        try:
+            body = cm.encode(command)
+        except (TypeError, ValueError) as error:
+            raise DeveloperMustActError(f"{type(command).__name__}: {error}") from error
+        return wire.decode_answer(await _call(self._peer, wire.TELL, body))
 
     async def watch(self, session_id: str, *, after: int) -> Watching:
         # A connection of its own: a reader that does not keep up holds back nothing else.

@@ -40,6 +40,7 @@ from keryx.ports.files import Files
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
 from keryx.sandbox.workers import Workers
+from keryx.store.memory import MemoryStore
 from keryx.store.sqlite import SqliteStore
 
 decode_rule: Final = msgspec.json.Decoder(Rule).decode
@@ -117,9 +118,11 @@ class OwnHost:
         # Threads of its own: a commit must not wait behind tools that block.
         threads = Bridge(runtime.scope, threads=STORE_THREADS)
         try:
-            store = await SqliteStore.open(
-                home.store, threads, durability=config.durability, take_over=take_over
-            )
+            store: Store = MemoryStore()
+            if not config.in_memory:
+                store = await SqliteStore.open(
+                    home.store, threads, durability=config.durability, take_over=take_over
+                )
             always = [decode_rule(each) for each in await store.records(ALWAYS)]
         except BaseException:
             await threads.close()

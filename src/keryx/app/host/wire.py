@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from keryx.errors import DeveloperMustActError
 from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer, Change
 from keryx.ports.view import SessionView
@@ -43,6 +44,19 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     approvals: ApprovalMode | None = None
     read_only: bool = False
+
+
+def checked(wanted: NewSession) -> NewSession:
+    """The same, as strictly as if it had come over the wire; `DeveloperMustActError` if not so.
+
+    Nothing may become a session's first fact that could not be read back.
+    """
+    try:
+        converted = msgspec.convert(msgspec.structs.asdict(wanted), NewSession)
+        encode_value(converted)
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise DeveloperMustActError(f"a session cannot be opened like this: {error}") from error
+    return converted
 
 
 class Named(msgspec.Struct, frozen=True):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -23,20 +22,13 @@ from keryx.engine.executor import Batch
 from keryx.engine.log import recovery
 from keryx.engine.log.state import OpenTurn
 from keryx.engine.turns.draft import Draft, read
+from keryx.engine.turns.ending import AnswerCheck, TurnEnding
 from keryx.engine.turns.facts import TurnFacts
 from keryx.engine.turns.room import Room
 from keryx.engine.turns.witness import SessionWitness
 from keryx.errors import ModelError
 from keryx.messages import ToolCall
 from keryx.ports.model import Model, ModelRequest, ToolSpec
-
-
-class TurnEnding(msgspec.Struct, frozen=True):
-    """How a turn ends; a suspended one gets no terminal fact and goes on at the next start."""
-
-    outcome: ev.TurnOutcome | Literal["suspended"]
-    reason: Reason | Literal["no_progress"] | None = None
-    error: ev.TurnError | None = None
 
 
 class Turn:
@@ -68,6 +60,7 @@ class Turn:
         assert turn is not None
         self._witness = SessionWitness(desk, turn_id)
         self._lane = desk.lane(desk.fold.settings.tools, Path(turn.workspace), self._witness)
+        self._answer = AnswerCheck(desk, turn_id, self._lane.bridge)
         if desk.around.limits.seconds is not None:
             self.scope.cancel_at(self.scope.clock.monotonic() + desk.around.limits.seconds)
 
@@ -123,7 +116,9 @@ class Turn:
         self._step_scope = self.scope.child(draft.step_id)
         try:
             error = await self._ask(model, draft)
-            return await self._follow(model, draft, error)
+            is_last = error is None and not (draft.calls or self._step_scope.is_cancelled)
+            misfits = await self._answer.misfits(draft.text) if is_last else []
+            return await self._follow(model, draft, error, misfits)
         finally:
             self._step_scope.close()
             self._step_scope = None
@@ -138,7 +133,7 @@ class Turn:
         """With room for it: steers that come while something is summed up wait for that."""
         model = self._model()
         if isinstance(model, ModelError):
-            return TurnEnding("failed", error=_turn_error(model))
+            return TurnEnding.failed(model)
         await self._room.make(model)
         return self._cancelled() or self._begin_step(model)
 
@@ -174,7 +169,7 @@ class Turn:
             effort=self._settings.effort,
             schema=None if schema is None else msgspec.json.decode(schema),
         )
-        reading = read(draft, model.stream(request), self._desk.ledger.durable)
+        reading = read(draft, model, request, self._desk.ledger.durable)
         asking = self._desk.group.start(reading, name=draft.step_id)
         cut = self._step_scope.on_cancel(asking.cancel)
         self._desk.draft = draft.snapshot
@@ -184,7 +179,7 @@ class Turn:
         return None if asking.cancelled() else asking.result()
 
     async def _follow(
-        self, model: Model, draft: Draft, error: ModelError | None
+        self, model: Model, draft: Draft, error: ModelError | None, misfits: Sequence[str]
     ) -> TurnEnding | None:
         """Log the reply and do what it asks for."""
         assert self._step_scope is not None
@@ -195,13 +190,13 @@ class Turn:
             self._facts.abandoned(draft.step_id, "error")
             if error.kind == "context_too_long" and await self._room.squeeze():
                 return self._cancelled()
-            return self._cancelled() or TurnEnding("failed", error=_turn_error(error))
+            return self._cancelled() or TurnEnding.failed(error)
         self._facts.replied(model, draft)
         self._room.fitted()
         if draft.calls:
             await self.run_calls(draft.calls, self._step_scope)
             return self._cancelled()
-        return None if self._desk.fold.steers else TurnEnding("completed")
+        return None if self._desk.fold.steers else self._answer.rest(misfits)
 
     async def run_calls(self, calls: Sequence[ToolCall], scope: Scope) -> None:
         """Run the calls of a step; each outcome is logged as it comes."""
@@ -273,7 +268,10 @@ class Turn:
             return self._give_up(found)
         if found.to_run:
             await self.run_calls(found.to_run, self.scope)
-        return TurnEnding("completed") if found.rested else self._cancelled()
+        if found.rested is None:
+            return self._cancelled()
+        misfits = await self._answer.misfits(found.rested)
+        return self._cancelled() or self._answer.rest(misfits)
 
     def _is_stopping(self) -> bool:
         return self.scope.reason == "shutdown"
@@ -288,7 +286,3 @@ class Turn:
         if found.parked:
             return TurnEnding("parked", "no_progress")
         return TurnEnding("cancelled", reason)
-
-
-def _turn_error(error: ModelError) -> ev.TurnError:
-    return ev.TurnError(kind=error.kind, message=error.message, hint=error.hint)
