@@ -20,7 +20,8 @@ from keryx.aio.group import Group
 from keryx.app.attachments import Uploads
 from keryx.app.changes import diff_of
 from keryx.app.host.attached import AttachedHost
-from keryx.app.host.home import Home, HomeTakenError, Plate
+from keryx.app.host.guests.host import GuestHost
+from keryx.app.host.home import GuestRoom, Home, HomeTakenError, Plate
 from keryx.app.host.own import OwnHost
 from keryx.app.host.wire import NewSession, checked
 from keryx.app.models import Models
@@ -125,6 +126,9 @@ class Front:
         """The host is gone: find the next one, once for all who noticed."""
         if self._host is not lost or self._left:
             return
+        if isinstance(lost, GuestHost):
+            await lost.rejoin()
+            return
         if self._joining is None or self._joining.done():
             self._joining = self._group.start(self._replace(lost), name="rejoin")
         found = await asyncio.shield(self._joining)
@@ -148,37 +152,62 @@ class Front:
             found = await bridge.to_thread(partial(Home.take, home, by_force=by_force))
             if isinstance(found, Home):
                 return await self._own(found, by_force=by_force)
-            self._refuse_what_cannot_be_lent(found, home)
             try:
+                if self.tools.brought or self.models.brought:
+                    return await self._be_guest(found)
                 return await AttachedHost.connect(found, home, self._runtime.scope, bridge)
             except (PeerLostError, FileNotFoundError):
                 await asyncio.sleep(MOMENT)
-        raise HomeTakenError(
-            f"another Keryx owns the home {home} and cannot be reached; "
-            "stop it, or choose another home with KERYX_HOME"
-        )
+        raise _unreachable(home)
 
     async def _own(self, home: Home, *, by_force: bool) -> Host:
-        host = await OwnHost.begin(
+        host = await self._begin(home, take_over=by_force)
+        try:
+            await host.lead(home, resume=self._resume)
+        except BaseException:
+            await host.end()
+            raise
+        return host
+
+    async def _begin(self, home: Home | GuestRoom, *, take_over: bool = False) -> OwnHost:
+        return await OwnHost.begin(
             home,
             self._runtime,
             models=self.models,
             tools=self.tools,
             config=self.config,
             titles=self._titles,
-            take_over=by_force,
+            take_over=take_over,
         )
-        if self._resume:
-            await host.resume()
-        return host
 
-    def _refuse_what_cannot_be_lent(self, plate: Plate, home: Path) -> None:
-        if self.tools.brought or self.models.brought:
-            raise HomeTakenError(
-                f"another Keryx (process {plate.pid}) owns the home {home}, and tools or models "
-                "that a program brings along cannot run there; "
-                "stop it, or choose another home with KERYX_HOME"
-            )
+    # -- as a guest: tools and models that a program brings along cannot run elsewhere
+
+    async def _be_guest(self, plate: Plate) -> Host:
+        """Host what needs this program here, beside the owner of the home."""
+        scope, bridge = self._runtime.scope, self._runtime.bridge
+        owner = await AttachedHost.connect(plate, self.config.home, scope, bridge)
+        try:
+            room = await bridge.to_thread(GuestRoom.make, self.config.home)
+            own = await self._begin(room)
+            own.sharing.serve(room)
+        except BaseException:
+            await owner.end()
+            raise
+        return await GuestHost.begin(room, own, owner, scope, self._join, resume=self._resume)
+
+    async def _join(self, own: OwnHost) -> AttachedHost | None:
+        """The owner of the home is gone: `own` is the next one, unless another process is."""
+        bridge, home = self._runtime.bridge, self.config.home
+        for _ in range(TRIES):
+            found = await bridge.to_thread(partial(Home.take, home))
+            if isinstance(found, Home):
+                await own.lead(found, resume=self._resume)
+                return None
+            try:
+                return await AttachedHost.connect(found, home, self._runtime.scope, bridge)
+            except (PeerLostError, FileNotFoundError):
+                await asyncio.sleep(MOMENT)
+        raise _unreachable(home)
 
     # -- what is asked
 
@@ -259,3 +288,10 @@ class Front:
                 return host, await host.watch(session_id, after=after)
             except PeerLostError:
                 await self._rejoin(host)
+
+
+def _unreachable(home: Path) -> HomeTakenError:
+    return HomeTakenError(
+        f"another Keryx owns the home {home} and cannot be reached; "
+        "stop it, or choose another home with KERYX_HOME"
+    )

@@ -44,6 +44,11 @@ class Models:
         return bool(self._brought)
 
     @property
+    def brings(self) -> tuple[str, ...]:
+        """What only this program has, as sessions tell of it."""
+        return tuple(f"model:{name}" for name in self._brought)
+
+    @property
     def is_given(self) -> bool:
         """Whether who made this said which model it is."""
         return self._asked is not None

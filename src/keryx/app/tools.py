@@ -64,6 +64,11 @@ class Tools(msgspec.Struct, frozen=True):
         sets["code"] = [scripts.ExecuteCode()]
         return cls(_by_name([tool for tools in sets.values() for tool in tools], sets), sets)
 
+    @property
+    def brings(self) -> tuple[str, ...]:
+        """What only this program has, as sessions tell of it."""
+        return tuple(f"tool:{name}" for name in self.by_name) if self.brought else ()
+
     def chosen(self, names: Iterable[str] | None) -> tuple[str, ...]:
         """What these names stand for; None: all there are."""
         if names is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Generic, Self, TypeVar
 
@@ -39,6 +40,11 @@ class AttachedHost:
         self._plate = plate
         self._scope = scope
         self._peer = peer
+
+    @classmethod
+    async def reach(cls, plate: Plate, scope: Scope, store: Store) -> Self:
+        """Reach a host whose logs this process reads in a way of its own."""
+        return cls(plate, scope, await _connect(plate, scope), store)
 
     @classmethod
     async def connect(cls, plate: Plate, home: Path, scope: Scope, bridge: Bridge) -> Self:
@@ -80,13 +86,37 @@ class AttachedHost:
     async def delete(self, session_id: str) -> bool:
         return await self._ask(wire.DELETE, session_id) == b"true"
 
+    # -- between hosts of one home
+
+    async def announce(self, guest: str) -> None:
+        """Say that this guest is there; the owner asks it what it hosts."""
+        await _call(self._peer, wire.ANNOUNCE, wire.encode_value(wire.Announced(guest)))
+
+    async def take(self, taken: wire.Taken) -> bool:
+        """Whether the session is this guest's to host from now on."""
+        return await _call(self._peer, wire.TAKE, wire.encode_value(taken)) == b"true"
+
+    async def hosted(self) -> wire.Hosted:
+        return wire.decode_hosted(await _call(self._peer, wire.HOSTED, b"null"))
+
+    async def let_go(self, session_id: str) -> None:
+        """The session is about to be deleted: the guest stops hosting it."""
+        await self._ask(wire.LET_GO, session_id)
+
+    async def wait_lost(self) -> None:
+        """Return once the host has hung up, however it ended."""
+        with suppress(PeerLostError, CallError):
+            await self._peer.call(wire.STAY, b"null")
+
     async def _ask(self, method: str, session_id: str) -> bytes:
         return await _call(self._peer, method, wire.encode_value(wire.Named(session_id)))
 
+    async def hang_up(self) -> None:
+        await _hang_up(self._peer)
+
     async def end(self) -> None:
         """Let go of the host, which goes on."""
-        self._peer.close()
-        await self._peer.wait_ended()
+        await self.hang_up()
         await self.store.close()
 
 

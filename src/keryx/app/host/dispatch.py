@@ -1,4 +1,4 @@
-"""Dispatch and bus within one host: its sessions, each opened once and owned here."""
+"""Dispatch and bus within one process: its sessions, each opened once and owned here."""
 
 from __future__ import annotations
 
@@ -70,6 +70,19 @@ class LocalDispatch:
         if found is not None:
             gone = DeveloperMustActError(f"the session {session_id} was deleted")
             await (await asyncio.shield(found)).close(gone)
+
+    def holds(self, session_id: str) -> bool:
+        """Whether the session is open here, or about to be."""
+        return session_id in self._sessions
+
+    def open_ids(self) -> list[str]:
+        return list(self._sessions)
+
+    def hand_over(self, session_id: str) -> None:
+        """Another process hosts the session from now on; it is at rest here."""
+        opened = self._sessions.pop(session_id, None)
+        if opened is not None and opened.done() and not opened.cancelled():
+            self._group.start(opened.result().close(), name=f"hand over {session_id}")
 
     # -- dispatch
 

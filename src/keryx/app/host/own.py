@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
@@ -16,10 +17,10 @@ from keryx.aio.clock import RealClock
 from keryx.app.attachments import UPLOADS, HostAttachments, Uploads
 from keryx.app.briefs import Briefs
 from keryx.app.changes import open_files, revert_files
-from keryx.app.host.dispatch import LocalDispatch
 from keryx.app.host.feed import Feed
-from keryx.app.host.home import Home
-from keryx.app.host.served import Served
+from keryx.app.host.guests.dispatch import ProgramGoneError, SharedDispatch
+from keryx.app.host.guests.sharing import Sharing
+from keryx.app.host.home import GuestRoom, Home
 from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
 from keryx.app.places import Places
@@ -55,7 +56,7 @@ class OwnHost:
         self,
         *,
         runtime: Runtime,
-        home: Home,
+        home: Home | GuestRoom,
         threads: Bridge,
         store: Store,
         models: Models,
@@ -70,7 +71,7 @@ class OwnHost:
         self._feed = Feed(store)
         self._approvals = approvals
         self._runtime = runtime
-        self._home = home
+        self._path = home.path
         self._threads = threads
         self._models = models
         self._tools = tools
@@ -99,13 +100,15 @@ class OwnHost:
             redactor=Redactor(secrets_of(config)),
             limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
         )
-        self._dispatch = LocalDispatch(runtime.scope, store, self._open)
-        self._served = Served(self, runtime.scope, home.plate.secret)
+        brings = (*tools.brings, *models.brings)
+        self._dispatch = SharedDispatch(runtime.scope, store, self._open, brings)
+        self.sharing = Sharing(self, home, runtime, self._dispatch, self._feed.note)
+        """What this host and the other hosts of its home ask each other."""
 
     @classmethod
     async def begin(
         cls,
-        home: Home,
+        home: Home | GuestRoom,
         runtime: Runtime,
         *,
         models: Models,
@@ -114,21 +117,25 @@ class OwnHost:
         titles: bool = False,
         take_over: bool = False,
     ) -> Self:
-        """Open the home's store and take connections."""
+        """Open the home's store. The host of a home leads it next, a guest serves its room."""
         # Threads of its own: a commit must not wait behind tools that block.
         threads = Bridge(runtime.scope, threads=STORE_THREADS)
         try:
             store: Store = MemoryStore()
             if not config.in_memory:
                 store = await SqliteStore.open(
-                    home.store, threads, durability=config.durability, take_over=take_over
+                    home.store,
+                    threads,
+                    durability=config.durability,
+                    take_over=take_over,
+                    guest=isinstance(home, GuestRoom),
                 )
             always = [decode_rule(each) for each in await store.records(ALWAYS)]
         except BaseException:
             await threads.close()
             await runtime.bridge.to_thread(home.release)
             raise
-        host = cls(
+        return cls(
             runtime=runtime,
             home=home,
             threads=threads,
@@ -139,16 +146,22 @@ class OwnHost:
             always=always,
             titles=titles,
         )
-        host._served.listen(home.listening)
-        return host
 
-    async def resume(self) -> None:
-        """Go on with everything that an earlier host left unfinished."""
-        unfinished = await self.store.unfinished()
+    async def lead(self, home: Home, *, resume: bool) -> None:
+        """Own the home, with the guests that live in it; they go on hosting what they host."""
+        # Before the guests are asked: whatever one of them begins later it asks for first.
+        unfinished = await self.store.unfinished() if resume else []
+        await self.sharing.lead(home, self.store)
+        await self.resume([each for each in unfinished if not self.sharing.is_guests(each)])
+
+    async def resume(self, unfinished: Sequence[str]) -> None:
+        """Go on with what an earlier host left unfinished."""
         self._around.neighbours.expect(unfinished)
         for session_id in unfinished:
             try:
                 await self._dispatch.wake(session_id)
+            except ProgramGoneError:
+                self._around.neighbours.rests(session_id)
             except (msgspec.DecodeError, FencedError, DeveloperMustActError) as error:
                 # One that cannot go on holds up no other; whoever opens it is told why.
                 self._around.neighbours.rests(session_id)
@@ -160,11 +173,15 @@ class OwnHost:
 
     async def open(self, wanted: NewSession) -> None:
         """Make a session, or take up one that exists."""
-        if wanted.exists and await self.store.session(wanted.session_id) is None:
-            raise DeveloperMustActError(
-                f"there is no session {wanted.session_id!r}; "
-                "`keryx sessions list` shows those there are"
-            )
+        if wanted.exists:
+            if await self.store.session(wanted.session_id) is None:
+                raise DeveloperMustActError(
+                    f"there is no session {wanted.session_id!r}; "
+                    "`keryx sessions list` shows those there are"
+                )
+            with suppress(ProgramGoneError):  # it can be read; who tells it something is told
+                await self._dispatch.session(wanted.session_id)
+            return
         opening = Opening(
             model=wanted.model or self._models.default_of(wanted.profile or DEFAULT),
             workspace=wanted.workspace,
@@ -175,8 +192,15 @@ class OwnHost:
             title=wanted.title,
             approvals=wanted.approvals,
             read_only=wanted.read_only,
+            brought=self.brought_for(wanted),
         )
         await self._dispatch.session(wanted.session_id, opening)
+
+    def brought_for(self, wanted: NewSession) -> tuple[str, ...]:
+        """What a new session like this uses that only this program has."""
+        model = wanted.model or self._models.default_of(wanted.profile or DEFAULT)
+        used = (f"model:{model}", *(f"tool:{name}" for name in self._tools.chosen(wanted.tools)))
+        return tuple(each for each in used if each in self._dispatch.brings)
 
     async def tell(self, command: cm.Command) -> Answer:
         return await self._dispatch.tell(command)
@@ -199,7 +223,7 @@ class OwnHost:
 
     async def end(self) -> None:
         """Stop gracefully. Those attached are let go last, when the home is free for them."""
-        self._served.stop_listening()
+        self.sharing.stop_listening()
         self._feed.close()
         await self._dispatch.close()
         await self._runtime.executor.close()
@@ -209,8 +233,7 @@ class OwnHost:
             # Whatever could not be removed, the home is free for others.
             await self.store.close()
             await self._threads.close()
-            await self._runtime.bridge.to_thread(self._home.release)
-            await self._served.close()
+            await self.sharing.close()
 
     # -- what sessions need
 
@@ -231,7 +254,7 @@ class OwnHost:
         )
 
     def _files(self, session_id: str, workspace: str, keep: Keep, changing: Changing) -> Files:
-        hidden = (self._home.path, *secret_places(self._config))
+        hidden = (self._path, *secret_places(self._config))
         uploads = self._places.private(session_id) / UPLOADS
         return open_files(workspace, keep, changing, hidden=hidden, uploads=uploads)
 

@@ -18,8 +18,14 @@ WATCH: Final = "watch"
 DELETE: Final = "delete"
 VIEW: Final = "view"
 CHANGES: Final = "changes"
+# Between a host and programs that host sessions of their own in its home:
+ANNOUNCE: Final = "announce"
+TAKE: Final = "take"
+HOSTED: Final = "hosted"
+LET_GO: Final = "let_go"
+STAY: Final = "stay"
 
-VERSION: Final = 1
+VERSION: Final = 2
 WRONG_SECRET: Final = "SecretError"  # noqa: S105 (the name of an error)
 
 
@@ -59,6 +65,27 @@ def checked(wanted: NewSession) -> NewSession:
     return converted
 
 
+class Announced(msgspec.Struct, frozen=True):
+    """A guest is there; its plate says how to reach it."""
+
+    guest: str
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A guest would host this session; `is_new` if it is about to make it."""
+
+    guest: str
+    session_id: str
+    is_new: bool
+
+
+class Hosted(msgspec.Struct, frozen=True):
+    """What a guest hosts, and what it brought along."""
+
+    sessions: tuple[str, ...]
+    brings: tuple[str, ...]
+
+
 class Named(msgspec.Struct, frozen=True):
     """A session that something is asked of."""
 
@@ -82,6 +109,9 @@ encode_value: Final = msgspec.json.Encoder().encode
 decode_answer: Final = msgspec.json.Decoder(Answer).decode
 decode_named: Final = msgspec.json.Decoder(Named).decode
 decode_since: Final = msgspec.json.Decoder(Since).decode
+decode_announced: Final = msgspec.json.Decoder(Announced).decode
+decode_taken: Final = msgspec.json.Decoder(Taken).decode
+decode_hosted: Final = msgspec.json.Decoder(Hosted).decode
 decode_view: Final = msgspec.json.Decoder(SessionView).decode
 
 decode_change: Final = msgspec.json.Decoder(Change).decode
