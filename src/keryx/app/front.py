@@ -165,7 +165,7 @@ class Front:
         try:
             await host.lead(home, resume=self._resume)
         except BaseException:
-            await host.end()
+            await host.end(for_good=False)
             raise
         return host
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from keryx import commands as cm
 from keryx.aio.group import Group
@@ -11,7 +12,7 @@ from keryx.aio.scope import Scope
 from keryx.engine.log.unsent import read_draft
 from keryx.engine.log.views import view_at_rest
 from keryx.engine.session import Opening, Session
-from keryx.errors import DeveloperMustActError, FencedError
+from keryx.errors import DeveloperMustActError, FencedError, KeryxError
 from keryx.ports.dispatch import Answer, Watching
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
@@ -82,7 +83,7 @@ class LocalDispatch:
         """Another process hosts the session from now on; it is at rest here."""
         opened = self._sessions.pop(session_id, None)
         if opened is not None and opened.done() and not opened.cancelled():
-            self._group.start(opened.result().close(), name=f"hand over {session_id}")
+            self._group.start(_close(opened.result()), name=f"hand over {session_id}")
 
     # -- dispatch
 
@@ -118,3 +119,8 @@ class LocalDispatch:
 
 def _is_broken(opened: asyncio.Future[Session]) -> bool:
     return opened.done() and not opened.cancelled() and opened.result().broken is not None
+
+
+async def _close(session: Session) -> None:
+    with suppress(KeryxError):  # whoever hosts it now reads what is in the store
+        await session.close()

@@ -221,12 +221,16 @@ class OwnHost:
         self._feed.note(session_id)
         return deleted
 
-    async def end(self) -> None:
-        """Stop gracefully. Those attached are let go last, when the home is free for them."""
+    async def end(self, *, for_good: bool = True) -> None:
+        """Stop gracefully. Those attached are let go last, when the home is free for them.
+
+        Not `for_good`: another host may follow in this process, and needs its executor.
+        """
         self.sharing.stop_listening()
         self._feed.close()
         await self._dispatch.close()
-        await self._runtime.executor.close()
+        if for_good:
+            await self._runtime.executor.close()
         try:
             await self._places.close()
         finally:

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Final, Self
 
+import msgspec
+
 from keryx import commands as cm
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
@@ -125,7 +127,7 @@ class SharedDispatch:
         for session_id in sessions.intersection(await self._store.unfinished()):
             try:
                 await self.wake(session_id)
-            except (KeryxError, OSError):
+            except (KeryxError, OSError, msgspec.DecodeError):
                 continue  # it rests until its program comes back; whoever asks is told
 
     async def _open(self, session_id: str, opening: Opening | None) -> Session:

@@ -16,13 +16,16 @@ from keryx import commands as cm
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host.attached import AttachedHost
-from keryx.app.host.home import GuestRoom
+from keryx.app.host.home import GuestRoom, HomeTakenError
 from keryx.app.host.own import OwnHost
 from keryx.app.host.wire import NewSession, Taken
 from keryx.errors import KeryxError
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.view import SessionView
 from keryx.rpc import PeerLostError
+
+TRIES: Final = 20
+"""Owners that are tried in a row. Each was there a moment ago, and ends of its own accord."""
 
 Join = Callable[[OwnHost], Awaitable[AttachedHost | None]]
 """Finds the next owner; None: the host that was passed owns the home now."""
@@ -58,7 +61,10 @@ class GuestHost:
         """Tell the owner, and go on with what waited for this program."""
         host = cls(room, own, owner, scope, join)
         try:
-            await owner.announce(room.plate.guest)
+            try:
+                await owner.announce(room.plate.guest)
+            except PeerLostError:
+                await host.rejoin(owner)
             host._group.start(host._stay_joined(), name="stay joined")
             if resume:
                 await host._resume()
@@ -89,16 +95,21 @@ class GuestHost:
 
     async def _replace(self, lost: AttachedHost) -> KeryxError | None:
         """An error is a result here: the group of others who join shall not end with it."""
-        try:
-            await lost.end()
-            owner = await self._join(self._own)
-            if owner is not None:
-                await owner.announce(self._guest_id)
-        except KeryxError as error:
-            return error
-        self._owner = owner
-        self._elsewhere.clear()
-        return None
+        for _ in range(TRIES):
+            try:
+                await lost.end()
+                owner = await self._join(self._own)
+                if owner is not None:
+                    lost = owner
+                    await owner.announce(self._guest_id)
+            except PeerLostError:
+                continue  # that one is gone too
+            except KeryxError as error:
+                return error
+            self._owner = owner
+            self._elsewhere.clear()
+            return None
+        return HomeTakenError("the owners of this home end as soon as they begin; see their logs")
 
     async def _is_mine(self, session_id: str, *, is_new: bool = False) -> bool:
         """Whether this process hosts the session: the owner decides, before it is claimed."""

@@ -110,6 +110,8 @@ class Sharing:
     # -- the end
 
     def stop_listening(self) -> None:
+        if self._dispatch.guests is not None:
+            self._dispatch.guests.stop()
         for served in self._served:
             served.stop_listening()
 

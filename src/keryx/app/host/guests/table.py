@@ -84,9 +84,13 @@ class Guests:
             if not self._closed:
                 self._lost(guest.sessions)
 
+    def stop(self) -> None:
+        """The owner begins to end: guests that go are none of its business any more."""
+        self._closed = True
+
     async def close(self) -> None:
         """The owner ends; the guests go on, and find the next one."""
-        self._closed = True
+        self.stop()
         await self._group.leave()
         self._group.scope.close()
         for guest in self._guests.values():
