@@ -193,7 +193,9 @@ class Front:
         except BaseException:
             await owner.end()
             raise
-        return await GuestHost.begin(room, own, owner, scope, self._join, resume=self._resume)
+        return await GuestHost.begin(
+            room, own, owner, self._runtime, self._join, resume=self._resume
+        )
 
     async def _join(self, own: OwnHost) -> AttachedHost | None:
         """The owner of the home is gone: `own` is the next one, unless another process is."""

@@ -37,7 +37,7 @@ class AttachedHost:
 
     def __init__(self, plate: Plate, scope: Scope, peer: Peer, store: Store) -> None:
         self.store = store
-        self._plate = plate
+        self.plate = plate
         self._scope = scope
         self._peer = peer
 
@@ -70,14 +70,14 @@ class AttachedHost:
 
     async def watch(self, session_id: str, *, after: int) -> Watching:
         # A connection of its own: a reader that does not keep up holds back nothing else.
-        peer = await _connect(self._plate, self._scope)
+        peer = await _connect(self.plate, self._scope)
         return _RemoteReader(peer, wire.Watch(session_id, after), self._scope)
 
     async def view(self, session_id: str) -> SessionView:
         return wire.decode_view(await self._ask(wire.VIEW, session_id))
 
     async def changes(self, after: int | None) -> AsyncGenerator[Change]:
-        peer = await _connect(self._plate, self._scope)
+        peer = await _connect(self.plate, self._scope)
         asked = wire.encode_value(wire.Since(after))
         async with _Remote(peer, self._scope, wire.CHANGES, asked, wire.decode_change) as stream:
             async for change in stream:
@@ -102,6 +102,10 @@ class AttachedHost:
     async def let_go(self, session_id: str) -> None:
         """The session is about to be deleted: the guest stops hosting it."""
         await self._ask(wire.LET_GO, session_id)
+
+    @property
+    def is_lost(self) -> bool:
+        return self._peer.is_lost
 
     async def wait_lost(self) -> None:
         """Return once the host has hung up, however it ended."""

@@ -245,6 +245,11 @@ def _listen(at: Path) -> tuple[socket.socket, str]:
     return listening, where
 
 
+def owner_of(path: Path) -> Plate | None:
+    """The plate of whoever owns the home, or owned it last. Asks the disk."""
+    return _read_plate(path / PLATE)
+
+
 def _read_plate(file: Path) -> Plate | None:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Plate)

@@ -151,7 +151,11 @@ class OwnHost:
         """Own the home, with the guests that live in it; they go on hosting what they host."""
         # Before the guests are asked: whatever one of them begins later it asks for first.
         unfinished = await self.store.unfinished() if resume else []
-        await self.sharing.lead(home, self.store)
+        try:
+            await self.sharing.lead(home, self.store)
+        except BaseException:
+            await self.sharing.without(home)
+            raise
         await self.resume([each for each in unfinished if not self.sharing.is_guests(each)])
 
     async def resume(self, unfinished: Sequence[str]) -> None:

@@ -136,8 +136,11 @@ class SharedDispatch:
             missing = await self.needs_of(session_id) - self.brings
             if missing and await self._store.resting(session_id) is None:
                 raise _program_gone(session_id, missing)
+            session = await self._open_session(session_id, opening)
             if missing:
+                # Only now: until it is open it cannot be handed over.
                 self._lacking.add(session_id)
+            return session
         return await self._open_session(session_id, opening)
 
     # -- dispatch and bus

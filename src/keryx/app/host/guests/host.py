@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Final, Self
 
 from keryx import commands as cm
 from keryx.aio.group import Group
-from keryx.aio.scope import Scope
 from keryx.app.host.attached import AttachedHost
-from keryx.app.host.home import GuestRoom, HomeTakenError
+from keryx.app.host.home import GuestRoom, HomeTakenError, owner_of
 from keryx.app.host.own import OwnHost
 from keryx.app.host.wire import NewSession, Taken
+from keryx.app.runtime import Runtime
 from keryx.errors import KeryxError
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.view import SessionView
@@ -26,6 +26,9 @@ from keryx.rpc import PeerLostError
 
 TRIES: Final = 20
 """Owners that are tried in a row. Each was there a moment ago, and ends of its own accord."""
+
+PAUSE: Final = 1.0
+"""Seconds between two attempts to find an owner when the home itself cannot be used."""
 
 Join = Callable[[OwnHost], Awaitable[AttachedHost | None]]
 """Finds the next owner; None: the host that was passed owns the home now."""
@@ -35,14 +38,17 @@ class GuestHost:
     """Hosts what needs this program, and leads to the owner for the rest."""
 
     def __init__(
-        self, room: GuestRoom, own: OwnHost, owner: AttachedHost, scope: Scope, join: Join
+        self, room: GuestRoom, own: OwnHost, owner: AttachedHost, runtime: Runtime, join: Join
     ) -> None:
         self.store: Final = own.store
         self._guest_id = room.plate.guest
+        self._path = room.path
+        self._bridge = runtime.bridge
         self._own = own
+        own.sharing.met = self._on_met
         self._owner: AttachedHost | None = owner
         self._join = join
-        self._group = Group(scope.child("guest"))
+        self._group = Group(runtime.scope.child("guest"))
         self._joining: asyncio.Task[KeryxError | None] | None = None
         self._elsewhere: set[str] = set()
         """Sessions that the owner said are not this program's."""
@@ -53,13 +59,13 @@ class GuestHost:
         room: GuestRoom,
         own: OwnHost,
         owner: AttachedHost,
-        scope: Scope,
+        runtime: Runtime,
         join: Join,
         *,
         resume: bool,
     ) -> Self:
         """Tell the owner, and go on with what waited for this program."""
-        host = cls(room, own, owner, scope, join)
+        host = cls(room, own, owner, runtime, join)
         try:
             try:
                 await owner.announce(room.plate.guest)
@@ -81,11 +87,28 @@ class GuestHost:
         """A home without an owner gets one: others must find the sessions of this program."""
         while (owner := self._owner) is not None:
             await owner.wait_lost()
-            await self.rejoin(owner)
+            try:
+                await self.rejoin(owner)
+            except KeryxError:
+                # Whoever needs the owner is told why there is none; here it is tried again.
+                await asyncio.sleep(PAUSE)
+
+    def _on_met(self) -> None:
+        if not self._group.scope.is_cancelled:
+            self._group.start(self._look_for_owner(), name="look for the owner")
+
+    async def _look_for_owner(self) -> None:
+        """The owner may have been frozen, and its home taken over: the new one asks first."""
+        owner, plate = self._owner, await self._bridge.to_thread(owner_of, self._path)
+        if owner is not None and plate is not None and plate != owner.plate:
+            with suppress(KeryxError):  # whoever needs the owner is told why there is none
+                await self.rejoin(owner)
 
     async def rejoin(self, lost: AttachedHost | None = None) -> None:
         """The owner is gone: find the next one, once for all who noticed."""
-        if self._owner is None or (lost is not None and self._owner is not lost):
+        if self._owner is None or self._owner is not (lost or self._owner):
+            return
+        if lost is None and not self._owner.is_lost:
             return
         if self._joining is None or self._joining.done():
             self._joining = self._group.start(self._replace(self._owner), name="rejoin")

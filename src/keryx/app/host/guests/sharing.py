@@ -37,6 +37,8 @@ class Sharing:
         self._changed = changed
         self._served: list[Served] = []
         self._store: Store | None = None
+        self.met: Callable[[], None] = _ignore
+        """Called when an owner asks what this guest hosts."""
         self.granted: set[str] = set()
         """Sessions that the owner of the home has left to this guest."""
 
@@ -49,14 +51,14 @@ class Sharing:
     async def lead(self, home: Home, store: Store) -> None:
         """Own the home: meet the guests that live in it, then take connections."""
         self._store = store
-        if home not in self._homes:
-            self._homes.append(home)
-            if isinstance(store, SqliteStore):
-                await store.lead()
+        if home not in self._homes and isinstance(store, SqliteStore):
+            await store.lead()
         guests = Guests(self._runtime.scope, store, changed=self._note, lost=self._without)
         self._dispatch.lead(guests)
         own = {each.plate.guest for each in self._homes}
         await guests.meet([plate for plate in home.guests if plate.guest not in own])
+        if home not in self._homes:
+            self._homes.append(home)
         self.serve(home)
 
     def is_guests(self, session_id: str) -> bool:
@@ -88,6 +90,7 @@ class Sharing:
 
     def hosted(self) -> Hosted:
         """What this guest hosts, and what it brought along."""
+        self.met()
         sessions = self.granted.union(self._dispatch.open_ids())
         return Hosted(tuple(sessions), tuple(self._dispatch.brings))
 
@@ -109,6 +112,11 @@ class Sharing:
 
     # -- the end
 
+    async def without(self, home: Home) -> None:
+        """The home could not be led: others may have it, if it was not served yet."""
+        if home not in self._homes:
+            await self._runtime.bridge.to_thread(home.release)
+
     def stop_listening(self) -> None:
         if self._dispatch.guests is not None:
             self._dispatch.guests.stop()
@@ -123,3 +131,7 @@ class Sharing:
             await self._runtime.bridge.to_thread(home.release)
         for served in self._served:
             await served.close()
+
+
+def _ignore() -> None:
+    """Nobody is told."""
