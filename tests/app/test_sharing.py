@@ -293,6 +293,28 @@ async def test_a_session_of_one_program_is_reached_from_another(tmp_path: Path) 
         assert await owner.store.session(session.session_id) is None
 
 
+async def test_a_program_that_owns_the_home_hosts_others_as_any_host_does(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('model = "scripted:plain"')
+    async with Keryx(home=tmp_path) as app:
+        before = (await app.open()).session_id
+    async with (
+        asyncio.timeout(PATIENCE),
+        Keryx(model=adding(), tools=[add], home=tmp_path) as program,
+        Keryx(home=tmp_path) as other,
+    ):
+        session = await other.open()
+        settings = (await session.view()).settings
+        assert settings.model == "scripted:plain"
+        assert {"read_file", "terminal"} < set(settings.tools)
+        assert "add" not in settings.tools
+        for each in (session, await other.open(before)):
+            events = [event async for event in each.run("list_files")]
+            assert isinstance(events[-1], ev.CallFinished)
+            assert events[-1].outcome == "completed"
+        own = await program.open()
+        assert (await own.view()).settings.tools == ("add",)
+
+
 async def test_a_session_whose_program_is_gone_can_be_given_to_others(tmp_path: Path) -> None:
     async with Keryx(model=adding(), tools=[add], home=tmp_path) as app:
         session_id = (await app.open()).session_id

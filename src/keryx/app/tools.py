@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -86,6 +86,40 @@ class Tools(msgspec.Struct, frozen=True):
 
     def granted(self, names: Iterable[str]) -> list[Tool]:
         return [self.by_name[name] for name in names if name in self.by_name]
+
+
+class HostTools:
+    """The tools of one host: what its program brought for its own sessions, and for all others
+    what every host has, which is loaded when the first of those comes."""
+
+    def __init__(self, own: Tools, load: Callable[[], Awaitable[Tools]]) -> None:
+        self._own = own
+        self._load = load
+        self._built_in = None if own.brought else own
+
+    @property
+    def brings(self) -> tuple[str, ...]:
+        return self._own.brings
+
+    async def prepare(self, names: Iterable[str] | None) -> None:
+        """See that these are at hand, as far as there are such tools; None: those of every host."""
+        if self._built_in is None and (names is None or not self._own.by_name.keys() >= set(names)):
+            self._built_in = await self._load()
+
+    def chosen(self, names: Iterable[str] | None, *, for_others: bool = False) -> tuple[str, ...]:
+        """What these names stand for, in a session of this program or of another process."""
+        if not for_others or self._built_in is None:
+            return self._own.chosen(names)
+        return (self._built_in if names is None else self._all).chosen(names)
+
+    def granted(self, names: Iterable[str]) -> list[Tool]:
+        return self._all.granted(names)
+
+    @property
+    def _all(self) -> Tools:
+        if self._built_in is None or self._built_in is self._own:
+            return self._own
+        return Tools({**self._built_in.by_name, **self._own.by_name}, self._built_in.sets)
 
 
 def program_tools(tools: object) -> tuple[Tool, ...]:

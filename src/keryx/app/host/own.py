@@ -25,7 +25,7 @@ from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
 from keryx.app.places import Places
 from keryx.app.runtime import Runtime
-from keryx.app.tools import Tools, child_environment, secret_places
+from keryx.app.tools import HostTools, Tools, child_environment, secret_places
 from keryx.config import DEFAULT, Config, secrets_of
 from keryx.engine.answers import ALWAYS
 from keryx.engine.approval import Approvals, Rule, rule
@@ -36,6 +36,7 @@ from keryx.engine.limits import Limits
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
 from keryx.errors import DeveloperMustActError, FencedError
+from keryx.events import SessionOpened
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.files import Files
 from keryx.ports.store import Store
@@ -74,7 +75,7 @@ class OwnHost:
         self._path = home.path
         self._threads = threads
         self._models = models
-        self._tools = tools
+        self._tools = HostTools(tools, self._load_tools)
         self._config = config
         self._places = Places(runtime, config, home.path, home.plate.tmp)
         uploads = Uploads(home.path, runtime.bridge)
@@ -186,10 +187,12 @@ class OwnHost:
             with suppress(ProgramGoneError):  # it can be read; who tells it something is told
                 await self._dispatch.session(wanted.session_id)
             return
+        if wanted.for_others:
+            await self._tools.prepare(wanted.tools)
         opening = Opening(
-            model=wanted.model or self._models.default_of(wanted.profile or DEFAULT),
+            model=self._model_for(wanted),
             workspace=wanted.workspace,
-            tools=self._tools.chosen(wanted.tools),
+            tools=self._tools.chosen(wanted.tools, for_others=wanted.for_others),
             profile=wanted.profile or DEFAULT,
             effort=wanted.effort,
             personality=wanted.personality,
@@ -202,9 +205,13 @@ class OwnHost:
 
     def brought_for(self, wanted: NewSession) -> tuple[str, ...]:
         """What a new session like this uses that only this program has."""
-        model = wanted.model or self._models.default_of(wanted.profile or DEFAULT)
-        used = (f"model:{model}", *(f"tool:{name}" for name in self._tools.chosen(wanted.tools)))
+        names = self._tools.chosen(wanted.tools, for_others=wanted.for_others)
+        used = (f"model:{self._model_for(wanted)}", *(f"tool:{name}" for name in names))
         return tuple(each for each in used if each in self._dispatch.brings)
+
+    def _model_for(self, wanted: NewSession) -> str:
+        profile, for_others = wanted.profile or DEFAULT, wanted.for_others
+        return wanted.model or self._models.default_of(profile, for_others=for_others)
 
     async def tell(self, command: cm.Command) -> Answer:
         return await self._dispatch.tell(command)
@@ -245,7 +252,13 @@ class OwnHost:
 
     # -- what sessions need
 
+    async def _load_tools(self) -> Tools:
+        return await self._runtime.bridge.to_thread(Tools.built_in, self._config)
+
     async def _open(self, session_id: str, opening: Opening | None) -> Session:
+        if opening is None and self._tools.brings:
+            (first, *_) = await self.store.events(session_id, limit=1) or [None]
+            await self._tools.prepare(first.tools if isinstance(first, SessionOpened) else ())
         return await Session.open(session_id, self._around, self._runtime.scope, opening)
 
     def _lane(

@@ -124,7 +124,8 @@ class _Visitor:
             case wire.WATCH:
                 await self._watch(call, msgspec.json.decode(call.params, type=wire.Watch))
             case wire.OPEN:
-                await self._host.open(msgspec.json.decode(call.params, type=wire.NewSession))
+                wanted = msgspec.json.decode(call.params, type=wire.NewSession)
+                await self._host.open(msgspec.structs.replace(wanted, for_others=True))
             case wire.DELETE:
                 named = wire.decode_named(call.params)
                 return wire.encode_value(await self._host.delete(named.session_id))

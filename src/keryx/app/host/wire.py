@@ -50,6 +50,8 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     approvals: ApprovalMode | None = None
     read_only: bool = False
+    for_others: bool = False
+    """Whether it is made for another process than the host's own program."""
 
 
 def checked(wanted: NewSession) -> NewSession:
