@@ -46,6 +46,23 @@ for _ in range(3):
 """
 
 
+LEAVING_A_CHILD = """
+import asyncio, os, sys, time
+from pathlib import Path
+from tests.app.program import program
+
+async def main():
+    async with program(Path(sys.argv[1]), Path(sys.argv[2])):
+        if (child := os.fork()) == 0:
+            os.close(1)
+            time.sleep(600)
+        print(child, flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
 @tool(effects=NO_EFFECTS)
 async def add(a: int, b: int) -> int:
     """Add two numbers."""
@@ -211,6 +228,21 @@ async def test_three_forked_workers_share_a_home(tmp_path: Path) -> None:
     )
     lines = sorted(found.stdout.splitlines())
     assert lines == [f"{number} completed Done." for number in range(3)], found.stderr
+
+
+async def test_a_child_that_outlives_its_program_does_not_keep_the_home(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    words = [sys.executable, "-c", LEAVING_A_CHILD, str(home), str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:  # noqa: ASYNC220 (a moment, in a test)
+        assert process.stdout is not None
+        child = int(await in_thread(process.stdout.readline))
+        process.kill()
+        await in_thread(process.wait)
+    try:
+        async with asyncio.timeout(PATIENCE), Keryx(model="scripted:demo", home=home) as app:
+            assert (await (await (await app.open()).send("Hi")).result()).outcome == "completed"
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 async def test_a_killed_program_goes_on_when_it_comes_back(tmp_path: Path) -> None:
