@@ -300,6 +300,26 @@ async def test_a_program_outlives_the_owner_of_its_home(tmp_path: Path) -> None:
         assert told(tmp_path) == ["began wait", "ended wait", "began quick", "ended quick"]
 
 
+async def test_a_guest_finds_whoever_takes_the_home_over_from_a_frozen_owner(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    async with (
+        asyncio.timeout(3 * PATIENCE),
+        served(tmp_path) as (_, owner),
+        Keryx(model=adding(), tools=[add], home=home) as guest,
+    ):
+        session = await guest.open()
+        owner.send_signal(signal.SIGSTOP)
+        async with Keryx(model="scripted:demo", home=home, take_over=True) as new:
+            there = await new.open(session.session_id)
+            assert (await (await there.send("2 + 3?")).result()).text == "It is 5."
+            another = await guest.open()
+            assert (await new.open(another.session_id)).session_id == another.session_id
+            owner.send_signal(signal.SIGCONT)
+            assert (await (await session.send("And?")).result()).outcome == "completed"
+
+
 async def test_a_session_of_one_program_is_reached_from_another(tmp_path: Path) -> None:
     async with (
         asyncio.timeout(2 * PATIENCE),

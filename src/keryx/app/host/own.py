@@ -78,12 +78,9 @@ class OwnHost:
         self._tools = HostTools(tools, self._load_tools)
         self._config = config
         self._places = Places(runtime, config, home.path, home.plate.tmp)
-        uploads = Uploads(home.path, runtime.bridge)
         self._around = Surroundings(
             store=store,
-            attachments=HostAttachments(
-                store, runtime.bridge, uploads, models.images, self._places.private
-            ),
+            attachments=self._attachments(Uploads(home.path, runtime.bridge)),
             executor=runtime.executor,
             clock=RealClock(),
             model=models.find,
@@ -104,7 +101,6 @@ class OwnHost:
         brings = (*tools.brings, *models.brings)
         self._dispatch = SharedDispatch(runtime.scope, store, self._open, brings)
         self.sharing = Sharing(self, home, runtime, self._dispatch, self._feed.note)
-        """What this host and the other hosts of its home ask each other."""
 
     @classmethod
     async def begin(
@@ -273,6 +269,10 @@ class OwnHost:
             redactor=self._around.redactor,
             place=self._places.of(session_id, workspace),
         )
+
+    def _attachments(self, uploads: Uploads) -> HostAttachments:
+        bridge, private = self._runtime.bridge, self._places.private
+        return HostAttachments(self.store, bridge, uploads, self._models.images, private)
 
     def _files(self, session_id: str, workspace: str, keep: Keep, changing: Changing) -> Files:
         hidden = (self._path, *secret_places(self._config))
