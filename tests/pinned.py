@@ -141,11 +141,12 @@ PINNED: tuple[tuple[Event, str], ...] = (
             **LOOK,
             parent=events.ParentCall(session_id="s0", call_id="c0"),
             fork=events.ForkPoint(session_id="s9", up_to=3),
+            brought=("tool:add",),
         ),
         fact_text(
             "session.opened",
             f'{LOOK_JSON},"parent":{{"session_id":"s0","call_id":"c0"}},'
-            '"fork":{"session_id":"s9","up_to":3}',
+            '"fork":{"session_id":"s9","up_to":3},"brought":["tool:add"]',
         ),
     ),
     (

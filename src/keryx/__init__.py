@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from keryx.aio.scope import CancellationToken, get_token, is_interrupted
     from keryx.app import Keryx
+    from keryx.config.shapes import IN_MEMORY
     from keryx.errors import KeryxError, ToolCancelledError, ToolFailedError
     from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, reads, uses, writes
     from keryx.ports.tool import Complete, Risk, ToolContext
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXCLUSIVE",
+    "IN_MEMORY",
     "NO_EFFECTS",
     "CancellationToken",
     "Complete",
@@ -39,6 +41,7 @@ __all__ = [
 
 _HOMES: Final = {
     "keryx.app": ("Keryx",),
+    "keryx.config.shapes": ("IN_MEMORY",),
     "keryx.aio.scope": ("CancellationToken", "get_token", "is_interrupted"),
     "keryx.errors": ("KeryxError", "ToolCancelledError", "ToolFailedError"),
     "keryx.ports.effects": ("EXCLUSIVE", "NO_EFFECTS", "Effects", "reads", "uses", "writes"),

@@ -115,7 +115,8 @@ async def test_a_turn_is_taken_up_by_a_host_that_lives_before_it_began(
         await reached.wait()
         wall.move(-100 * HOUR)
     wall.move(-100 * HOUR)
-    async with Keryx(model=DEMO, home=tmp_path) as app, asyncio.timeout(PATIENCE):
+    answering = ScriptedModel(lambda _: ScriptedReply(text="Fine."), name=DEMO)
+    async with Keryx(model=answering, home=tmp_path) as app, asyncio.timeout(PATIENCE):
         session = await app.open(session.session_id)
         assert (await (await session.send("third")).result()).outcome == "completed"
         log = await app.store.events(session.session_id)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx import Keryx
+from keryx import NO_EFFECTS, Keryx, tool
 from keryx import events as ev
 from keryx.errors import StoreDamagedError, StoreError, StoreTooNewError, UserMustActError
 from keryx.models.scripted import ScriptedModel, ScriptedReply
@@ -71,8 +71,18 @@ def said_in(log: list[ev.LoggedEvent]) -> list[str]:
 
 
 async def check_answers(home: Path, session_id: str, *said: str) -> None:
-    """All that was acknowledged is there, what was left is done, and the session goes on."""
-    async with Keryx(model=DEMO, home=home) as app, asyncio.timeout(PATIENCE):
+    """All that was acknowledged is there, what was left is done, and the session goes on.
+
+    It was made by a program with a model and a tool of its own, so it needs one that has them.
+    """
+
+    @tool(effects=NO_EFFECTS)
+    async def look() -> str:
+        """Look."""
+        return "Nothing."
+
+    model = ScriptedModel(lambda _: ScriptedReply(text="Fine."), name=DEMO)
+    async with Keryx(model=model, tools=[look], home=home) as app, asyncio.timeout(PATIENCE):
         session = await app.open(session_id)
         assert (await (await session.send("And now?")).result()).outcome == "completed"
         log = await app.store.events(session_id)

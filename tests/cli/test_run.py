@@ -157,10 +157,18 @@ def test_an_answer_with_a_schema_is_printed_alone_and_checked(
 ) -> None:
     schema = tmp_path / "schema.json"
     schema.write_text(SCHEMA)
-    with model_server(tmp_path, {"text": answer}):
+    with model_server(tmp_path, {"text": answer}, repeat=True):
         result = keryx(tmp_path, "run", "--schema", str(schema), "How many?")
     assert (result.returncode, result.stdout) == (code, answer + "\n")
     assert said in result.stderr
+
+
+def test_an_answer_that_fits_after_the_model_was_told_is_the_one_that_is_printed(
+    tmp_path: Path,
+) -> None:
+    with model_server(tmp_path, {"text": "five"}, {"text": '{"n": 5}'}):
+        result = keryx(tmp_path, "run", "--schema", SCHEMA, "How many?")
+    assert (result.returncode, result.stdout) == (0, '{"n": 5}\n')
 
 
 def test_what_is_no_schema_is_refused_before_anything_is_asked(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ happens twice and nothing is missed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from keryx import commands as cm
 from keryx import config
@@ -20,10 +20,11 @@ from keryx.aio.group import Group
 from keryx.app.attachments import Uploads
 from keryx.app.changes import diff_of
 from keryx.app.host.attached import AttachedHost
-from keryx.app.host.home import Home, HomeTakenError, Plate
+from keryx.app.host.guests.host import GuestHost
+from keryx.app.host.home import GuestRoom, Home, HomeTakenError, Plate
 from keryx.app.host.own import OwnHost
 from keryx.app.host.rules import read_rules
-from keryx.app.host.wire import NewSession
+from keryx.app.host.wire import NewSession, checked
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools
@@ -40,6 +41,9 @@ from keryx.rpc import PeerLostError
 # the second one, so it is asked for again after a moment, this often.
 TRIES: Final = 100
 MOMENT: Final = 0.05
+
+
+T = TypeVar("T")
 
 
 class Host(Bus, Protocol):
@@ -127,6 +131,9 @@ class Front:
         """The host is gone: find the next one, once for all who noticed."""
         if self._host is not lost or self._left:
             return
+        if isinstance(lost, GuestHost):
+            await lost.rejoin()
+            return
         if self._joining is None or self._joining.done():
             self._joining = self._group.start(self._replace(lost), name="rejoin")
         found = await asyncio.shield(self._joining)
@@ -150,63 +157,97 @@ class Front:
             found = await bridge.to_thread(partial(Home.take, home, by_force=by_force))
             if isinstance(found, Home):
                 return await self._own(found, by_force=by_force)
-            self._refuse_what_cannot_be_lent(found, home)
             try:
+                if self.tools.brought or self.models.brought:
+                    return await self._be_guest(found)
                 return await AttachedHost.connect(found, home, self._runtime.scope, bridge)
             except (PeerLostError, FileNotFoundError):
                 await asyncio.sleep(MOMENT)
-        raise HomeTakenError(
-            f"another Keryx owns the home {home} and cannot be reached; "
-            "stop it, or choose another home with KERYX_HOME"
-        )
+        raise _unreachable(home)
 
     async def _own(self, home: Home, *, by_force: bool) -> Host:
-        host = await OwnHost.begin(
+        host = await self._begin(home, take_over=by_force)
+        try:
+            await host.lead(home, resume=self._resume)
+        except BaseException:
+            await host.end(for_good=False)
+            raise
+        return host
+
+    async def _begin(self, home: Home | GuestRoom, *, take_over: bool = False) -> OwnHost:
+        return await OwnHost.begin(
             home,
             self._runtime,
             models=self.models,
             tools=self.tools,
             config=self.config,
             titles=self._titles,
-            take_over=by_force,
+            take_over=take_over,
         )
-        if self._resume:
-            await host.resume()
-        return host
 
-    def _refuse_what_cannot_be_lent(self, plate: Plate, home: Path) -> None:
-        if self.tools.brought or self.models.brought:
-            raise HomeTakenError(
-                f"another Keryx (process {plate.pid}) owns the home {home}, and tools or models "
-                "that a program brings along cannot run there; "
-                "stop it, or choose another home with KERYX_HOME"
-            )
+    # -- as a guest: tools and models that a program brings along cannot run elsewhere
+
+    async def _be_guest(self, plate: Plate) -> Host:
+        """Host what needs this program here, beside the owner of the home."""
+        scope, bridge = self._runtime.scope, self._runtime.bridge
+        owner = await AttachedHost.connect(plate, self.config.home, scope, bridge)
+        try:
+            room = await bridge.to_thread(GuestRoom.make, self.config.home)
+            own = await self._begin(room)
+            own.sharing.serve(room)
+        except BaseException:
+            await owner.end()
+            raise
+        return await GuestHost.begin(
+            room, own, owner, self._runtime, self._join, resume=self._resume
+        )
+
+    async def _join(self, own: OwnHost) -> AttachedHost | None:
+        """The owner of the home is gone: `own` is the next one, unless another process is."""
+        bridge, home = self._runtime.bridge, self.config.home
+        for _ in range(TRIES):
+            found = await bridge.to_thread(partial(Home.take, home))
+            if isinstance(found, Home):
+                await own.lead(found, resume=self._resume)
+                return None
+            try:
+                return await AttachedHost.connect(found, home, self._runtime.scope, bridge)
+            except (PeerLostError, FileNotFoundError):
+                await asyncio.sleep(MOMENT)
+        raise _unreachable(home)
 
     # -- what is asked
 
     async def open(self, wanted: NewSession) -> None:
-        while True:
-            host = self._there
-            try:
-                return await host.open(wanted)
-            except PeerLostError:
-                await self._rejoin(host)
+        wanted = checked(wanted)
+        await self._ask(lambda host: host.open(wanted))
 
     async def tell(self, command: cm.Command) -> Answer:
         """Safe to try again: a command takes effect once, by its id."""
-        while True:
-            host = self._there
-            try:
-                return await host.tell(command)
-            except PeerLostError:
-                await self._rejoin(host)
+        command = cm.checked(command)
+        return await self._ask(lambda host: host.tell(command))
 
     async def view(self, session_id: str) -> SessionView:
         """The session as it is now; the events after its `seq` go on from there."""
+        return await self._ask(lambda host: host.view(session_id))
+
+    async def delete(self, session_id: str) -> bool:
+        return await self._ask(lambda host: host.delete(session_id))
+
+    async def rules(self) -> list[KeptRule]:
+        """What people answered with `always`, the oldest first."""
+        return await read_rules(self.store)
+
+    async def remove_rule(self, rule_id: str) -> bool:
+        """No call is allowed by that rule any more, in any session. False: there is none."""
+        return await self._ask(lambda host: host.remove_rule(rule_id))
+
+    async def _ask(self, ask: Callable[[Host], Awaitable[T]]) -> T:
+        """Ask the host; if it goes away meanwhile, the next one."""
         while True:
             host = self._there
             try:
-                return await host.view(session_id)
+                return await ask(host)
             except PeerLostError:
                 await self._rejoin(host)
 
@@ -224,27 +265,6 @@ class Front:
                 await self._rejoin(host)
             else:
                 return
-
-    async def delete(self, session_id: str) -> bool:
-        while True:
-            host = self._there
-            try:
-                return await host.delete(session_id)
-            except PeerLostError:
-                await self._rejoin(host)
-
-    async def rules(self) -> list[KeptRule]:
-        """What people answered with `always`, the oldest first."""
-        return await read_rules(self.store)
-
-    async def remove_rule(self, rule_id: str) -> bool:
-        """No call is allowed by that rule any more, in any session. False: there is none."""
-        while True:
-            host = self._there
-            try:
-                return await host.remove_rule(rule_id)
-            except PeerLostError:
-                await self._rejoin(host)
 
     async def follow(self, session_id: str, *, after: int) -> AsyncGenerator[Event]:
         """The log after that fact, then whatever comes, over any change of hosts."""
@@ -267,9 +287,14 @@ class Front:
                 return
 
     async def _watch(self, session_id: str, after: int) -> tuple[Host, Watching]:
-        while True:
-            host = self._there
-            try:
-                return host, await host.watch(session_id, after=after)
-            except PeerLostError:
-                await self._rejoin(host)
+        async def watch(host: Host) -> tuple[Host, Watching]:
+            return host, await host.watch(session_id, after=after)
+
+        return await self._ask(watch)
+
+
+def _unreachable(home: Path) -> HomeTakenError:
+    return HomeTakenError(
+        f"another Keryx owns the home {home} and cannot be reached; "
+        "stop it, or choose another home with KERYX_HOME"
+    )

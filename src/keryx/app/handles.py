@@ -32,6 +32,8 @@ class TurnResult(msgspec.Struct, frozen=True):
     left_over: tuple[str, ...]
     reason: str | None
     error: ev.TurnError | None
+    data: Any = None
+    """The answer as a value, if it was sent with a schema; it fits. None if there is none."""
 
 
 class SessionHandle:
@@ -53,7 +55,8 @@ class SessionHandle:
     ) -> TurnHandle:
         """Say something; returns once the message is durable.
 
-        The schema is the text of a JSON schema that the answer must fit. `attended` says that
+        The schema is the text of a JSON schema. The answer fits it and is in the result as `data`,
+        or the turn fails (`bad_response`) after the model was told once. `attended` says that
         someone will `answer` what the turn asks; otherwise what would ask is denied.
         Attachments are uploaded before (`Keryx.upload`). No workspace means the session's.
         """
@@ -208,9 +211,11 @@ class TurnHandle:
 
     async def result(self) -> TurnResult:
         """How it ended, once it has."""
-        text, calls = "", list[ev.CallFinished]()
+        text, calls, has_schema = "", list[ev.CallFinished](), False
         async for event in self.events():
             match event:
+                case ev.MessageAccepted() if event.turn_id == self.turn_id:
+                    has_schema = has_schema or event.schema is not None
                 case ev.StepReplied() if event.turn_id == self.turn_id:
                     text = event.text or text
                 case ev.CallFinished() if event.turn_id == self.turn_id:
@@ -225,6 +230,9 @@ class TurnHandle:
                         left_over=event.left_over,
                         reason=event.reason,
                         error=event.error,
+                        data=_decoded(text)
+                        if has_schema and event.outcome == "completed"
+                        else None,
                     )
                 case _:
                     continue
@@ -243,3 +251,8 @@ class TurnHandle:
             return isinstance(answer, Done) and answer.done
         await self._session.tell(cm.CancelTurn, turn_id=self.turn_id, reason=reason)
         return await self.result()
+
+
+def _decoded(text: str) -> Any:
+    """The answer as a value: a turn with a schema completes with nothing but JSON."""
+    return msgspec.json.decode(text)

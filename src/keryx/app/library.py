@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Final, Self, cast
+
+import msgspec
 
 from keryx import config
 from keryx.app.front import Front
@@ -15,7 +20,7 @@ from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools
-from keryx.config import Config
+from keryx.config import IN_MEMORY, Config
 from keryx.engine.desk import mint
 from keryx.errors import DeveloperMustActError
 from keryx.messages import ApprovalMode, File, Image
@@ -23,33 +28,41 @@ from keryx.ports.model import Model
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
 
+MODEL_PARTS: Final = ("name", "window", "sees_images", "encode", "stream")
+"""What every model has; see `ports/model.py`."""
+
 
 class Keryx:
     """The sessions of a home. This process hosts them, or attaches to the one that does.
 
     `titles` lets a model give a better title to each session after its first turn.
     `take_over` takes a home from a host that is frozen; that one can write nothing more.
-    `tools`: exactly these; None: those that every host has, for files, the shell and questions.
+    `tools`: exactly these, tools or typed functions; None: those that every host has, for files,
+    the shell and questions.
+    `home`: where state lives; None: what `KERYX_HOME` says, or the user's own. `keryx.IN_MEMORY`
+    keeps everything in this process, with nothing on the disk but a temporary folder, and forgets
+    it at the end: for tests and notebooks.
     """
 
     def __init__(
         self,
         *,
         model: str | Model | None = None,
-        tools: Sequence[Tool] | None = None,
+        tools: Sequence[Tool | Callable[..., Any]] | None = None,
         workspace: str | Path = ".",
         home: str | Path | None = None,
         resume: bool = True,
         take_over: bool = False,
         titles: bool = False,
     ) -> None:
-        self._model = model
-        self._resume = resume
-        self._take_over = take_over
-        self._titles = titles
-        self._tools = tools
-        self._workspace = Path(workspace)
-        self._home = home
+        self._model = _checked_model(model)
+        self._resume = _checked_bool("resume", resume)
+        self._take_over = _checked_bool("take_over", take_over)
+        self._titles = _checked_bool("titles", titles)
+        self._tools = None if tools is None else Tools.of_program(tools)
+        self._workspace = _checked_path("workspace", workspace)
+        self._home = None if home is None else _checked_path("home", home)
+        self._folder: str | None = None
         self._runtime: Runtime | None = None
         self._models: Models | None = None
         self._front: Front | None = None
@@ -57,7 +70,7 @@ class Keryx:
     async def __aenter__(self) -> Self:
         self._runtime = runtime = Runtime()
         try:
-            found = await runtime.bridge.to_thread(config.load, self._home)
+            found = await self._configuration(runtime)
             self._models = models = Models(
                 found, self._model, threads=partial(runtime.bridge.start_thread, name="prices")
             )
@@ -94,12 +107,22 @@ class Keryx:
     async def _find_tools(self, found: Config, runtime: Runtime) -> Tools:
         if self._tools is None:
             return await runtime.bridge.to_thread(Tools.built_in, found)
-        return Tools.of_program(self._tools)
+        return self._tools
+
+    async def _configuration(self, runtime: Runtime) -> Config:
+        found = await runtime.bridge.to_thread(config.load, self._home)
+        if str(found.home) != IN_MEMORY:
+            return found
+        self._folder = await runtime.bridge.to_thread(partial(tempfile.mkdtemp, prefix="keryx-"))
+        return msgspec.structs.replace(found, home=Path(self._folder), in_memory=True)
 
     async def _close(self) -> None:
         if self._models is not None:
             await self._models.close()
         if self._runtime is not None:
+            if (folder := self._folder) is not None:
+                self._folder = None
+                await self._runtime.bridge.to_thread(shutil.rmtree, folder)
             await self._runtime.close()
 
     async def open(
@@ -121,7 +144,7 @@ class Keryx:
         assert runtime is not None
         workspace = await runtime.bridge.to_thread(self._workspace.resolve)
         wanted = NewSession(
-            session_id=session_id or mint("s"),
+            session_id=mint("s") if session_id is None else session_id,
             exists=session_id is not None,
             workspace=str(workspace),
             model=self._model if isinstance(self._model, str) else None,
@@ -135,19 +158,25 @@ class Keryx:
         await front.open(wanted)
         return SessionHandle(front, wanted.session_id)
 
-    def _names(self, tools: Sequence[str] | None) -> tuple[str, ...] | None:
-        if tools is None and self._tools is not None:
-            return tuple(tool.name for tool in self._tools)
-        return None if tools is None else tuple(tools)
+    def _names(self, tools: object) -> tuple[Any, ...] | None:
+        if tools is None:
+            return None if self._tools is None else tuple(self._tools.by_name)
+        if isinstance(tools, str) or not isinstance(tools, Iterable):
+            raise _wrong("tools", tools, "a list of names, for instance ['read_file', 'shell']")
+        return tuple(cast("Iterable[Any]", tools))
 
     async def upload(self, data: bytes, name: str, media_type: str) -> Image | File:
         """Keep what is to be attached to a message; durable once this returns."""
+        _expect("data", data, bytes)
+        _expect("name", name, str)
+        _expect("media_type", media_type, str)
         blob = await self._there.keep_upload(data)
         made = Image if media_type.startswith("image/") else File
         return made(blob, media_type, name)
 
     async def delete(self, session_id: str) -> bool:
         """Everything of the session is gone. False: there was none."""
+        _expect("session_id", session_id, str)
         return await self._there.delete(session_id)
 
     @property
@@ -165,3 +194,41 @@ class Keryx:
         if self._front is None:
             raise DeveloperMustActError("use it inside `async with Keryx(...) as app:`")
         return self._front
+
+
+# -- what a program passes, checked before anything is made of it
+
+
+def _wrong(name: str, value: object, expected: str) -> DeveloperMustActError:
+    return DeveloperMustActError(f"{name}={value!r:.80} must be {expected}")
+
+
+def _expect(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise _wrong(name, value, kind.__name__)
+
+
+def _checked_bool(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(name, value, "True or False")
+    return value
+
+
+def _checked_path(name: str, value: Any) -> Path:
+    try:
+        path = cast("object", os.fspath(value))
+    except TypeError:
+        path = None
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise _wrong(name, value, "the path of a folder")
+    return Path(path)
+
+
+def _checked_model(value: Any) -> str | Model | None:
+    if value is None or isinstance(value, str):
+        return value
+    missing = [part for part in MODEL_PARTS if not hasattr(value, part)]
+    if isinstance(value, type) or missing or not isinstance(value.name, str):
+        raise _wrong("model", value, "`provider:name`, or a model of your own (ports/model.py)")
+    model: Model = value
+    return model

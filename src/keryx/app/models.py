@@ -45,6 +45,11 @@ class Models:
         return bool(self._brought)
 
     @property
+    def brings(self) -> tuple[str, ...]:
+        """What only this program has, as sessions tell of it."""
+        return tuple(f"model:{name}" for name in self._brought)
+
+    @property
     def is_given(self) -> bool:
         """Whether who made this said which model it is."""
         return self._asked is not None
@@ -56,11 +61,17 @@ class Models:
             return self._asked
         return self.default_of(DEFAULT) if self._asked is None else self._asked.name
 
-    def default_of(self, profile: str) -> str:
-        """The model of a session of that profile that names none."""
+    def default_of(self, profile: str, *, for_others: bool = False) -> str:
+        """The model of a session of that profile that names none.
+
+        A model that a program brought along is for its own sessions, if there is another one.
+        """
+        configured = self._config.profile(profile).model
+        if for_others and self._brought and configured:
+            return configured
         if self._asked is not None:
             return self.default
-        return self._config.profile(profile).model or ""
+        return configured or ""
 
     def known(self) -> list[str]:
         """Models that somebody named; a provider may have more."""

@@ -19,7 +19,7 @@ from keryx.aio.group import Group
 from keryx.aio.loops import run_loop
 from keryx.aio.scope import Scope, call_soon
 from keryx.app import Keryx, TurnHandle
-from keryx.cli.schema import misfit, read_schema
+from keryx.cli.schema import read_schema
 from keryx.cli.screens.asking import Asker, is_attended
 
 EXIT_CODES: Final = {"completed": 0, "failed": 1, "parked": 3, "cancelled": 130}
@@ -117,14 +117,14 @@ async def _show(turn: TurnHandle, screen: _Lines | _Printer | _Answer, asker: As
         if asker is not None:
             asker.show(event)
         if isinstance(event, ev.TurnFinished) and event.turn_id == turn.turn_id:
-            code = screen.end(EXIT_CODES[event.outcome])
+            code = screen.end(event)
     return code
 
 
 def _screen(options: argparse.Namespace, schema: str | None) -> _Lines | _Printer | _Answer:
     if options.json:
         return _Lines()
-    return _Printer() if schema is None else _Answer(schema)
+    return _Printer() if schema is None else _Answer()
 
 
 class _Lines:
@@ -134,32 +134,32 @@ class _Lines:
         sys.stdout.write(ev.encode(event).decode() + "\n")
         sys.stdout.flush()
 
-    def end(self, code: int) -> int:
-        return code
+    def end(self, finished: ev.TurnFinished) -> int:
+        return EXIT_CODES[finished.outcome]
 
 
 class _Answer:
-    """The last reply alone, if it fits the schema."""
+    """The last reply alone. The turn itself fails if that does not fit the schema."""
 
-    def __init__(self, schema: str) -> None:
-        self._schema = schema
-        self._text = ""
+    def __init__(self) -> None:
+        self._last: str | None = None
 
     def show(self, event: ev.Event) -> None:
-        if isinstance(event, ev.StepReplied):
-            self._text = event.text
-        else:
-            _tell(event)
+        match event:
+            case ev.StepReplied():
+                self._last = event.text
+            case ev.StepAbandoned():
+                self._last = None
+            case _:
+                _tell(event)
 
-    def end(self, code: int) -> int:
-        if code != EXIT_CODES["completed"]:
-            return code
-        print(self._text)
-        problem = misfit(self._text, self._schema)
-        if problem is None:
-            return code
-        print(f"keryx: {problem}; ask again, or use a model that keeps to schemas", file=sys.stderr)
-        return MISFIT
+    def end(self, finished: ev.TurnFinished) -> int:
+        code = EXIT_CODES[finished.outcome]
+        error = finished.error
+        is_misfit = self._last is not None and error is not None and error.kind == "bad_response"
+        if self._last is not None and (is_misfit or finished.outcome == "completed"):
+            print(self._last)
+        return MISFIT if is_misfit else code
 
 
 class _Printer:
@@ -191,8 +191,8 @@ class _Printer:
             case _:
                 _tell(event)
 
-    def end(self, code: int) -> int:
-        return code
+    def end(self, finished: ev.TurnFinished) -> int:
+        return EXIT_CODES[finished.outcome]
 
     def _text(self, text: str) -> None:
         print(text, end="", flush=True)

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from keryx.config.keys import keep_key, keep_model
 from keryx.config.reading import OPENAI_URL, load, reload, secrets_of
-from keryx.config.shapes import DEFAULT, Config, ConfigurationError, Personality, Provider
+from keryx.config.shapes import (
+    DEFAULT,
+    IN_MEMORY,
+    Config,
+    ConfigurationError,
+    Personality,
+    Provider,
+)
 
 __all__ = [
     "DEFAULT",
+    "IN_MEMORY",
     "OPENAI_URL",
     "Config",
     "ConfigurationError",

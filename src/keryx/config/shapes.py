@@ -16,6 +16,8 @@ from keryx.messages import ApprovalMode
 DEFAULT: Final = "default"
 """The profile of sessions that name none."""
 
+IN_MEMORY: Final = ":memory:"
+"""A home that is nowhere: all of it is in the process that asks for it, and ends with it."""
 
 COMPACT_AT: Final = 0.8
 """What is left of the window is for the reply, and for what was guessed too low."""
@@ -147,6 +149,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that was configured, from all sources."""
 
     home: Path
+    in_memory: bool = False
+    """Whether nothing is kept: the home is a temporary folder, and the store is in this process."""
     durability: Durability
     limits: LimitsConfig
     approvals: ApprovalsConfig

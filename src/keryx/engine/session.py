@@ -54,6 +54,7 @@ class Opening(msgspec.Struct, frozen=True):
     title: str = ""
     approvals: ApprovalMode | None = None
     read_only: bool = False
+    brought: tuple[str, ...] = ()
 
 
 class Session:
@@ -96,6 +97,7 @@ class Session:
             title=opening.title,
             approvals=opening.approvals,
             read_only=opening.read_only,
+            brought=opening.brought,
         )
         await self._desk.ledger.durable()
 

@@ -85,6 +85,8 @@ class SessionOpened(_Logged, frozen=True, kw_only=True, tag="session.opened"):
     read_only: bool = False
     parent: ParentCall | None = None
     fork: ForkPoint | None = None
+    brought: tuple[str, ...] = ()
+    """Its tools (`tool:NAME`) and model (`model:NAME`) that only the program has that made it."""
 
 
 class SessionChanged(_Logged, frozen=True, kw_only=True, tag="session.changed"):

@@ -16,7 +16,7 @@ import msgspec
 from keryx.aio.clock import Clock, RealClock
 from keryx.errors import ModelError
 from keryx.messages import Message
-from keryx.ports.model import Model, ModelRequest, Piece, Switching
+from keryx.ports.model import Finished, Model, ModelRequest, Piece, Switching, unfinished
 
 # A model that failed is not asked first again for so long: the steps of one turn would each wait
 # for it anew.
@@ -99,11 +99,15 @@ class Fallback:
                     continue
                 last, error = failed[-1]
                 yield Switching(last.name, model.name, error.kind, error.message)
+            is_whole = False
             try:
                 pieces = model.stream(self._for(index, request))
                 async with contextlib.aclosing(pieces):
                     async for piece in pieces:
+                        is_whole = type(piece) is Finished
                         yield piece
+                if not is_whole:
+                    raise unfinished(model.name)
             except ModelError as error:
                 self._note(index, error)
                 failed.append((model, error))

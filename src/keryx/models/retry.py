@@ -14,7 +14,7 @@ from typing import Final
 
 from keryx.errors import ModelError
 from keryx.messages import Message
-from keryx.ports.model import Model, ModelRequest, Piece
+from keryx.ports.model import Finished, Model, ModelRequest, Piece, unfinished
 from keryx.ports.model import Retrying as RetryingPiece
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -68,10 +68,14 @@ class Retrying:
         waited = 0.0
         attempt = 1
         while True:
+            is_whole = False
             try:
                 async with contextlib.aclosing(self._model.stream(request)) as pieces:
                     async for piece in pieces:
+                        is_whole = type(piece) is Finished
                         yield piece
+                if not is_whole:
+                    raise unfinished(self._model.name)
             except ModelError as error:
                 delay = self._delay(error, attempt, waited)
                 failed = error

@@ -89,6 +89,19 @@ class Finished(msgspec.Struct, frozen=True):
 Piece = TextPiece | ReasoningPiece | CallPiece | Retrying | Switching | Finished
 
 
+def unfinished(name: str) -> ModelError:
+    """The stream of that model ended without `Finished`: its reply was cut, and may be asked again.
+
+    Every reader of a stream raises this, so that no adapter can pass half a reply off as whole.
+    """
+    return ModelError(
+        "bad_response",
+        f"the reply of {name} was cut: its stream ended before the reply did",
+        "ask again; if it happens often, report it to whoever provides this model",
+        retry_after=0.0,
+    )
+
+
 def defect(error: Exception) -> ModelError:
     """What a model raised that is no `ModelError`: an adapter's own fault, and said so."""
     return ModelError("internal", f"{type(error).__name__}: {error}", "report this")

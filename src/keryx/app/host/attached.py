@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Generic, Self, TypeVar
 
@@ -15,7 +16,7 @@ from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host import wire
 from keryx.app.host.home import STORE, HomeTakenError, Plate
-from keryx.errors import KeryxError, UserMustActError
+from keryx.errors import DeveloperMustActError, KeryxError, UserMustActError
 from keryx.events import Event, decode
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.store import Store
@@ -36,9 +37,14 @@ class AttachedHost:
 
     def __init__(self, plate: Plate, scope: Scope, peer: Peer, store: Store) -> None:
         self.store = store
-        self._plate = plate
+        self.plate = plate
         self._scope = scope
         self._peer = peer
+
+    @classmethod
+    async def reach(cls, plate: Plate, scope: Scope, store: Store) -> Self:
+        """Reach a host whose logs this process reads in a way of its own."""
+        return cls(plate, scope, await _connect(plate, scope), store)
 
     @classmethod
     async def connect(cls, plate: Plate, home: Path, scope: Scope, bridge: Bridge) -> Self:
@@ -56,18 +62,22 @@ class AttachedHost:
         await _call(self._peer, wire.OPEN, wire.encode_value(wanted))
 
     async def tell(self, command: cm.Command) -> Answer:
-        return wire.decode_answer(await _call(self._peer, wire.TELL, cm.encode(command)))
+        try:
+            body = cm.encode(command)
+        except (TypeError, ValueError) as error:
+            raise DeveloperMustActError(f"{type(command).__name__}: {error}") from error
+        return wire.decode_answer(await _call(self._peer, wire.TELL, body))
 
     async def watch(self, session_id: str, *, after: int) -> Watching:
         # A connection of its own: a reader that does not keep up holds back nothing else.
-        peer = await _connect(self._plate, self._scope)
+        peer = await _connect(self.plate, self._scope)
         return _RemoteReader(peer, wire.Watch(session_id, after), self._scope)
 
     async def view(self, session_id: str) -> SessionView:
         return wire.decode_view(await self._ask(wire.VIEW, session_id))
 
     async def changes(self, after: int | None) -> AsyncGenerator[Change]:
-        peer = await _connect(self._plate, self._scope)
+        peer = await _connect(self.plate, self._scope)
         asked = wire.encode_value(wire.Since(after))
         async with _Remote(peer, self._scope, wire.CHANGES, asked, wire.decode_change) as stream:
             async for change in stream:
@@ -80,13 +90,41 @@ class AttachedHost:
         named = wire.encode_value(wire.NamedRule(rule_id))
         return await _call(self._peer, wire.REMOVE_RULE, named) == b"true"
 
+    # -- between hosts of one home
+
+    async def announce(self, guest: str) -> None:
+        """Say that this guest is there; the owner asks it what it hosts."""
+        await _call(self._peer, wire.ANNOUNCE, wire.encode_value(wire.Announced(guest)))
+
+    async def take(self, taken: wire.Taken) -> bool:
+        """Whether the session is this guest's to host from now on."""
+        return await _call(self._peer, wire.TAKE, wire.encode_value(taken)) == b"true"
+
+    async def hosted(self) -> wire.Hosted:
+        return wire.decode_hosted(await _call(self._peer, wire.HOSTED, b"null"))
+
+    async def let_go(self, session_id: str) -> None:
+        """The session is about to be deleted: the guest stops hosting it."""
+        await self._ask(wire.LET_GO, session_id)
+
+    @property
+    def is_lost(self) -> bool:
+        return self._peer.is_lost
+
+    async def wait_lost(self) -> None:
+        """Return once the host has hung up, however it ended."""
+        with suppress(PeerLostError, CallError):
+            await self._peer.call(wire.STAY, b"null")
+
     async def _ask(self, method: str, session_id: str) -> bytes:
         return await _call(self._peer, method, wire.encode_value(wire.Named(session_id)))
 
+    async def hang_up(self) -> None:
+        await _hang_up(self._peer)
+
     async def end(self) -> None:
         """Let go of the host, which goes on."""
-        self._peer.close()
-        await self._peer.wait_ended()
+        await self.hang_up()
         await self.store.close()
 
 

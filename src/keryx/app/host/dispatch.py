@@ -1,9 +1,10 @@
-"""Dispatch and bus within one host: its sessions, each opened once and owned here."""
+"""Dispatch and bus within one process: its sessions, each opened once and owned here."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from keryx import commands as cm
 from keryx.aio.group import Group
@@ -11,7 +12,7 @@ from keryx.aio.scope import Scope
 from keryx.engine.log.unsent import read_draft
 from keryx.engine.log.views import view_at_rest
 from keryx.engine.session import Opening, Session
-from keryx.errors import DeveloperMustActError, FencedError
+from keryx.errors import DeveloperMustActError, FencedError, KeryxError
 from keryx.ports.dispatch import Answer, Watching
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
@@ -71,6 +72,19 @@ class LocalDispatch:
             gone = DeveloperMustActError(f"the session {session_id} was deleted")
             await (await asyncio.shield(found)).close(gone)
 
+    def holds(self, session_id: str) -> bool:
+        """Whether the session is open here, or about to be."""
+        return session_id in self._sessions
+
+    def open_ids(self) -> list[str]:
+        return list(self._sessions)
+
+    def hand_over(self, session_id: str) -> None:
+        """Another process hosts the session from now on; it is at rest here."""
+        opened = self._sessions.pop(session_id, None)
+        if opened is not None and opened.done() and not opened.cancelled():
+            self._group.start(_close(opened.result()), name=f"hand over {session_id}")
+
     # -- dispatch
 
     async def wake(self, session_id: str) -> None:
@@ -105,3 +119,8 @@ class LocalDispatch:
 
 def _is_broken(opened: asyncio.Future[Session]) -> bool:
     return opened.done() and not opened.cancelled() and opened.result().broken is not None
+
+
+async def _close(session: Session) -> None:
+    with suppress(KeryxError):  # whoever hosts it now reads what is in the store
+        await session.close()

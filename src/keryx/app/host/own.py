@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
@@ -14,30 +15,33 @@ from keryx.aio.clock import RealClock
 from keryx.app.attachments import UPLOADS, HostAttachments, Uploads
 from keryx.app.briefs import Briefs
 from keryx.app.changes import open_files, revert_files
-from keryx.app.host.dispatch import LocalDispatch
 from keryx.app.host.feed import Feed
-from keryx.app.host.home import Home
-from keryx.app.host.rules import RuleBook, configured_rules, read_rules
-from keryx.app.host.served import Served
+from keryx.app.host.guests.dispatch import ProgramGoneError, SharedDispatch
+from keryx.app.host.guests.sharing import Sharing
+from keryx.app.host.home import GuestRoom, Home
+from keryx.app.host.rules import RuleBook, read_rules, set_policy
 from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
 from keryx.app.places import Places
 from keryx.app.runtime import Runtime
-from keryx.app.tools import Tools, child_environment, secret_places
+from keryx.app.tools import HostTools, Tools, child_environment, secret_places
 from keryx.config import DEFAULT, Config, secrets_of
 from keryx.engine.approval import Approvals
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Witness
-from keryx.engine.desk import Changing, Keep, Surroundings
+from keryx.engine.desk import Brief, Changing, Keep, Surroundings
 from keryx.engine.limits import Limits
+from keryx.engine.log.state import Settings
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
-from keryx.errors import DeveloperMustActError, SessionDamagedError, StoreDamagedError
+from keryx.errors import DeveloperMustActError, StoreDamagedError
+from keryx.events import SessionOpened
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.files import Files
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
 from keryx.sandbox.workers import Workers
+from keryx.store.memory import MemoryStore
 from keryx.store.sqlite import SqliteStore
 
 STORE_THREADS: Final = 8
@@ -51,7 +55,7 @@ class OwnHost:
         self,
         *,
         runtime: Runtime,
-        home: Home,
+        home: Home | GuestRoom,
         threads: Bridge,
         store: Store,
         models: Models,
@@ -61,28 +65,25 @@ class OwnHost:
         titles: bool,
     ) -> None:
         approvals = Approvals(always=rules.rules)
-        _set_policy(approvals, config)
+        set_policy(approvals, config)
         self.store = store
         self._feed = Feed(store)
         self._approvals, self._rules = approvals, rules
         self._runtime = runtime
-        self._home = home
+        self._path = home.path
         self._threads = threads
         self._models = models
-        self._tools = tools
+        self._tools = HostTools(tools, self._load_tools)
         self._config = config
         self._places = Places(runtime, config, home.path, home.plate.tmp)
-        uploads = Uploads(home.path, runtime.bridge)
         self._around = Surroundings(
             store=store,
-            attachments=HostAttachments(
-                store, runtime.bridge, uploads, models.images, self._places.private
-            ),
+            attachments=self._attachments(Uploads(home.path, runtime.bridge)),
             executor=runtime.executor,
             clock=RealClock(),
             model=models.find,
             lane=self._lane,
-            brief=Briefs(runtime.bridge, config, self._configure).read,
+            brief=partial(self._brief, Briefs(runtime.bridge, config, self._configure)),
             files=self._files,
             workers=Workers,
             revert=partial(revert_files, runtime.bridge),
@@ -95,13 +96,14 @@ class OwnHost:
             redactor=Redactor(secrets_of(config)),
             limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
         )
-        self._dispatch = LocalDispatch(runtime.scope, store, self._open)
-        self._served = Served(self, runtime.scope, home.plate.secret)
+        brings = (*tools.brings, *models.brings)
+        self._dispatch = SharedDispatch(runtime.scope, store, self._open, brings, self._feed.note)
+        self.sharing = Sharing(self, home, runtime, self._dispatch, self._feed.note)
 
     @classmethod
     async def begin(
         cls,
-        home: Home,
+        home: Home | GuestRoom,
         runtime: Runtime,
         *,
         models: Models,
@@ -110,19 +112,25 @@ class OwnHost:
         titles: bool = False,
         take_over: bool = False,
     ) -> Self:
-        """Open the home's store and take connections."""
+        """Open the home's store. The host of a home leads it next, a guest serves its room."""
         # Threads of its own: a commit must not wait behind tools that block.
         threads = Bridge(runtime.scope, threads=STORE_THREADS)
         try:
-            store = await SqliteStore.open(
-                home.store, threads, durability=config.durability, take_over=take_over
-            )
+            store: Store = MemoryStore()
+            if not config.in_memory:
+                store = await SqliteStore.open(
+                    home.store,
+                    threads,
+                    durability=config.durability,
+                    take_over=take_over,
+                    guest=isinstance(home, GuestRoom),
+                )
             rules = RuleBook(store, await read_rules(store))
         except BaseException:
             await threads.close()
             await runtime.bridge.to_thread(home.release)
             raise
-        host = cls(
+        return cls(
             runtime=runtime,
             home=home,
             threads=threads,
@@ -133,18 +141,28 @@ class OwnHost:
             rules=rules,
             titles=titles,
         )
-        host._served.listen(home.listening)
-        return host
 
-    async def resume(self) -> None:
-        """Go on with everything that an earlier host left unfinished."""
-        unfinished = await self.store.unfinished()
+    async def lead(self, home: Home, *, resume: bool) -> None:
+        """Own the home, with the guests that live in it; they go on hosting what they host."""
+        # Before the guests are asked: whatever one of them begins later it asks for first.
+        unfinished = await self.store.unfinished() if resume else []
+        try:
+            await self.sharing.lead(home, self.store)
+        except BaseException:
+            await self.sharing.without(home)
+            raise
+        await self.resume([each for each in unfinished if not self.sharing.is_guests(each)])
+
+    async def resume(self, unfinished: Sequence[str]) -> None:
+        """Go on with what an earlier host left unfinished."""
         self._around.neighbours.expect(unfinished)
         for session_id in unfinished:
             try:
                 await self._dispatch.wake(session_id)
             except StoreDamagedError:
                 raise
+            except ProgramGoneError:
+                self._around.neighbours.rests(session_id)
             except Exception as error:  # noqa: BLE001 (whatever it is, it is that session's own)
                 # One that cannot go on holds up no other; whoever opens it is told why.
                 self._around.neighbours.rests(session_id)
@@ -156,23 +174,40 @@ class OwnHost:
 
     async def open(self, wanted: NewSession) -> None:
         """Make a session, or take up one that exists."""
-        if wanted.exists and await self.store.session(wanted.session_id) is None:
-            raise DeveloperMustActError(
-                f"there is no session {wanted.session_id!r}; "
-                "`keryx sessions list` shows those there are"
-            )
+        if wanted.exists:
+            if await self.store.session(wanted.session_id) is None:
+                raise DeveloperMustActError(
+                    f"there is no session {wanted.session_id!r}; "
+                    "`keryx sessions list` shows those there are"
+                )
+            with suppress(ProgramGoneError):  # it can be read; who tells it something is told
+                await self._dispatch.session(wanted.session_id)
+            return
+        if wanted.for_others:
+            await self._tools.prepare(wanted.tools)
         opening = Opening(
-            model=wanted.model or self._models.default_of(wanted.profile or DEFAULT),
+            model=self._model_for(wanted),
             workspace=wanted.workspace,
-            tools=self._tools.chosen(wanted.tools),
+            tools=self._tools.chosen(wanted.tools, for_others=wanted.for_others),
             profile=wanted.profile or DEFAULT,
             effort=wanted.effort,
             personality=wanted.personality,
             title=wanted.title,
             approvals=wanted.approvals,
             read_only=wanted.read_only,
+            brought=self.brought_for(wanted),
         )
         await self._dispatch.session(wanted.session_id, opening)
+
+    def brought_for(self, wanted: NewSession) -> tuple[str, ...]:
+        """What a new session like this uses that only this program has."""
+        names = self._tools.chosen(wanted.tools, for_others=wanted.for_others)
+        used = (f"model:{self._model_for(wanted)}", *(f"tool:{name}" for name in names))
+        return tuple(each for each in used if each in self._dispatch.brings)
+
+    def _model_for(self, wanted: NewSession) -> str:
+        profile, for_others = wanted.profile or DEFAULT, wanted.for_others
+        return wanted.model or self._models.default_of(profile, for_others=for_others)
 
     async def tell(self, command: cm.Command) -> Answer:
         return await self._dispatch.tell(command)
@@ -194,32 +229,43 @@ class OwnHost:
         return deleted
 
     async def remove_rule(self, rule_id: str) -> bool:
-        return await self._rules.remove(rule_id)
+        is_removed = await self._rules.remove(rule_id)
+        await self.sharing.remove_rule(rule_id)
+        return is_removed
 
-    async def end(self) -> None:
-        """Stop gracefully. Those attached are let go last, when the home is free for them."""
-        self._served.stop_listening()
+    async def end(self, *, for_good: bool = True) -> None:
+        """Stop gracefully. Those attached are let go last, when the home is free for them.
+
+        Not `for_good`: another host may follow in this process, and needs its executor.
+        """
+        self.sharing.stop_listening()
         self._feed.close()
         await self._dispatch.close()
-        await self._runtime.executor.close()
+        if for_good:
+            await self._runtime.executor.close()
         try:
             await self._places.close()
         finally:
             # Whatever could not be removed, the home is free for others.
             await self.store.close()
             await self._threads.close()
-            await self._runtime.bridge.to_thread(self._home.release)
-            await self._served.close()
+            await self.sharing.close()
 
     # -- what sessions need
 
+    async def _brief(self, briefs: Briefs, settings: Settings, workspace: str) -> Brief:
+        if self.sharing.is_shared:
+            await self._rules.refresh()  # another host of the home may have made one
+        return await briefs.read(settings, workspace)
+
+    async def _load_tools(self) -> Tools:
+        return await self._runtime.bridge.to_thread(Tools.built_in, self._config)
+
     async def _open(self, session_id: str, opening: Opening | None) -> Session:
-        try:
-            return await Session.open(session_id, self._around, self._runtime.scope, opening)
-        except SessionDamagedError:
-            await self.store.mark_damaged(session_id)
-            self._feed.note(session_id)
-            raise
+        if opening is None and self._tools.brings:
+            (first, *_) = await self.store.events(session_id, limit=1) or [None]
+            await self._tools.prepare(first.tools if isinstance(first, SessionOpened) else ())
+        return await Session.open(session_id, self._around, self._runtime.scope, opening)
 
     def _lane(
         self, session_id: str, tools: tuple[str, ...], workspace: Path, witness: Witness
@@ -234,8 +280,12 @@ class OwnHost:
             place=self._places.of(session_id, workspace),
         )
 
+    def _attachments(self, uploads: Uploads) -> HostAttachments:
+        bridge, private = self._runtime.bridge, self._places.private
+        return HostAttachments(self.store, bridge, uploads, self._models.images, private)
+
     def _files(self, session_id: str, workspace: str, keep: Keep, changing: Changing) -> Files:
-        hidden = (self._home.path, *secret_places(self._config))
+        hidden = (self._path, *secret_places(self._config))
         uploads = self._places.private(session_id) / UPLOADS
         return open_files(workspace, keep, changing, hidden=hidden, uploads=uploads)
 
@@ -244,9 +294,4 @@ class OwnHost:
         self._config = config
         self._models.configure(config)
         self._around.redactor = Redactor(secrets_of(config))
-        _set_policy(self._approvals, config)
-
-
-def _set_policy(approvals: Approvals, config: Config) -> None:
-    approvals.mode, approvals.expires = config.approvals.mode, config.approvals.expires
-    approvals.rules = configured_rules(config)
+        set_policy(self._approvals, config)

@@ -30,6 +30,12 @@ def repair(home: Path) -> Repaired:
         raise HomeTakenError(
             f"another Keryx (process {taken.pid}) owns the home {home}; stop it before a repair"
         )
+    if taken.guests:
+        taken.release()
+        raise HomeTakenError(
+            f"a program (process {taken.guests[0].pid}) uses the home {home}; "
+            "stop it before a repair"
+        )
     try:
         store, made = home / STORE, home / f"{STORE}.repaired"
         if not store.exists():

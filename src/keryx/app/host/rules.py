@@ -12,7 +12,7 @@ import msgspec
 
 from keryx.config import Config
 from keryx.engine.answers import ALWAYS
-from keryx.engine.approval import KeptRule, Rule, rule
+from keryx.engine.approval import Approvals, KeptRule, Rule, rule
 from keryx.ports.store import Store
 
 _decode: Final = msgspec.json.Decoder(KeptRule).decode
@@ -26,6 +26,12 @@ async def read_rules(store: Store) -> list[KeptRule]:
         for key, value in records.items()
     ]
     return sorted(rules, key=lambda rule: rule.made_at or 0.0)
+
+
+def set_policy(approvals: Approvals, config: Config) -> None:
+    """What the configuration says of approvals: the mode, how long to wait, and its rules."""
+    approvals.mode, approvals.expires = config.approvals.mode, config.approvals.expires
+    approvals.rules = configured_rules(config)
 
 
 def configured_rules(config: Config) -> tuple[Rule, ...]:
@@ -45,6 +51,10 @@ class RuleBook:
         self._store = store
         self.rules: list[Rule] = [*rules]
         """Asked by every call, and changed here alone."""
+
+    async def refresh(self) -> None:
+        """Learn what other hosts of the home recorded."""
+        self.rules[:] = await read_rules(self._store)
 
     def add(self, rule: Rule) -> None:
         """A rule that is recorded already."""

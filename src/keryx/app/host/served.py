@@ -30,11 +30,24 @@ class Serves(Bus, Protocol):
     async def remove_rule(self, rule_id: str) -> bool: ...
 
 
+class Shares(Protocol):
+    """What a host does for the other hosts of its home."""
+
+    async def announced(self, guest: str) -> None: ...
+
+    async def take(self, taken: wire.Taken) -> bool: ...
+
+    def hosted(self) -> wire.Hosted: ...
+
+    async def let_go(self, session_id: str) -> None: ...
+
+
 class Served:
     """Takes connections and does what those ask who know the secret."""
 
-    def __init__(self, host: Serves, scope: Scope, secret: str) -> None:
+    def __init__(self, host: Serves, sharing: Shares, scope: Scope, secret: str) -> None:
         self._host = host
+        self._sharing = sharing
         self._secret = secret
         self._ending = asyncio.Event()
         self._listener = Listener(scope, self._handler, limits=GREETED)
@@ -51,14 +64,15 @@ class Served:
         await self._listener.close()
 
     def _handler(self) -> Handler:
-        return _Visitor(self._host, self._secret, self._ending).handle
+        return _Visitor(self._host, self._sharing, self._secret, self._ending).handle
 
 
 class _Visitor:
     """One connection."""
 
-    def __init__(self, host: Serves, secret: str, ending: asyncio.Event) -> None:
+    def __init__(self, host: Serves, sharing: Shares, secret: str, ending: asyncio.Event) -> None:
         self._host = host
+        self._sharing = sharing
         self._secret = secret
         self._ending = ending
         self._known = False
@@ -112,7 +126,8 @@ class _Visitor:
             case wire.WATCH:
                 await self._watch(call, msgspec.json.decode(call.params, type=wire.Watch))
             case wire.OPEN:
-                await self._host.open(msgspec.json.decode(call.params, type=wire.NewSession))
+                wanted = msgspec.json.decode(call.params, type=wire.NewSession)
+                await self._host.open(msgspec.structs.replace(wanted, for_others=True))
             case wire.DELETE:
                 named = wire.decode_named(call.params)
                 return wire.encode_value(await self._host.delete(named.session_id))
@@ -124,6 +139,24 @@ class _Visitor:
                 return wire.encode_value(await self._host.remove_rule(rule.rule_id))
             case wire.CHANGES:
                 await self._tell_changes(call, wire.decode_since(call.params))
+            case _:
+                return await self._do_for_guests(call)
+        return None
+
+    async def _do_for_guests(self, call: Call) -> bytes | None:
+        """What hosts of one home ask each other."""
+        match call.method:
+            case wire.ANNOUNCE:
+                await self._sharing.announced(wire.decode_announced(call.params).guest)
+            case wire.TAKE:
+                return wire.encode_value(await self._sharing.take(wire.decode_taken(call.params)))
+            case wire.HOSTED:
+                return wire.encode_value(self._sharing.hosted())
+            case wire.LET_GO:
+                await self._sharing.let_go(wire.decode_named(call.params).session_id)
+            case wire.STAY:
+                # Never answered: whoever asks learns that this host has ended.
+                await asyncio.get_running_loop().create_future()
             case _:
                 raise CallError(f"there is no method {call.method!r}", code=METHOD_NOT_FOUND)
         return None

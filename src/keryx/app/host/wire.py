@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from keryx.errors import DeveloperMustActError
 from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer, Change
 from keryx.ports.view import SessionView
@@ -18,8 +19,14 @@ DELETE: Final = "delete"
 VIEW: Final = "view"
 CHANGES: Final = "changes"
 REMOVE_RULE: Final = "rule.remove"
+# Between a host and programs that host sessions of their own in its home:
+ANNOUNCE: Final = "announce"
+TAKE: Final = "take"
+HOSTED: Final = "hosted"
+LET_GO: Final = "let_go"
+STAY: Final = "stay"
 
-VERSION: Final = 1
+VERSION: Final = 2
 WRONG_SECRET: Final = "SecretError"  # noqa: S105 (the name of an error)
 
 
@@ -44,6 +51,42 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     approvals: ApprovalMode | None = None
     read_only: bool = False
+    for_others: bool = False
+    """Whether it is made for another process than the host's own program."""
+
+
+def checked(wanted: NewSession) -> NewSession:
+    """The same, as strictly as if it had come over the wire; `DeveloperMustActError` if not so.
+
+    Nothing may become a session's first fact that could not be read back.
+    """
+    try:
+        converted = msgspec.convert(msgspec.structs.asdict(wanted), NewSession)
+        encode_value(converted)
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise DeveloperMustActError(f"a session cannot be opened like this: {error}") from error
+    return converted
+
+
+class Announced(msgspec.Struct, frozen=True):
+    """A guest is there; its plate says how to reach it."""
+
+    guest: str
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A guest would host this session; `is_new` if it is about to make it."""
+
+    guest: str
+    session_id: str
+    is_new: bool
+
+
+class Hosted(msgspec.Struct, frozen=True):
+    """What a guest hosts, and what it brought along."""
+
+    sessions: tuple[str, ...]
+    brings: tuple[str, ...]
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -76,6 +119,9 @@ decode_answer: Final = msgspec.json.Decoder(Answer).decode
 decode_named: Final = msgspec.json.Decoder(Named).decode
 decode_rule: Final = msgspec.json.Decoder(NamedRule).decode
 decode_since: Final = msgspec.json.Decoder(Since).decode
+decode_announced: Final = msgspec.json.Decoder(Announced).decode
+decode_taken: Final = msgspec.json.Decoder(Taken).decode
+decode_hosted: Final = msgspec.json.Decoder(Hosted).decode
 decode_view: Final = msgspec.json.Decoder(SessionView).decode
 
 decode_change: Final = msgspec.json.Decoder(Change).decode

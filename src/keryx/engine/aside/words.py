@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import Final
 
 from keryx import events as ev
 from keryx.engine.desk import Desk
 from keryx.errors import ModelError
-from keryx.ports.model import Finished, Model, ModelRequest, Retrying, Switching, TextPiece, defect
-
-_UNFINISHED: Final = Finished("")
+from keryx.ports.model import (
+    Finished,
+    Model,
+    ModelRequest,
+    Retrying,
+    Switching,
+    TextPiece,
+    defect,
+    unfinished,
+)
 
 
 async def words_of(model: Model, request: ModelRequest, *, within: float) -> tuple[str, Finished]:
     """Its reply; `ModelError` if there is none, also if it takes more than so many seconds."""
     said: list[str] = []
-    finished = _UNFINISHED
+    finished: Finished | None = None
     try:
         async with asyncio.timeout(within), aclosing(model.stream(request)) as pieces:
             async for piece in pieces:
@@ -26,6 +32,7 @@ async def words_of(model: Model, request: ModelRequest, *, within: float) -> tup
                         said.append(piece.text)
                     case Retrying() | Switching():
                         said.clear()
+                        finished = None
                     case Finished():
                         finished = piece
                     case _:
@@ -40,6 +47,8 @@ async def words_of(model: Model, request: ModelRequest, *, within: float) -> tup
         ) from error
     except Exception as error:
         raise defect(error) from error
+    if finished is None:
+        raise unfinished(model.name)
     return "".join(said), finished
 
 

@@ -29,8 +29,8 @@ class Plan(msgspec.Struct, frozen=True):
     parked: bool
     doubtful: bool
     """It was resumed before and logged nothing since: perhaps it is what kills its host."""
-    rested: bool
-    """The model had said its last word already."""
+    rested: str | None
+    """The text of the last reply, if the model had said its last word already."""
 
 
 def plan(fold: Fold) -> Plan:
@@ -76,9 +76,9 @@ def _waits_for_a_person(fold: Fold, unfinished: list[ToolCall]) -> bool:
     return bool(unfinished) and all(call.call_id in asked for call in unfinished)
 
 
-def _rested(fold: Fold, last: object) -> bool:
+def _rested(fold: Fold, last: object) -> str | None:
     turn = fold.turn
-    return (
+    if (
         turn is not None
         and isinstance(last, Replied)
         and last.turn_id == turn.turn_id
@@ -86,4 +86,6 @@ def _rested(fold: Fold, last: object) -> bool:
         and not last.reply.cut
         and not fold.steers
         and turn.step is None
-    )
+    ):
+        return last.reply.text
+    return None

@@ -11,12 +11,15 @@ from keryx.messages import ToolCall, well_formed
 from keryx.ports.model import (
     CallPiece,
     Finished,
+    Model,
+    ModelRequest,
     Piece,
     ReasoningPiece,
     Retrying,
     Switching,
     TextPiece,
     defect,
+    unfinished,
 )
 
 
@@ -134,6 +137,7 @@ class Draft:
         self._text.clear()
         self._reasoning.clear()
         self._calls.clear()
+        self.finished = None
         self._desk.show(ev.StepReset, step_id=self.step_id)
 
     def _call_id(self, index: int) -> str:
@@ -141,16 +145,16 @@ class Draft:
 
 
 async def read(
-    draft: Draft, stream: AsyncIterator[Piece], durable: Callable[[], Awaitable[None]]
+    draft: Draft, model: Model, request: ModelRequest, durable: Callable[[], Awaitable[None]]
 ) -> ModelError | None:
     """Read the reply; an error is a result here, for it is the turn's to judge.
 
     Nothing of it is shown before what it answers is durable.
     """
     try:
-        await draft.take(stream, durable)
+        await draft.take(model.stream(request), durable)
     except ModelError as error:
         return error
     except Exception as error:  # noqa: BLE001 (an adapter's defect ends the turn, not the session)
         return defect(error)
-    return None
+    return None if draft.finished is not None else unfinished(model.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from keryx import events as ev
-from keryx.engine.desk import Desk
+from keryx.engine.desk import Desk, mint
 from keryx.engine.live.nested_log import after_a_crash, picture_blob
 from keryx.engine.turns.draft import Draft
 from keryx.messages import CallOutcome, Reason, ToolCall
@@ -140,8 +140,8 @@ class TurnFacts:
         reason: Reason | Literal["no_progress"] | None,
         error: ev.TurnError | None,
     ) -> None:
-        """The turn is over."""
-        turn = self._desk.fold.turn
+        """The turn is over. Steers that came too late for it get turns of their own."""
+        turn, undelivered = self._desk.fold.turn, tuple(self._desk.fold.steers)
         assert turn is not None
         still = self._desk.around.executor.left_over
         self._desk.ledger.record(
@@ -154,3 +154,7 @@ class TurnFacts:
             cost=turn.cost,
             left_over=tuple(call_id for call_id in turn.left_over if call_id in still),
         )
+        for message_id in undelivered:
+            self._desk.ledger.record(
+                ev.MessageChanged, message_id=message_id, by="keryx", turn_id=mint("t")
+            )

@@ -45,7 +45,7 @@ class Requests:
             effort=self._effort,
             schema=None if schema is None else msgspec.json.decode(schema),
         )
-        reading = read(draft, model.stream(request), desk.ledger.durable)
+        reading = read(draft, model, request, desk.ledger.durable)
         asking = desk.group.start(reading, name=draft.step_id)
         cut = scope.on_cancel(asking.cancel)
         desk.draft = draft.snapshot

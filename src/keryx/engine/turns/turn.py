@@ -20,6 +20,7 @@ from keryx.engine.desk import Brief, Desk, mint
 from keryx.engine.executor import Batch
 from keryx.engine.log import recovery
 from keryx.engine.log.state import OpenTurn
+from keryx.engine.turns.answer_check import AnswerCheck
 from keryx.engine.turns.draft import Draft
 from keryx.engine.turns.endings import TurnEnding, cancelled, defect, failure
 from keryx.engine.turns.facts import TurnFacts
@@ -62,6 +63,7 @@ class Turn:
         self._awaited: dict[str, asyncio.Future[None]] = {}
         self._begun: tuple[Model, Draft] | TurnEnding | None = None
         self._witness = SessionWitness(desk, turn_id)
+        self._answer = AnswerCheck(desk, turn_id)
         if desk.around.limits.seconds is not None:
             self.scope.cancel_at(self.scope.clock.monotonic() + desk.around.limits.seconds)
 
@@ -123,7 +125,9 @@ class Turn:
             # The model sees the outcome of a call only once that is durable.
             await self._desk.ledger.durable()
         error = await self._requests.ask(model, draft, self._step_scope, self._open.schema)
-        return await self._follow(model, draft, error)
+        is_last = error is None and not (draft.calls or self._step_scope.is_cancelled)
+        misfits = await self._answer.misfits(draft.text) if is_last else []
+        return await self._follow(model, draft, error, misfits)
 
     def _open_step(self, step_id: str) -> None:
         """From here on a steer cuts this step, and not the one before."""
@@ -163,7 +167,7 @@ class Turn:
         return model, Draft(self._desk, self.turn_id, step_id)
 
     async def _follow(
-        self, model: Model, draft: Draft, error: ModelError | None
+        self, model: Model, draft: Draft, error: ModelError | None, misfits: Sequence[str]
     ) -> TurnEnding | None:
         """Log the reply and do what it asks for."""
         if self._step_scope.is_cancelled:
@@ -179,7 +183,7 @@ class Turn:
         if calls:
             await self.run_calls(calls)
             return self._cancelled()
-        return None if self._desk.fold.steers else TurnEnding("completed")
+        return None if self._desk.fold.steers else self._answer.rest(misfits)
 
     async def run_calls(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls of a step; each outcome is logged as it comes."""
@@ -226,13 +230,7 @@ class Turn:
         if ending.outcome == "suspended":
             self._facts.suspended()
             return
-        undelivered = tuple(self._desk.fold.steers)
         self._facts.finished(ending.outcome, ending.reason, ending.error)
-        for message_id in undelivered:
-            # It came too late for this turn, so it gets one of its own.
-            self._desk.ledger.record(
-                ev.MessageChanged, message_id=message_id, by="keryx", turn_id=mint("t")
-            )
 
     # -- after a crash
 
@@ -259,7 +257,11 @@ class Turn:
             return self._give_up(found)
         if found.to_run:
             await self.run_calls(found.to_run)
-        return TurnEnding("completed") if found.rested else self._cancelled()
+        return self._cancelled() if found.rested is None else await self._rest(found.rested)
+
+    async def _rest(self, last_reply: str) -> TurnEnding | None:
+        misfits = await self._answer.misfits(last_reply)
+        return self._cancelled() or self._answer.rest(misfits)
 
     def _is_stopping(self) -> bool:
         return self.scope.reason == "shutdown"

@@ -34,11 +34,13 @@ from keryx.store.sqlite.faults import as_store_error
 from keryx.store.sqlite.files import Durability, check_for_reading, open_for_writing
 from keryx.store.sqlite.index import Finder, Indexer, IndexUnreadableError
 from keryx.store.sqlite.readers import Readers
-from keryx.store.sqlite.transaction import take_hold
+from keryx.store.sqlite.transaction import get_meta, take_hold
 from keryx.store.sqlite.writer import Change, T, Writer
 
 # Opening takes milliseconds, and as long as its patience with a lock; then it is left to itself.
 UNUSED: Final = 5.0
+# The host may write the file anew after a delete, at 200 MB a second; a guest waits for that.
+GUEST_PATIENCE: Final = 10.0
 
 
 class SqliteStore:
@@ -48,19 +50,19 @@ class SqliteStore:
     """
 
     def __init__(
-        self, path: Path, bridge: Bridge, opened: tuple[sqlite3.Connection, int] | None
+        self, path: Path, bridge: Bridge, opened: tuple[sqlite3.Connection, int | None] | None
     ) -> None:
         """Use `open`."""
         self._path = path
+        self._bridge = bridge
         self._finder = Finder(path)
         self._readers = Readers(path, bridge, self._on_damage, self._finder.close)
         self._writer: Writer | None = None
         self._indexer: Indexer | None = None
         if opened is not None:
-            self._indexer = Indexer(path, bridge)
-            self._writer = Writer(*opened, path, bridge, self._indexer.wake)
-            # What an earlier process did not get to.
-            self._indexer.wake()
+            self._writer = Writer(*opened, path, bridge, self.changed_elsewhere)
+            if opened[1] is not None:
+                self._index()
 
     @classmethod
     async def open(
@@ -71,23 +73,44 @@ class SqliteStore:
         durability: Durability = "normal",
         read_only: bool = False,
         take_over: bool = False,
+        guest: bool = False,
     ) -> Self:
         """Open the file, make it if there is none, and bring it up to date.
 
         `take_over`: whoever had it open for writing before can write nothing more.
+        `guest`: another process leads. It keeps the index and tidies up; what is written here is
+        fenced by the epochs of sessions alone.
         `StoreError` says why that cannot be; nothing of the file is changed then.
         """
         if read_only:
             await bridge.to_thread(check_for_reading, path)
             return cls(path, bridge, None)
         opening = bridge.start_thread(
-            partial(_open, path, durability, by_force=take_over), name="open the store"
+            partial(_open, path, durability, by_force=take_over, guest=guest),
+            name="open the store",
         ).future
         try:
             return cls(path, bridge, await asyncio.shield(opening))
         except asyncio.CancelledError:
             await _close_unused(bridge, opening)
             raise
+
+    async def lead(self) -> None:
+        """The host is gone, and this guest is the host of the file from now on."""
+        assert self._writer is not None, "a store that was opened for reading cannot lead"
+        host = await self._write(lambda transaction: get_meta(transaction.connection, "host"))
+        self._writer.lead(host, self.changed_elsewhere)
+        self._index()
+
+    def changed_elsewhere(self) -> None:
+        """Something was committed, here or by a guest: the index has work."""
+        if self._indexer is not None:
+            self._indexer.wake()
+
+    def _index(self) -> None:
+        self._indexer = self._indexer or Indexer(self._path, self._bridge)
+        # What an earlier process did not get to.
+        self._indexer.wake()
 
     # -- writing
 
@@ -250,10 +273,15 @@ class SqliteStore:
             self._writer.stop_writing(damage)
 
 
-def _open(path: Path, durability: Durability, *, by_force: bool) -> tuple[sqlite3.Connection, int]:
+def _open(
+    path: Path, durability: Durability, *, by_force: bool, guest: bool
+) -> tuple[sqlite3.Connection, int | None]:
     """The connection that writes, and the number of the host that it writes for. Blocking."""
     connection = open_for_writing(path, durability)
     try:
+        if guest:
+            connection.execute(f"PRAGMA busy_timeout = {GUEST_PATIENCE * 1000:.0f}")
+            return connection, None
         return connection, take_hold(connection, by_force=by_force)
     except sqlite3.Error as error:
         connection.close()
@@ -261,7 +289,7 @@ def _open(path: Path, durability: Durability, *, by_force: bool) -> tuple[sqlite
 
 
 async def _close_unused(
-    bridge: Bridge, opening: asyncio.Future[tuple[sqlite3.Connection, int]]
+    bridge: Bridge, opening: asyncio.Future[tuple[sqlite3.Connection, int | None]]
 ) -> None:
     """Let go of a file that nobody wants any more, as soon as it is open."""
     await asyncio.wait([opening], timeout=UNUSED)

@@ -42,11 +42,15 @@ class Writer:
     def __init__(
         self,
         connection: sqlite3.Connection,
-        host: int,
+        host: int | None,
         path: Path,
         bridge: Bridge,
         on_commit: Callable[[], None],
     ) -> None:
+        """The `host` is the number that every transaction compares; None: that of a guest.
+
+        A guest is fenced by the epochs of its sessions alone, and leaves tidying up to the host.
+        """
         self._connection = connection
         self._host = host
         self._on_commit = on_commit
@@ -70,6 +74,10 @@ class Writer:
         self._waiting.append((change, future))
         self._begin()
         return future
+
+    def lead(self, host: int, on_commit: Callable[[], None]) -> None:
+        """Write as the host of the file from now on; so far it was a guest's."""
+        self._host, self._on_commit = host, on_commit
 
     def stop_writing(self, damage: StoreDamagedError) -> None:
         """The file is damaged: what is in it stays as it is."""
@@ -128,7 +136,7 @@ class Writer:
         transaction = Transaction(self._connection)
         try:
             run("BEGIN IMMEDIATE")
-            if get_meta(self._connection, "host") != self._host:
+            if self._host is not None and get_meta(self._connection, "host") != self._host:
                 raise FencedError("another host has taken this store over; nothing was written")
             outcomes = [self._try(change, transaction) for change in changes]
             run("COMMIT")
@@ -139,7 +147,7 @@ class Writer:
             if self._connection.in_transaction:
                 with suppress(sqlite3.Error):
                     run("ROLLBACK")
-        if transaction.owes_purge:
+        if transaction.owes_purge and self._host is not None:
             self._purge(PURGE_AT_ONCE)
         return outcomes
 
@@ -179,7 +187,7 @@ class Writer:
 
     def _is_taken_over(self) -> bool:
         with suppress(sqlite3.Error):
-            return get_meta(self._connection, "host") != self._host
+            return self._host is not None and get_meta(self._connection, "host") != self._host
         return False
 
     def _empty_log(self) -> tuple[int, ...]:
@@ -190,7 +198,7 @@ class Writer:
             close_unchanged(self._path, self._connection)
             return
         with suppress(sqlite3.Error):
-            if get_meta(self._connection, "purge"):
+            if self._host is not None and get_meta(self._connection, "purge"):
                 self._purge(math.inf)
         self._connection.close()
 

@@ -56,6 +56,7 @@ def read_signature(
         )
     arguments = {name: parameters[name] for name in parameters if name not in contexts}
     _check_metadata({name: kinds[name] for name in arguments})
+    kinds = {name: _described(kinds[name]) for name in arguments}
     fields = [
         (name, kinds[name], _field(parameter.default)) for name, parameter in arguments.items()
     ]
@@ -170,6 +171,32 @@ def _alternatives(kind: Any) -> Iterator[Any]:
             yield from _alternatives(part)
     else:
         yield kind
+
+
+def _described(kind: Any) -> Any:
+    """The type with each text in an `Annotated` as the description that it stands for.
+
+    The text may also stand in a `Doc("...")`; what a `msgspec.Meta` says comes first.
+    """
+    if get_origin(kind) is Annotated:
+        inner, metadata = _described(kind.__origin__), kind.__metadata__
+        text = next(filter(None, map(_text_of, metadata)), None)
+        described = () if text is None else (msgspec.Meta(description=text),)
+        return Annotated[inner, *described, *metadata]
+    arguments = get_args(kind)
+    parts = tuple(map(_described, arguments))
+    if all(new is old for new, old in zip(parts, arguments, strict=True)):
+        return kind
+    if get_origin(kind) in {typing.Union, types.UnionType}:
+        return typing.Union[parts]  # noqa: UP007 (the parts are known only now)
+    if hasattr(kind, "copy_with"):
+        return kind.copy_with(parts)
+    return get_origin(kind)[parts]
+
+
+def _text_of(metadata: object) -> str | None:
+    text = metadata if isinstance(metadata, str) else getattr(metadata, "documentation", None)
+    return text.strip() if isinstance(text, str) else None
 
 
 def _check_metadata(kinds: Mapping[str, Any]) -> None:

@@ -1,0 +1,1 @@
+"""Programs that host sessions of their own in a home that another process owns."""

@@ -1,0 +1,82 @@
+"""The logs of all sessions, for reading, blocking. Only the owner of a session writes."""
+
+from __future__ import annotations
+
+from keryx.events import LoggedEvent
+from keryx.ports.store import Covered, Found, SessionRow, Store, TranscriptRow, UsageRow
+from keryx.sync.caller import Caller
+
+
+class Logs:
+    """Reads what the store of a home keeps."""
+
+    def __init__(self, call: Caller, store: Store) -> None:
+        self._call = call
+        self._store = store
+
+    def events(
+        self, session_id: str, *, after: int = 0, limit: int | None = None, size: int | None = None
+    ) -> list[LoggedEvent]:
+        """The log, in order; of a longer one about so many bytes, and one event at least."""
+        return self._call(self._store.events, session_id, after=after, limit=limit, size=size)
+
+    def sessions(
+        self,
+        *,
+        limit: int = 50,
+        before: int | None = None,
+        after: int | None = None,
+        archived: bool | None = False,
+    ) -> list[SessionRow]:
+        """The list, last changed first, of those that are archived, or not, or both (None).
+
+        It ends before the position `before`; all that is in it has changed since `after`."""
+        return self._call(
+            self._store.sessions, limit=limit, before=before, after=after, archived=archived
+        )
+
+    def session(self, session_id: str) -> SessionRow | None:
+        """The session as the list shows it."""
+        return self._call(self._store.session, session_id)
+
+    def transcript(
+        self,
+        session_id: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 50,
+    ) -> list[TranscriptRow]:
+        """What a person reads, paged from the end, oldest first within the page.
+
+        It ends before the seq `before`; with `after` it begins behind that one instead.
+        """
+        return self._call(
+            self._store.transcript, session_id, before=before, after=after, limit=limit
+        )
+
+    def usage(self, session_id: str | None = None, *, since: float | None = None) -> list[UsageRow]:
+        """What was spent, in all or `since` then; kept by quarters of an hour, the first whole."""
+        return self._call(self._store.usage, session_id, since=since)
+
+    def account(self, session_id: str) -> tuple[SessionRow, list[UsageRow]] | None:
+        """A session in the list, and all that was spent in it up to the row's `last_seq`."""
+        return self._call(self._store.account, session_id)
+
+    def search(self, words: str, *, limit: int = 20) -> list[Found]:
+        """Where all these words stand, in what was said, answered and done with tools.
+
+        Case, accents and signs do not matter. The last word may be the beginning of one, unless
+        something follows it. Best first: where the words stand as they were typed; then the order
+        of the list of sessions, last facts first. What was undone or deleted is not found. What was
+        committed is found at once, as long as little is still to be indexed (see `covered`).
+        """
+        return self._call(self._store.search, words, limit=limit)
+
+    def covered(self) -> Covered:
+        """How much of all that is kept a search finds."""
+        return self._call(self._store.covered)
+
+    def blob(self, hash_: str) -> bytes | None:
+        """A large value, by the hash of its content."""
+        return self._call(self._store.blob, hash_)
