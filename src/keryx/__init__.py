@@ -6,10 +6,13 @@ first used (PEP 562), so importing the package costs nothing.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+# Type checkers take this name for true. Loading `typing` for it would keep every command waiting
+# before it can take care of Ctrl+C.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from keryx.aio.scope import CancellationToken, get_token, is_interrupted
     from keryx.app import Keryx
     from keryx.errors import KeryxError, ToolCancelledError, ToolFailedError
@@ -48,6 +51,8 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:
+    import importlib  # noqa: PLC0415 (loaded with the first name)
+
     for module, names in _HOMES.items():
         if name in names:
             value = getattr(importlib.import_module(module), name)

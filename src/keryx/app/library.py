@@ -13,6 +13,7 @@ from keryx.app.front import Front
 from keryx.app.handles import SessionHandle
 from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
+from keryx.app.places import find_workspace
 from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools
 from keryx.config import Config
@@ -119,7 +120,7 @@ class Keryx:
         """
         front, runtime = self._there, self._runtime
         assert runtime is not None
-        workspace = await runtime.bridge.to_thread(self._workspace.resolve)
+        workspace = await runtime.bridge.to_thread(find_workspace, self._workspace)
         wanted = NewSession(
             session_id=session_id or mint("s"),
             exists=session_id is not None,

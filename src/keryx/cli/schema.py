@@ -16,9 +16,11 @@ def read_schema(given: str) -> str:
     else:
         where = given
         try:
-            text = Path(given).read_text()
+            text = Path(given).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UserMustActError(f"the schema {given} cannot be read: {error}") from error
+            raise UserMustActError(
+                f"the schema {given} cannot be read: {error}; name a file, or write it out"
+            ) from error
     try:
         schema: object = json.loads(text)
     except ValueError as error:
