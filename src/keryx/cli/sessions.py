@@ -55,6 +55,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _repair(home: Path) -> int:
     done = repair(home)
+    if done is None:
+        print("the store is not damaged; nothing was changed")
+        return 0
     found = done.salvaged
     print(f"{len(found.whole)} sessions are whole; the damaged store is kept as {done.kept}")
     for cut in found.cut:
