@@ -20,7 +20,8 @@ if IS_OURS:
     # it was interrupted, and can lose the interrupt in a callback of the import system.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-import os  # noqa: E402 (all that is imported comes after the signal)
+import importlib  # noqa: E402 (all that is imported comes after the signal)
+import os  # noqa: E402
 import sys  # noqa: E402
 from typing import NoReturn  # noqa: E402
 
@@ -41,6 +42,8 @@ def _work() -> int:
     command = parse(sys.argv[1:])
     if isinstance(command, int):
         return command
+    if "logging" in sys.modules:  # what is not loaded by now reports nothing
+        importlib.import_module("keryx.cli.logs").report_in_lines()
     try:
         if IS_OURS:
             signal.signal(signal.SIGINT, signal.default_int_handler)

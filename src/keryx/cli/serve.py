@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import signal
 from pathlib import Path
 
@@ -41,7 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    logging.basicConfig(format="keryx: %(message)s", level=logging.WARNING)
     settings = Settings(
         host=options.host,
         port=options.port,
