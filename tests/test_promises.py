@@ -79,6 +79,7 @@ def test_all_promises_are_there() -> None:
         *(f"tools.{number}" for number in range(1, 8)),
         *(f"server.{number}" for number in range(1, 8)),
         *(f"page.{number}" for number in range(1, 12)),
+        *("13.16", "13.17"),
     }
     assert set(rows()) == expected
 

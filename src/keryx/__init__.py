@@ -4,10 +4,8 @@ The names below are the library; everything else is internal. They are loaded wh
 first used (PEP 562), so importing the package costs nothing.
 """
 
-from __future__ import annotations
-
-# Type checkers take this name for true. Loading `typing` for it would keep every command waiting
-# before it can take care of Ctrl+C.
+# Nothing is imported, not even `__future__`: a command cannot take care of Ctrl+C before this is
+# loaded. Type checkers take this name for true.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ __all__ = [
     "writes",
 ]
 
-_HOMES: Final = {
+_HOMES: "Final" = {
     "keryx.app": ("Keryx",),
     "keryx.aio.scope": ("CancellationToken", "get_token", "is_interrupted"),
     "keryx.errors": ("KeryxError", "ToolCancelledError", "ToolFailedError"),
@@ -50,7 +48,7 @@ _HOMES: Final = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     import importlib  # noqa: PLC0415 (loaded with the first name)
 
     for module, names in _HOMES.items():

@@ -120,11 +120,14 @@ class Keryx:
         """
         front, runtime = self._there, self._runtime
         assert runtime is not None
-        workspace = await runtime.bridge.to_thread(find_workspace, self._workspace)
+        # One that exists has a workspace of its own.
+        workspace = ""
+        if session_id is None:
+            workspace = str(await runtime.bridge.to_thread(find_workspace, self._workspace))
         wanted = NewSession(
             session_id=session_id or mint("s"),
             exists=session_id is not None,
-            workspace=str(workspace),
+            workspace=workspace,
             model=self._model if isinstance(self._model, str) else None,
             tools=self._names(tools),
             effort=effort,

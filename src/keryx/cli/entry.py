@@ -4,10 +4,8 @@ Importing this module changes how the process takes Ctrl+C, so only what starts 
 refuses to know the commands.
 """
 
-from __future__ import annotations
-
-# The same for type checkers as `typing.TYPE_CHECKING`, which takes long to load; so does `signal`
-# itself, and someone could press Ctrl+C meanwhile.
+# Type checkers take this name for true. Loading `typing` for it takes long, and so does `signal`
+# itself: someone could press Ctrl+C meanwhile.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
