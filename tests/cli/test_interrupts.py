@@ -52,12 +52,14 @@ class Imports:
         self._folder = folder
         self._lists: dict[str, list[str]] = {}
 
-    def stage(self, leaf: str, part: float) -> Stage:
+    def record(self) -> None:
         if not self._lists:
             self._world.all(self._recording, LEAVES.values())
             for name in LEAVES:
                 lines = self._file(LEAVES[name]).read_text().splitlines()
                 self._lists[name] = lines[max(map(lines.index, FIRST)) + 1 :]
+
+    def stage(self, leaf: str, part: float) -> Stage:
         names = self._lists[leaf]
         return Stage("import", names[round((len(names) - 1) * part)])
 
@@ -92,6 +94,8 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str]
             orders += f" {sent(name, each.name)}"
             return Around(variables={"PYTHONPATH": INTERRUPTER, "TEST_ORDERS": orders})
 
+        if name in LOADING:
+            imports.record()
         if name not in batches:
             batches[name] = world.all(around, LEAVES.values())
         return Interrupted(batches[name][leaf], sent(name, leaf).exists())

@@ -55,6 +55,8 @@ def run_loop(
             raise
         finally:
             _end(loop, set() if task.done() else {task}, LOOP_JOIN)
+            if interrupts.came and task.done() and not task.cancelled():
+                task.exception()  # seen: that it was interrupted counts more than how it ended
             _end(loop, asyncio.all_tasks(loop), GRACE)
             loop.run_until_complete(_bounded(loop.shutdown_asyncgens()))
             loop.close()
