@@ -11,8 +11,21 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
 
+# Debian's own packages, where they may be installed; whoever calls this says what to do if not.
+APT_INSTALL = as=$$(test $$(id -u) = 0 || echo sudo); $$as apt-get -qq update && \
+	$$as apt-get -qq install --yes --no-install-recommends
+
+# Debian keeps a part of Python that virtual environments need in a package of its own. It is looked
+# for first: without it `venv` leaves half an environment behind, which the next run takes for a whole.
+HAS_VENV = $(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null
+VENV_PACKAGE = python$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv
+
 # The newest pip knows dependency groups; the one that Python ships may not.
 $(BIN)/python:
+	@$(HAS_VENV) || { $(APT_INSTALL) $(VENV_PACKAGE) > /dev/null; } || true
+	@$(HAS_VENV) || { \
+	  echo "$(PYTHON) cannot make a virtual environment: install Python 3.11 or newer with its venv" \
+	    "(on Debian: apt install python3-venv), or name another with: make PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade 'pip>=25.1'
 
@@ -51,9 +64,7 @@ $(VENV)/.browser: Makefile | $(BIN)/python
 	command -v chromium > /dev/null || missing="$$missing chromium"; \
 	command -v nginx > /dev/null || missing="$$missing nginx-light"; \
 	command -v openssl > /dev/null || missing="$$missing openssl"; \
-	test -z "$$missing" || { \
-	  as=$$(test $$(id -u) = 0 || echo sudo); \
-	  $$as apt-get -qq update && $$as apt-get -qq install --yes --no-install-recommends $$missing > /dev/null; }
+	test -z "$$missing" || { $(APT_INSTALL) $$missing > /dev/null; }
 	@touch $@
 
 # Two at a time: most of them wait for processes, sockets and a browser.

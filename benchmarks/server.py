@@ -61,7 +61,7 @@ def keryx(home: Path, model: Server) -> Generator[tuple[Api, int]]:
         "OPENAI_BASE_URL": model.url,
         "OPENAI_API_KEY": "none",
     }
-    command = [sys.executable, "-m", "keryx.cli.main"]
+    command = [sys.executable, "-m", "keryx"]
     made = subprocess.run(
         [*command, "tokens", "make", "benchmark"], env=env, check=True, stdout=subprocess.PIPE
     )

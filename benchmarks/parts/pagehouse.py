@@ -150,7 +150,7 @@ async def _served(home: Path, workspace: Path, model_url: str) -> AsyncGenerator
         "OPENAI_API_KEY": "none",
         "KERYX_MODEL": f"openai:{MODEL}",
     }
-    words = ["-m", "keryx.cli.main", "serve", "--port", "0", "--workspace", str(workspace)]
+    words = ["-m", "keryx", "serve", "--port", "0", "--workspace", str(workspace)]
     process = await asyncio.create_subprocess_exec(
         sys.executable, *words, env=env, stdout=asyncio.subprocess.PIPE
     )

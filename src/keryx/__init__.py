@@ -4,12 +4,13 @@ The names below are the library; everything else is internal. They are loaded wh
 first used (PEP 562), so importing the package costs nothing.
 """
 
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+# Nothing is imported, not even `__future__`: a command cannot take care of Ctrl+C before this is
+# loaded. Type checkers take this name for true.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from keryx.aio.scope import CancellationToken, get_token, is_interrupted
     from keryx.app import Keryx
     from keryx.config.shapes import IN_MEMORY
@@ -39,7 +40,7 @@ __all__ = [
     "writes",
 ]
 
-_HOMES: Final = {
+_HOMES: "Final" = {
     "keryx.app": ("Keryx",),
     "keryx.config.shapes": ("IN_MEMORY",),
     "keryx.aio.scope": ("CancellationToken", "get_token", "is_interrupted"),
@@ -50,7 +51,9 @@ _HOMES: Final = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    import importlib  # noqa: PLC0415 (loaded with the first name)
+
     for module, names in _HOMES.items():
         if name in names:
             value = getattr(importlib.import_module(module), name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, StorageState, async_playwright, expect
 
 from keryx.server.page import FOLDER, INDEX
-from keryx.testing.leftovers import THREAD_EXIT, State
+from keryx.testing.leftovers import State
 from keryx.testing.modelserver import ModelServer
 from tests.browser.people import Person, Tab, person
 from tests.browser.serving import Served
@@ -45,9 +44,6 @@ def nothing_left_over() -> Iterator[None]:
     """Looked for when a module is over: its tests share a browser, a server and connections."""
     before = State.now()
     yield
-    for thread in set(threading.enumerate()) - before.threads:
-        if thread.name.startswith("asyncio-waitpid"):
-            thread.join(THREAD_EXIT)  # it has waited for the driver, which is gone
     # A module takes long: others on this machine make theirs meanwhile. `Served` checks its own.
     before = replace(before, temporary=State.now().temporary)
     found = before.changes()

@@ -12,10 +12,10 @@ from keryx.cli.main import COMMANDS, main
 
 # All that `keryx --help` may import beyond what Python has loaded by itself. Heavy parts stay out.
 MAY_IMPORT = {
-    *("keryx", "keryx.cli", "keryx.cli.main", "keryx.errors"),
+    *("keryx", "keryx.cli", "keryx.cli.main", "keryx.cli.streams", "keryx.errors"),
     # argparse and what it stands on
     *("argparse", "gettext", "locale", "os", "re", "shutil", "textwrap", "fnmatch"),
-    *("bz2", "errno", "grp", "lzma", "pwd", "struct", "zlib"),
+    *("bz2", "errno", "grp", "io", "lzma", "pwd", "select", "struct", "zlib"),
     # typing, importlib and what they stand on
     *("collections", "contextlib", "copyreg", "enum", "functools", "importlib", "itertools"),
     *("keyword", "operator", "reprlib", "types", "typing", "warnings"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,30 @@ def test_a_damaged_store_is_repaired_and_the_old_one_kept(tmp_path: Path, damage
 def test_there_must_be_something_to_repair(tmp_path: Path) -> None:
     nothing = keryx(tmp_path / "home", "sessions", "repair")
     assert (nothing.returncode, "nothing is to be repaired" in nothing.stderr) == (1, True)
+
+
+@pytest.mark.promise("mended.16")
+def test_a_store_that_is_not_damaged_is_left_alone(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert keryx(home, "run", "--model", "scripted:demo", "Hi").returncode == 0
+    name = only_session(home)
+    before = (home / "keryx.db").read_bytes()
+    repaired = keryx(home, "sessions", "repair")
+    assert (repaired.returncode, repaired.stderr) == (0, "")
+    assert repaired.stdout == "the store is not damaged; nothing was changed\n"
+    assert (home / "keryx.db").read_bytes() == before
+    assert not list(home.glob("keryx.db.*"))
+    assert only_session(home) == name
+
+
+@pytest.mark.promise("mended.16")
+def test_a_store_of_a_newer_version_is_not_repaired(tmp_path: Path) -> None:
+    """What this version does not know would be lost."""
+    home = tmp_path / "home"
+    assert keryx(home, "run", "--model", "scripted:demo", "Hi").returncode == 0
+    with closing(sqlite3.connect(home / "keryx.db")) as store:
+        store.execute("PRAGMA user_version = 1000")
+    repaired = keryx(home, "sessions", "repair")
+    assert repaired.returncode == 1
+    assert "update Keryx" in repaired.stderr
+    assert not list(home.glob("keryx.db.damaged*"))

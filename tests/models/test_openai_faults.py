@@ -214,7 +214,8 @@ async def test_a_slow_reader_is_no_silent_server(clients: Clients, clock: FakeCl
 async def test_a_port_that_nobody_listens_at_is_named(clients: Clients) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    error = await failure(openai_model(f"http://user:{KEY}@127.0.0.1:{port}/v1?k={KEY}", clients))
+    url = f"http://user:{KEY}@127.0.0.1:{port}/v1?k={KEY}"
+    error = await failure(openai_model(url, clients, api_key=None))
     assert error.kind == "unreachable"
     assert f"is http://127.0.0.1:{port}/v1 the right address" in error.hint
     assert error.retry_after == 0.0
@@ -229,7 +230,8 @@ async def test_tls_to_a_server_without_it_is_unreachable(clients: Clients) -> No
 @pytest.mark.parametrize("url", ["not an address", "ftp://127.0.0.1/v1", "http://[::1/v1", ""])
 async def test_what_is_no_address_is_said_to_be_none(clients: Clients, url: str) -> None:
     error = await failure(openai_model(url, clients))
-    assert error.kind == "unreachable"
+    assert (error.kind, error.retry_after) == ("not_configured", None)
+    assert "begins with http:// or https://" in error.hint
 
 
 async def test_a_server_that_hangs_up_before_its_answer_is_unreachable(clients: Clients) -> None:

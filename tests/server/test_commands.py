@@ -18,7 +18,7 @@ from tests.server.worlds import PATIENCE, ROOT
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "keryx.cli.main", *words]
+    return [sys.executable, "-m", "keryx", *words]
 
 
 def ran(*words: str) -> subprocess.CompletedProcess[str]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
+
+from keryx.testing.leftovers import State
 
 pytest_plugins = ["pytester"]
 
@@ -111,3 +115,26 @@ def run_in_a_process_of_its_own(
     else:
         assert result.ret == 1
     return result
+
+
+class Ending(threading.Thread):
+    """A thread that ends once somebody waits for it, as one does whose child has just ended."""
+
+    def __init__(self, name: str) -> None:
+        self._released = threading.Event()
+        super().__init__(target=self._released.wait, name=name, daemon=True)
+
+    def join(self, timeout: float | None = None) -> None:
+        self._released.set()
+        super().join(timeout)
+
+
+@pytest.mark.promise("mended.17")
+@pytest.mark.parametrize("name", ["waitpid-15", "asyncio-waitpid-0", "keryx-1", "anything"])
+def test_a_thread_that_is_about_to_end_is_waited_for_whatever_its_name_is(name: str) -> None:
+    """Python 3.11.2 calls asyncio's threads otherwise than 3.11.4 does."""
+    before = State.now()
+    thread = Ending(name)
+    thread.start()
+    assert before.changes() == []
+    assert not thread.is_alive()

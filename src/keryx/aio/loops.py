@@ -7,6 +7,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final, Self, TypeVar
 
 from keryx.aio.bridge import Bridge
@@ -37,23 +38,28 @@ def run_loop(
 
     `asyncio.run` waits for every task at exit, for ever if one swallows its cancellation.
     """
-    loop = (loop_factory or new_loop)()
-    task = loop.create_task(main, name="main")
-    interrupts = _Interrupts(loop, task)
-    try:
-        with interrupts:
-            result = loop.run_until_complete(task)
-    except asyncio.CancelledError:
-        if interrupts.came:
-            raise KeyboardInterrupt from None
-        raise
-    else:
-        return result
-    finally:
-        _end(loop, set() if task.done() else {task}, LOOP_JOIN)
-        _end(loop, asyncio.all_tasks(loop), GRACE)
-        loop.run_until_complete(_bounded(loop.shutdown_asyncgens()))
-        loop.close()
+    interrupts = _Interrupts()
+    with interrupts:
+        try:
+            loop = (loop_factory or new_loop)()
+        except BaseException:
+            main.close()
+            raise
+        task = loop.create_task(main, name="main")
+        interrupts.cancel_with(loop, task)
+        try:
+            return loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            if interrupts.came:
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            _end(loop, set() if task.done() else {task}, LOOP_JOIN)
+            if interrupts.came and task.done() and not task.cancelled():
+                task.exception()  # seen: that it was interrupted counts more than how it ended
+            _end(loop, asyncio.all_tasks(loop), GRACE)
+            loop.run_until_complete(_bounded(loop.shutdown_asyncgens()))
+            loop.close()
 
 
 class _Interrupts:
@@ -63,9 +69,8 @@ class _Interrupts:
     that error can get lost, and the program would go on as if nobody had pressed a key.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
-        self._loop = loop
-        self._task = task
+    def __init__(self) -> None:
+        self._cancel: Callable[[], object] | None = None
         self._installed = False
         self.came = False
 
@@ -74,19 +79,26 @@ class _Interrupts:
             threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         ):
-            signal.signal(signal.SIGINT, self._handle)
             self._installed = True
+            signal.signal(signal.SIGINT, self._handle)
 
     def __exit__(self, *exc: object) -> None:
         if self._installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def cancel_with(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+        """What an interrupt cancels, also one that came before there was a task."""
+        self._cancel = partial(call_soon, loop, task.cancel)
+        if self.came:
+            task.cancel()
 
     def _handle(self, number: int, frame: object) -> None:
         del number, frame
         if self.came:
             raise KeyboardInterrupt
         self.came = True
-        call_soon(self._loop, self._task.cancel)
+        if self._cancel is not None:
+            self._cancel()
 
 
 def _end(loop: asyncio.AbstractEventLoop, tasks: set[asyncio.Task[Any]], patience: float) -> None:

@@ -57,7 +57,7 @@ def _read(known: Config, workspace: Path) -> tuple[Config, str, tuple[str, ...]]
 
 def _read_agents(workspace: Path) -> str:
     try:
-        with (workspace / AGENTS).open(errors="replace") as file:
+        with (workspace / AGENTS).open(encoding="utf-8", errors="replace") as file:
             return file.read(LARGEST)
     except OSError:
         return ""  # there is none, or it may not be read: the turn runs without it

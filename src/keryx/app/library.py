@@ -18,6 +18,7 @@ from keryx.app.front import Front
 from keryx.app.handles import SessionHandle
 from keryx.app.host.wire import NewSession
 from keryx.app.models import Models
+from keryx.app.places import find_workspace
 from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools
 from keryx.config import IN_MEMORY, Config
@@ -142,11 +143,14 @@ class Keryx:
         """
         front, runtime = self._there, self._runtime
         assert runtime is not None
-        workspace = await runtime.bridge.to_thread(self._workspace.resolve)
+        # One that exists has a workspace of its own.
+        workspace = ""
+        if session_id is None:
+            workspace = str(await runtime.bridge.to_thread(find_workspace, self._workspace))
         wanted = NewSession(
             session_id=mint("s") if session_id is None else session_id,
             exists=session_id is not None,
-            workspace=str(workspace),
+            workspace=workspace,
             model=self._model if isinstance(self._model, str) else None,
             tools=self._names(tools),
             effort=effort,

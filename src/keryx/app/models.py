@@ -14,6 +14,7 @@ from keryx.models.fallback import Fallback
 from keryx.models.http import model_clients
 from keryx.models.openai import OpenAIModel
 from keryx.models.prices import Prices, Threads
+from keryx.models.requirements import key_missing, not_named
 from keryx.models.retry import Retrying
 from keryx.models.servers import FoundServer, find_local, models_of
 from keryx.models.trying import TriedServer, try_out
@@ -97,6 +98,13 @@ class Models:
             found = self._made[profile, name] = self._with_fallbacks(name, profile)
         return found
 
+    def check(self, name: str) -> None:
+        """`ModelError` if this model, or the key that it needs, is not configured."""
+        self.find(name)
+        provider = self._config.default.providers.get(name.partition(":")[0])
+        if name not in self._brought and provider is not None and provider.missing_key is not None:
+            raise key_missing(name, provider.missing_key)
+
     def _with_fallbacks(self, name: str, profile: str) -> Model:
         found = self._config.profile(profile)
         made = self._make(name, found.providers)
@@ -151,6 +159,9 @@ class Models:
         models: list[str] = []
         problems: list[str] = []
         for name, provider in self._config.default.providers.items():
+            if provider.missing_key is not None:
+                problems.append(str(key_missing(name, provider.missing_key)))
+                continue
             try:
                 found = await self.at(provider.base_url, provider.api_key)
             except ModelError as error:
@@ -171,8 +182,10 @@ class Models:
         provider, _, model = name.partition(":")
         if provider == "scripted":
             return _scripted(name)
-        if not name or not providers:
+        if not providers:
             raise not_configured()
+        if not name:
+            raise not_named(providers)
         found = providers.get(provider)
         if found is None or not model:
             known = ", ".join(sorted(providers))
@@ -188,6 +201,7 @@ class Models:
                 model=model,
                 base_url=found.base_url,
                 api_key=found.api_key,
+                missing_key=found.missing_key,
                 clients=self._clients.get,
                 window=found.window(model),
                 public=None if address is None else self._prices.of(address, model),

@@ -9,11 +9,40 @@ from pathlib import Path
 from typing import Final
 
 from keryx.app.runtime import Runtime
-from keryx.app.tools import user_home
-from keryx.config import Config
+from keryx.config import Config, user_home
+from keryx.errors import UserMustActError
 from keryx.sandbox import Bounds, LocalPlace
 
 TRIES: Final = 20
+
+
+def find_workspace(named: str | Path) -> Path:
+    """The folder of that name, as an absolute path. Asks the disk.
+
+    `UserMustActError` if there is none. A name that is not UTF-8 is refused too: a session's log is
+    text, and could not name it.
+    """
+    try:
+        if not str(named):
+            raise UserMustActError("the workspace has no name; name a folder that is there")
+        path = Path(named).expanduser().resolve(strict=True)
+        path.name.encode()
+        str(path).encode()
+        if not path.is_dir():
+            raise UserMustActError(f"{str(named)!a} is no folder; name one that is there")
+    except UnicodeEncodeError:
+        raise UserMustActError(
+            f"the name of the folder {str(named)!a} is not UTF-8; rename it, or name another"
+        ) from None
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UserMustActError(
+            f"{str(named)!r} cannot be used as a folder: {_reason(error)}; name one that is there"
+        ) from error
+    return path
+
+
+def _reason(error: Exception) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 class Places:
@@ -23,7 +52,7 @@ class Places:
         self._runtime = runtime
         self._bounds = Bounds(
             mode=config.confinement,
-            user_home=user_home(config) or Path("/"),
+            user_home=user_home(config.environment) or Path("/"),
             hidden=(home,),
         )
         self._tmp = Path(tmp)

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from keryx.config import Config
+from keryx.config import Config, user_home
 from keryx.errors import InvalidToolError, UserMustActError
 from keryx.ports.tool import Tool
 from keryx.sandbox.policy import USER_SECRETS
@@ -59,7 +59,9 @@ class Tools(msgspec.Struct, frozen=True):
         """Those that every host has. Asks the disk."""
         # Loaded when a host wants them: a program that brings its own tools starts without.
         toolsets = importlib.import_module("keryx.tools.toolsets")
-        sets = toolsets.built_in(user_home(config), confined=config.confinement != "off")
+        sets = toolsets.built_in(
+            user_home(config.environment), confined=config.confinement != "off"
+        )
         scripts = importlib.import_module("keryx.sandbox.scripts")
         sets["code"] = [scripts.ExecuteCode()]
         return cls(_by_name([tool for tools in sets.values() for tool in tools], sets), sets)
@@ -179,14 +181,9 @@ def _origin(tool: Tool) -> str:
     return f"{source.__module__}.{source.__qualname__}"
 
 
-def user_home(config: Config) -> Path | None:
-    found = config.environment.get("HOME")
-    return Path(found) if found else None
-
-
 def secret_places(config: Config) -> list[Path]:
     """Folders and files of the user that hold secrets."""
-    home = user_home(config)
+    home = user_home(config.environment)
     return [] if home is None else [home / name for name in USER_SECRETS]
 
 

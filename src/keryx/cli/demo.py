@@ -56,7 +56,7 @@ class Screen:
         self._width = max(NARROWEST, min(100, shutil.get_terminal_size().columns))
 
     def heading(self, number: int, text: str) -> None:
-        print(f"\n{self._bold(f'{number}. {text}')}")
+        print(f"\n{self._bold(f'{number}. {text}')}", flush=True)
 
     def say(self, text: str) -> None:
         print(f"   {text}")

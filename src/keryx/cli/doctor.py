@@ -15,6 +15,7 @@ from keryx.app.host.home import new_tmp
 from keryx.app.models import Models
 from keryx.app.places import Places
 from keryx.app.runtime import Runtime
+from keryx.cli.values import folder
 from keryx.config import Config
 from keryx.errors import KeryxError, ModelError
 from keryx.tools.files.searching import find_ripgrep
@@ -35,12 +36,12 @@ class Finding:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
-    parser.add_argument("--workspace", default=".", help="the folder to look at")
+    parser.add_argument("--workspace", type=folder, default=".", help="the folder to look at")
 
 
 def run(options: argparse.Namespace) -> int:
     """Exit code 0 if all that is needed works, 1 if something is broken."""
-    findings = run_loop(_look(options.home, Path(options.workspace).resolve()))
+    findings = run_loop(_look(options.home, options.workspace))
     for finding in findings:
         print(f"{finding.mark} {finding.what:<14} {finding.how}")
         for hint in finding.hints:
@@ -90,7 +91,7 @@ def _can_write(folder: Path) -> bool:
 def _model(found: Config) -> Finding:
     models = Models(found)
     try:
-        models.find(models.default)
+        models.check(models.default)
     except ModelError as error:
         return Finding(PARTLY, "model", error.message, (error.hint,))
     return Finding(GOOD, "model", models.default)

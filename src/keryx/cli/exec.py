@@ -15,6 +15,8 @@ from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.cli.screens.asking import Asker, is_attended
+from keryx.cli.streams import read_stdin, write_json
+from keryx.cli.values import folder, seconds
 from keryx.errors import UserMustActError
 from keryx.messages import Json, Part, Text
 
@@ -26,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("script", help="a file; - reads the script from stdin")
     parser.add_argument("arguments", nargs="*", help="what the script finds in sys.argv")
     parser.add_argument("--tools", help="only these tools and toolsets, with commas; '' for none")
-    parser.add_argument("--workspace", default=".", help="the folder that it is about")
-    parser.add_argument("--timeout", type=float, default=3600.0, help="seconds until it is ended")
+    parser.add_argument("--workspace", type=folder, default=".", help="the folder that it is about")
+    parser.add_argument("--timeout", type=seconds, default=3600.0, help="seconds until it is ended")
     parser.add_argument("--approve", choices=("ask", "auto", "never"), help="which calls ask first")
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     parser.add_argument("--json", action="store_true", help="print every event as a line of JSON")
@@ -35,10 +37,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        code = sys.stdin.read() if options.script == "-" else Path(options.script).read_text()
+        code = read_stdin() if options.script == "-" else _read(options.script)
     except (OSError, UnicodeDecodeError) as error:
-        raise UserMustActError(f"the script {options.script} cannot be read: {error}") from error
+        raise UserMustActError(
+            f"the script {options.script} cannot be read: {error}; name a file with Python in UTF-8"
+        ) from error
     return run_loop(_exec(options, code))
+
+
+def _read(script: str) -> str:
+    return Path(script).read_text(encoding="utf-8")
 
 
 async def _exec(options: argparse.Namespace, code: str) -> int:
@@ -76,8 +84,7 @@ class _Screen:
 
     def show(self, event: ev.Event) -> None:
         if self._as_json:
-            sys.stdout.write(ev.encode(event).decode() + "\n")
-            sys.stdout.flush()
+            write_json(ev.encode(event))
         match event:
             case ev.CallOutput() if event.parent is None and not self._as_json:
                 self._clear()

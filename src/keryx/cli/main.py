@@ -6,14 +6,15 @@ Nothing heavy is imported here: `keryx --help` must answer before a person notic
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
-import os
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Final
+from typing import Final, NamedTuple
 
-from keryx.errors import UserMustActError
+from keryx.cli.streams import OutputError
+from keryx.errors import KeryxError
 
 COMMANDS: Final = {
     "run": "ask an agent once and print what it says",
@@ -33,24 +34,115 @@ NEEDS_WEB: Final = ("serve", "tokens")
 
 FAILED: Final = 1
 USAGE: Final = 2
+FAULT: Final = 70
+"""What sysexits.h calls EX_SOFTWARE."""
 # What shells report for a program that a signal ended: 128 and the signal's number.
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
+EPILOG: Final = """\
+`keryx COMMAND --help` says more about each.
+
+exit codes:
+  0    done
+  1    failed; standard error says why and what to do
+  2    wrong usage; nothing was done
+  3    run: the turn is parked; exec, tools call: the call was refused
+  4    run: the answer does not fit the schema; tools call: the outcome is unknown
+  70   a fault in Keryx itself
+  130  interrupted with Ctrl+C, or cancelled
+  141  whoever read the output is gone
+`keryx exec` ends with the exit code of its script.
+"""
+
+
+class Command(NamedTuple):
+    """A command with its options, ready to run."""
+
+    run: Callable[[argparse.Namespace], int]
+    options: argparse.Namespace
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; the result is the exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    """Run a command within this process; the result is the exit code."""
+
+    def work() -> int:
+        command = parse(sys.argv[1:] if argv is None else argv)
+        return command if isinstance(command, int) else command.run(command.options)
+
+    return exit_code(work)
+
+
+def parse(words: Sequence[str]) -> Command | int:
+    """The command that these words name, or the exit code if there is none to run.
+
+    `SystemExit` is what argparse raises for --help, --version and wrong words.
+    """
+    if (unreadable := _first_that_is_no_text(words)) is not None:
+        print(
+            f"keryx: the argument {unreadable!a} is not UTF-8; write it in UTF-8, and rename a "
+            "file or folder whose name is in another encoding",
+            file=sys.stderr,
+        )
+        return USAGE
     if not words:
-        _parser().print_help()
+        command_parser().print_help()
         return USAGE
     if words[0] not in COMMANDS:
-        _parser().parse_args(words)  # --help, --version, or an error that names the commands
+        command_parser().parse_args(words)  # --help, --version, or an error that names the commands
         return USAGE
-    command = _load(words[0])
-    parser = argparse.ArgumentParser(prog=f"keryx {words[0]}", description=command.__doc__)
-    command.add_arguments(parser)
-    return _run(command.run, parser.parse_args(words[1:]))
+    module = _load(words[0])
+    return Command(module.run, parser_of(words[0], module).parse_args(words[1:]))
+
+
+def exit_code(work: Callable[[], int]) -> int:
+    """Do the work, to the last line that it prints; errors become a line of text and a code."""
+    try:
+        try:
+            code = work()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else FAILED
+        sys.stdout.flush()
+    except KeryxError as error:
+        return _ended(FAILED, f"keryx: {error}")
+    except KeyboardInterrupt:
+        return _ended(INTERRUPTED, "interrupted")
+    except OutputError as error:
+        if error.is_reader_gone:
+            return BROKEN_PIPE
+        return _ended(
+            FAILED,
+            f"keryx: standard output cannot be written: {error.strerror}; free some space there, "
+            "or redirect it elsewhere",
+        )
+    except Exception as error:
+        if sys.flags.dev_mode:
+            raise
+        return _ended(
+            FAULT,
+            f"keryx: a fault in Keryx itself: {type(error).__name__}: {error}; please report it, "
+            "with what PYTHONDEVMODE=1 shows when it happens again",
+        )
+    else:
+        return code
+
+
+def _ended(code: int, text: str) -> int:
+    # What was printed before the error belongs to the output, if it can still be written.
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    print(text, file=sys.stderr)
+    return code
+
+
+def _first_that_is_no_text(words: Sequence[str]) -> str | None:
+    """Bytes that are not UTF-8 come in as lone surrogates, which cannot be written down."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            return word
+    return None
 
 
 def _load(name: str) -> ModuleType:
@@ -67,31 +159,26 @@ def _load(name: str) -> ModuleType:
         sys.exit(FAILED)
 
 
-def _run(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    try:
-        return run(options)
-    except UserMustActError as error:
-        print(f"keryx: {error}", file=sys.stderr)
-        return FAILED
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output has gone. Python would complain once more when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
-
-
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
+    """The parser of `keryx` itself, which knows the commands by their names."""
     parser = argparse.ArgumentParser(
         prog="keryx",
         description="Runs AI agents whose work can be watched, steered, stopped and resumed.",
-        epilog="`keryx COMMAND --help` says more about each.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, text in COMMANDS.items():
         commands.add_parser(name, help=text, description=text)
+    return parser
+
+
+def parser_of(name: str, module: ModuleType | None = None) -> argparse.ArgumentParser:
+    """The parser of one command."""
+    command = module or _load(name)
+    parser = argparse.ArgumentParser(prog=f"keryx {name}", description=command.__doc__)
+    command.add_arguments(parser)
     return parser
 
 
@@ -102,7 +189,3 @@ class _Version(argparse.Action):
         metadata = importlib.import_module("importlib.metadata")
         print(f"keryx {metadata.version('keryx')}")
         parser.exit()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -21,6 +21,8 @@ from keryx.aio.scope import Scope, call_soon
 from keryx.app import Keryx, TurnHandle
 from keryx.cli.schema import read_schema
 from keryx.cli.screens.asking import Asker, is_attended
+from keryx.cli.streams import read_stdin, write_json
+from keryx.cli.values import folder
 
 EXIT_CODES: Final = {"completed": 0, "failed": 1, "parked": 3, "cancelled": 130}
 MISFIT: Final = 4
@@ -30,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prompt", nargs="?", help="what to say; from stdin if it is - or absent")
     parser.add_argument("--model", help="provider:name; default: what is configured")
     parser.add_argument("--session", help="go on with this session")
-    parser.add_argument("--workspace", default=".", help="the folder that it is about")
+    parser.add_argument("--workspace", type=folder, default=".", help="the folder that it is about")
     parser.add_argument("--personality", help="how it speaks; one that is configured")
     parser.add_argument("--tools", help="only these tools and toolsets, with commas; '' for none")
     parser.add_argument("--approve", choices=("ask", "auto", "never"), help="which calls ask first")
@@ -47,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     schema = None if options.schema is None else read_schema(options.schema)
     prompt = options.prompt
     if prompt in (None, "-"):
-        prompt = sys.stdin.read()
+        prompt = read_stdin()
     if not prompt.strip():
         print("keryx run: there is nothing to say; give a prompt, or pipe one in", file=sys.stderr)
         return 2
@@ -131,8 +133,7 @@ class _Lines:
     """Every event as a line of JSON."""
 
     def show(self, event: ev.Event) -> None:
-        sys.stdout.write(ev.encode(event).decode() + "\n")
-        sys.stdout.flush()
+        write_json(ev.encode(event))
 
     def end(self, finished: ev.TurnFinished) -> int:
         return EXIT_CODES[finished.outcome]

@@ -15,9 +15,11 @@ def read_schema(written: str) -> str:
     else:
         where = written
         try:
-            text = Path(written).read_text()
+            text = Path(written).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise UserMustActError(f"the schema {written} cannot be read: {error}") from error
+            raise UserMustActError(
+                f"the schema {written} cannot be read: {error}; name a file, or write it out"
+            ) from error
     try:
         check_schema(text)
     except UserMustActError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import signal
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import msgspec
 
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
+from keryx.cli.values import folder, port
 from keryx.errors import UserMustActError
 from keryx.server.serve import HOST, PORT, Settings, serving
 
@@ -19,7 +19,7 @@ from keryx.server.serve import HOST, PORT, Settings, serving
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default=HOST, help=f"where to listen; default: {HOST}")
     parser.add_argument(
-        "--port", type=int, default=PORT, help=f"default: {PORT}; if it is busy, the next free one"
+        "--port", type=port, default=PORT, help=f"default: {PORT}; if it is busy, the next free one"
     )
     parser.add_argument(
         "--allow-host",
@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--password-file", help="a file with the password for other machines; or KERYX_PASSWORD"
     )
-    parser.add_argument("--workspace", default=".", help="the folder of sessions that name none")
+    parser.add_argument(
+        "--workspace", type=folder, default=".", help="the folder of sessions that name none"
+    )
     parser.add_argument("--model", help="provider:name; default: what is configured")
     parser.add_argument(
         "--take-over", action="store_true", help="take the home from a host that is frozen"
@@ -51,7 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    logging.basicConfig(format="keryx: %(message)s", level=logging.WARNING)
     settings = Settings(
         host=options.host,
         port=options.port,
@@ -59,14 +60,14 @@ def run(options: argparse.Namespace) -> int:
         trusted_proxies=tuple(options.trusted_proxy),
         url=options.url,
         password=None if options.password_file is None else _password(options.password_file),
-        workspace=Path(options.workspace),
+        workspace=options.workspace,
     )
     return run_loop(_serve(options, settings))
 
 
 def _password(file: str) -> str:
     try:
-        return Path(file).read_text().rstrip("\r\n")
+        return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserMustActError(
             f"the password file cannot be read: {error}; name another with --password-file"

@@ -12,6 +12,8 @@ from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.app.host.repair import repair
+from keryx.cli.streams import write_json
+from keryx.cli.values import rows
 from keryx.errors import UserMustActError
 from keryx.ports.store import Store
 
@@ -20,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="all sessions, last changed first")
-    listed.add_argument("--limit", type=int, default=50, help="how many")
+    listed.add_argument("--limit", type=rows, default=50, help="how many")
     found = verbs.add_parser("search", help="where something was said, in all sessions")
     found.add_argument("words", nargs="+")
-    found.add_argument("--limit", type=int, default=20, help="how many")
+    found.add_argument("--limit", type=rows, default=20, help="how many")
     verbs.add_parser("repair", help="save what can be read of a damaged store into a new one")
     for verb, text in (
         ("show", "what was said in one"),
@@ -53,6 +55,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _repair(home: Path) -> int:
     done = repair(home)
+    if done is None:
+        print("the store is not damaged; nothing was changed")
+        return 0
     found = done.salvaged
     print(f"{len(found.whole)} sessions are whole; the damaged store is kept as {done.kept}")
     for cut in found.cut:
@@ -142,7 +147,7 @@ async def _list(store: Store, limit: int) -> int:
 async def _show(store: Store, session_id: str, *, as_json: bool) -> int:
     for event in await store.events(session_id):
         if as_json:
-            print(ev.encode(event).decode())
+            write_json(ev.encode(event))
             continue
         match event:
             case ev.MessageAccepted():

@@ -11,6 +11,8 @@ from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.app.tools import Tools
 from keryx.cli.screens.asking import Asker, is_attended
+from keryx.cli.streams import read_stdin
+from keryx.cli.values import folder
 from keryx.config import load
 from keryx.messages import text_of
 
@@ -25,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     call = verbs.add_parser("call", help="run one; its output goes to stderr, its result to stdout")
     call.add_argument("tool")
     call.add_argument("arguments", nargs="?", default="{}", help="JSON; - reads it from stdin")
-    call.add_argument("--workspace", default=".", help="the folder that it is about")
+    call.add_argument("--workspace", type=folder, default=".", help="the folder that it is about")
     call.add_argument("--session", help="run it in this session, where it is kept")
     call.add_argument("--approve", choices=("ask", "auto", "never"), help="which calls ask first")
 
@@ -34,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     if options.verb == "list":
         return _list(options)
     if options.arguments == "-":
-        options.arguments = sys.stdin.read()
+        options.arguments = read_stdin()
     return run_loop(_call(options))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keryx.config.homes import user_home
 from keryx.config.keys import keep_key, keep_model
 from keryx.config.reading import OPENAI_URL, load, reload, secrets_of
 from keryx.config.shapes import (
@@ -26,4 +27,5 @@ __all__ = [
     "load",
     "reload",
     "secrets_of",
+    "user_home",
 ]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from keryx.config.homes import find_home, is_text
 from keryx.config.keys import KEYS, read_keys
 from keryx.config.shapes import (
     COMPACT_AT,
@@ -59,9 +59,12 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def load(home: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Config:
     """Read the configuration; `ConfigurationError` says what to mend."""
-    env = dict(os.environ) if environment is None else dict(environment)  # noqa: TID251 (the one reader)
-    where = Path(home or env.get("KERYX_HOME") or _user_data(env)).expanduser()
-    return _load(where, env)
+    given = dict(os.environ) if environment is None else environment  # noqa: TID251 (the one reader)
+    env = {name: value for name, value in given.items() if is_text(name) and is_text(value)}
+    for name in sorted(given.keys() - env.keys()):
+        if name.startswith(("KERYX_", "OPENAI_")):
+            raise ConfigurationError(f"the variable {name!a} is not UTF-8; set it again")
+    return _load(find_home(home, env), env)
 
 
 def reload(known: Config) -> Config:
@@ -143,11 +146,17 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 def _read(path: Path) -> _File:
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return _File()
+    except NotADirectoryError as error:
+        raise ConfigurationError(
+            f"the home {path.parent} is no folder; choose another with KERYX_HOME or --home"
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}") from error
+        raise ConfigurationError(
+            f"{path} cannot be read: {error}; mend it, or choose another home with KERYX_HOME"
+        ) from error
     import tomllib  # noqa: PLC0415 (many homes have no such file, and start sooner without)
 
     try:
@@ -160,17 +169,13 @@ def _providers_of(env: Mapping[str, str]) -> dict[str, Provider]:
     if not env.get("OPENAI_API_KEY") and not env.get("OPENAI_BASE_URL"):
         return {}
     url = env.get("OPENAI_BASE_URL") or OPENAI_URL
-    return {"openai": Provider(base_url=url, api_key=env.get("OPENAI_API_KEY"))}
+    try:
+        return {"openai": Provider(base_url=url, api_key=env.get("OPENAI_API_KEY"))}
+    except ValueError as error:
+        raise ConfigurationError(f"the variable OPENAI_BASE_URL cannot be used: {error}") from error
 
 
 def _with_key(provider: Provider, env: Mapping[str, str]) -> Provider:
     if provider.api_key is None and provider.api_key_env is not None:
         return msgspec.structs.replace(provider, api_key=env.get(provider.api_key_env))
     return provider
-
-
-def _user_data(env: Mapping[str, str]) -> Path:
-    home = Path(env.get("HOME") or "~").expanduser()
-    if sys.platform == "darwin":
-        return home / "Library" / "Application Support" / "keryx"
-    return Path(env.get("XDG_DATA_HOME") or home / ".local" / "share") / "keryx"

@@ -12,6 +12,7 @@ import msgspec
 
 from keryx.errors import UserMustActError
 from keryx.messages import ApprovalMode
+from keryx.models.requirements import check_address
 
 DEFAULT: Final = "default"
 """The profile of sessions that name none."""
@@ -40,6 +41,17 @@ class Provider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many tokens fit into its models, with * and ?; for those that are not public."""
     priced_as: str | None = None
     """The address of the provider whose prices count, for a server that only passes on."""
+
+    def __post_init__(self) -> None:
+        """`ValueError` says what is wrong with an address, and what one looks like."""
+        check_address(self.base_url)
+        if self.priced_as is not None:
+            check_address(self.priced_as)
+
+    @property
+    def missing_key(self) -> str | None:
+        """The variable that should hold the key, if it is not set."""
+        return self.api_key_env if not self.api_key else None
 
     def window(self, model: str) -> int | None:
         """How many tokens fit into that model, if somebody said so."""

@@ -183,6 +183,15 @@ def unreachable(source: Source, why: str) -> ModelError:
     )
 
 
+def unusable(source: Source) -> ModelError:
+    """No request can be made; it will not pass by itself."""
+    return ModelError(
+        "not_configured",
+        f"{source.name} cannot be asked: its address or its key cannot be used",
+        f"mend the address {source.url} (it begins with http:// or https://), or set the key anew",
+    )
+
+
 def stalled(source: Source, seconds: float, *, where: str) -> ModelError:
     return ModelError(
         "stalled",

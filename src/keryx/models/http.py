@@ -175,8 +175,8 @@ async def post(
                     headers=sent,
                     allow_redirects=False,
                 )
-            except (aiohttp.InvalidURL, ValueError):
-                raise failures.unreachable(source, "the address or a header is not valid") from None
+            except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, ValueError):
+                raise failures.unusable(source) from None
             except aiohttp.ClientResponseError as error:
                 raise failures.nonsense(source, "no HTTP", error.message.encode()) from None
             except (aiohttp.ClientError, ConnectionError) as error:

@@ -14,6 +14,7 @@ import msgspec
 from keryx.errors import ModelError
 from keryx.models import failures
 from keryx.models.http import Clients, endpoint
+from keryx.models.requirements import check_address
 
 PATIENCE: Final = 10.0
 LOCAL_PATIENCE: Final = 0.5
@@ -63,6 +64,10 @@ async def models_of(
     import aiohttp  # noqa: PLC0415 (heavy; loaded with the first exchange)
 
     headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        check_address(base_url)
+    except ValueError as error:
+        raise ModelError("not_configured", str(error), "mend the address") from error
     try:
         async with (
             asyncio.timeout(patience),

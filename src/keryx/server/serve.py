@@ -163,16 +163,22 @@ def bind(host: str, port: int) -> socket.socket:
     for each in ports:
         try:
             return _listen(host, each)
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
+        except (OSError, UnicodeError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
                 continue
             raise UserMustActError(
-                f"nobody can listen at {host}, port {each}: {error.strerror}; choose another "
+                f"nobody can listen at {host}, port {each}: {_reason(error)}; choose another "
                 "with --host and --port"
             ) from error
     raise UserMustActError(
         f"the ports {port} to {ports[-1]} are all in use; choose another with --port"
     )
+
+
+def _reason(error: OSError | UnicodeError) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return "that is no host name"
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -10,12 +10,14 @@ import gc
 import os
 import tempfile
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
 _PROC: Final = Path("/proc/self")
-# An idle thread that was told to end needs a moment of the scheduler's; a stuck one never ends.
+# A thread that was told to end, or whose child has ended, needs a moment of the scheduler's; a
+# stuck one never ends. All share this time, whoever started them: names differ between versions.
 THREAD_EXIT: Final = 2.0
 
 
@@ -43,9 +45,9 @@ class State:
 
     def changes(self) -> list[str]:
         """What differs now, each as a sentence; threads get a moment to end."""
+        deadline = time.monotonic() + THREAD_EXIT
         for thread in set(threading.enumerate()) - self.threads:
-            if thread.name.startswith("keryx"):
-                thread.join(THREAD_EXIT)
+            thread.join(max(0.0, deadline - time.monotonic()))
         now = State.now()
         if now.descriptors.keys() - self.descriptors.keys():
             # A cycle may keep a closed loop's sockets until the collector has been.

@@ -9,6 +9,7 @@ import msgspec
 
 from keryx.app.host.home import STORE, Home, HomeTakenError
 from keryx.errors import UserMustActError
+from keryx.store.sqlite.wreck.health import damage_of
 from keryx.store.sqlite.wreck.salvage import Salvaged, salvage
 
 SEARCH = "search.db"
@@ -23,8 +24,11 @@ class Repaired(msgspec.Struct, frozen=True):
     kept: Path
 
 
-def repair(home: Path) -> Repaired:
-    """Blocking. `UserMustActError` if a host owns the home, or if there is nothing to repair."""
+def repair(home: Path) -> Repaired | None:
+    """Blocking. None: the store is whole, and was left alone.
+
+    `UserMustActError` if a host owns the home, or if there is no store.
+    """
     taken = Home.take(home)
     if not isinstance(taken, Home):
         raise HomeTakenError(
@@ -40,6 +44,8 @@ def repair(home: Path) -> Repaired:
         store, made = home / STORE, home / f"{STORE}.repaired"
         if not store.exists():
             raise UserMustActError(f"there is no store in {home}; nothing is to be repaired")
+        if damage_of(store) is None:
+            return None
         _remove(made)  # of a repair that was cut short
         salvaged = salvage(store, made)
         kept = home / time.strftime(f"{STORE}.damaged-%Y%m%d-%H%M%S")

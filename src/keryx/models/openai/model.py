@@ -19,6 +19,7 @@ from keryx.models.http import ERROR_BODY, Clients, Exchange, Patience, endpoint,
 from keryx.models.openai.reply import BrokenOffError, Reply
 from keryx.models.openai.wire import EncodedTools, LoadBlob, encode_body, encode_message
 from keryx.models.prices import PublicModel
+from keryx.models.requirements import key_missing
 from keryx.models.sse import EventTooLargeError, SseParser
 from keryx.ports.model import Finished, ModelRequest, Piece
 
@@ -43,6 +44,7 @@ class OpenAIModel:
         model: str,
         base_url: str,
         api_key: str | None,
+        missing_key: str | None = None,
         clients: Clients,
         window: int | None = None,
         public: PublicModel | None = None,
@@ -55,6 +57,7 @@ class OpenAIModel:
     ) -> None:
         key = api_key.strip() if api_key else ""
         self._name = name
+        self._missing_key = missing_key
         self._model = msgspec.json.encode(model)
         self._url = endpoint(base_url, "chat/completions")
         self._has_odd_key = not (key.isascii() and key.isprintable())
@@ -97,6 +100,8 @@ class OpenAIModel:
         return encode_message(message, self._blobs)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+        if self._missing_key is not None:
+            raise key_missing(self._name, self._missing_key)
         if self._public is not None:
             self._public.want()
         exchange = await self._ask(request)

@@ -43,12 +43,17 @@ class Cabinet(Generic[T]):
 
     def change(self, change: Callable[[T], T]) -> T:
         """Put in what the function makes of what lies there; others wait for their turn."""
-        with self._alone():
-            before = self.read()
-            after = change(before)
-            if after != before:
-                self._replace(msgspec.json.encode(after))
-            return after
+        try:
+            with self._alone():
+                before = self.read()
+                after = change(before)
+                if after != before:
+                    self._replace(msgspec.json.encode(after))
+                return after
+        except OSError as error:
+            raise UserMustActError(
+                f"{self._path} cannot be written: {error}; choose another home with KERYX_HOME"
+            ) from error
 
     def stamp(self) -> Stamp | None:
         """Another one after each change; None: there is no file."""

@@ -45,7 +45,7 @@ class Shell(msgspec.Struct, frozen=True):
 def find_shell() -> Shell:
     """The shell that models know best, if it is there. Asks the disk."""
     program = next((each for each in SHELLS if Path(each).exists()), SHELLS[-1])
-    return Shell(program, Path(__file__).with_name("onpty.py").read_text())
+    return Shell(program, Path(__file__).with_name("onpty.py").read_text(encoding="utf-8"))
 
 
 def shell_tools(shell: Shell, home: Path | None = None, *, confined: bool = True) -> list[Tool]:

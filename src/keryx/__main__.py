@@ -1,0 +1,5 @@
+"""`python -m keryx` is `keryx`."""
+
+from keryx.cli.entry import main
+
+main()

@@ -1,0 +1,105 @@
+"""Every command with its subcommands, as the parsers know them, and words that fit each.
+
+A new command is here by itself. What its arguments could be is not: until `PLAUSIBLE` says so, the
+tests that use this fail and name the argument.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from keryx.cli.main import COMMANDS, parser_of
+
+SESSION = "{session}"
+SCRIPT = "{script}"
+PLAUSIBLE = {
+    "prompt": "Grüße ✓ 😀",
+    "script": SCRIPT,
+    "session": SESSION,
+    "words": "herald",
+    "name": "a name",
+    "revoke name": "made before",
+    "tool": "list_files",
+    "call arguments": json.dumps({"path": "."}),
+}
+"""By the argument's name, or by its subcommand and name."""
+OPTIONS = {"serve": ("--port", "0")}
+"""What a command needs besides, to get in nobody's way."""
+ENDLESS = {"serve"}
+"""Those that go on until they are stopped."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A command, or a subcommand of one."""
+
+    words: tuple[str, ...]
+    """The words that lead to it."""
+    options: tuple[tuple[int, argparse.Action], ...]
+    """Its options with values, each with the number of words that it stands after."""
+    positionals: tuple[argparse.Action, ...]
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.words)
+
+    def arguments(
+        self, *, from_stdin: bool = False, replaced: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """All words of a call that is as it should be, but for what is replaced."""
+        last, other = self.words[-1], replaced or {}
+        values = [
+            value
+            for each in self.positionals
+            for value in (
+                [other[each.dest]] if each.dest in other else self._value(each, from_stdin)
+            )
+        ]
+        return [*self.words, *OPTIONS.get(last, ()), *values]
+
+    @property
+    def reads_stdin(self) -> bool:
+        return any("stdin" in (each.help or "") for each in self.positionals)
+
+    def _value(self, action: argparse.Action, from_stdin: bool) -> list[str]:
+        if from_stdin and "stdin" in (action.help or ""):
+            return ["-"]
+        value = PLAUSIBLE.get(f"{self.words[-1]} {action.dest}", PLAUSIBLE.get(action.dest))
+        if value is not None and action.nargs != "*":
+            return [value]
+        assert action.nargs in ("?", "*"), f"say in PLAUSIBLE what {self.name} takes: {action.dest}"
+        return []
+
+
+def leaves() -> list[Leaf]:
+    return [leaf for name in COMMANDS for leaf in _below((name,), parser_of(name), ())]
+
+
+def _below(
+    words: tuple[str, ...],
+    parser: argparse.ArgumentParser,
+    before: tuple[tuple[int, argparse.Action], ...],
+) -> Iterator[Leaf]:
+    actions = parser._actions
+    takes_value = [each for each in actions if each.option_strings and each.nargs != 0]
+    options = (*before, *((len(words), each) for each in takes_value))
+    subs = [each for each in actions if isinstance(each.choices, dict)]
+    if not subs:
+        positionals = [each for each in actions if not each.option_strings]
+        yield Leaf(words, options, tuple(positionals))
+    for each in subs:
+        choices: dict[str, argparse.ArgumentParser] = dict(each.choices or {})
+        for verb, sub in choices.items():
+            yield from _below((*words, verb), sub, options)
+
+
+LEAVES = {leaf.name: leaf for leaf in leaves()}
+
+
+def fill(words: Sequence[str], session: str, script: Path) -> list[str]:
+    """The same words, with what only a home knows."""
+    return [word.replace(SESSION, session).replace(SCRIPT, str(script)) for word in words]
