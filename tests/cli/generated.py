@@ -20,6 +20,7 @@ PLAUSIBLE = {
     "prompt": "Grüße ✓ 😀",
     "script": SCRIPT,
     "session": SESSION,
+    "rule": "a_0123456789abcdef.0",
     "words": "herald",
     "name": "a name",
     "revoke name": "made before",

@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from keryx.app.host.home import STORE
 from tests.cli.commands import COMMAND, environment
 from tests.cli.generated import ENDLESS, Leaf, fill
 
 AT_ONCE: Final = 4
 """Each waits for itself now and then, so more than there are cores."""
 PATIENCE: Final = 50.0
+RULE_KEY: Final = "approval/a_0123456789abcdef/0"
 UP: Final = b"Log in once with"
 UNWANTED: Final = (
     "Traceback",
@@ -71,7 +75,7 @@ class Around:
 
 
 class World:
-    """A home with a session and a token in it, to be copied for every command."""
+    """A home with a session, a token and a rule in it, to be copied for every command."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -83,6 +87,13 @@ class World:
         self._run("run", "a herald ✓ 😀")
         self._run("tokens", "make", "made before")
         self.session = self._run("sessions", "list").split()[0]
+        self._make_rule()
+
+    def _make_rule(self) -> None:
+        """Something that was allowed for always."""
+        with closing(sqlite3.connect(self._home / STORE)) as connection, connection:
+            value = b'{"verdict":"allow","tool":"write_file"}'
+            connection.execute("INSERT INTO records VALUES (?, 1, ?)", (RULE_KEY, value))
 
     def _run(self, *words: str) -> str:
         done = subprocess.run(

@@ -20,8 +20,10 @@ pytestmark = pytest.mark.promise("mended.16")
 NO_UTF8 = b"caf\xe9"
 NOBODY = str(Path(__file__).with_name("nobody"))
 DONE, FAILED, USAGE, BROKEN_PIPE = 0, 1, 2, 141
-PRINTS_NOTHING = {f"sessions {verb}" for verb in ("delete", "undo", "diff", "revert")}
-PRINTS_NOTHING.add("tokens revoke")
+PRINTS_NOTHING = {
+    *(f"sessions {verb}" for verb in ("delete", "undo", "diff", "revert")),
+    *("tokens revoke", "approvals remove"),
+}
 NEEDS_NO_HOME = {"demo"}
 SUMS_UP = {"sessions compact"}
 """It always fails here: the scripted model sums up nothing."""

@@ -22,7 +22,7 @@ from keryx import commands as cm
 from keryx import events as ev
 from keryx.app import Runtime
 from keryx.app.changes import open_files, revert_files
-from keryx.app.host.dispatch import LocalDispatch
+from keryx.app.host.dispatch import EventHub, LocalDispatch
 from keryx.engine.approval import Approvals
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Witness
@@ -128,12 +128,16 @@ class Faulty:
             titles=faults.wrap("titles", gives(title)),
             summaries=faults.wrap("summaries", gives(summary)),
             compact_at=faults.wrap("compact_at", gives(0.8)),
+            rested=faults.wrap("rested", self._rested),
             changed=faults.wrap("changed", gives(None)),
             redactor=self.redactor,
             neighbours=faults.wrap("neighbours", Neighbours()),
             limits=Limits(),
         )
         self.dispatch = LocalDispatch(self.runtime.scope, self.store, self._open)
+
+    def _rested(self, session_id: str) -> None:
+        self.dispatch.rested(session_id)
 
     def _lane(
         self, session_id: str, tools: tuple[str, ...], workspace: Path, witness: Witness
@@ -146,9 +150,12 @@ class Faulty:
     def _files(self, session_id: str, workspace: str, keep: Keep, changing: Changing) -> Files:
         return open_files(workspace, keep, changing)
 
-    async def _open(self, session_id: str, opening: Opening | None) -> Session:
+    async def _open(
+        self, session_id: str, opening: Opening | None, hub: EventHub | None
+    ) -> Session:
         opening = Opening(model="m", workspace=str(self.folder), tools=tuple(self.tools))
-        return await Session.open(session_id, self.around, self.runtime.scope, opening)
+        scope = self.runtime.scope
+        return await Session.open(session_id, self.around, scope, opening, hub=hub)
 
     async def tell(self, kind: type[cm.Command], **fields: Any) -> Any:
         command = kind(command_id=mint("c"), session_id="s", by="tester", **fields)

@@ -50,6 +50,8 @@ class Hub(Generic[T]):
         self._most_recent = recent
         self._recent_weight = 0
         self._readers: set[Reader[T]] = set()
+        self.on_empty: Callable[[], None] | None = None
+        """Called when the last reader has gone."""
         self._end: tuple[BaseException | None] | None = None
 
     @property
@@ -116,8 +118,15 @@ class Hub(Generic[T]):
     def snapshot(self) -> tuple[T, ...]:
         return tuple(self._snapshot())
 
+    def set_snapshot(self, snapshot: Callable[[], Iterable[T]]) -> None:
+        """From now on this tells what streams right now: another source has taken over."""
+        self._snapshot = snapshot
+
     def forget(self, reader: Reader[T]) -> None:
-        self._readers.discard(reader)
+        if reader in self._readers:
+            self._readers.discard(reader)
+            if not self._readers and self.on_empty is not None:
+                self.on_empty()
 
 
 class Reader(Generic[T]):

@@ -71,6 +71,11 @@ class Places:
             )
         return found
 
+    def forget(self, session_id: str) -> None:
+        """The session is not open any more; its folder stays until the host ends."""
+        for key in [key for key in self._made if key[0] == session_id]:
+            del self._made[key]
+
     def private(self, session_id: str) -> Path:
         """A folder for the temporary files of one session. Runs in a thread."""
         self._has_tmp = True

@@ -115,6 +115,8 @@ class Surroundings(msgspec.Struct, kw_only=True):
     """Finds the model that sums up what was said; None: the session's own."""
     compact_at: Callable[[str], float | None] = no_part
     """At which part of a model's window that is done by itself, by profile; None: never."""
+    rested: Callable[[str], None] = ignore
+    """No turn of this session runs any more, and none waits."""
     changed: Callable[[str], None] = ignore
     """A fact of this session is durable."""
     redactor: Redactor = NO_SECRETS
@@ -147,6 +149,8 @@ class Desk(msgspec.Struct):
     """By workspace: what the session knows of its files."""
     draft: Callable[[], LiveEvent] | None = None
     """Tells the reply that streams right now, for readers that come late."""
+    left_over: set[str] = msgspec.field(default_factory=set[str])
+    """Calls that have their outcome and may still run: the log will hear of their end."""
     showing: Showing = msgspec.field(default_factory=Showing)
     compacting: ContextCompacting | None = None
     """That a summary is being written right now."""

@@ -77,6 +77,11 @@ class Inbox:
             case _:
                 assert_never(command)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no command is being taken, and none waits."""
+        return self._once.is_quiet
+
     async def wait_calls_ended(self) -> None:
         """Return once no call that a person ran is under way."""
         await self._person_calls.wait_ended()

@@ -7,15 +7,16 @@ breaks the session: what runs is stopped, readers are told why, and whoever need
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import msgspec
 
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.aio.clock import Clock
 from keryx.aio.group import Group
 from keryx.aio.hub import Hub, Replay
 from keryx.aio.scope import Scope
@@ -23,11 +24,12 @@ from keryx.engine.calls.background import Backgrounds
 from keryx.engine.desk import EVENT_WEIGHT, Desk, Surroundings, report
 from keryx.engine.inbox import Inbox
 from keryx.engine.log.fold import Fold
+from keryx.engine.log.folding import folded
 from keryx.engine.log.ledger import Ledger
 from keryx.engine.log.unsent import Unsent
 from keryx.engine.log.views import view_of
 from keryx.engine.turns.course import Course
-from keryx.errors import DeveloperMustActError, KeryxError, SessionDamagedError
+from keryx.errors import DeveloperMustActError, KeryxError
 from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer
 from keryx.ports.store import Store
@@ -37,8 +39,6 @@ STOP_PATIENCE: Final = 5.0
 """Seconds for what runs to stop when the session is closed: many times the ladder."""
 PAGE: Final = 500_000
 """Bytes of a log that are read at once for one who reads it from far back."""
-FOLDED_AT_ONCE: Final = 2_000
-"""Facts; some milliseconds."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -64,12 +64,22 @@ class Session:
         self._desk = desk
         self._course = Course(desk)
         self._inbox = Inbox(desk, self._course, log)
+        self.is_let_go = False
 
     @classmethod
     async def open(
-        cls, session_id: str, around: Surroundings, scope: Scope, opening: Opening | None = None
+        cls,
+        session_id: str,
+        around: Surroundings,
+        scope: Scope,
+        opening: Opening | None = None,
+        *,
+        hub: Hub[ev.Event] | None = None,
     ) -> Self:
-        """Become the owner of a session, new or old; an unfinished turn goes on."""
+        """Become the owner of a session, new or old; an unfinished turn goes on.
+
+        The hub is there already if somebody watched the session before it was opened.
+        """
         if opening is None and await around.store.session(session_id) is None:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         epoch = await around.store.claim(session_id)
@@ -77,7 +87,8 @@ class Session:
         if not log and opening is None:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         fold = await folded(session_id, log)
-        session = cls(_desk(fold, around, scope, epoch), log)
+        hub = _joined(hub or open_hub(around.store, around.clock, session_id, fold.last_seq), log)
+        session = cls(_desk(fold, around, scope, epoch, hub), log)
         if not log and opening is not None:
             await session._begin(opening)
         await session._course.go_on()
@@ -126,6 +137,15 @@ class Session:
         """Whether no turn runs and none waits."""
         return self._course.is_resting
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether all of it is in the store, so that it can be let go and opened again."""
+        desk, fold = self._desk, self._desk.fold
+        waits = fold.turn or fold.queue or fold.person_calls or fold.approvals or fold.questions
+        works = len(desk.group) or desk.left_over or desk.background.is_busy
+        is_settled = desk.ledger.is_settled and self._inbox.is_quiet
+        return self.is_resting and is_settled and not (waits or works)
+
     async def wait_rested(self) -> None:
         """Return once no turn runs and none waits."""
         await self._course.wait_rested()
@@ -144,16 +164,29 @@ class Session:
         """Take the commands that others entered into the store."""
         await self._inbox.read()
 
+    def let_go(self) -> Coroutine[Any, Any, None]:
+        """Stop owning an idle session, from now on; what it returns frees all that it holds.
+
+        Its readers stay, for when it is opened again.
+        """
+        self.is_let_go = True
+        self._desk.hub.set_snapshot(tuple)
+        return self._close(None)
+
     async def close(self, error: BaseException | None = None) -> None:
         """Stop gracefully: a running turn is suspended and goes on at the next start.
 
         Readers end, or fail with the error if there is one.
         """
+        await self._close(lambda: self._desk.hub.close(error))
+
+    async def _close(self, end_readers: Callable[[], None] | None) -> None:
         desk = self._desk
         desk.scope.cancel("shutdown", by="close")
         async with AsyncExitStack() as leaving:  # from the last to the first, whatever fails
             leaving.callback(desk.scope.close)
-            leaving.callback(desk.hub.close, error)
+            if end_readers is not None:
+                leaving.callback(end_readers)
             leaving.push_async_callback(desk.ledger.close)
             leaving.push_async_callback(desk.group.leave)
             leaving.push_async_callback(self._wait_durable)
@@ -174,35 +207,26 @@ class Session:
             await self._desk.ledger.durable()
 
 
-async def folded(session_id: str, log: Sequence[ev.LoggedEvent]) -> Fold:
-    """The state that the log tells; a long one holds up nobody.
-
-    `SessionDamagedError` if its facts do not follow from each other.
-    """
-    fold = Fold(session_id)
-    for number, event in enumerate(log, 1):
-        try:
-            fold.apply(event)
-        except (AssertionError, LookupError, TypeError, AttributeError) as error:
-            raise SessionDamagedError(
-                f"session {session_id} is damaged (event {event.seq} does not follow from those "
-                "before it); the other sessions work. `keryx sessions export` shows its log"
-            ) from error
-        if number % FOLDED_AT_ONCE == 0:
-            await asyncio.sleep(0)
-    return fold
+def open_hub(store: Store, clock: Clock, session_id: str, last: int) -> Hub[ev.Event]:
+    """The stream of a session whose last fact has that number, open or not."""
+    return Hub(
+        replay=_replay(store, session_id),
+        lost=lambda: ev.Resync(session_id=session_id, at=clock.wall()),
+        last=last,
+    )
 
 
-def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:
+def _joined(hub: Hub[ev.Event], log: Sequence[ev.LoggedEvent]) -> Hub[ev.Event]:
+    """The hub, once its readers have heard of what another host wrote meanwhile."""
+    for event in log[hub.last :]:
+        hub.publish_fact(event.seq, event, weight=EVENT_WEIGHT)
+    return hub
+
+
+def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int, hub: Hub[ev.Event]) -> Desk:
     """A session's own parts, put together."""
     session_id = fold.session_id
     own = scope.child(session_id)
-    hub: Hub[ev.Event] = Hub(
-        replay=_replay(around.store, session_id),
-        lost=lambda: ev.Resync(session_id=session_id, at=around.clock.wall()),
-        snapshot=lambda: desk.snapshot(),  # noqa: PLW0108 (the desk is made after the hub)
-        last=fold.last_seq,
-    )
     # A tree of its own: turns end by themselves when the session is cancelled. What fails in it is
     # a defect of ours; it is reported, and nothing else of the session ends with it.
     group = Group(
@@ -230,6 +254,7 @@ def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int) -> Desk:
     workers = None if around.workers is None else around.workers(own.child("workers"))
     unsent = Unsent(around.store, ledger, session_id)
     desk = Desk(around, own, group, fold, hub, ledger, unsent, background, workers)
+    hub.set_snapshot(desk.snapshot)
     return desk
 
 

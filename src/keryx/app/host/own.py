@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,6 +14,7 @@ from keryx.aio.clock import RealClock
 from keryx.app.attachments import UPLOADS, HostAttachments, Uploads
 from keryx.app.briefs import Briefs
 from keryx.app.changes import open_files, revert_files
+from keryx.app.host.dispatch import EventHub
 from keryx.app.host.feed import Feed
 from keryx.app.host.guests.dispatch import ProgramGoneError, SharedDispatch
 from keryx.app.host.guests.sharing import Sharing
@@ -34,7 +34,7 @@ from keryx.engine.limits import Limits
 from keryx.engine.log.state import Settings
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
-from keryx.errors import DeveloperMustActError, StoreDamagedError
+from keryx.errors import DeveloperMustActError
 from keryx.events import SessionOpened
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.files import Files
@@ -76,9 +76,23 @@ class OwnHost:
         self._tools = HostTools(tools, self._load_tools)
         self._config = config
         self._places = Places(runtime, config, home.path, home.plate.tmp)
-        self._around = Surroundings(
-            store=store,
-            attachments=self._attachments(Uploads(home.path, runtime.bridge)),
+        self._dispatch = SharedDispatch(
+            runtime.scope,
+            store,
+            self._open,
+            (*tools.brings, *models.brings),
+            changed=self._feed.note,
+            let_go=self._places.forget,
+        )
+        self.sharing = Sharing(self, home, runtime, self._dispatch, self._feed.note)
+        self._around = self._surroundings(Uploads(home.path, runtime.bridge), titles=titles)
+
+    def _surroundings(self, uploads: Uploads, *, titles: bool) -> Surroundings:
+        """What each session is given."""
+        runtime, models, config = self._runtime, self._models, self._config
+        return Surroundings(
+            store=self.store,
+            attachments=self._attachments(uploads),
             executor=runtime.executor,
             clock=RealClock(),
             model=models.find,
@@ -87,18 +101,16 @@ class OwnHost:
             files=self._files,
             workers=Workers,
             revert=partial(revert_files, runtime.bridge),
-            judge=approvals,
-            remember=rules.add,
+            judge=self._approvals,
+            remember=self._rules.add,
             titles=models.for_titles if titles else None,
             summaries=models.for_summaries,
             compact_at=models.compact_at,
+            rested=self._dispatch.rested,
             changed=self._feed.note,
             redactor=Redactor(secrets_of(config)),
             limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
         )
-        brings = (*tools.brings, *models.brings)
-        self._dispatch = SharedDispatch(runtime.scope, store, self._open, brings, self._feed.note)
-        self.sharing = Sharing(self, home, runtime, self._dispatch, self._feed.note)
 
     @classmethod
     async def begin(
@@ -155,20 +167,7 @@ class OwnHost:
 
     async def resume(self, unfinished: Sequence[str]) -> None:
         """Go on with what an earlier host left unfinished."""
-        self._around.neighbours.expect(unfinished)
-        for session_id in unfinished:
-            try:
-                await self._dispatch.wake(session_id)
-            except StoreDamagedError:
-                raise
-            except ProgramGoneError:
-                self._around.neighbours.rests(session_id)
-            except Exception as error:  # noqa: BLE001 (whatever it is, it is that session's own)
-                # One that cannot go on holds up no other; whoever opens it is told why.
-                self._around.neighbours.rests(session_id)
-                asyncio.get_running_loop().call_exception_handler(
-                    {"message": f"session {session_id} could not go on", "exception": error}
-                )
+        await self._dispatch.resume(unfinished, self._around.neighbours)
 
     # -- what front ends ask
 
@@ -261,11 +260,14 @@ class OwnHost:
     async def _load_tools(self) -> Tools:
         return await self._runtime.bridge.to_thread(Tools.built_in, self._config)
 
-    async def _open(self, session_id: str, opening: Opening | None) -> Session:
+    async def _open(
+        self, session_id: str, opening: Opening | None, hub: EventHub | None
+    ) -> Session:
         if opening is None and self._tools.brings:
             (first, *_) = await self.store.events(session_id, limit=1) or [None]
             await self._tools.prepare(first.tools if isinstance(first, SessionOpened) else ())
-        return await Session.open(session_id, self._around, self._runtime.scope, opening)
+        scope = self._runtime.scope
+        return await Session.open(session_id, self._around, scope, opening, hub=hub)
 
     def _lane(
         self, session_id: str, tools: tuple[str, ...], workspace: Path, witness: Witness

@@ -11,6 +11,7 @@ import msgspec
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.desk import Desk
+from keryx.engine.log.folding import folded
 from keryx.engine.log.once import Once, row_of
 from keryx.errors import UnsupportedError, UserMustActError
 from keryx.ports.dispatch import Done
@@ -109,11 +110,22 @@ class Reverts:
             await self._revert(
                 row, await self._changes(lambda event: event.turn_id == command.turn_id)
             )
+        await self._remember(command.turn_id)
         if command.turn_id not in fold.undone:
             self._desk.ledger.record(ev.TurnUndone, turn_id=command.turn_id, by=command.by)
         self._once.take(row)
         await self._desk.ledger.durable()
         return Done(True)
+
+    async def _remember(self, turn_id: str) -> None:
+        """A summary that tells of the turn will not hold any more: read what it stands for."""
+        desk = self._desk
+        while turn_id in desk.fold.forgotten:
+            await desk.ledger.settled()
+            log = await desk.around.store.events(desk.fold.session_id)
+            whole = await folded(desk.fold.session_id, log, {turn_id})
+            if whole.last_seq == desk.fold.last_seq:  # else something was said meanwhile
+                desk.fold.remember(whole)
 
     async def _changes(self, is_wanted: Callable[[ev.FilesChanged], bool]) -> list[LoggedChange]:
         return await logged_changes(self._desk.around.store, self._desk.fold.session_id, is_wanted)

@@ -77,6 +77,11 @@ class Backgrounds:
         self._kept: dict[str, _Kept] = {}
         self._count = 0
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether one of them still runs."""
+        return any(not kept.over.is_set() for kept in self._kept.values())
+
     async def start(
         self,
         argv: Sequence[str],

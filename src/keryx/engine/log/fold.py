@@ -6,7 +6,7 @@ Pure: it reads facts in order and knows nothing of tasks, stores, models or time
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -21,15 +21,19 @@ from keryx.engine.log.state import (
     Queued,
     Replied,
     Settings,
+    reordered,
 )
+from keryx.engine.log.summaries import without_summed_up
 from keryx.messages import Decision, Reach
 
 
 class Fold:
     """A session as its log tells it."""
 
-    def __init__(self, session_id: str) -> None:
+    def __init__(self, session_id: str, undone_later: Collection[str] = ()) -> None:
+        """`undone_later`: turns that the log will undo, so that summaries of them will not hold."""
         self.session_id = session_id
+        self._undone_later = undone_later
         self.last_seq = 0
         self.settings = Settings()
         self.titled_by = ""
@@ -43,6 +47,10 @@ class Fold:
         self.turn: OpenTurn | None = None
         self.over: dict[str, ev.TurnOutcome] = {}
         self.history: list[HistoryItem] = []
+        """What was said, but for what a summary stands for."""
+        self.forgotten: set[str] = set()
+        """Turns of which the history tells nothing any more, because a summary does."""
+        self.last_reply: ev.StepReplied | None = None
         self.undone: set[str] = set()
         self.compactions: list[ev.ContextCompacted] = []
         """Summaries that hold, each for the history up to a place; the last one counts."""
@@ -109,16 +117,11 @@ class Fold:
     def _ask(self, event: ev.QuestionAsked) -> None:
         self.questions[event.question_id] = event
 
-    def _answer_question(self, event: ev.QuestionAnswered) -> None:
+    def _end_question(self, event: ev.QuestionAnswered | ev.QuestionExpired) -> None:
         asked = self.questions.pop(event.question_id, None)
         if asked is not None:
-            answer = QuestionAnswer((asked.text, asked.choices), event.answer)
-            self.question_answers.setdefault(event.call_id, []).append(answer)
-
-    def _expire_question(self, event: ev.QuestionExpired) -> None:
-        asked = self.questions.pop(event.question_id, None)
-        if asked is not None:
-            answer = QuestionAnswer((asked.text, asked.choices), None)
+            said = event.answer if isinstance(event, ev.QuestionAnswered) else None
+            answer = QuestionAnswer((asked.text, asked.choices), said)
             self.question_answers.setdefault(event.call_id, []).append(answer)
 
     # -- messages
@@ -149,15 +152,7 @@ class Fold:
             if value is not msgspec.UNSET:
                 setattr(message, name, value)
         if not isinstance(event.before, msgspec.UnsetType):
-            self._place_before(message, event.before)
-
-    def _place_before(self, message: Queued, before: str | None) -> None:
-        others = [each for each in self.queue.values() if each is not message]
-        index = next(
-            (at for at, each in enumerate(others) if each.message_id == before), len(others)
-        )
-        others.insert(index, message)
-        self.queue = {each.message_id: each for each in others}
+            self.queue = reordered(self.queue, message, event.before)
 
     def _forget(self, message_id: str) -> None:
         self.queue.pop(message_id, None)
@@ -196,6 +191,15 @@ class Fold:
 
     def _compact(self, event: ev.ContextCompacted) -> None:
         self.compactions.append(event)
+        kept, forgotten = without_summed_up(self.history, event)
+        if forgotten.isdisjoint(self._undone_later):
+            self.history = kept
+            self.forgotten |= forgotten
+
+    def remember(self, whole: Fold) -> None:
+        """Take back what was forgotten from a fold of the same log that forgot less."""
+        assert whole.last_seq == self.last_seq
+        self.history, self.forgotten = whole.history, whole.forgotten
 
     def _finish(self, event: ev.TurnFinished) -> None:
         self.over[event.turn_id] = event.outcome
@@ -228,6 +232,7 @@ class Fold:
             turn.step = None
             turn.resumes = 0
             self.history.append(Replied(event.turn_id, event))
+            self.last_reply = event
             turn.spend(event)
 
     def _end_nested(self, event: ev.NestedFinished) -> None:
@@ -270,8 +275,8 @@ class Fold:
         ev.ApprovalAnswered: _answer_approval,
         ev.ApprovalExpired: _expire_approval,
         ev.QuestionAsked: _ask,
-        ev.QuestionAnswered: _answer_question,
-        ev.QuestionExpired: _expire_question,
+        ev.QuestionAnswered: _end_question,
+        ev.QuestionExpired: _end_question,
         ev.MessageAccepted: _accept,
         ev.MessageChanged: _revise,
         ev.MessageDelivered: _deliver,

@@ -38,6 +38,11 @@ class Once:
         self._running: dict[str, tuple[bytes, asyncio.Future[None]]] = {}
         """Commands that are being taken, by key."""
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no command is being taken, and none waits in the store."""
+        return not (self._running or self._pending)
+
     async def run(self, row: InboxRow, take: Callable[[], Awaitable[Answer]]) -> Answer:
         """Take a command, after an earlier delivery of the same one that is still under way."""
         while (running := self._running.get(row.key)) is not None:

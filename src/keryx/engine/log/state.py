@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Self
 
 import msgspec
@@ -77,6 +78,16 @@ class Queued(msgspec.Struct):
             schema=event.schema,
             attended=event.attended,
         )
+
+
+def reordered(
+    queue: Mapping[str, Queued], message: Queued, before: str | None
+) -> dict[str, Queued]:
+    """The queue with the message before that one; None, or one that is not there: at its end."""
+    others = [other for other in queue.values() if other is not message]
+    names = [other.message_id for other in others]
+    others.insert(names.index(before) if before in names else len(others), message)
+    return {other.message_id: other for other in others}
 
 
 class Delivered(msgspec.Struct):

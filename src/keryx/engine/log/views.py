@@ -6,7 +6,7 @@ import msgspec
 
 from keryx import events as ev
 from keryx.engine.log.fold import Fold
-from keryx.engine.log.state import SETTINGS, Queued, Replied, Settings
+from keryx.engine.log.state import SETTINGS, Queued, Settings
 from keryx.ports.view import (
     QueuedMessage,
     Resting,
@@ -31,7 +31,7 @@ def view_of(fold: Fold, draft: Typed) -> SessionView:
         approvals=tuple(fold.approvals.values()),
         questions=tuple(fold.questions.values()),
         calls=(*started.values(), *fold.person_calls.values()),
-        context=_context(_last_reply(fold), fold.compacted),
+        context=_context(fold.last_reply, fold.compacted),
         draft=draft,
     )
 
@@ -62,10 +62,6 @@ def _settings(settings: Settings) -> SessionSettings:
 def _queued(message: Queued) -> QueuedMessage:
     names = QueuedMessage.__struct_fields__
     return QueuedMessage(**{name: getattr(message, name) for name in names})
-
-
-def _last_reply(fold: Fold) -> ev.StepReplied | None:
-    return next((item.reply for item in reversed(fold.history) if isinstance(item, Replied)), None)
 
 
 def _context(

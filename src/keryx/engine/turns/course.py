@@ -97,6 +97,7 @@ class Course:
         finally:
             self.turn = None
             self._rest.set()
+            self._desk.around.rested(self._desk.fold.session_id)
 
     async def _run(self, turn: Turn) -> None:
         try:

@@ -106,6 +106,7 @@ class SessionWitness:
     def ended(self, call: CallView, outcome: CallOutcome) -> None:
         """The turn logs the calls of its steps; a nested call is only shown."""
         self._desk.showing.ended(call.call_id)
+        self._desk.left_over.update(outcome.left_over)
         if call.parent is not None:
             self._nested.ended(call, call.parent.call_id, outcome)
         if call.tool.container:
@@ -116,6 +117,7 @@ class SessionWitness:
         return self._nested.picture(call_id)
 
     def settled(self, call: CallView, duration: float) -> None:
+        self._desk.left_over.discard(call.call_id)
         if self._desk.ledger.broken is None:
             self._desk.ledger.record(ev.CallSettled, call_id=call.call_id, duration=duration)
 

@@ -12,7 +12,7 @@ from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.context.sent import weigh
 from keryx.engine.desk import mint
-from keryx.engine.session import folded
+from keryx.engine.log.folding import folded
 from keryx.errors import ModelError, StoreError, UnsupportedError, UserMustActError
 from keryx.ports.store import Store
 from keryx.server import shapes

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from keryx.app.models import TOUR
 from keryx.config import OPENAI_URL, Provider, keep_key, keep_model
-from keryx.models.servers import FoundServer
+from keryx.models.servers.listing import FoundServer
 from keryx.server.problems import conflict, unprocessable
 from keryx.server.routes.params import TheService
 from keryx.server.service import Service

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import aclosing
-from typing import Final, Self
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from typing import Final
 
 import msgspec
 
 from keryx import commands as cm
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.app.host.dispatch import LocalDispatch, Open
+from keryx.app.host.dispatch import EventHub, LocalDispatch, Open
+from keryx.app.host.guests.relay import Relay
 from keryx.app.host.guests.table import Guest, Guests
 from keryx.app.host.wire import NewSession
+from keryx.engine.log.folding import folded
+from keryx.engine.log.neighbours import Neighbours
 from keryx.engine.log.state import Settings
 from keryx.engine.log.unsent import read_draft
 from keryx.engine.log.views import view_of
-from keryx.engine.session import Opening, Session, folded
-from keryx.errors import KeryxError, SessionDamagedError, UserMustActError
+from keryx.engine.session import Opening, Session
+from keryx.errors import KeryxError, SessionDamagedError, StoreDamagedError, UserMustActError
 from keryx.events import Event, SessionChanged, SessionOpened
 from keryx.ports.dispatch import Answer, Watching
 from keryx.ports.store import Store
@@ -47,13 +49,16 @@ class SharedDispatch:
         store: Store,
         open_session: Open,
         brings: Iterable[str],
+        *,
         changed: Callable[[str], None],
+        let_go: Callable[[str], None],
     ) -> None:
-        """`changed` is told of sessions that turn out to be damaged."""
+        """`changed` is told of sessions that turn out to be damaged, `let_go` of those that are not
+        open any more."""
         self._store = store
         self._on_change = changed
         self._open_session = open_session
-        self._local = LocalDispatch(scope, store, self._open)
+        self._local = LocalDispatch(scope, store, self._open, let_go)
         self._group = Group(Scope("handing over", clock=scope.clock))
         self.brings = frozenset(brings)
         self.guests: Guests | None = None
@@ -64,6 +69,9 @@ class SharedDispatch:
 
     def lead(self, guests: Guests) -> None:
         self.guests = guests
+
+    def rested(self, session_id: str) -> None:
+        self._local.rested(session_id)
 
     def holds(self, session_id: str) -> bool:
         return self._local.holds(session_id)
@@ -137,26 +145,46 @@ class SharedDispatch:
             except (KeryxError, OSError, msgspec.DecodeError):
                 continue  # it rests until its program comes back; whoever asks is told
 
-    async def _open(self, session_id: str, opening: Opening | None) -> Session:
+    async def _open(
+        self, session_id: str, opening: Opening | None, hub: EventHub | None
+    ) -> Session:
         try:
-            return await self._open_here(session_id, opening)
+            return await self._open_here(session_id, opening, hub)
         except SessionDamagedError:
             await self._store.mark_damaged(session_id)
             self._on_change(session_id)
             raise
 
-    async def _open_here(self, session_id: str, opening: Opening | None) -> Session:
+    async def _open_here(
+        self, session_id: str, opening: Opening | None, hub: EventHub | None
+    ) -> Session:
         """Open it here, unless it would have to go on without what it needs."""
         if opening is None:
             missing = await self.needs_of(session_id) - self.brings
             if missing and await self._store.resting(session_id) is None:
                 raise _program_gone(session_id, missing)
-            session = await self._open_session(session_id, opening)
+            session = await self._open_session(session_id, opening, hub)
             if missing:
                 # Only now: until it is open it cannot be handed over.
                 self._lacking.add(session_id)
             return session
-        return await self._open_session(session_id, opening)
+        return await self._open_session(session_id, opening, hub)
+
+    async def resume(self, unfinished: Sequence[str], neighbours: Neighbours) -> None:
+        """Go on with what an earlier host left. One that cannot go on holds up no other."""
+        neighbours.expect(unfinished)
+        for session_id in unfinished:
+            try:
+                await self.wake(session_id)
+            except StoreDamagedError:
+                raise
+            except ProgramGoneError:
+                neighbours.rests(session_id)
+            except Exception as error:  # noqa: BLE001 (whoever opens it is told why)
+                neighbours.rests(session_id)
+                asyncio.get_running_loop().call_exception_handler(
+                    {"message": f"session {session_id} could not go on", "exception": error}
+                )
 
     # -- dispatch and bus
 
@@ -198,7 +226,7 @@ class SharedDispatch:
                 return await self._local.watch(session_id, after=after)
             except ProgramGoneError:
                 pass
-        return _Relay(self, session_id, after)
+        return Relay(self.relayed, session_id, after)
 
     async def view(self, session_id: str) -> SessionView:
         while (guest := await self._guest_of(session_id)) is not None:
@@ -247,28 +275,6 @@ class SharedDispatch:
     def _drop(self, guest: Guest) -> None:
         if self.guests is not None:
             self.guests.drop(guest)
-
-
-class _Relay:
-    """A reader of a session that another process hosts, over any change of hosts."""
-
-    def __init__(self, dispatch: SharedDispatch, session_id: str, after: int) -> None:
-        self._dispatch = dispatch
-        self._session_id = session_id
-        self.seen = after
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        return None
-
-    async def __aiter__(self) -> AsyncGenerator[Event]:
-        while True:
-            async with aclosing(self._dispatch.relayed(self._session_id, self.seen)) as events:
-                async for event in events:
-                    self.seen = getattr(event, "seq", self.seen)
-                    yield event
 
 
 def _program_gone(session_id: str, missing: Iterable[str]) -> ProgramGoneError:

@@ -15,7 +15,7 @@ import msgspec
 from keryx.errors import ModelError
 from keryx.models import failures
 from keryx.models.http import ERROR_BODY, Clients, endpoint
-from keryx.models.servers import models_of, talking
+from keryx.models.servers.listing import models_of, talking
 
 PATIENCE: Final = 60.0
 """Seconds for one token: a server may have to load the model first."""
