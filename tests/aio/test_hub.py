@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from keryx.aio.hub import Hub, Reader
+from keryx.aio.hub import RECENT_WEIGHT, Hub, Reader
 
 pytestmark = pytest.mark.promise("house.4")
 
@@ -227,3 +228,28 @@ class HubMachine(RuleBasedStateMachine):
 
 
 TestHubMachine = HubMachine.TestCase
+
+
+@pytest.mark.promise("mended.20")
+async def test_what_waits_for_a_reader_is_bounded_by_its_weight() -> None:
+    log = Log()
+    async with log.hub.read(after=0, weight=1_000) as reader:
+        for _ in range(100):
+            log.hub.publish("heavy", weight=300)
+        assert reader.waiting <= 3
+        async with aclosing(aiter(reader)) as items:
+            assert await anext(items) == RESYNC
+
+
+@pytest.mark.promise("mended.20")
+async def test_recent_facts_are_bounded_by_their_weight() -> None:
+    log = Log(recent=1_000)
+    for _ in range(100):
+        log.facts.append(f"fact {len(log.facts) + 1}")
+        log.hub.publish_fact(len(log.facts), log.facts[-1], weight=RECENT_WEIGHT // 10)
+    async with log.hub.read(after=95) as reader, aclosing(aiter(reader)) as items:
+        assert [await anext(items) for _ in range(5)] == log.facts[95:]
+    assert log.replayed == 0
+    async with log.hub.read(after=50) as reader, aclosing(aiter(reader)) as items:
+        assert [await anext(items) for _ in range(50)] == log.facts[50:]
+    assert log.replayed == 1

@@ -33,7 +33,17 @@ NOT_BLOCKING = {
     "__enter__": "__aenter__ there",
     "__exit__": "__aexit__ there",
 }
-WRITING = {"claim", "append", "enter", "sent", "delete", "close", "drop_record", "mark_damaged"}
+WRITING = {
+    "claim",
+    "append",
+    "enter",
+    "sent",
+    "delete",
+    "close",
+    "drop_record",
+    "mark_damaged",
+    "create",
+}
 INSIDE = {
     "pending",
     "command",

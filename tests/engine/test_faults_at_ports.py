@@ -46,7 +46,7 @@ from tests.app.worlds import check_log
 from tests.engine.faulty import Faults, InjectedError, Point
 
 PATIENCE: Final = 5.0  # long enough for any machine; only reached by a test that fails
-NO_CALLS: Final = {"clock", "limits"}
+NO_CALLS: Final = {"clock", "limits", "tool_specs"}
 """Fields that are values, or that nothing in a session can do without."""
 SPENT: Final = ev.Usage(input_tokens=900, output_tokens=10)
 

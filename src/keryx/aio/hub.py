@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -112,7 +113,9 @@ class Hub(Generic[T]):
     def facts(self, after: int, upto: int) -> AsyncIterator[tuple[int, T]] | list[tuple[int, T]]:
         """The facts after one number up to another: from memory if it reaches back far enough."""
         if self._recent and self._recent[0][0] <= after + 1:
-            return [(seq, item) for seq, item, _ in self._recent if after < seq <= upto]
+            # From the end: most who come have missed little.
+            latest = islice(reversed(self._recent), self._last - after)
+            return [(seq, item) for seq, item, _ in reversed(list(latest)) if seq <= upto]
         return self._replay(after, upto)
 
     def snapshot(self) -> tuple[T, ...]:

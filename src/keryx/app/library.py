@@ -62,6 +62,7 @@ class Keryx:
         self._titles = _checked_bool("titles", titles)
         self._tools = None if tools is None else Tools.of_program(tools)
         self._workspace = _checked_path("workspace", workspace)
+        self._found_workspace: str | None = None
         self._home = None if home is None else _checked_path("home", home)
         self._folder: str | None = None
         self._runtime: Runtime | None = None
@@ -146,7 +147,7 @@ class Keryx:
         # One that exists has a workspace of its own.
         workspace = ""
         if session_id is None:
-            workspace = str(await runtime.bridge.to_thread(find_workspace, self._workspace))
+            workspace = await self._find_workspace(runtime)
         wanted = NewSession(
             session_id=mint("s") if session_id is None else session_id,
             exists=session_id is not None,
@@ -161,6 +162,13 @@ class Keryx:
         )
         await front.open(wanted)
         return SessionHandle(front, wanted.session_id)
+
+    async def _find_workspace(self, runtime: Runtime) -> str:
+        """Where new sessions work. It is looked for once: it stays where it is."""
+        if self._found_workspace is None:
+            path = await runtime.bridge.to_thread(find_workspace, self._workspace)
+            self._found_workspace = str(path)
+        return self._found_workspace
 
     def _names(self, tools: object) -> tuple[Any, ...] | None:
         if tools is None:

@@ -19,6 +19,7 @@ from keryx.engine.approval import Approvals, Judge, Rule
 from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.witness import Witness
+from keryx.engine.context.tool_specs import ToolSpecs
 from keryx.engine.context.transcript import Transcript
 from keryx.engine.executor import Executor
 from keryx.engine.limits import Limits
@@ -123,6 +124,7 @@ class Surroundings(msgspec.Struct, kw_only=True):
     """Takes the values of secrets out of what is said."""
     limits: Limits = msgspec.field(default_factory=Limits)
     neighbours: Neighbours = msgspec.field(default_factory=Neighbours)
+    tool_specs: ToolSpecs = msgspec.field(default_factory=ToolSpecs)
 
 
 class Desk(msgspec.Struct):

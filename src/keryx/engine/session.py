@@ -29,10 +29,10 @@ from keryx.engine.log.ledger import Ledger
 from keryx.engine.log.unsent import Unsent
 from keryx.engine.log.views import view_of
 from keryx.engine.turns.course import Course
-from keryx.errors import DeveloperMustActError, KeryxError
+from keryx.errors import AlreadyTakenError, DeveloperMustActError, KeryxError
 from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer
-from keryx.ports.store import Store
+from keryx.ports.store import Commit, Store
 from keryx.ports.view import SessionView
 
 STOP_PATIENCE: Final = 5.0
@@ -80,37 +80,39 @@ class Session:
 
         The hub is there already if somebody watched the session before it was opened.
         """
-        if opening is None and await around.store.session(session_id) is None:
+        if opening is not None:
+            with suppress(AlreadyTakenError):
+                return await cls._create(session_id, around, scope, opening)
+        elif await around.store.session(session_id) is None:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         epoch = await around.store.claim(session_id)
         log = await around.store.events(session_id)
-        if not log and opening is None:
+        if not log:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         fold = await folded(session_id, log)
         hub = _joined(hub or open_hub(around.store, around.clock, session_id, fold.last_seq), log)
         session = cls(_desk(fold, around, scope, epoch, hub), log)
-        if not log and opening is not None:
-            await session._begin(opening)
         await session._course.go_on()
         await session._inbox.read()
         return session
 
-    async def _begin(self, opening: Opening) -> None:
-        self._desk.ledger.record(
-            ev.SessionOpened,
-            model=opening.model,
-            profile=opening.profile,
-            place=opening.place,
-            workspace=opening.workspace,
-            tools=opening.tools,
-            effort=opening.effort,
-            personality=opening.personality,
-            title=opening.title,
-            approvals=opening.approvals,
-            read_only=opening.read_only,
-            brought=opening.brought,
-        )
-        await self._desk.ledger.durable()
+    @classmethod
+    async def _create(
+        cls, session_id: str, around: Surroundings, scope: Scope, opening: Opening
+    ) -> Self:
+        """Begin a log. `AlreadyTakenError` if there is one."""
+        fields = {name: getattr(opening, name) for name in opening.__struct_fields__}
+        at = around.clock.wall()
+        fact, body = ev.as_logged(ev.SessionOpened(session_id=session_id, seq=1, at=at, **fields))
+        commit = Commit(session_id=session_id, epoch=0, events=(fact,), bodies=(body,))
+        epoch = await around.store.create(commit)
+        fold = Fold(session_id)
+        fold.apply(fact)
+        hub = open_hub(around.store, around.clock, session_id, fold.last_seq)
+        session = cls(_desk(fold, around, scope, epoch, hub), [fact])
+        around.neighbours.rests(session_id)
+        around.changed(session_id)
+        return session
 
     # -- what anyone may ask
 

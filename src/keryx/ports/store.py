@@ -167,6 +167,11 @@ class Store(Protocol):
         The first claim makes the session; it is in no list before its first event."""
         ...
 
+    async def create(self, commit: Commit) -> int:
+        """Make a session with its first events and own it; returns its epoch, whatever the commit
+        says. `AlreadyTakenError` if there is such a session."""
+        ...
+
     async def append(self, commit: Commit) -> int:
         """Make it durable; returns the global position. Raises without any effect otherwise:
 
@@ -180,9 +185,7 @@ class Store(Protocol):
 
     async def enter(self, session_id: str, row: InboxRow) -> bool:
         """Put a command into the inbox of a session that someone else owns. False: it was in.
-
-        `KeyReusedError` if it was in with another body; `FencedError` if there is no such session.
-        """
+        `KeyReusedError`: it was, with another body; `FencedError`: there is no such session."""
         ...
 
     async def pending(self, session_id: str) -> list[InboxRow]:
@@ -232,9 +235,7 @@ class Store(Protocol):
         limit: int = 50,
     ) -> list[TranscriptRow]:
         """What a person reads, paged from the end, oldest first within the page.
-
-        It ends before the seq `before`; with `after` it begins behind that one instead.
-        """
+        It ends before the seq `before`; with `after` it begins behind that one instead."""
         ...
 
     async def usage(

@@ -48,9 +48,7 @@ class Logs:
         limit: int = 50,
     ) -> list[TranscriptRow]:
         """What a person reads, paged from the end, oldest first within the page.
-
-        It ends before the seq `before`; with `after` it begins behind that one instead.
-        """
+        It ends before the seq `before`; with `after` it begins behind that one instead."""
         return self._call(
             self._store.transcript, session_id, before=before, after=after, limit=limit
         )

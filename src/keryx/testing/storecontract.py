@@ -12,6 +12,7 @@ import asyncio
 import pytest
 
 from keryx.errors import (
+    AlreadyTakenError,
     FencedError,
     RecordChangedError,
     ScopeClosedError,
@@ -47,6 +48,27 @@ class LogContract:
         assert await subject.events("s", after=1, limit=2) == written[1:3]
         assert await subject.events("s", after=4) == []
         assert await subject.events("nobody") == []
+
+    async def test_a_log_is_read_in_pages(self, subject: Store) -> None:
+        facts = Facts()
+        epoch = await subject.claim("s")
+        written = [facts.opened(), *(facts.accepted(f"m{number}") for number in range(20))]
+        await subject.append(commit(epoch, *written))
+        pages: list[LoggedEvent] = []
+        while page := await subject.events("s", after=len(pages), size=500):
+            pages += page
+        assert pages == written
+        assert await subject.events("s", limit=3, size=10_000_000) == written[:3]
+
+    async def test_a_session_is_made_with_its_first_events(self, subject: Store) -> None:
+        facts = Facts()
+        opened = facts.opened()
+        epoch = await subject.create(commit(0, opened))
+        assert await subject.events("s") == [opened]
+        await subject.append(commit(epoch, facts.accepted()))
+        with pytest.raises(AlreadyTakenError):
+            await subject.create(commit(0, opened))
+        assert await subject.claim("s") > epoch
 
     async def test_the_first_epoch_is_one_and_each_claim_fences_all_before(
         self, subject: Store

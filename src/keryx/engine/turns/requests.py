@@ -12,7 +12,7 @@ from keryx.engine.context.prompt import system_text
 from keryx.engine.desk import Desk
 from keryx.engine.turns.draft import Draft, read
 from keryx.errors import ModelError
-from keryx.ports.model import Model, ModelRequest, ToolSpec
+from keryx.ports.model import Model, ModelRequest
 from keryx.ports.tool import Tool
 
 
@@ -24,10 +24,7 @@ class Requests:
     ) -> None:
         self._desk = desk
         self._system = system_text(prompt)
-        # The same objects in every step, so that a model can keep what it made of them.
-        self._tools = tuple(
-            ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools
-        )
+        self._tools = desk.around.tool_specs.of(tools)
         self._effort = effort
 
     async def ask(

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from keryx.errors import FencedError, KeyReusedError, RecordChangedError, ScopeClosedError
+import msgspec
+
+from keryx.errors import (
+    AlreadyTakenError,
+    FencedError,
+    KeyReusedError,
+    RecordChangedError,
+    ScopeClosedError,
+)
 from keryx.events import ContextCompacted, LoggedEvent, SessionChanged, SessionOpened, StepReplied
 from keryx.ports.store import (
     Commit,
@@ -36,8 +44,7 @@ from keryx.store.memory.tables import (
 from keryx.store.projections import project, spent_since, usage_row
 from keryx.store.search.wanted import Wanted
 
-PAGE: Final = 500
-"""Events that stand for a page of any size."""
+PAGE: Final = 500  # events that stand for a page of any size
 
 
 class MemoryStore:
@@ -59,6 +66,14 @@ class MemoryStore:
         session = self._sessions.setdefault(session_id, Session(self._floor))
         session.epoch += 1
         return session.epoch
+
+    async def create(self, commit: Commit) -> int:
+        self._check_open()
+        if commit.session_id in self._sessions:
+            raise AlreadyTakenError(f"there is a session {commit.session_id!r}")
+        epoch = await self.claim(commit.session_id)
+        await self.append(msgspec.structs.replace(commit, epoch=epoch))
+        return epoch
 
     async def append(self, commit: Commit) -> int:
         self._check_open()
@@ -152,16 +167,10 @@ class MemoryStore:
         return None if session is None else session.inbox.get(key)
 
     async def events(
-        self,
-        session_id: str,
-        *,
-        after: int = 0,
-        limit: int | None = None,
-        size: int | None = None,
+        self, session_id: str, *, after: int = 0, limit: int | None = None, size: int | None = None
     ) -> list[LoggedEvent]:
         session = self._find(session_id)
         events = [] if session is None else session.log[max(after, 0) :]
-        # What is in memory already costs nothing more if it is returned as a whole.
         return events[:limit] if size is None else events[: min(limit or size, PAGE)]
 
     async def sessions(

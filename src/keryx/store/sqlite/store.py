@@ -117,6 +117,9 @@ class SqliteStore:
     async def claim(self, session_id: str) -> int:
         return await self._write(lambda transaction: writes.claim(transaction, session_id))
 
+    async def create(self, commit: Commit) -> int:
+        return await self._write(lambda transaction: writes.create(transaction, commit))
+
     async def append(self, commit: Commit) -> int:
         return await self._write(lambda transaction: writes.append(transaction, commit))
 
@@ -154,12 +157,7 @@ class SqliteStore:
         return await self._readers.submit(partial(queries.command, session_id=session_id, key=key))
 
     async def events(
-        self,
-        session_id: str,
-        *,
-        after: int = 0,
-        limit: int | None = None,
-        size: int | None = None,
+        self, session_id: str, *, after: int = 0, limit: int | None = None, size: int | None = None
     ) -> list[LoggedEvent]:
         wanted = {"session_id": session_id, "after": after, "limit": limit, "size": size}
         return await self._readers.submit(partial(queries.events, path=self._path, **wanted))

@@ -138,7 +138,11 @@ class Writer:
             run("BEGIN IMMEDIATE")
             if self._host is not None and get_meta(self._connection, "host") != self._host:
                 raise FencedError("another host has taken this store over; nothing was written")
-            outcomes = [self._try(change, transaction) for change in changes]
+            outcomes = (
+                [_Outcome(changes[0](transaction), None)]
+                if len(changes) == 1  # what it did is taken back with the transaction itself
+                else [self._try(change, transaction) for change in changes]
+            )
             run("COMMIT")
         except sqlite3.Error as error:
             raise as_store_error(self._path, error) from error

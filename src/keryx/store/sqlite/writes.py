@@ -55,6 +55,14 @@ def claim(transaction: Transaction, session_id: str) -> int:
     return epoch
 
 
+def create(transaction: Transaction, commit: Commit) -> int:
+    if _number(transaction.connection, commit.session_id) is not None:
+        raise AlreadyTakenError(f"there is a session {commit.session_id!r}; nothing was written")
+    epoch = claim(transaction, commit.session_id)
+    append(transaction, msgspec.structs.replace(commit, epoch=epoch))
+    return epoch
+
+
 def append(transaction: Transaction, commit: Commit) -> int:
     connection = transaction.connection
     session = _owned_session(connection, commit)
