@@ -119,3 +119,27 @@ async def test_what_was_summed_up_is_read_again_if_a_turn_of_it_is_undone(
     async with hosting(tmp_path, monkeypatch) as (app, model):
         await turns(app, [await app.open(session.session_id)], "fifth")
         assert b"first" in b"".join(model.asked[-1].history)
+
+
+async def test_a_session_that_is_asked_for_is_not_let_go_while_all_others_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_there, go_on, count = asyncio.Event(), asyncio.Event(), 0
+
+    async def hold() -> None:
+        nonlocal count
+        count += 1
+        if count == MANY:
+            all_there.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(resting, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(resting, "LEAST_SESSIONS", 1)
+    model = ScriptedModel([ScriptedReply(text="so", hold=hold)] * MANY)
+    async with Keryx(model=model, tools=[], home=tmp_path, workspace=tmp_path) as app:
+        running = [await (await app.open()).send("go") for _ in range(MANY)]
+        async with asyncio.timeout(PATIENCE):
+            await all_there.wait()
+        go_on.set()
+        for turn in running:
+            assert (await result_of(turn)).outcome == "completed"

@@ -110,6 +110,8 @@ class LocalDispatch:
     def _rests(self, session_id: str, session: Session) -> None:
         if session.is_resting and session_id in self._sessions:
             self._resting.add(session_id, session)
+        else:
+            self._resting.remove(session_id)
 
     def _rest(self, session_id: str) -> None:
         """Let go of a session that is idle; its readers stay."""

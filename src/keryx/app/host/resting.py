@@ -52,10 +52,10 @@ class Resting:
         """Let go of those that rest longest, until the rest is within its bounds."""
         now = self._deadlines.clock.monotonic()
         facts = sum(session.fold.last_seq for session, _ in self._since.values())
-        for session_id, (session, since) in list(self._since.items()):
+        # Never the last ones: whoever has just asked for one is about to use it.
+        for session_id, (session, since) in list(self._since.items())[:-LEAST_SESSIONS]:
             is_old = since + LONGEST <= now
-            are_many = len(self._since) > MOST_SESSIONS or facts > MOST_FACTS
-            if not is_old and (not are_many or len(self._since) <= LEAST_SESSIONS):
+            if not (is_old or len(self._since) > MOST_SESSIONS or facts > MOST_FACTS):
                 break
             if session.is_idle:
                 facts -= session.fold.last_seq
