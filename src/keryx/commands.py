@@ -234,7 +234,7 @@ def checked(command: Command) -> Command:
     try:
         fields = msgspec.to_builtins(command, builtin_types=_FOREIGN)
         strict = msgspec.convert(fields, kind)
-        if decode(encode(strict)) == strict:
+        if _decoder_of(kind).decode(encode(strict)) == strict:
             return strict
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
         raise _refusal(command, error) from error
@@ -256,6 +256,11 @@ def _name(kind: type[Command]) -> str:
 @functools.cache
 def _kinds() -> frozenset[type[Command]]:
     return frozenset(typing.get_args(Command))
+
+
+@functools.cache
+def _decoder_of(kind: type[Command]) -> msgspec.json.Decoder[Command]:
+    return msgspec.json.Decoder(kind)
 
 
 def encode(command: Command) -> bytes:

@@ -175,6 +175,8 @@ __all__ = [
 
 Event = LoggedEvent | LiveEvent
 
+E = TypeVar("E", bound=LoggedEvent)
+
 _encoder: Final = msgspec.json.Encoder()
 
 
@@ -187,6 +189,12 @@ def _decoder() -> msgspec.json.Decoder[Event]:
 @functools.cache
 def _logged_decoder() -> msgspec.json.Decoder[LoggedEvent]:
     return msgspec.json.Decoder(LoggedEvent)
+
+
+# One kind at a time: a process that starts needs few of them at first.
+@functools.cache
+def _decoder_of(kind: type[E]) -> msgspec.json.Decoder[E]:
+    return msgspec.json.Decoder(kind)
 
 
 def encode(event: Event) -> bytes:
@@ -208,9 +216,6 @@ def decode_logged(data: bytes) -> LoggedEvent:
     return _logged_decoder().decode(data)
 
 
-E = TypeVar("E", bound=LoggedEvent)
-
-
 def as_logged(fact: E) -> tuple[E, bytes]:
     """The fact as whoever reads the log will find it, and its bytes.
 
@@ -221,7 +226,7 @@ def as_logged(fact: E) -> tuple[E, bytes]:
             data = _encoder.encode(fact)
         except UnicodeEncodeError:
             data = _encoder.encode(_well_formed(fact))
-        return cast("E", _logged_decoder().decode(data)), data
+        return _decoder_of(type(fact)).decode(data), data
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         raise InvalidFactError(
             f"the fact {type_of(fact)!r} could not be read back, so it was not written: {error}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -41,7 +42,6 @@ from keryx.ports.files import Files
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
 from keryx.sandbox.workers import Workers
-from keryx.store.memory import MemoryStore
 from keryx.store.sqlite import SqliteStore
 
 STORE_THREADS: Final = 8
@@ -128,8 +128,9 @@ class OwnHost:
         # Threads of its own: a commit must not wait behind tools that block.
         threads = Bridge(runtime.scope, threads=STORE_THREADS)
         try:
-            store: Store = MemoryStore()
-            if not config.in_memory:
+            if config.in_memory:  # loaded by the few who want it
+                store: Store = importlib.import_module("keryx.store.memory").MemoryStore()
+            else:
                 store = await SqliteStore.open(
                     home.store,
                     threads,
