@@ -114,7 +114,7 @@ class Service:
         return answer
 
     async def _tell(self, command: cm.Command) -> Answer:
-        await self.row(command.session_id)
+        """No command makes a session: one that is not there is refused by its host."""
         return await self._of(command.session_id, self.front.tell(command))
 
     async def _of(self, session_id: str, work: Awaitable[T]) -> T:

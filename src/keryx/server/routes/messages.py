@@ -21,7 +21,9 @@ async def send_message(
     idempotency_key: IdempotencyKey = None,
 ) -> shapes.Accepted:
     """Say something; answered once it is durable. The same key and body again is one message."""
-    await service.row(session_id)
+    if not data.text.strip() or data.attachments or data.workspace is not None:
+        # Before anything else is looked at; a plain text is refused by the session's host.
+        await service.row(session_id)
     if not data.text.strip() and not data.attachments:
         raise unprocessable("the message says nothing", "give it a text, or attach something")
     workspace = None if data.workspace is None else await service.folder(data.workspace)
