@@ -14,7 +14,7 @@ from keryx.aio.clock import Deadline, Deadlines
 from keryx.engine.session import Session
 
 MOST_SESSIONS: Final = 64
-MOST_FACTS: Final = 20_000
+MOST_FACTS: Final = 5_000
 """Of all that rest together: a fact takes about a kilobyte."""
 LEAST_SESSIONS: Final = 4
 """Those that were used last stay open, however long they are."""
