@@ -25,7 +25,7 @@ from keryx.models.scripted import ScriptedModel, ScriptedReply
 MANY, FEW = (10_000 if "--whole" in sys.argv else 1_000), 100
 LARGE, TURNS = 12, 200
 TEXT = "A sentence of a reply that is as long as replies are. " * 20
-REPLIES, PIECES, PIECE = 45, 40, 46_000
+REPLIES, PIECES, PIECE = 30, 40, 46_000
 STALLED = 8.0
 
 
@@ -95,6 +95,7 @@ async def streamed(home: str, *, is_watched: bool) -> float:
             events = await stack.enter_async_context(aclosing(await session.follow(0)))
             await anext(events)
         await talk(session, REPLIES)
+        gc.collect()
         return tracemalloc.get_traced_memory()[0] / 1e6
 
 
