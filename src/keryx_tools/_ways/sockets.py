@@ -130,13 +130,15 @@ def _taken_over(path: str) -> Connection | None:
 class Connection(Inherited):
     """One thread's connection."""
 
-    # An alarm of the script may end `__init__` at its first line; then there is nothing to close.
-    _socket: socket.socket | None = None
+    # An alarm of the script may end `__init__` at any instruction. What holds a descriptor is
+    # therefore kept here before it has one, and `close` finds whatever was made.
+    _socket: socket.SocketType | None = None
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self._path = path
-        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket = socket.SocketType.__new__(socket.SocketType)
+        self._socket.__init__(socket.AF_UNIX)
         # It never blocks; what waits is `poll`, which says by its result that the time is over. A
         # timeout of the socket raises what a signal handler of the script may raise just as well.
         self._socket.setblocking(False)
@@ -174,7 +176,7 @@ class Connection(Inherited):
 
     def close(self) -> None:
         """Hang up; the host cancels what was asked for."""
-        connected, self._socket = self._socket, None
+        connected = self._socket
         if connected is None:
             return
         if self.pid == os.getpid():
@@ -182,6 +184,7 @@ class Connection(Inherited):
             with contextlib.suppress(OSError):
                 connected.shutdown(socket.SHUT_RDWR)
         connected.close()
+        self._socket = None
 
     def forget(self) -> None:
         self.close()
@@ -227,7 +230,7 @@ class Connection(Inherited):
                 raise packets.PacketError(f"it answered call {packet.get('id')}")
             return packet
 
-    def _connected(self) -> socket.socket:
+    def _connected(self) -> socket.SocketType:
         if self._socket is None:
             raise packets.PacketError("the process was forked in mid-call")
         return self._socket
