@@ -19,6 +19,7 @@
         KeyReusedError            the same key came with another command
         InvalidCommandError       a command has a field that does not fit; nothing was done
         InvalidFactError          a fact could not be read back; it was not written
+        SessionDeletedError       the session that is watched was deleted
         SequenceError             events do not follow the log that they are for
       NobodyMustActError        the world is as it is; the outcome says so
         ToolCancelledError        the call was cancelled; carries the reason
@@ -139,6 +140,10 @@ class InvalidCommandError(DeveloperMustActError):
 
 class InvalidFactError(DeveloperMustActError):
     """A fact could not be read back from the log, so it was not written."""
+
+
+class SessionDeletedError(DeveloperMustActError):
+    """The session is gone; whoever watches it hears no more of it."""
 
 
 class SequenceError(DeveloperMustActError):

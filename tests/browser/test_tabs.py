@@ -133,6 +133,30 @@ async def test_nothing_is_lost_while_nobody_reads(chromium: Browser, house: Hous
         await expect(late.list.get_by_role("region", name="Pinned")).to_contain_text(kept)
 
 
+async def test_who_looks_at_a_session_that_another_deletes_is_told_by_its_own_stream(
+    chromium: Browser, house: House
+) -> None:
+    async with person(chromium, house.served.url, state=house.state) as somebody:
+        # What concerns all sessions does not reach this tab.
+        somebody.watch.expects("net::ERR_FAILED")
+        await somebody.context.route(f"**{LIST}", lambda route: route.abort())
+        house.stage.on("Looked at", Reply(text="Here."))
+        tab = await somebody.opens()
+        asked: list[Request] = []
+        tab.page.on("request", lambda request: asked.append(request))  # noqa: PLW0108 (playwright takes functions only)
+        await tab.begin("Looked at")
+        await tab.settles()
+        async with person(chromium, house.served.url, state=house.state) as stranger:
+            other = await stranger.opens()
+            await other.choose("Looked at", "Delete")
+            await other.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+            await expect(other.session("Looked at")).to_have_count(0)
+        await expect(tab.page.get_by_text("This session does not exist any more.")).to_be_visible()
+        # It did not have to ask again to know.
+        streams = [each for each in asked if each.url.endswith("/events") and "/s-" in each.url]
+        assert len(streams) == 1
+
+
 async def test_a_tab_in_the_background_lets_one_that_is_looked_at_read(
     chromium: Browser, house: House
 ) -> None:

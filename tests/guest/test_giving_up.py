@@ -181,11 +181,11 @@ def test_a_loop_that_ends_cancels_what_it_had_asked_for(
         tmp_path,
         """
         import asyncio
-        from keryx_tools.aio import echo, hang
+        from keryx_tools.aio import began, hang
 
         async def main():
             asyncio.ensure_future(hang("left"))
-            await echo("on the same connection")
+            await began("left")  # on the same connection
 
         asyncio.run(main())
         """,

@@ -120,7 +120,8 @@ def _streams() -> Document:
             "get": _stream(
                 "FollowSession",
                 "What the session says: the facts after that one, what streams now, then whatever "
-                "comes. `id` is the `seq` of a fact; other events pass by and have none.",
+                "comes. `id` is the `seq` of a fact; other events pass by and have none. `deleted` "
+                "is the last one of a session that was deleted.",
                 [session],
             )
         },

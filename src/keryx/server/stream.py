@@ -20,7 +20,7 @@ import msgspec
 from keryx import events as ev
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.errors import KeryxError
+from keryx.errors import KeryxError, SessionDeletedError
 from keryx.ports.dispatch import Change
 from keryx.server.guards import API_HEADERS
 
@@ -38,6 +38,7 @@ REMEMBERED: Final = 256
 REMEMBERED_BYTES: Final = 1024 * 1024
 
 _BEAT_LINE: Final = b": beat\n\n"
+_DELETED: Final = b"event: deleted\ndata: {}\n\n"
 _HELLO: Final = b"retry: 1000\n\n"
 _START: Final = {
     "type": "http.response.start",
@@ -274,8 +275,11 @@ async def _line_up(items: AsyncGenerator[T], encode: Callable[[T], bytes], line:
                 line.put(encode(item))
                 if line.is_full:
                     await line.wait_room()
+    except SessionDeletedError:
+        # Said here, for whoever came back would be told that there is no such session.
+        line.put(_DELETED)
     except KeryxError as error:
-        # The session was deleted, or its log failed. Whoever reads comes back and is told.
+        # Its log failed, say. Whoever reads comes back and is told.
         _log.info("a stream ends: %s", error)
     except Exception as error:  # noqa: BLE001 (whatever it is, it ends this stream alone)
         _log.error("a stream ends", exc_info=error)

@@ -260,12 +260,20 @@ export class SessionKeeper {
     }
   }
 
+  /** The last word of a session that was deleted, here or elsewhere. */
+  private onGone(stream: EventStream): void {
+    release(stream);
+    this.connection.value = "ended";
+    this.problem.value = new Problem("not_found", 404, "");
+  }
+
   private follow(opened: Opened): void {
     const stream = new EventStream({
       address: keryx.eventsAddress(this.id),
       lastId: () => String(opened.seq),
       onFrame: (frame) => {
-        if (!opened.take(JSON.parse(frame.data) as SessionEvent)) stream.later();
+        if (frame.event === "deleted") this.onGone(stream);
+        else if (!opened.take(JSON.parse(frame.data) as SessionEvent)) stream.later();
       },
       onConnection: (connection) => {
         this.connection.value = connection;

@@ -15,7 +15,7 @@ from keryx.app.host.resting import Resting
 from keryx.engine.log.unsent import read_draft
 from keryx.engine.log.views import view_at_rest
 from keryx.engine.session import Opening, Session, open_hub
-from keryx.errors import DeveloperMustActError, FencedError, KeryxError
+from keryx.errors import FencedError, KeryxError, SessionDeletedError
 from keryx.ports.dispatch import Answer, Watching
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
@@ -141,7 +141,7 @@ class LocalDispatch:
 
     async def forget(self, session_id: str) -> None:
         """Stop owning a session that is about to be deleted; its readers are told."""
-        gone = DeveloperMustActError(f"the session {session_id} was deleted")
+        gone = SessionDeletedError(f"the session {session_id} was deleted")
         if (hub := self._hubs.pop(session_id, None)) is not None:
             hub.close(gone)
         found = self._sessions.pop(session_id, None)
