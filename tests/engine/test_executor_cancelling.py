@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keryx.aio.scope import Scope
+from keryx.aio.scope import GRACE, Scope
+from keryx.engine.calls.call import LATE
 from keryx.errors import DeveloperMustActError, ToolCancelledError
 from keryx.messages import CallOutcome
 from keryx.ports.effects import NO_EFFECTS, Effects, uses, writes
@@ -69,6 +71,30 @@ async def test_a_batch_started_in_a_cancelled_turn_never_acts(host: Host) -> Non
     turn.cancel("interrupt")
     (outcome,) = await host.run(host.lane(echo), host.call(echo, text="x"), scope=turn)
     assert (outcome.outcome, outcome.started) == ("cancelled", False)
+
+
+async def test_a_loop_that_was_late_itself_calls_nothing_left_over_that_has_ended(
+    host: Host,
+) -> None:
+    begun, stopping = asyncio.Event(), asyncio.Event()
+
+    @tool(effects=NO_EFFECTS)
+    async def tidy() -> str:
+        """Clean up in a few steps."""
+        begun.set()
+        try:
+            return await asyncio.get_running_loop().create_future()
+        finally:
+            stopping.set()
+            await turns()
+
+    batch = host.start(host.lane(tidy), host.call(tidy))
+    await begun.wait()
+    batch.cancel("c1", "interrupt")
+    await stopping.wait()
+    time.sleep(GRACE + 2 * LATE)  # noqa: ASYNC251 (the loop gets no processor, as on a full machine)
+    (outcome,) = await batch.outcomes()
+    assert (outcome.outcome, outcome.left_over) == ("cancelled", ())
 
 
 async def test_what_was_emitted_survives_as_the_partial_result(host: Host) -> None:

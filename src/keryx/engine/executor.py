@@ -366,12 +366,12 @@ class Executor:
         running = call.phase == "running"
         if call.phase == "waiting" or (running and call.tool.isolation == "loop"):
             call.task.cancel()
-        self._after(GRACE, call, self._after_grace)
+        call.climb_after(GRACE, self._after_grace)
 
     def _after_grace(self, call: Call) -> None:
         """Rung two. The scope has just killed its processes: their exit may take a moment."""
         if call.scope.holds_killable:
-            self._after(EXIT_REPORT, call, self._leave_over)
+            call.climb_after(EXIT_REPORT, self._leave_over)
         else:
             self._leave_over(call)
 
@@ -389,10 +389,6 @@ class Executor:
         self._left_over[call] = None
         call.lane.left_over[call.call_id] = call.effects
         self._conclude(call, ending.of_left_over(call), left_over=True)
-
-    def _after(self, seconds: float, call: Call, rung: Any) -> None:
-        when = call.scope.clock.monotonic() + seconds
-        call.ladder = call.scope.deadlines.add(when, partial(rung, call))
 
     # -- the end of a call
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from keryx.aio.bridge import ThreadWork
 from keryx.aio.clock import Deadline
-from keryx.aio.scope import Reason, Scope
+from keryx.aio.scope import EXIT_REPORT, Reason, Scope
 from keryx.engine.calls.lane import Lane
 from keryx.engine.calls.output import CallOutput
 from keryx.engine.calls.slots import Slots
@@ -21,6 +22,9 @@ from keryx.ports.tool import Tool
 Phase = Literal["accepted", "waiting", "starting", "running", "leaving", "ended"]
 """waiting: for order, approval, effects or a slot. starting: being logged, before it acts.
 leaving: the tool has returned, what it left behind is being ended."""
+
+# Timers of a loop that has time for them come within a few milliseconds.
+LATE: Final = 0.02
 
 
 class Call:
@@ -127,6 +131,19 @@ class Call:
         """End it so long after now, unless something says otherwise later."""
         when = self.scope.clock.monotonic() + seconds
         self.scope.cancel_at(when if self.latest is None else min(when, self.latest), by="timeout")
+
+    def climb_after(self, seconds: float, rung: Callable[[Call], None]) -> None:
+        """The next rung of the ladder."""
+        due = self.scope.clock.monotonic() + seconds
+        self.ladder = self.scope.deadlines.add(due, lambda: self._climb(due, rung))
+
+    def _climb(self, due: float, rung: Callable[[Call], None]) -> None:
+        """A loop that comes late may not have read yet that the call has ended: it does, first."""
+        now = self.scope.clock.monotonic()
+        if now - due < LATE:
+            rung(self)
+        else:
+            self.ladder = self.scope.deadlines.add(now + EXIT_REPORT, lambda: rung(self))
 
     def refuse_if_over(self) -> None:
         """A call that has its outcome may act no more, whatever still runs of it."""
