@@ -38,9 +38,11 @@ def megabytes() -> float:
 
 def host(home: str) -> Keryx:
     def reply(_: object) -> ScriptedReply:
+        model.asked.clear()  # kept for tests, which look at them
         return ScriptedReply(text=TEXT, piece=len(TEXT))
 
-    return Keryx(model=ScriptedModel(reply), tools=[], home=home, workspace=home)
+    model = ScriptedModel(reply)
+    return Keryx(model=model, tools=[], home=home, workspace=home)
 
 
 async def talk(session: SessionHandle, turns: int) -> None:
