@@ -51,6 +51,21 @@ it("gives another message another key", async () => {
   expect(new Set(door.tried.map((each) => each.key)).size).toBe(5);
 });
 
+it("sends what was entered in place of a message that was on its way", async () => {
+  const { composing } = door;
+  composing.type("then sing");
+  let arrive = (): void => undefined;
+  door.answer = () => new Promise((resolve) => (arrive = resolve));
+  const first = composing.send("queue");
+  // All that stood there was selected and typed over.
+  composing.type("then rest");
+  composing.enter((text) => void composing.send("queue", false, text));
+  door.answer = async () => undefined;
+  arrive();
+  await first;
+  expect(door.tried.map((each) => each.text)).toEqual(["then sing", "then rest"]);
+});
+
 it("leaves what was typed while the message was on its way", async () => {
   const { composing } = door;
   composing.type("first");

@@ -147,9 +147,11 @@ export class Composing {
     try {
       await action(this.attempt.key);
       this.attempt = null;
-      // What was typed meanwhile is the beginning of the next message.
-      if (this.text.value.startsWith(text)) this.text.value = this.text.value.slice(text.length);
-      this.held = this.held.map(({ text: all, act }) => ({ text: all.slice(text.length), act }));
+      // What was typed meanwhile is the beginning of the next message; or all of it, if it was typed
+      // in place of this one.
+      const rest = (all: string): string => (all.startsWith(text) ? all.slice(text.length) : all);
+      this.text.value = rest(this.text.value);
+      this.held = this.held.map(({ text: all, act }) => ({ text: rest(all), act }));
       this.onSent();
       return true;
     } catch (error) {
