@@ -21,6 +21,7 @@ from keryx import NO_EFFECTS, Keryx, tool
 from keryx import events as ev
 from keryx.app import SessionHandle
 from keryx.messages import Json
+from keryx.ports.model import Model
 from keryx.ports.tool import Tool
 from keryx.sandbox.scripts import ExecuteCode
 from keryx.tools.toolsets import built_in
@@ -62,14 +63,20 @@ class Den:
 
 @asynccontextmanager
 async def hosting(
-    den: Den, *more: Tool, confinement: str = "required", patience: float = PATIENCE
+    den: Den,
+    *more: Tool,
+    confinement: str = "required",
+    patience: float = PATIENCE,
+    model: Model | None = None,
 ) -> AsyncGenerator[Keryx]:
     """A host of that user's. Their HOME is what the environment says."""
     (den.home / "config.toml").write_text(f'confinement = "{confinement}"\n')
     tools = [*den.tools, *more]
     async with (
         asyncio.timeout(patience),
-        Keryx(tools=tools, home=den.home, workspace=den.workspace, resume=False) as app,
+        Keryx(
+            tools=tools, model=model, home=den.home, workspace=den.workspace, resume=False
+        ) as app,
     ):
         yield app
 

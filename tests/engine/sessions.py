@@ -79,10 +79,8 @@ class World:
         )
         self._sessions: list[Session] = []
 
-    def _lane(
-        self, session_id: str, tools: tuple[str, ...], workspace: Path, witness: Witness
-    ) -> Lane:
-        granted = [self.tools[name] for name in tools]
+    def _lane(self, session_id: str, settings: Settings, workspace: Path, witness: Witness) -> Lane:
+        granted = [self.tools[name] for name in settings.tools]
         return self.runtime.lane(session_id, granted, workspace=workspace, witness=witness)
 
     async def open(self, session_id: str = "s1") -> Session:

@@ -139,10 +139,8 @@ class Faulty:
     def _rested(self, session_id: str) -> None:
         self.dispatch.rested(session_id)
 
-    def _lane(
-        self, session_id: str, tools: tuple[str, ...], workspace: Path, witness: Witness
-    ) -> Lane:
-        granted = [self.tools[name] for name in tools]
+    def _lane(self, session_id: str, settings: Settings, workspace: Path, witness: Witness) -> Lane:
+        granted = [self.tools[name] for name in settings.tools]
         return self.runtime.lane(
             session_id, granted, workspace=workspace, witness=witness, redactor=self.redactor
         )

@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+import os
+
+USERFAULTFD = {"x86_64": 323, "aarch64": 282}[os.uname().machine]
+
 FILES = "can read and write all files of the user"
 SOCKETS = "can connect to the sockets of other programs, such as an ssh agent"
 NAMES = "can see the names of files elsewhere, and change their modes and times"
@@ -16,6 +20,9 @@ NETWORK = "can use the network"
 UDP = "can use the network by UDP"
 ABSTRACT = "can connect to the abstract sockets of other programs"
 SHARED = "can use the System V shared memory of other programs of the same user"
+SET_ID = "can make programs that run with the rights of their owner or group"
+FAMILIES = "can open sockets of every family, also those that no namespace holds"
+CALLS = "can make calls of the kernel that ordinary programs do without"
 BOUNDS = "can start processes faster than they are counted and killed"
 
 PROLOGUE = """
@@ -28,6 +35,9 @@ def check(good):
     if not good:
         raise OSError
 """
+
+# io_uring with room for one, and userfaultfd for one's own pages; machines may have either.
+RARE = f"""((425, (1, ctypes.create_string_buffer(200))), ({USERFAULTFD}, (1,)))"""
 
 ATTEMPTS = {
     "read a secret": 'open(f"{outside}/secret").read()',
@@ -97,6 +107,26 @@ sock.recv(100)
     "see a process": 'check(b"1000" in open(f"/proc/{victim}/cmdline", "rb").read())',
     "look into a process": 'check(open(f"/proc/{victim}/environ", "rb").read())',
     "attach shared memory": 'check(libc.shmget(facts["shared"], 0, 0) >= 0)',
+    "make a program that runs as its owner": """
+open("program", "w").close()
+try: os.chmod("program", 0o4755)
+finally: os.unlink("program")
+""",
+    "make a program that runs as its group": """
+os.close(os.open("program", os.O_CREAT | os.O_WRONLY, 0o2755))
+try: check(os.stat("program").st_mode & 0o2000)
+finally: os.unlink("program")
+""",
+    "open a socket of a rare family": """
+def opens(family):
+    try: socket.socket(family, socket.SOCK_STREAM).close()
+    except OSError: return False
+    return True
+check(any(map(opens, {*range(46)} - {1, 2, 10, 16})))
+""",
+    "make rare calls of the kernel": f"""
+check(any(libc.syscall(number, *arguments) >= 0 for number, arguments in {RARE}))
+""",
 }
 
 NEVER = {
@@ -130,6 +160,10 @@ GAPS = {
     "see a process": {PROCESSES},
     "look into a process": {TRACING},
     "attach shared memory": {SHARED},
+    "make a program that runs as its owner": {SET_ID},
+    "make a program that runs as its group": {SET_ID},
+    "open a socket of a rare family": {FAMILIES},
+    "make rare calls of the kernel": {CALLS},
 }
 
 

@@ -35,6 +35,8 @@ CONFIGURATIONS = [
     ("userns", "landlock 2"),
     ("userns", "landlock 1"),
     ("userns", "landlock"),
+    ("seccomp",),
+    ("seccomp", "userns", "landlock"),
 ]
 each_configuration = pytest.mark.parametrize(
     "without", CONFIGURATIONS, ids=lambda walls: f"without {', '.join(walls) or 'nothing'}"

@@ -89,7 +89,7 @@ class HostAttachments:
         images: Images,
         folder: Callable[[str], Path],
     ) -> None:
-        """`folder` makes the private folder of a session, in a thread."""
+        """`folder` makes the one for a session's attachments, in a thread."""
         self._store = store
         self._bridge = bridge
         self._uploads = uploads
@@ -109,8 +109,7 @@ class HostAttachments:
             await self._bridge.to_thread(self._lay, session_id, file_name(part), data)
 
     def _lay(self, session_id: str, name: str, data: bytes) -> None:
-        folder = self._folder(session_id) / UPLOADS
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder = self._folder(session_id)
         if not (folder / name).exists():
             _place(folder / name, data)
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from keryx import config
 from keryx.aio.bridge import Bridge
+from keryx.app.changes import open_files, read_start
+from keryx.app.tools import hidden_places
 from keryx.config import Config, ConfigurationError
 from keryx.engine.desk import Brief
 from keryx.engine.log.state import Settings
+from keryx.errors import ToolFailedError
 
 AGENTS: Final = "AGENTS.md"
 # A file of instructions is a page or two; one of this size is something else.
 LARGEST: Final = 200_000
+# Not blocking: opening a pipe would wait for a writer.
+_PLAIN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class Briefs:
@@ -52,15 +60,35 @@ def _read(known: Config, workspace: Path) -> tuple[Config, str, tuple[str, ...]]
         known = config.reload(known)
     except ConfigurationError as error:
         warnings = (f"{error}; the configuration from before is used",)
-    return known, _read_agents(workspace), warnings
-
-
-def _read_agents(workspace: Path) -> str:
     try:
-        with (workspace / AGENTS).open(encoding="utf-8", errors="replace") as file:
-            return file.read(LARGEST)
-    except OSError:
-        return ""  # there is none, or it may not be read: the turn runs without it
+        agents = _read_agents(workspace, hidden_places(known))
+    except ToolFailedError as error:
+        agents, warnings = "", (*warnings, f"{error}; the turn runs without it")
+    return known, agents, warnings
+
+
+def _read_agents(workspace: Path, hidden: Sequence[Path]) -> str:
+    """Commands of the session may have put anything there: a link to a secret, a pipe."""
+    try:
+        file = os.open(workspace / AGENTS, _PLAIN)
+    except OSError as error:
+        # A link is for `open_files` to judge. Else there is none, or it may not be read.
+        return _read_elsewhere(workspace, hidden) if error.errno == errno.ELOOP else ""
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            return ""
+        if status.st_nlink > 1:  # perhaps a second name of something hidden
+            return _read_elsewhere(workspace, hidden)
+        return os.read(file, LARGEST).decode(errors="replace")
+    finally:
+        os.close(file)
+
+
+def _read_elsewhere(workspace: Path, hidden: Sequence[Path]) -> str:
+    """As a tool of the session would read it; `ToolFailedError` if it may not."""
+    files = open_files(str(workspace), hidden=hidden)
+    return read_start(files.resolve(AGENTS, write=False), AGENTS, LARGEST)
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> str:

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 from keryx.aio.bridge import Bridge
+from keryx.app.tools import hidden_places
+from keryx.config import Config
 from keryx.engine.aside.reverts import logged_changes
 from keryx.engine.desk import Changing, Keep, Reverting
 from keryx.errors import ToolFailedError, UserMustActError
@@ -16,10 +18,18 @@ from keryx.ports.files import FileChange, Files
 from keryx.ports.store import Store
 
 
+async def _nothing(data: bytes) -> str:
+    raise AssertionError(f"{len(data)} bytes to keep, from one who only looks")
+
+
+async def _no_changes(changes: Sequence[FileChange], call_id: str | None) -> None:
+    raise AssertionError(f"{len(changes)} changes by {call_id}, from one who only looks")
+
+
 def open_files(
     workspace: str,
-    keep: Keep,
-    changing: Changing,
+    keep: Keep = _nothing,
+    changing: Changing = _no_changes,
     *,
     readable: Sequence[Path] = (),
     hidden: Sequence[Path] = (),
@@ -36,6 +46,14 @@ def open_files(
         uploads=uploads,
     )
     return made
+
+
+def read_start(path: Path, name: str, size: int) -> str:
+    """The first bytes of a file, by its canonical path; `ToolFailedError` if it is none."""
+    disk = importlib.import_module("keryx.tools.files.disk")
+    with disk.telling(name), disk.open_file(path, name) as file:
+        data: bytes = file.read(0, size)
+    return data.decode(errors="replace")
 
 
 async def revert_files(bridge: Bridge, parts: Sequence[Reverting]) -> None:
@@ -57,15 +75,16 @@ def _record(bridge: Bridge, files: Files, changes: Sequence[FileChange]) -> None
     bridge.from_thread(files.changing, changes, None)
 
 
-async def diff_of(bridge: Bridge, store: Store, session_id: str) -> str:
-    """All that the session changed, against what is there now."""
+async def diff_of(bridge: Bridge, store: Store, session_id: str, config: Config) -> str:
+    """All that the session changed, against what is there now; what is hidden is not shown."""
     logged = await logged_changes(store, session_id)
+    hidden = hidden_places(config)
     workspaces = dict.fromkeys(each.workspace for each in logged)
 
     def work() -> str:
         return "".join(
             _changes().diff(
-                open_files(workspace, _nothing, _no_changes),
+                open_files(workspace, hidden=hidden),
                 [each.change for each in logged if each.workspace == workspace],
             )
             for workspace in workspaces
@@ -77,11 +96,3 @@ async def diff_of(bridge: Bridge, store: Store, session_id: str) -> str:
 def _changes() -> ModuleType:
     """Loaded with the first diff or revert."""
     return importlib.import_module("keryx.tools.files.changes")
-
-
-async def _nothing(data: bytes) -> str:
-    raise AssertionError(f"{len(data)} bytes to keep, from one who only looks")
-
-
-async def _no_changes(changes: Sequence[FileChange], call_id: str | None) -> None:
-    raise AssertionError(f"{len(changes)} changes by {call_id}, from one who only looks")

@@ -90,7 +90,7 @@ class Front:
         """All that the session changed on the disk, against what is there now."""
         if await self.store.session(session_id) is None:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
-        return await diff_of(self._runtime.bridge, self.store, session_id)
+        return await diff_of(self._runtime.bridge, self.store, session_id, self.config)
 
     async def reconfigure(self) -> None:
         """Read the configuration again; turns of a host elsewhere do so by themselves."""

@@ -14,6 +14,8 @@ from keryx.errors import UserMustActError
 from keryx.sandbox import Bounds, LocalPlace
 
 TRIES: Final = 20
+UPLOADS: Final = ".uploads"
+"""Beside the folders of the sessions; no session is named so."""
 
 
 def find_workspace(named: str | Path) -> Path:
@@ -57,19 +59,21 @@ class Places:
         )
         self._tmp = Path(tmp)
         self._has_tmp = False
-        self._made: dict[tuple[str, Path], LocalPlace] = {}
+        self._made: dict[tuple[str, Path, bool], LocalPlace] = {}
 
-    def of(self, session_id: str, workspace: Path) -> LocalPlace:
-        found = self._made.get((session_id, workspace))
-        if found is None:
-            found = self._made[session_id, workspace] = LocalPlace(
+    def of(self, session_id: str, workspace: Path, *, read_only: bool) -> LocalPlace:
+        key = (session_id, workspace, read_only)
+        if key not in self._made:
+            self._made[key] = LocalPlace(
                 self._runtime.warden,
                 self._runtime.bridge,
                 self._bounds,
                 workspace=workspace,
                 tmp=partial(self.private, session_id),
+                uploads=partial(self.uploads, session_id),
+                read_only=read_only,
             )
-        return found
+        return self._made[key]
 
     def forget(self, session_id: str) -> None:
         """The session is not open any more; its folder stays until the host ends."""
@@ -78,12 +82,22 @@ class Places:
 
     def private(self, session_id: str) -> Path:
         """A folder for the temporary files of one session. Runs in a thread."""
+        return self._make(self._tmp / session_id)
+
+    def uploads(self, session_id: str) -> Path:
+        """A folder for what people attached in one session. Runs in a thread.
+
+        It is no part of the private one: that is for commands to change, and the host must find
+        here what it laid here, and nothing else.
+        """
+        return self._make(self._tmp / UPLOADS / session_id)
+
+    def _make(self, folder: Path) -> Path:
         self._has_tmp = True
-        own = self._tmp / session_id
         # Each time: whoever cleans up temporary files may have removed them. Two may come at once.
-        self._tmp.mkdir(mode=0o700, exist_ok=True)
-        own.mkdir(mode=0o700, exist_ok=True)
-        return own
+        for each in (self._tmp, folder.parent, folder):
+            each.mkdir(mode=0o700, exist_ok=True)
+        return folder
 
     async def close(self) -> None:
         """Remove what was temporary."""

@@ -187,6 +187,11 @@ def secret_places(config: Config) -> list[Path]:
     return [] if home is None else [home / name for name in USER_SECRETS]
 
 
+def hidden_places(config: Config) -> tuple[Path, ...]:
+    """What no tool of a session may see, and nobody through one: the home, and those."""
+    return (config.home, *secret_places(config))
+
+
 def child_environment(config: Config, session_id: str, workspace: Path) -> dict[str, str]:
     """What the children of a session get: from an allow-list, and where they belong."""
     passed = {name: config.environment[name] for name in PASSED_ON if name in config.environment}

@@ -100,7 +100,7 @@ def _model(found: Config) -> Finding:
 async def _confinement(runtime: Runtime, found: Config, workspace: Path) -> Finding:
     places = Places(runtime, found, found.home, new_tmp())
     try:
-        confined = await places.of("doctor", workspace).confinement()
+        confined = await places.of("doctor", workspace, read_only=False).confinement()
     except KeryxError as error:
         return Finding(BAD, "confinement", str(error))
     finally:

@@ -95,8 +95,8 @@ class Surroundings(msgspec.Struct, kw_only=True):
     clock: Clock
     model: Callable[[str, str], Model]
     """Finds a model by its name and the profile that asks; `ModelError` if there is none."""
-    lane: Callable[[str, tuple[str, ...], Path, Witness], Lane]
-    """Makes the way through the executor: session, granted tools, workspace, witness."""
+    lane: Callable[[str, Settings, Path, Witness], Lane]
+    """Makes the way through the executor: session, its settings, workspace, witness."""
     brief: Callable[[Settings, str], Awaitable[Brief]] = no_brief
     """Reads what comes from outside, at a turn's start."""
     files: Callable[[str, str, Keep, Changing], Files] | None = None
@@ -185,9 +185,9 @@ class Desk(msgspec.Struct):
             weight=EVENT_WEIGHT + len(fields.get("text", "")),
         )
 
-    def lane(self, tools: tuple[str, ...], workspace: Path, witness: Witness) -> Lane:
+    def lane(self, settings: Settings, workspace: Path, witness: Witness) -> Lane:
         """The way of this session's calls through the executor."""
-        lane = self.around.lane(self.fold.session_id, tools, workspace, witness)
+        lane = self.around.lane(self.fold.session_id, settings, workspace, witness)
         lane.background = self.background
         lane.workers = self.workers
         if self.around.files is not None:

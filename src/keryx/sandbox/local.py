@@ -47,13 +47,21 @@ class LocalPlace:
         *,
         workspace: Path,
         tmp: Callable[[], Path] | None = None,
+        uploads: Callable[[], Path] | None = None,
+        read_only: bool = False,
     ) -> None:
-        """`tmp` makes the private folder for temporary files, in a thread; None: in memory."""
+        """`tmp` makes the private folder for temporary files, in a thread; None: in memory.
+
+        `uploads` likewise makes the folder of what people attached. With `read_only` the workspace
+        cannot be written, whatever is granted.
+        """
         self._warden = warden
         self._bridge = bridge
         self._bounds = bounds
         self._workspace = workspace
         self._tmp = tmp
+        self._uploads = uploads
+        self._read_only = read_only
         self._policies: dict[Needs, asyncio.Future[dict[str, object]]] = {}
 
     async def spawn(
@@ -68,16 +76,17 @@ class LocalPlace:
         granted: Needs = NO_NEEDS,
     ) -> Process:
         if self._bounds.mode == "off":
-            if self._tmp is not None:
-                here = await self._bridge.to_thread(self._tmp)
-                env = {**env, UPLOADS: f"{here}/uploads"}
+            if self._uploads is not None:
+                env = {**env, UPLOADS: str(await self._bridge.to_thread(self._uploads))}
             return await self._warden.spawn(
                 argv, env=env, cwd=cwd, scope=scope, output=output, stdin=stdin
             )
         policy = await self._policy(granted)
-        tmp = (await self._warden.confinement(policy)).tmp
+        confined = await self._warden.confinement(policy)
         # The user's own folder is not theirs to see; caches and the like go where they may write.
-        own = {**env, "TMPDIR": tmp, "HOME": tmp, UPLOADS: f"{tmp}/uploads"}
+        own = {**env, "TMPDIR": confined.tmp, "HOME": confined.tmp}
+        if confined.uploads:
+            own[UPLOADS] = confined.uploads
         return await self._warden.spawn(
             argv, env=own, cwd=cwd, scope=scope, output=output, stdin=stdin, policy=policy
         )
@@ -120,6 +129,8 @@ class LocalPlace:
             readable=(*bounds.readable, *granted.reads),
             hidden=bounds.hidden,
             tmp=None if self._tmp is None else self._tmp(),
+            uploads=None if self._uploads is None else self._uploads(),
+            read_only=self._read_only,
             network=granted.network,
             limits=bounds.limits,
             required=bounds.mode == "required",

@@ -57,7 +57,7 @@ class Policy(msgspec.Struct, frozen=True):
     """
 
     workspace: str
-    """The folder that they work in and may change."""
+    """The folder that they work in, and may change if they may write at all."""
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
@@ -66,13 +66,18 @@ class Policy(msgspec.Struct, frozen=True):
     """Other names of granted paths, and where each leads."""
     tmp: str | None = None
     """A folder for them alone, which they see as /tmp if mounts are possible; None: in memory."""
+    uploads: str | None = None
+    """What people attached, only for reading, and in no folder that they may write: the host reads
+    there too. If mounts are possible they see it elsewhere; see `Confinement`."""
+    read_only: bool = False
+    """Whether they may write nothing but temporary files."""
     network: bool = False
     limits: Limits = Limits()
     required: bool = False
     """Whether to refuse anything less than full confinement."""
     without: tuple[str, ...] = ()
     """Walls that are left out on purpose, to show what is missing without them: "landlock",
-    "landlock 5" (no newer version), "userns", "pids", "net", "ipc", "bounds"."""
+    "landlock 5" (no newer version), "userns", "pids", "net", "ipc", "bounds", "seccomp"."""
 
     def wire(self) -> dict[str, Any]:
         """As plain data; what `Warden.spawn` and `Warden.confinement` take."""
@@ -88,6 +93,8 @@ class Policy(msgspec.Struct, frozen=True):
         readable: Iterable[str | os.PathLike[str]] = (),
         hidden: Iterable[str | os.PathLike[str]] = (),
         tmp: str | os.PathLike[str] | None = None,
+        uploads: str | os.PathLike[str] | None = None,
+        read_only: bool = False,
         network: bool = False,
         limits: Limits | None = None,
         required: bool = False,
@@ -106,11 +113,13 @@ class Policy(msgspec.Struct, frozen=True):
         secrets = (*not_for_all("/etc"), *(Path(home, name) for name in USER_SECRETS))
         return cls(
             workspace=real([workspace])[0],
-            writable=real(writable),
+            writable=() if read_only else real(writable),
             readable=real(filter(os.path.exists, (*SYSTEM, *SYSTEM_FILES, *pythons, *readable))),
             hidden=tuple(dict.fromkeys(str(Path(path).resolve()) for path in (*secrets, *hidden))),
             links=links,
             tmp=None if tmp is None else real([tmp])[0],
+            uploads=None if uploads is None else real([uploads])[0],
+            read_only=read_only,
             network=network,
             limits=Limits() if limits is None else limits,
             required=required,

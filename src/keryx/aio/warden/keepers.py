@@ -33,6 +33,8 @@ class Confinement(msgspec.Struct, frozen=True):
     gaps: tuple[str, ...]
     tmp: str
     """Where they find their private temporary folder; for their TMPDIR."""
+    uploads: str = ""
+    """Where they find what people attached; empty: nowhere."""
 
 
 class Keeper:
@@ -79,7 +81,7 @@ class Keeper:
             case "exit":
                 self._drop(report.id).finish(Exit(report.code, report.signal, report.cause))
             case "confined":
-                self._know(Confinement(report.level, report.gaps, report.tmp))
+                self._know(Confinement(report.level, report.gaps, report.tmp, report.uploads))
             case "unopened":
                 self._know(SpawnError(report.error))
                 self.link.end()

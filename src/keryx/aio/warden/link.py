@@ -39,6 +39,7 @@ class Report(msgspec.Struct):
     level: Literal["full", "partial", "none"] = "none"
     gaps: tuple[str, ...] = ()
     tmp: str = ""
+    uploads: str = ""
     error: str = ""
 
 

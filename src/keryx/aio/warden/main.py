@@ -240,7 +240,8 @@ class Keeper(Post):
         """Put up the walls and tell the host how far they reach; raises if they do not stand."""
         if not LINUX:
             gaps = ["can do all that the user can: there are no walls for this system"]
-            found = {"level": "none", "gaps": gaps, "tmp": policy["tmp"] or "/tmp"}  # noqa: S108 (what children get to see)
+            tmp, uploads = policy["tmp"] or "/tmp", policy["uploads"] or ""  # noqa: S108 (what children get to see)
+            found = {"level": "none", "gaps": gaps, "tmp": tmp, "uploads": uploads}
             stand = None
         else:
             stand = walls().find_walls(policy)

@@ -12,7 +12,7 @@ from typing import Final, Self
 from keryx import commands as cm
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import RealClock
-from keryx.app.attachments import UPLOADS, HostAttachments, Uploads
+from keryx.app.attachments import HostAttachments, Uploads
 from keryx.app.briefs import Briefs
 from keryx.app.changes import open_files, revert_files
 from keryx.app.host.dispatch import EventHub
@@ -270,26 +270,24 @@ class OwnHost:
         scope = self._runtime.scope
         return await Session.open(session_id, self._around, scope, opening, hub=hub)
 
-    def _lane(
-        self, session_id: str, tools: tuple[str, ...], workspace: Path, witness: Witness
-    ) -> Lane:
+    def _lane(self, session_id: str, settings: Settings, workspace: Path, witness: Witness) -> Lane:
         return self._runtime.lane(
             session_id,
-            self._tools.granted(tools),
+            self._tools.granted(settings.tools),
             workspace=workspace,
             witness=witness,
             environment=child_environment(self._config, session_id, workspace),
             redactor=self._around.redactor,
-            place=self._places.of(session_id, workspace),
+            place=self._places.of(session_id, workspace, read_only=settings.read_only),
         )
 
     def _attachments(self, uploads: Uploads) -> HostAttachments:
-        bridge, private = self._runtime.bridge, self._places.private
-        return HostAttachments(self.store, bridge, uploads, self._models.images, private)
+        bridge, folder = self._runtime.bridge, self._places.uploads
+        return HostAttachments(self.store, bridge, uploads, self._models.images, folder)
 
     def _files(self, session_id: str, workspace: str, keep: Keep, changing: Changing) -> Files:
         hidden = (self._path, *secret_places(self._config))
-        uploads = self._places.private(session_id) / UPLOADS
+        uploads = self._places.uploads(session_id)
         return open_files(workspace, keep, changing, hidden=hidden, uploads=uploads)
 
     def _configure(self, config: Config) -> None:

@@ -86,7 +86,7 @@ class PersonCalls:
         workspace = Path(command.workspace or settings.workspace)
         call = ToolCall(command.call_id, command.tool, command.arguments)
         try:
-            lane = desk.lane(settings.tools, workspace, witness)
+            lane = desk.lane(settings, workspace, witness)
             batch = desk.around.executor.start(lane, [call], desk.scope.child(command.call_id))
         except Exception as error:  # noqa: BLE001 (a defect: the call ends with it, and the session goes on)
             desk.report(f"call {command.call_id}", error)

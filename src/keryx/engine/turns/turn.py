@@ -200,7 +200,7 @@ class Turn:
 
     @cached_property
     def _lane(self) -> Lane:
-        return self._desk.lane(self._settings.tools, Path(self._open.workspace), self._witness)
+        return self._desk.lane(self._settings, Path(self._open.workspace), self._witness)
 
     @cached_property
     def _requests(self) -> Requests:

@@ -16,7 +16,7 @@ from typing import Annotated, Final, NoReturn, TypeVar
 from litestar import Response, get
 from litestar.params import QueryParameter
 
-from keryx.app.tools import secret_places
+from keryx.app.tools import hidden_places
 from keryx.errors import ToolFailedError
 from keryx.ports.files import FileChange
 from keryx.server import shapes
@@ -57,7 +57,7 @@ async def picture(service: TheService, session_id: SessionId, path: Within) -> R
 async def _read(service: Service, session_id: str, path: str, read: Callable[[Path, str], T]) -> T:
     await service.row(session_id)
     settings = (await service.front.view(session_id)).settings
-    hidden = (service.front.config.home, *secret_places(service.front.config))
+    hidden = hidden_places(service.front.config)
     return await service.threads.to_thread(_look, settings.workspace, path, hidden, read)
 
 

@@ -113,7 +113,11 @@ def _now(files: Files, path: Path) -> Before | None:
 
 def _compared(files: Files, course: _Course) -> Iterator[str]:
     name = files.name(course.path)
-    now = look(files.resolve(str(course.path), write=False), name)
+    try:
+        now = look(files.resolve(str(course.path), write=False), name)
+    except ToolFailedError as error:
+        yield f"# {error}\n"  # something else was put in its place
+        return
     current = None if now is None else now.hash
     if current == course.first.before_hash:
         return

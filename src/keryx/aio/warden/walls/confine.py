@@ -4,7 +4,7 @@ A policy is a plain object, as it came over the socket. Whatever a wall needs an
 an error: a keeper serves behind exactly the walls that it reports, or not at all. Which walls
 can stand is found out before, by trying.
 
-No gap at all is `full`, no wall at all is `none`, and all between is `partial`.
+No gap at all is `full`, neither namespaces nor Landlock is `none`, and all between is `partial`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from . import gaps, kernel, landlock, limits, namespaces, root, watch
+from . import gaps, kernel, landlock, limits, namespaces, root, seccomp, watch
 
 __all__ = ["confine", "find_walls", "limits", "namespaces", "report", "root", "watch"]
 
@@ -23,11 +23,12 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 
 
 class Report(NamedTuple):
-    """How far a keeper is confined, and where its children find their private folder."""
+    """How far a keeper is confined, and where its children find their own folders."""
 
     level: str
     gaps: list[str]
     tmp: str
+    uploads: str
 
 
 _found: list[frozenset[str]] = []
@@ -51,14 +52,16 @@ def find_walls(policy: Any) -> gaps.Walls:
     nproc = limits.nproc_limit(policy["limits"], own_user_namespace=bool(kinds))
     if "bounds" in without:
         most_pids = nproc = 0
-    return gaps.Walls(kinds, abi, most_pids, nproc)
+    filters = "seccomp" not in without and seccomp.is_there()
+    return gaps.Walls(kinds, abi, most_pids, nproc, filters)
 
 
 def report(policy: Any, walls: gaps.Walls) -> Report:
     found = gaps.find_gaps(policy, walls)
     level = "partial" if walls.kinds or walls.landlock else "none"
     tmp = root.TMP if walls.mounts else policy["tmp"] or root.TMP
-    return Report(level if found else "full", found, tmp)
+    uploads = root.UPLOADS if walls.mounts else policy["uploads"] or ""
+    return Report(level if found else "full", found, tmp, uploads)
 
 
 def confine(policy: Any, walls: gaps.Walls) -> None:
@@ -79,11 +82,17 @@ def confine(policy: Any, walls: gaps.Walls) -> None:
         tcp = bool(policy["network"]) or "net" in walls.kinds
         landlock.restrict(grants, walls.landlock, tcp=tcp)
     kernel.refuse_tracing()
+    if walls.seccomp:
+        # Both keep a debugger among the children of the session, and there it is of use.
+        seccomp.restrict(tracing=walls.pids or bool(walls.landlock))
 
 
 def inside_grants(policy: Any) -> list[tuple[str, int]]:
     """Rights in a private root: the same once more, should a mount not be what it seems."""
-    rights = {"read": landlock.READ, **dict.fromkeys(("write", "pin", "tmp"), landlock.WRITE)}
+    rights = {
+        **dict.fromkeys(("read", "uploads"), landlock.READ),
+        **dict.fromkeys(("write", "pin", "tmp"), landlock.WRITE),
+    }
     planned = root.plan(policy).items()
     granted = [(path, rights[kind]) for path, kind in planned if kind in rights]
     device = [("/dev", landlock.DEVICE), ("/dev/shm", landlock.WRITE)]  # noqa: S108 (private)
@@ -95,7 +104,8 @@ def outside_grants(policy: Any) -> list[tuple[str, int]]:
     hidden = [path for path in policy["hidden"] if os.path.lexists(path)]
     granted = [("/proc", landlock.READ)]
     granted += ((f"/dev/{name}", landlock.DEVICE) for name in DEVICES)
-    for path in (policy["workspace"], *policy["writable"], policy["tmp"]):
+    workspace = () if policy["read_only"] else (policy["workspace"],)
+    for path in (*workspace, *policy["writable"], policy["tmp"]):
         if path is None:
             continue
         inside = [name for name in hidden if is_below(name, path)]
@@ -105,8 +115,9 @@ def outside_grants(policy: Any) -> list[tuple[str, int]]:
                 "which this machine does not allow. Choose another folder, or allow user namespaces"
             )
         granted.append((path, landlock.WRITE))
-    for path in policy["readable"]:
-        granted += around(path, hidden)
+    for path in (*policy["readable"], policy["workspace"], policy["uploads"]):
+        if path is not None:
+            granted += around(path, hidden)
     return granted
 
 

@@ -12,16 +12,23 @@ from typing import Any, NamedTuple
 
 from . import landlock
 
+CALLS = (
+    "can make programs that run with the rights of their owner or group",
+    "can open sockets of every family, also those that no namespace holds",
+    "can make calls of the kernel that ordinary programs do without",
+)
 LOOKED_AT = 256  # files of a hidden folder that are looked at for second names
 
 
 class Walls(NamedTuple):
-    """What can stand: kinds of namespaces, the version of Landlock, who bounds processes."""
+    """What can stand: kinds of namespaces, the version of Landlock, who bounds processes, and
+    whether calls of the kernel can be refused."""
 
     kinds: frozenset[str]
     landlock: int
     most_pids: int
     nproc: int
+    seccomp: bool
 
     @property
     def pids(self) -> bool:
@@ -38,6 +45,8 @@ def find_gaps(policy: Any, walls: Walls) -> list[str]:
         gaps.append("can use the System V shared memory of other programs of the same user")
     if policy["limits"].get("processes") and not (walls.most_pids or walls.nproc):
         gaps.append("can start processes faster than they are counted and killed")
+    if not walls.seccomp:
+        gaps += CALLS
     return [*gaps, *second_names(policy)]
 
 

@@ -31,6 +31,7 @@ DEVICE_LINKS = {
     "ptmx": "pts/ptmx",
 }
 TMP = "/tmp"  # noqa: S108 (the name inside; what is there is private)
+UPLOADS = "/run/keryx/uploads"
 SMALL = str(16 << 20)  # bytes of the file systems that hold nothing but mount points
 
 
@@ -38,18 +39,30 @@ class UnmountableError(Exception):
     """The root cannot be built as the policy says."""
 
 
-def plan(policy: Any) -> dict[str, str]:
-    """What happens at which path, parents first: "read", "write", "tmp", "hide" or "pin"."""
+def wishes(policy: Any) -> dict[str, str]:
+    """What the policy wants at which path; `plan` says what comes of it."""
     wanted = dict.fromkeys(policy["readable"], "read")
-    wanted.update((path, "write") for path in (policy["workspace"], *policy["writable"]))
+    wanted.update((path, "write") for path in policy["writable"])
+    wanted[policy["workspace"]] = "read" if policy["read_only"] else "write"
     if "/" in wanted:
         raise UnmountableError("the whole file system cannot be granted; choose a folder in it")
     for path in policy["hidden"]:
-        if wanted.get(path) == "write":
+        if path == policy["workspace"] or wanted.get(path) == "write":
             raise UnmountableError(f"{path!r} must stay hidden; choose another folder")
-    if wanted.get(TMP) != "write":
+    if policy["workspace"] != TMP and wanted.get(TMP) != "write":
         wanted[TMP] = "tmp"
+    if policy["uploads"] is not None:
+        wanted[UPLOADS] = "uploads"
     wanted.update((path, "hide") for path in policy["hidden"])
+    return wanted
+
+
+def plan(policy: Any) -> dict[str, str]:
+    """What happens at which path, parents first.
+
+    "read", "write", "tmp", "uploads", "hide" or "pin".
+    """
+    wanted = wishes(policy)
     planned: dict[str, str] = {}
     for path in sorted(wanted):
         kind, (above, grant) = wanted[path], enclosing(planned, path)
@@ -129,13 +142,14 @@ class Root:
         elif kind == "tmp":
             tree = self.tmp()
         else:
-            tree = self.copy(path)
-        if tree < 0 and kind in ("write", "tmp"):
+            tree = self.copy(self.policy["uploads"] if kind == "uploads" else path)
+        is_needed = kind in ("write", "tmp") or path == self.policy["workspace"]
+        if tree < 0 and is_needed:
             raise UnmountableError(
                 f"{path!r} is not there, may not be entered, or is a symlink; grant a real path"
             )
         if tree >= 0 and kind != "hide":
-            kernel.set_attributes(tree, READ if kind == "read" else WRITE)
+            kernel.set_attributes(tree, READ if kind in ("read", "uploads") else WRITE)
         return tree
 
     def tmp(self) -> int:
