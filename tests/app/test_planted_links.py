@@ -120,7 +120,7 @@ async def test_a_hidden_file_of_the_workspace_is_not_sent_by_another_name(den: D
     (den.outside / ".netrc").write_text(SECRET)
     os.link(den.outside / ".netrc", den.outside / "AGENTS.md")
     model = ScriptedModel(lambda _: ScriptedReply(text="Well."))
-    async with hosting(den, model=model) as app:
+    async with hosting(den, model=model, confinement="on") as app:
         await (await (await app.open()).send("hi")).result()
     assert SECRET not in model.asked[0].system
 
@@ -145,7 +145,7 @@ tools.write_file("app.py", "one\\n")
 async def test_a_diff_shows_nothing_of_what_a_link_leads_to(den: Den, target: str) -> None:
     if target != "secret":
         den.workspace = den.outside  # which holds what is hidden
-    async with hosting(den) as app:
+    async with hosting(den, confinement="on") as app:
         handle = await app.open(approvals="never")
         await execute(handle, CHANGING)
         (den.workspace / "app.py").unlink()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from . import gaps, kernel, landlock, limits, namespaces, root, seccomp, watch
+from . import gaps, kernel, landlock, limits, namespaces, plan, root, seccomp, watch
 
 __all__ = ["confine", "find_walls", "limits", "namespaces", "report", "root", "watch"]
 
@@ -59,20 +59,21 @@ def find_walls(policy: Any) -> gaps.Walls:
 def report(policy: Any, walls: gaps.Walls) -> Report:
     found = gaps.find_gaps(policy, walls)
     level = "partial" if walls.kinds or walls.landlock else "none"
-    tmp = root.TMP if walls.mounts else policy["tmp"] or root.TMP
-    uploads = root.UPLOADS if walls.mounts else policy["uploads"] or ""
+    tmp = plan.TMP if walls.mounts else policy["tmp"] or plan.TMP
+    uploads = plan.UPLOADS if walls.mounts else policy["uploads"] or ""
     return Report(level if found else "full", found, tmp, uploads)
 
 
 def confine(policy: Any, walls: gaps.Walls) -> None:
     """Put the walls up around this process; with `walls.pids` it is an init already."""
-    root.plan(policy)  # refuses what no wall could keep
+    plan.plan(policy)  # refuses what no wall could keep
     limits.offer_to_oom_killer()
     kernel.leave_keyring()
     if walls.mounts:
         if not walls.pids:
             namespaces.enter_user_namespace()
         namespaces.enter_others(set(walls.kinds))
+        limits.open_all_files()
         root.Root(policy, own_processes=walls.pids, most_pids=walls.most_pids).build()
     # Only now: a user namespace takes the limit on processes over for all of the user's.
     limits.bound_self(policy["limits"], walls.nproc)
@@ -90,10 +91,10 @@ def confine(policy: Any, walls: gaps.Walls) -> None:
 def inside_grants(policy: Any) -> list[tuple[str, int]]:
     """Rights in a private root: the same once more, should a mount not be what it seems."""
     rights = {
-        **dict.fromkeys(("read", "uploads"), landlock.READ),
+        **dict.fromkeys(("read", "list", "uploads"), landlock.READ),
         **dict.fromkeys(("write", "pin", "tmp"), landlock.WRITE),
     }
-    planned = root.plan(policy).items()
+    planned = plan.plan(policy).items()
     granted = [(path, rights[kind]) for path, kind in planned if kind in rights]
     device = [("/dev", landlock.DEVICE), ("/dev/shm", landlock.WRITE)]  # noqa: S108 (private)
     return [("/", landlock.LIST), ("/proc", landlock.READ), *device, *granted]
@@ -110,7 +111,7 @@ def outside_grants(policy: Any) -> list[tuple[str, int]]:
             continue
         inside = [name for name in hidden if is_below(name, path)]
         if inside:
-            raise root.UnmountableError(
+            raise plan.UnmountableError(
                 f"{path!r} holds {inside[0]!r}, which must stay hidden; that needs namespaces, "
                 "which this machine does not allow. Choose another folder, or allow user namespaces"
             )

@@ -40,7 +40,7 @@ class Walls(NamedTuple):
 
 
 def find_gaps(policy: Any, walls: Walls) -> list[str]:
-    gaps = [*file_gaps(walls), *process_gaps(walls), *network_gaps(policy, walls)]
+    gaps = [*file_gaps(policy, walls), *process_gaps(walls), *network_gaps(policy, walls)]
     if "ipc" not in walls.kinds:
         gaps.append("can use the System V shared memory of other programs of the same user")
     if policy["limits"].get("processes") and not (walls.most_pids or walls.nproc):
@@ -50,9 +50,9 @@ def find_gaps(policy: Any, walls: Walls) -> list[str]:
     return [*gaps, *second_names(policy)]
 
 
-def file_gaps(walls: Walls) -> list[str]:
+def file_gaps(policy: Any, walls: Walls) -> list[str]:
     if walls.mounts:
-        return []
+        return covered(policy)
     sockets = "can connect to the sockets of other programs, such as an ssh agent"
     if not walls.landlock:
         return ["can read and write all files of the user", sockets]
@@ -60,6 +60,19 @@ def file_gaps(walls: Walls) -> list[str]:
     if walls.landlock < landlock.TRUNCATE_SINCE:
         gaps.append("can empty files elsewhere")
     return gaps
+
+
+def covered(policy: Any) -> list[str]:
+    """A cover slips off when another program puts something else in the place of what it covers.
+
+    Programs do that with files, to write them at once; folders stay what they are.
+    """
+    files = [path for path in policy["hidden"] if not os.path.isdir(path)]  # noqa: PTH112 (importing pathlib would double the start)
+    return [
+        f"can read hidden files of {folder!r} once another program has replaced or made them"
+        for folder in (policy["workspace"], *policy["writable"])
+        if any(path.startswith(f"{folder.rstrip('/')}/") for path in files)
+    ]
 
 
 def process_gaps(walls: Walls) -> list[str]:

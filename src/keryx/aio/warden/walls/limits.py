@@ -50,6 +50,12 @@ def nproc_limit(limits: Any, *, own_user_namespace: bool) -> int:
     return int(most) + watch.threads_of_user() + ROOM_FOR_OTHERS
 
 
+def open_all_files() -> None:
+    """As many as this process may: it holds one for every path of a private root."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def bound_self(limits: Any, nproc: int) -> None:
     """What this process and all that it starts may use, each for itself."""
     lower(resource.RLIMIT_CORE, 0)

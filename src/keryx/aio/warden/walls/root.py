@@ -3,9 +3,7 @@
 Built from copies of mounts, so symlinks and `..` end inside. Paths are opened without following
 symlinks, and mounts are attached by descriptor: nobody can swap a folder meanwhile.
 
-Where paths lie in one another the deeper one decides. So what is hidden is hidden in whatever is
-granted above it, and what is granted below a hidden folder is there. Hidden paths that do not
-exist when the root is built cannot be covered.
+What is to be where is said by `plan`.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import stat
 from typing import Any
 
 from . import kernel
+from .plan import TMP, UnmountableError, plan
 
 READ = kernel.READ_ONLY | kernel.NO_SUID | kernel.NO_DEVICES
 WRITE = kernel.NO_SUID | kernel.NO_DEVICES
@@ -30,74 +29,7 @@ DEVICE_LINKS = {
     "stderr": "/proc/self/fd/2",
     "ptmx": "pts/ptmx",
 }
-TMP = "/tmp"  # noqa: S108 (the name inside; what is there is private)
-UPLOADS = "/run/keryx/uploads"
 SMALL = str(16 << 20)  # bytes of the file systems that hold nothing but mount points
-
-
-class UnmountableError(Exception):
-    """The root cannot be built as the policy says."""
-
-
-def wishes(policy: Any) -> dict[str, str]:
-    """What the policy wants at which path; `plan` says what comes of it."""
-    wanted = dict.fromkeys(policy["readable"], "read")
-    wanted.update((path, "write") for path in policy["writable"])
-    wanted[policy["workspace"]] = "read" if policy["read_only"] else "write"
-    if "/" in wanted:
-        raise UnmountableError("the whole file system cannot be granted; choose a folder in it")
-    for path in policy["hidden"]:
-        if path == policy["workspace"] or wanted.get(path) == "write":
-            raise UnmountableError(f"{path!r} must stay hidden; choose another folder")
-    if policy["workspace"] != TMP and wanted.get(TMP) != "write":
-        wanted[TMP] = "tmp"
-    if policy["uploads"] is not None:
-        wanted[UPLOADS] = "uploads"
-    wanted.update((path, "hide") for path in policy["hidden"])
-    return wanted
-
-
-def plan(policy: Any) -> dict[str, str]:
-    """What happens at which path, parents first.
-
-    "read", "write", "tmp", "uploads", "hide" or "pin".
-    """
-    wanted = wishes(policy)
-    planned: dict[str, str] = {}
-    for path in sorted(wanted):
-        kind, (above, grant) = wanted[path], enclosing(planned, path)
-        if kind == "hide":
-            if above in ("", "hide", "tmp"):
-                continue  # there is nothing to hide
-            if above != "read":
-                planned.update((folder, "pin") for folder in between(grant, path))
-        elif kind == above or (above in ("write", "pin") and kind != "tmp"):
-            continue
-        planned[path] = kind
-    return dict(sorted(planned.items()))
-
-
-def enclosing(planned: dict[str, str], path: str) -> tuple[str, str]:
-    """The kind of the nearest planned path above, and that path; empty if there is none."""
-    while path != "/":
-        path = os.path.dirname(path)  # noqa: PTH120 (importing pathlib would double the start)
-        if path in planned:
-            return planned[path], path
-    return "", ""
-
-
-def between(above: str, path: str) -> list[str]:
-    """The folders between two paths.
-
-    Each becomes a mount point of its own, because those cannot be renamed: else a hidden path
-    could be moved, by renaming a folder above it, to where the next keeper does not look.
-    """
-    found: list[str] = []
-    path = os.path.dirname(path)  # noqa: PTH120 (same)
-    while path != above:
-        found.append(path)
-        path = os.path.dirname(path)  # noqa: PTH120 (same)
-    return found
 
 
 class Root:
@@ -111,9 +43,13 @@ class Root:
         self.root = -1
         self.closing: list[int] = []  # mounts of ours that become read-only in the end
         self.devices = {name: self.device(name) for name in DEVICES}
-        self.sources = [
-            (path, kind, self.source(path, kind)) for path, kind in plan(policy).items()
-        ]
+        self.links: dict[str, str] = dict(policy["links"])
+        self.sources: list[tuple[str, int]] = []
+        planned = plan(policy)
+        for path, kind in planned.items():
+            self.sources.append((path, self.source(path, kind)))
+            if kind == "list":
+                self.list_folder(path, {*planned, *policy["hidden"]})
 
     # -- sources
 
@@ -137,6 +73,8 @@ class Root:
         return tree
 
     def source(self, path: str, kind: str) -> int:
+        if kind == "list":
+            return self.empty() if os.path.isdir(path) else -1  # noqa: PTH112 (same)
         if kind == "hide":
             tree = self.cover(path)
         elif kind == "tmp":
@@ -151,6 +89,22 @@ class Root:
         if tree >= 0 and kind != "hide":
             kernel.set_attributes(tree, READ if kind in ("read", "uploads") else WRITE)
         return tree
+
+    def list_folder(self, path: str, others: set[str]) -> None:
+        """What is in it now, but for what has a place of its own or none. Sockets are nobody's."""
+        try:
+            with os.scandir(path) as found:
+                entries = list(found)
+        except OSError:
+            return  # it is not there, or nobody may look into it
+        for entry in entries:
+            name = f"{path.rstrip('/')}/{entry.name}"
+            if name in others:
+                continue
+            if entry.is_symlink():
+                self.links[name] = os.readlink(name)  # noqa: PTH115 (same)
+            elif entry.is_dir() or entry.is_file():
+                self.sources.append((name, self.source(name, "read")))
 
     def tmp(self) -> int:
         if self.policy["tmp"] is None:
@@ -192,11 +146,11 @@ class Root:
         for folder in ("proc", "dev", "run", "var"):
             os.mkdir(folder, 0o755, dir_fd=self.root)
         self.mount_devices()
-        for path, _, tree in self.sources:
+        for path, tree in self.sources:
             if tree >= 0:
                 self.put(tree, path)
         self.mount_processes()
-        for path, target in {**self.policy["links"], "/var/tmp": TMP}.items():  # noqa: S108 (same)
+        for path, target in {**self.links, "/var/tmp": TMP}.items():  # noqa: S108 (same)
             self.link(path, target)
         for tree in self.closing:
             kernel.set_attributes(tree, kernel.READ_ONLY, below=False)
