@@ -59,9 +59,7 @@ class Tools(msgspec.Struct, frozen=True):
         """Those that every host has. Asks the disk."""
         # Loaded when a host wants them: a program that brings its own tools starts without.
         toolsets = importlib.import_module("keryx.tools.toolsets")
-        sets = toolsets.built_in(
-            user_home(config.environment), confined=config.confinement != "off"
-        )
+        sets = toolsets.built_in(user_home(config.environment))
         scripts = importlib.import_module("keryx.sandbox.scripts")
         sets["code"] = [scripts.ExecuteCode()]
         return cls(_by_name([tool for tools in sets.values() for tool in tools], sets), sets)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -48,17 +47,13 @@ def find_shell() -> Shell:
     return Shell(program, Path(__file__).with_name("onpty.py").read_text(encoding="utf-8"))
 
 
-def shell_tools(shell: Shell, home: Path | None = None, *, confined: bool = True) -> list[Tool]:
-    """Both tools. `home` is the user's, for what `~` means.
-
-    Where nothing is confined, nothing has to be granted either: only the risk of a command counts.
-    """
+def shell_tools(shell: Shell, home: Path | None = None) -> list[Tool]:
+    """Both tools. `home` is the user's, for what `~` means."""
 
     def judge(command: str, workspace: Path) -> Judgement:
         # The judge is large, and a process that runs no command starts without it.
         judging = importlib.import_module("keryx.tools.shell.risk")
-        judged = judging.risk(command, workspace=workspace, home=home, writable=TEMPORARY)
-        return judged if confined else replace(judged, needs=frozenset())
+        return judging.risk(command, workspace=workspace, home=home, writable=TEMPORARY)
 
     return [_terminal(shell, judge), _process(judge)]
 
