@@ -23,6 +23,7 @@ SHARED = "can use the System V shared memory of other programs of the same user"
 SET_ID = "can make programs that run with the rights of their owner or group"
 FAMILIES = "can open sockets of every family, also those that no namespace holds"
 CALLS = "can make calls of the kernel that ordinary programs do without"
+OUTLIVES = "can outlive a call that was cancelled while another one runs"
 BOUNDS = "can start processes faster than they are counted and killed"
 
 PROLOGUE = """
@@ -124,6 +125,12 @@ def opens(family):
     return True
 check(any(map(opens, {*range(46)} - {1, 2, 10, 16})))
 """,
+    "change the tag that a call is known by": """
+import resource
+before = resource.getrlimit(10)
+check(before[0] != before[1])
+resource.setrlimit(10, (before[0] + 1, before[1]))
+""",
     "make rare calls of the kernel": f"""
 check(any(libc.syscall(number, *arguments) >= 0 for number, arguments in {RARE}))
 """,
@@ -164,6 +171,7 @@ GAPS = {
     "make a program that runs as its group": {SET_ID},
     "open a socket of a rare family": {FAMILIES},
     "make rare calls of the kernel": {CALLS},
+    "change the tag that a call is known by": {OUTLIVES},
 }
 
 

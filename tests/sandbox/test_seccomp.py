@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
@@ -9,8 +10,9 @@ import shutil
 
 import pytest
 
+from keryx.aio.capture import Capture
 from keryx.aio.warden.walls import seccomp
-from tests.sandbox.den import PYTHON, Den
+from tests.sandbox.den import PATIENCE, PYTHON, Den
 
 pytestmark = pytest.mark.promise("walls.4")
 
@@ -88,6 +90,49 @@ async def test_the_same_modes_and_families_are_free_without_what_is_refused(den:
 async def test_calls_of_another_architecture_are_not_there(den: Den) -> None:
     x32 = seccomp.OTHER_TABLE | 39  # getpid
     assert await errors_in(den, [[x32, 0, 0, 0, 0, 0, 0]]) == [errno.ENOSYS]
+
+
+# -- what a call is known by
+
+
+SHEDDING = """
+import os, resource, signal, sys
+try:
+    resource.setrlimit(10, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+except (OSError, ValueError) as error:
+    print(error)
+print(resource.getrlimit(10)[0] != resource.RLIM_INFINITY, flush=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        with open("pulse", "w") as pulse:
+            print("ready", file=pulse, flush=True)
+            signal.pause()
+    os._exit(0)
+os.wait()
+signal.pause()
+"""
+
+
+async def test_what_leaves_its_call_ends_with_it_though_another_runs(den: Den) -> None:
+    os.mkfifo(den.workspace / "pulse")
+    pulse = os.open(den.workspace / "pulse", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        async with await den.start("/usr/bin/sleep", "1000"):
+            said, ready = Capture(), asyncio.Event()
+            process = await den.start(PYTHON, "-S", "-c", SHEDDING, output=said)
+            asyncio.get_running_loop().add_reader(pulse, ready.set)
+            async with asyncio.timeout(PATIENCE):
+                await ready.wait()
+                asyncio.get_running_loop().remove_reader(pulse)
+                process.kill()
+                await process.wait()
+            assert "True" in said.text()
+            assert os.read(pulse, 100) == b"ready\n"
+            # Nobody holds the other end any more: the call is over, and so is all that it started.
+            assert os.read(pulse, 1) == b""
+    finally:
+        os.close(pulse)
 
 
 # -- ordinary work

@@ -12,9 +12,10 @@ file descriptors.
 
 Which processes belong to an order: its main process and all below it; and orphans, which
 the kernel hands to the keeper, by the tag that they inherited. The tag is the soft
-RLIMIT_LOCKS: without effect since Linux 2.4, yet kept per process over fork and exec. A
-child that changes its tag on purpose is no longer known as part of its order. It is still
-killed: once the last order of its keeper has ended, or when keeper, warden or host end.
+RLIMIT_LOCKS: without effect since Linux 2.4, yet kept per process over fork and exec. Behind
+a filter of system calls nobody but the keeper can change it. Without one, a child that does is
+no longer known as part of its order, and is killed once the last order of its keeper has
+ended, or when keeper, warden or host end.
 
 A keeper with a policy confines itself (`walls`) before it serves, and then tells the host how
 far. Where it can it is the first process of a PID namespace, so that the kernel itself kills
@@ -226,6 +227,7 @@ class Keeper(Post):
         self.ending: dict[int, Order] = {}  # killed, or without their main process
         # A random start, so that the tags of a host that runs below another differ.
         self.tags = itertools.count(int.from_bytes(os.urandom(5), "big") << 20)
+        self.tag_self = proctree.tag_self
         self.defaults = [
             number
             for number in signal.valid_signals()
@@ -254,6 +256,8 @@ class Keeper(Post):
         if stand is not None:
             walls().confine(policy, stand)
             self.is_init = stand.pids
+            if stand.seccomp:
+                self.tag_self = walls().seccomp.set_tag
             self.limits = policy["limits"]
         self.host.send({"op": "confined", **found})
 
@@ -267,7 +271,7 @@ class Keeper(Post):
         fds = self.host.take_fds(len(wish["fds"]))
         tag = next(self.tags)
         try:
-            proctree.tag_self(tag)
+            self.tag_self(tag)
             pid = launch.launch(wish, fds, self.defaults)
         except launch.RefusedError as error:
             # Names of files may hold bytes that are no text; the host reads strict UTF-8.

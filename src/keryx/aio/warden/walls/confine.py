@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from . import gaps, kernel, landlock, limits, namespaces, plan, root, seccomp, watch
 
-__all__ = ["confine", "find_walls", "limits", "namespaces", "report", "root", "watch"]
+__all__ = ["confine", "find_walls", "limits", "namespaces", "report", "root", "seccomp", "watch"]
 
 # Where a policy is tried without a wall, this names what is left out; "landlock 5" is version 5.
 WITHOUT = "without"

@@ -16,6 +16,7 @@ CALLS = (
     "can make programs that run with the rights of their owner or group",
     "can open sockets of every family, also those that no namespace holds",
     "can make calls of the kernel that ordinary programs do without",
+    "can outlive a call that was cancelled while another one runs",
 )
 LOOKED_AT = 256  # files of a hidden folder that are looked at for second names
 

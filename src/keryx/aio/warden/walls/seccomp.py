@@ -4,6 +4,9 @@ The filter is a program for the kernel's packet filter. It compares numbers and 
 that are numbers themselves; what a pointer leads to it cannot see, so calls that hide what counts
 behind one (`clone3`, `openat2`) are "not there", and programs then use the older ones.
 
+One call is for the keeper alone: the one that sets the tag of its children. It carries a secret in
+arguments that the kernel does not read.
+
 It refuses to know paths, networks and processes. Those are walls of their own.
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import resource
 import struct
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -85,6 +89,8 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "swapoff": (168, 225),
     "reboot": (169, 142),
     "acct": (163, 89),
+    "setrlimit": (160, 164),
+    "prlimit64": (302, 261),
     "quotactl": (179, 60),
     "quotactl_fd": (443, 443),
 }
@@ -104,6 +110,12 @@ FORBIDDEN = (
     *("delete_module", "kexec_load", "kexec_file_load", "swapon", "swapoff", "reboot", "acct"),
     *("quotactl", "quotactl_fd"),
 )
+
+
+# The limit that tags are; see `main`. The secret is this keeper's, in two halves.
+TAG = 10
+SECRET_AT = 4
+_secret: list[int] = []
 
 
 class Step(NamedTuple):
@@ -129,6 +141,7 @@ def restrict(*, tracing: bool) -> None:
 
     `tracing` leaves debuggers alone, where other walls keep them to the session's own processes.
     """
+    _secret[:] = struct.unpack("QQ", bytes(byte & 0x7F for byte in os.urandom(16)))
     program = b"".join(
         struct.pack("HBBI", s.code, s.yes, s.no, s.value) for s in steps(tracing=tracing)
     )
@@ -136,6 +149,17 @@ def restrict(*, tracing: bool) -> None:
     head = struct.pack("HP", len(program) // 8, ctypes.addressof(code))
     if kernel.libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(MODE_FILTER), head, 0, 0) != 0:
         raise kernel.failed("seccomp")
+
+
+def set_tag(tag: int) -> None:
+    """Of this process and what it starts from now on; only who put the filter up can."""
+    _, hard = resource.getrlimit(TAG)
+    limit = struct.pack("Qq", tag, hard)
+    number = NUMBERS["prlimit64"][ARCHITECTURES[os.uname().machine][0]]
+    try:
+        kernel.syscall("prlimit64", number, 0, TAG, limit, None, *_secret)
+    except OSError:
+        return  # a finite hard limit; their orphans then carry the tag of nobody
 
 
 def steps(*, tracing: bool) -> list[Step]:
@@ -164,6 +188,8 @@ def rules(*, tracing: bool) -> Iterable[tuple[str, list[Step]]]:
     for name in ("socket", "socketpair"):
         yield name, if_none_of(0, FAMILIES, errno.EAFNOSUPPORT)
     yield "ioctl", if_one_of(1, PUSH_INPUT)
+    yield "setrlimit", if_one_of(0, (TAG,))
+    yield "prlimit64", if_tag_is_set(_secret)
     yield "unshare", if_any_bit(0, NEW_NAMESPACES)
     yield "clone", if_any_bit(0, NEW_NAMESPACES & ~EXIT_SIGNAL)
     if not tracing:
@@ -209,3 +235,18 @@ def if_none_of(place: int, values: tuple[int, ...], error: int) -> list[Step]:
 def among(values: tuple[int, ...]) -> list[Step]:
     """The step after the next one if it is one of them, else the next."""
     return [Step(EQUAL, value, yes=len(values) - at) for at, value in enumerate(values)]
+
+
+def if_tag_is_set(secret: list[int]) -> list[Step]:
+    """Another limit, or only a look at this one, is free."""
+    halves = [half for number in secret for half in (number & 0xFFFFFFFF, number >> 32)]
+    parts: list[Step] = []
+    for at, half in enumerate(halves):
+        left = 2 * (len(halves) - at) - 1
+        parts += (Step(LOAD, ARGUMENTS_AT + 8 * SECRET_AT + 4 * at), Step(EQUAL, half, no=left))
+    return [
+        *(load(1), Step(EQUAL, TAG, yes=1), Step(RETURN, ALLOW)),
+        *(load(2), Step(EQUAL, 0, no=3)),
+        *(Step(LOAD, ARGUMENTS_AT + 8 * 2 + 4), Step(EQUAL, 0, no=1), Step(RETURN, ALLOW)),
+        *(*parts, Step(RETURN, ALLOW), refuse(errno.EPERM)),
+    ]
