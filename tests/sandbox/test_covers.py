@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from keryx.cli.doctor import advice_on
 from keryx.sandbox import Policy
+from keryx.sandbox.policy import owners_only
 from tests.sandbox.den import Den
 
 pytestmark = pytest.mark.promise("walls.3")
@@ -77,6 +79,7 @@ async def test_where_new_files_must_appear_a_cover_can_slip_and_the_report_says_
     found = await den.confinement()
     slips = f"can read hidden files of {str(home)!r} once another program has replaced or made them"
     assert (found.level, found.gaps) == ("partial", (slips,))
+    assert advice_on(found.gaps)
     assert await den.sh("cat .netrc .pgpass") == "cat: .pgpass: No such file or directory"
     replace(home / ".netrc")
     assert await den.sh("cat .netrc") == "SECRET"
@@ -94,3 +97,42 @@ def only_folders(closed_den: Den) -> None:
 @pytest.mark.usefixtures("only_folders")
 async def test_a_workspace_that_holds_only_hidden_folders_is_a_full_wall(den: Den) -> None:
     assert (await den.confinement()).level == "full"
+
+
+@pytest.fixture
+def owned(closed_den: Den, request: pytest.FixtureRequest) -> Path:
+    """Programs of another maker, who left a key that only its owner may read."""
+    program = closed_den.readable / "maker"
+    (program / "private").mkdir(parents=True)
+    for name in ("program", "key", "private/token"):
+        (program / name).write_text("plain" if name == "program" else "SECRET")
+    (program / "key").chmod(0o600)
+    (program / "private").chmod(0o700)
+    closed_den.policy = Policy.build(
+        closed_den.workspace,
+        home=closed_den.outside,
+        readable=[closed_den.readable],
+        tmp=closed_den.tmp,
+        owned=owners_only([str(closed_den.readable)], request.param),
+    )
+    return closed_den.readable
+
+
+@pytest.mark.promise("walls.5")
+@pytest.mark.parametrize("owned", [100], indirect=True)
+async def test_what_only_its_owner_may_read_of_the_system_is_hidden(owned: Path, den: Den) -> None:
+    assert (await den.confinement()).level == "full"
+    said = await den.sh(f"cd {owned}/maker; cat program key private/token")
+    assert "plain" in said
+    assert "SECRET" not in said
+
+
+@pytest.mark.promise("walls.5")
+@pytest.mark.parametrize("owned", [1], indirect=True)
+async def test_a_folder_that_is_too_large_to_be_looked_through_is_reported(
+    owned: Path, den: Den
+) -> None:
+    found = await den.confinement()
+    why = f"can read files of {str(owned)!r} that only their owner should"
+    assert (found.level, found.gaps) == ("partial", (f"{why}: there are too many to look at",))
+    assert advice_on(found.gaps)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from keryx.cli.doctor import advice_on
 from tests.sandbox.attempts import ATTEMPTS, BOUNDS, GAPS, NEVER
 from tests.sandbox.child import NOBODY
 from tests.sandbox.den import Den
@@ -64,6 +65,8 @@ async def test_a_report_names_exactly_what_gets_out(den: Den, without: tuple[str
     den.change(without=without)
     found = await den.confinement()
     check(found.level, set(found.gaps), await den.escapes(ATTEMPTS))
+    for gap in found.gaps:
+        assert advice_on([gap]), "doctor does not say what to do about it"
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from keryx import config
 from keryx.aio.loops import run_loop
@@ -18,6 +19,7 @@ from keryx.app.runtime import Runtime
 from keryx.cli.values import folder
 from keryx.config import Config
 from keryx.errors import KeryxError, ModelError
+from keryx.sandbox.policy import Limits
 from keryx.tools.files.searching import find_ripgrep
 from keryx.tools.shell.terminal import find_shell
 
@@ -59,6 +61,7 @@ async def _look(home: str | None, workspace: Path) -> list[Finding]:
         findings += await runtime.bridge.to_thread(lambda: list(_on_disk(found)))
         findings.append(_model(found))
         findings.append(await _confinement(runtime, found, workspace))
+        findings.append(_limits())
     return findings
 
 
@@ -108,6 +111,52 @@ async def _confinement(runtime: Runtime, found: Config, workspace: Path) -> Find
     if confined is None:
         hint = 'commands can do all that you can; set confinement = "on" in config.toml'
         return Finding(PARTLY, "confinement", "off", (hint,))
-    hints = tuple(f"a command {gap}" for gap in confined.gaps)
+    hints = (*(f"a command {gap}" for gap in confined.gaps), *advice_on(confined.gaps))
     mark = {"full": GOOD, "partial": PARTLY}.get(confined.level, BAD)
     return Finding(mark, "confinement", confined.level, hints)
+
+
+def _limits() -> Finding:
+    """What bounds commands, and what does not."""
+    limits = Limits()
+    bounded = f"{limits.processes} processes, {(limits.memory or 0) >> 30} GiB of memory"
+    hints = (
+        "the disk that a command fills has no bound of its own; give Keryx a quota, or a disk",
+        "files in memory count apart: /dev/shm up to half of the memory, a memfd not at all",
+    )
+    return Finding(GOOD, "limits", bounded, hints)
+
+
+_NAMESPACES: Final = (
+    "allow user namespaces: kernel.unprivileged_userns_clone=1 on Debian, "
+    "kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu; in a container, let it make them"
+)
+_LANDLOCK: Final = "use a kernel with Landlock (5.13 or later; lsm=...,landlock when it boots)"
+_ADVICE: Final = {
+    "can read and write all files": f"{_NAMESPACES}; or {_LANDLOCK}",
+    "can connect to the sockets": _NAMESPACES,
+    "can see the names of files": _NAMESPACES,
+    "can empty files": _NAMESPACES,
+    "can see other processes": _NAMESPACES,
+    "can signal other processes": _NAMESPACES,
+    "can look into other processes": f"{_NAMESPACES}; or {_LANDLOCK}",
+    "can use the network": _NAMESPACES,
+    "can connect to the abstract sockets": _NAMESPACES,
+    "can use the System V shared memory": _NAMESPACES,
+    "can start processes faster": "run Keryx as an ordinary user, or on a kernel of 6.14 or later",
+    "can make programs that run": "let Keryx use seccomp: containers may forbid it",
+    "can open sockets of every family": "let Keryx use seccomp: containers may forbid it",
+    "can make calls of the kernel": "let Keryx use seccomp: containers may forbid it",
+    "can outlive a call": "let Keryx use seccomp: containers may forbid it",
+    "can read hidden files of": "work in a folder that holds no secrets of yours",
+    "can read files of": "run Keryx as a user of its own, who may not read them either",
+    "may know": "remove the second name of that file, or work in another folder",
+    "can do all that the user can": "there are no walls for this system; use Linux, or a container",
+}
+"""What to do about a gap, by its first words."""
+
+
+def advice_on(gaps: Iterable[str]) -> tuple[str, ...]:
+    """What to do about them, each once."""
+    found = (text for gap in gaps for start, text in _ADVICE.items() if gap.startswith(start))
+    return tuple(f"to close this: {text}" for text in dict.fromkeys(found))

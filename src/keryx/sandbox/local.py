@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -16,10 +18,27 @@ from keryx.aio.warden import Confinement, Warden
 from keryx.messages import NO_NEEDS, Needs
 from keryx.ports.files import UPLOADS
 from keryx.ports.place import NothingSharedError, PrivateFolder, Process
-from keryx.sandbox.policy import Limits, Policy
+from keryx.sandbox.policy import Limits, OwnersOnly, Policy, owners_only
+
+SECRETS_HOLD: Final = 60.0
+"""Seconds."""
 
 Mode = Literal["on", "required", "off"]
 """on: as far as this machine allows. required: fully, or not at all. off: not."""
+
+
+class SystemSecrets:
+    """What only owners may read of the system's folders; looked up now and then, in a thread."""
+
+    def __init__(self) -> None:
+        self._found = OwnersOnly()
+        self._looked_at = -math.inf
+
+    def find(self) -> OwnersOnly:
+        if time.monotonic() - self._looked_at > SECRETS_HOLD:
+            self._found = owners_only()
+            self._looked_at = time.monotonic()
+        return self._found
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +50,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """What nobody may see, beside the user's secrets: the home of the host."""
     readable: tuple[Path, ...] = ()
     limits: Limits = msgspec.field(default_factory=Limits)
+    secrets: SystemSecrets = msgspec.field(default_factory=SystemSecrets)
 
 
 class LocalPlace:
@@ -134,4 +154,5 @@ class LocalPlace:
             network=granted.network,
             limits=bounds.limits,
             required=bounds.mode == "required",
+            owned=bounds.secrets.find(),
         ).wire()

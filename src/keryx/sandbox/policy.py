@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -20,6 +20,9 @@ SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
     *("/nix/store", "/run/current-system", "/var/lib/dpkg", "/var/cache/fontconfig"),
 )
+# Where programs of other makers keep what only their owner may read.
+OWNED: Final = ("/etc", "/opt", "/usr/local")
+MOST_LOOKED_AT: Final = 20_000
 # Single files, because their folders hold sockets.
 SYSTEM_FILES: Final = ("/etc/resolv.conf", "/etc/localtime", "/etc/machine-id")
 # Below the home of the user.
@@ -75,6 +78,8 @@ class Policy(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     required: bool = False
     """Whether to refuse anything less than full confinement."""
+    too_large: tuple[str, ...] = ()
+    """Folders that can be read and in which nobody looked for what should be hidden."""
     without: tuple[str, ...] = ()
     """Walls that are left out on purpose, to show what is missing without them: "landlock",
     "landlock 5" (no newer version), "userns", "pids", "net", "ipc", "bounds", "seccomp"."""
@@ -98,11 +103,13 @@ class Policy(msgspec.Struct, frozen=True):
         network: bool = False,
         limits: Limits | None = None,
         required: bool = False,
+        owned: OwnersOnly | None = None,
     ) -> Self:
         """A policy for this machine: its programs and this Python can be read, secrets not.
 
-        `home` is the user's, for the secrets below it; KERYX_HOME belongs into `hidden`. Looks
-        at the file system, so it is not for the loop.
+        `home` is the user's, for the secrets below it; KERYX_HOME belongs into `hidden`. What only
+        owners may read is looked for, unless it is `owned`, as somebody found it. Looks at the
+        file system, so it is not for the loop.
         """
         links: dict[str, str] = {}
 
@@ -110,7 +117,8 @@ class Policy(msgspec.Struct, frozen=True):
             return tuple(dict.fromkeys(_resolve(path, links) for path in paths))
 
         pythons = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
-        secrets = (*not_for_all("/etc"), *(Path(home, name) for name in USER_SECRETS))
+        owners = owners_only() if owned is None else owned
+        secrets = (*owners.paths, *(Path(home, name) for name in USER_SECRETS))
         return cls(
             workspace=real([workspace])[0],
             writable=() if read_only else real(writable),
@@ -123,25 +131,46 @@ class Policy(msgspec.Struct, frozen=True):
             network=network,
             limits=Limits() if limits is None else limits,
             required=required,
+            too_large=owners.too_large,
         )
 
 
-def not_for_all(top: str) -> Iterator[str]:
-    """What this user may read below a folder of the system, and others may not.
+class OwnersOnly(msgspec.Struct, frozen=True):
+    """What this user may read of the system's folders, and others may not.
 
     To the file system the children of a host that runs as root are root.
     """
-    for folder, folders, files in os.walk(top):
-        for name in (*folders, *files):
-            path = f"{folder}/{name}"
-            try:
-                mode = os.lstat(path).st_mode
-            except OSError:
-                continue
-            if not (mode & stat.S_IROTH) and os.access(path, os.R_OK):
-                yield path
-                if name in folders:
-                    folders.remove(name)
+
+    paths: tuple[str, ...] = ()
+    too_large: tuple[str, ...] = ()
+    """Folders that were not looked through to the end."""
+
+
+def owners_only(tops: Iterable[str] = OWNED, most: int = MOST_LOOKED_AT) -> OwnersOnly:
+    """Looks at every file of these folders: it takes a tenth of a second, or longer."""
+    paths: list[str] = []
+    too_large = [top for top in tops if not _look_through(top, most, paths)]
+    return OwnersOnly(tuple(paths), tuple(too_large))
+
+
+def _look_through(top: str, most: int, paths: list[str]) -> bool:
+    """Whether all of it could be looked at."""
+    waiting = [top]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    most -= 1
+                    if most < 0:
+                        return False
+                    mode = entry.stat(follow_symlinks=False).st_mode
+                    if not (mode & stat.S_IROTH) and os.access(entry.path, os.R_OK):
+                        paths.append(entry.path)
+                    elif stat.S_ISDIR(mode):
+                        waiting.append(entry.path)
+        except OSError:
+            continue  # it may not be looked at, or has just gone
+    return True
 
 
 def _resolve(path: str | os.PathLike[str], links: dict[str, str]) -> str:

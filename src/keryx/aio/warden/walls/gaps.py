@@ -48,6 +48,10 @@ def find_gaps(policy: Any, walls: Walls) -> list[str]:
         gaps.append("can start processes faster than they are counted and killed")
     if not walls.seccomp:
         gaps += CALLS
+    gaps += (
+        f"can read files of {folder!r} that only their owner should: there are too many to look at"
+        for folder in policy["too_large"]
+    )
     return [*gaps, *second_names(policy)]
 
 
