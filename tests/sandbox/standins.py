@@ -47,10 +47,20 @@ class Elsewhere:
         *,
         workspace: Path,
         tmp: Callable[[], Path],
+        uploads: Callable[[], Path],
+        read_only: bool,
     ) -> None:
         readable = (*bounds.readable, Path(PYTHON).parent.parent)
         bounds = msgspec.structs.replace(bounds, readable=readable)
-        self._local = LocalPlace(warden, bridge, bounds, workspace=workspace, tmp=tmp)
+        self._local = LocalPlace(
+            warden,
+            bridge,
+            bounds,
+            workspace=workspace,
+            tmp=tmp,
+            uploads=uploads,
+            read_only=read_only,
+        )
         self._bridge = bridge
         self._tmp = tmp
         self.started: list[tuple[Sequence[str], Mapping[str, str]]] = []
