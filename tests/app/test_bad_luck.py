@@ -52,8 +52,8 @@ async def goes_on(session: SessionHandle) -> None:
 
 
 def remove_temporary_folder_of(session_id: str) -> None:
-    (own,) = Path(tempfile.gettempdir()).glob(f"{TMP_PREFIX}*/{session_id}")
-    shutil.rmtree(own.parent)
+    (uploads,) = Path(tempfile.gettempdir()).glob(f"{TMP_PREFIX}*/*/{session_id}")
+    shutil.rmtree(uploads.parent.parent)
 
 
 @pytest.mark.promise("mended.1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -197,10 +197,14 @@ async def test_a_fault_that_passes_neither_doubles_nor_cuts_the_reply(
     answers = Answers(thinking(fault), thinking(None), FIVE)
     async with ModelServer(answers) as server:
         model = quick(server, clients, clock) if hangs else f"openai:{MODEL}"
-        async with talking(tmp_path, server, model) as (app, session):
+        async with (
+            talking(tmp_path, server, model) as (app, session),
+            # Begun before anything is said: who comes later misses what has passed by then.
+            aclosing(await session.follow()) as following,
+        ):
             turn = await session.send("2 + 3?")
             async with meanwhile(let_hangs_time_out(server, clock, int(hangs))):
-                check_replies(await all_of(turn), fault)
+                check_replies(await until_finished(following), fault)
             assert (await result_of(turn)).text == "It is 5."
             await check_goes_on(app, session, server, answers, "2 + 3?", STORY, "It is 5.")
 
@@ -232,6 +236,16 @@ def thinking(fault: Fault | None) -> Reply:
 async def all_of(turn: TurnHandle) -> list[ev.Event]:
     async with asyncio.timeout(PATIENCE):
         return [event async for event in turn.events()]
+
+
+async def until_finished(following: AsyncIterator[ev.Event]) -> list[ev.Event]:
+    events: list[ev.Event] = []
+    async with asyncio.timeout(PATIENCE):
+        async for event in following:
+            events.append(event)
+            if isinstance(event, ev.TurnFinished):
+                break
+    return events
 
 
 def check_replies(events: Sequence[ev.Event], fault: Fault) -> None:
