@@ -5,6 +5,7 @@ The tool waits in a thread, for it asks the disk; the process and its output liv
 
 from __future__ import annotations
 
+import enum
 import functools
 import os
 import re
@@ -17,9 +18,10 @@ import msgspec
 
 from keryx.errors import ToolFailedError
 from keryx.ports.files import Files
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool import Exact, ToolContext
 from keryx.tools.files import disk
 from keryx.tools.files.reading import reads_path
+from keryx.tools.files.scripts import searching as script_searching
 from keryx.tools.files.space import reading_risk
 from keryx.tools.function import tool
 
@@ -29,6 +31,14 @@ COLUMNS: Final = 400
 """Characters of a line that are shown; the rest of a longer one is left out."""
 ERRORS: Final = 4_000
 """Bytes of ripgrep's complaints that are kept."""
+
+
+class Unsaid(enum.IntEnum):
+    """Defaults that can be told from the same number in a caller's own words."""
+
+    LIMIT = 200
+    """Findings that a model is shown. A script that does not say how many it wants gets all."""
+
 
 _SOME_ERROR: Final = 2  # ripgrep's exit code if something went wrong, whatever else it found
 _FOUND: Final = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
@@ -47,8 +57,8 @@ def search_files(
     literal: bool = False,
     hidden: bool = False,
     around: Annotated[int, msgspec.Meta(ge=0, le=20)] = 0,
-    limit: Annotated[int, msgspec.Meta(ge=1, le=2_000)] = 200,
-) -> str:
+    limit: Annotated[int, msgspec.Meta(ge=1, le=2_000)] = Unsaid.LIMIT,
+) -> str | Exact:
     """Search for lines by a regular expression, or for files by name. Skips what git ignores.
 
     Args:
@@ -76,11 +86,25 @@ def search_files(
         asked = _contents(pattern, literal=literal, ignore_case=ignore_case, around=around)
     program = find_ripgrep(context.environment.get("PATH", os.defpath))
     argv = [program, *_COMMON, *asked, *_filters(glob, hidden=hidden), *_kept_out(files, root)]
+    if context.nested and kind == "contents":
+        argv += script_searching.JSON
     argv += ["--", "." if is_folder else f"./{target.name}"]
+
+    def name_of(found: bytes) -> str:
+        return files.name(root / os.fsdecode(found))
+
+    def is_shown(found: bytes) -> bool:
+        return _may_be_shown(files, root / os.fsdecode(found))
+
+    if context.nested:
+        most = None if isinstance(limit, Unsaid) else limit
+        every = script_searching.Findings(most, names=kind == "names")
+        context.from_thread(_run, context, argv, str(root), every)
+        return every.value(name_of, is_shown)
     findings = _Findings(limit, b"\0" if kind == "names" else b"\n", around)
     context.from_thread(_run, context, argv, str(root), findings)
-    findings.keep(lambda found: _may_be_shown(files, root / os.fsdecode(found)))
-    return findings.told(lambda found: files.name(root / os.fsdecode(found)), pattern)
+    findings.keep(is_shown)
+    return findings.told(name_of, pattern)
 
 
 _COMMON: Final = ("--no-config", "--color=never", "--null", "--no-require-git")
@@ -171,7 +195,12 @@ def _may_be_shown(files: Files, path: Path) -> bool:
         return False
 
 
-async def _run(context: ToolContext, argv: Sequence[str], cwd: str, findings: _Findings) -> None:
+async def _run(
+    context: ToolContext,
+    argv: Sequence[str],
+    cwd: str,
+    findings: _Findings | script_searching.Findings,
+) -> None:
     process = await context.place.spawn(argv, cwd=cwd, output=findings)
     async with process:
         findings.stop_when_full(process.kill)

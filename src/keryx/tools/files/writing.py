@@ -8,9 +8,10 @@ from typing import Any, Final
 from keryx.errors import ToolFailedError
 from keryx.ports.effects import NO_EFFECTS, Effects, writes
 from keryx.ports.store import blob_hash
-from keryx.ports.tool import Complete, Risk, ToolContext
+from keryx.ports.tool import Complete, Exact, Risk, ToolContext
 from keryx.tools.files.content import decode, line_counts, sized
 from keryx.tools.files.edits import Before, Edit, look, recorder, refuse_stale, replace_all
+from keryx.tools.files.scripts import encoding
 from keryx.tools.files.space import writing_risk
 from keryx.tools.function import tool
 
@@ -43,12 +44,12 @@ def write_file(
     files = context.files
     target = files.resolve(path, write=True)
     name = files.name(target)
-    try:
-        data = content.encode()
-    except UnicodeEncodeError as error:
-        raise ToolFailedError(f"the content cannot be UTF-8: {error}") from error
+    last = files.last_seen(target)
+    # A script may write back what it read, so what is there is needed: its encoding says how.
+    before = look(target, name, None if context.nested else last)
+    data, used = _encoded(content, before if context.nested and last is not None else None, name)
     hashed = blob_hash(data)
-    before = look(target, name, files.last_seen(target))
+    facts = {"path": name, "size": len(data), "encoding": used, "new": before is None}
     if before is not None:
         refuse_stale(files, target, name, before)
         if files.last_seen(target) is None and before.size and not overwrite:
@@ -58,12 +59,30 @@ def write_file(
             )
         if before.hash == hashed:
             files.seen(target, before.stamp)
-            return Complete(f"{name} holds exactly this already")
+            return _result(context, f"{name} holds exactly this already", **facts, changed=False)
     # From here on it is short, and is finished even if a steer comes.
     context.token.raise_if_cancelled()
     record = recorder(context)
     replace_all(files, [Edit(target, name, before, data, after_hash=hashed)], record)
-    return Complete(_told(name, before, content, len(data)))
+    return _result(context, _told(name, before, content, len(data)), **facts, changed=True)
+
+
+def _encoded(text: str, before: Before | None, name: str) -> tuple[bytes, str]:
+    """What is to be written, in the encoding of what a script has read there."""
+    try:
+        return encoding.encoded(text, None if before is None else before.data)
+    except UnicodeEncodeError as error:
+        if error.encoding == "utf-8":
+            raise ToolFailedError(f"the content cannot be UTF-8: {error}") from error
+        raise ToolFailedError(
+            f"{name} is {error.encoding} text, and the content cannot be that: {error}; to change "
+            "its encoding, write it in the script itself, with open(). Nothing was done."
+        ) from error
+
+
+def _result(context: ToolContext, text: str, **facts: Any) -> Complete:
+    """A sentence for a model; facts as well for a script."""
+    return Complete(Exact({**facts, "text": text}) if context.nested else text)
 
 
 def _told(name: str, before: Before | None, text: str, size: int) -> str:
