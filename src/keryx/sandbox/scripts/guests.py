@@ -155,9 +155,7 @@ class Guests:
         tally.seconds += outcome.duration
         if outcome.outcome != "completed":
             tally.failures += 1
-            reason = f" ({outcome.reason})" if outcome.reason else ""
-            text = outcome.text or f"{outcome.outcome}{reason}"
-            raise CallError(text, name=_KINDS[outcome.outcome])
+            raise CallError(_why(outcome), name=_KINDS[outcome.outcome])
         value = _value(outcome)
         overlaps = outcome.overlaps or msgspec.UNSET
         if value is None:
@@ -211,6 +209,14 @@ def _decoded_arguments(asked: _Asked) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeError) as error:
         text = f"the arguments of {asked.tool} cannot be read: {error}"
         raise CallError(text, name="ToolFailedError") from error
+
+
+def _why(outcome: CallOutcome) -> str:
+    """What the script reads in its exception."""
+    if outcome.outcome == "denied":
+        return f"{outcome.tool} was refused: {outcome.reason}"
+    reason = f" ({outcome.reason})" if outcome.reason else ""
+    return outcome.text or f"{outcome.outcome}{reason}"
 
 
 def _value(outcome: CallOutcome) -> msgspec.Raw | None:
