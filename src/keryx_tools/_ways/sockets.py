@@ -23,6 +23,7 @@ from typing import Any
 from keryx_tools._errors import ToolConnectionError, ToolError, gone, unsent
 from keryx_tools._ways import packets
 from keryx_tools._ways.deadline import Deadline, Leash
+from keryx_tools._ways.descriptors import CLOSED, Held
 from keryx_tools._ways.forks import Inherited
 
 # Most answers fit; larger ones are read into a buffer of exactly their size.
@@ -95,6 +96,9 @@ def call(path: str, secret: str, params: bytes, deadline: Deadline) -> dict[str,
 
 def _take(path: str, secret: str, deadline: Deadline) -> Connection:
     connection = _kept.shelf.take(path)
+    if connection is not None and not connection.is_ours:
+        connection.close()
+        raise unsent(deadline.tool, f"{CLOSED}; the next call connects anew")
     while connection is None:
         connection = _opened(path, secret, deadline) or _taken_over(path)
         if connection is None:
@@ -122,7 +126,7 @@ def _taken_over(path: str) -> Connection | None:
     with contextlib.suppress(RuntimeError):  # a thread has just come, or gone
         for shelf in _shelves:
             connection = shelf.take(path)
-            if connection is not None:
+            if connection is not None and connection.is_ours:
                 return connection
     return None
 
@@ -133,12 +137,14 @@ class Connection(Inherited):
     # An alarm of the script may end `__init__` at any instruction. What holds a descriptor is
     # therefore kept here before it has one, and `close` finds whatever was made.
     _socket: socket.SocketType | None = None
+    _held: Held | None = None
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self._path = path
         self._socket = socket.SocketType.__new__(socket.SocketType)
         self._socket.__init__(socket.AF_UNIX)
+        self._held = Held(self._socket.fileno())
         # It never blocks; what waits is `poll`, which says by its result that the time is over. A
         # timeout of the socket raises what a signal handler of the script may raise just as well.
         self._socket.setblocking(False)
@@ -148,6 +154,11 @@ class Connection(Inherited):
 
     def usable_for(self, path: str) -> bool:
         return self._socket is not None and self._path == path and self.pid == os.getpid()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the descriptor is still that of the connection."""
+        return self._held is None or self._held.is_ours
 
     def open(self, secret: str, deadline: Deadline) -> None:
         """Connect and say the secret."""
@@ -170,7 +181,7 @@ class Connection(Inherited):
     def hang_up(self) -> None:
         """From another thread: whoever waits here finds the connection ended."""
         connected = self._socket
-        if connected is not None:
+        if connected is not None and self.is_ours:
             with contextlib.suppress(OSError):
                 connected.shutdown(socket.SHUT_RDWR)
 
@@ -179,7 +190,9 @@ class Connection(Inherited):
         connected = self._socket
         if connected is None:
             return
-        if self.pid == os.getpid():
+        if not self.is_ours:
+            connected.detach()  # the number is that of a file of the script by now, or of none
+        elif self.pid == os.getpid():
             # A child that was forked at the wrong moment may hold a copy; this reaches past it.
             with contextlib.suppress(OSError):
                 connected.shutdown(socket.SHUT_RDWR)
@@ -283,6 +296,8 @@ class Connection(Inherited):
 
     def _read(self, into: memoryview, deadline: Deadline) -> int:
         self._wait(select.POLLIN, deadline)
+        if not self.is_ours:
+            raise packets.PacketError(CLOSED)
         count = self._connected().recv_into(into)
         if count == 0:
             raise packets.PacketError("it was closed")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from keryx.errors import ToolFailedError
 from keryx.ports.effects import NO_EFFECTS, Effects, writes
+from keryx.ports.files import Stamp
 from keryx.ports.store import blob_hash
 from keryx.ports.tool import Complete, Exact, Risk, ToolContext
 from keryx.tools.files.content import decode, line_counts, sized
@@ -45,9 +48,9 @@ def write_file(
     target = files.resolve(path, write=True)
     name = files.name(target)
     last = files.last_seen(target)
-    # A script may write back what it read, so what is there is needed: its encoding says how.
-    before = look(target, name, None if context.nested else last)
-    data, used = _encoded(content, before if context.nested and last is not None else None, name)
+    before = look(target, name, last)
+    form = _form(before, last) if context.nested else None
+    data, used = _encoded(content, form, name)
     hashed = blob_hash(data)
     facts = {"path": name, "size": len(data), "encoding": used, "new": before is None}
     if before is not None:
@@ -58,19 +61,28 @@ def write_file(
                 "Nothing was done."
             )
         if before.hash == hashed:
-            files.seen(target, before.stamp)
+            files.seen(target, msgspec.structs.replace(before.stamp, encoding=form))
             return _result(context, f"{name} holds exactly this already", **facts, changed=False)
     # From here on it is short, and is finished even if a steer comes.
     context.token.raise_if_cancelled()
     record = recorder(context)
     replace_all(files, [Edit(target, name, before, data, after_hash=hashed)], record)
+    if context.nested and (now := files.last_seen(target)) is not None:
+        files.seen(target, msgspec.structs.replace(now, encoding=form or used))
     return _result(context, _told(name, before, content, len(data)), **facts, changed=True)
 
 
-def _encoded(text: str, before: Before | None, name: str) -> tuple[bytes, str]:
+def _form(before: Before | None, last: Stamp | None) -> str | None:
+    """How a script has read what is there: written back so, it becomes the same bytes again."""
+    if before is None or last is None:
+        return None
+    return last.encoding or encoding.form_of(before.data)
+
+
+def _encoded(text: str, form: str | None, name: str) -> tuple[bytes, str]:
     """What is to be written, in the encoding of what a script has read there."""
     try:
-        return encoding.encoded(text, None if before is None else before.data)
+        return encoding.encoded(text, form)
     except UnicodeEncodeError as error:
         if error.encoding == "utf-8":
             raise ToolFailedError(f"the content cannot be UTF-8: {error}") from error

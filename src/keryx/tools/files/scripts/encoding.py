@@ -11,6 +11,10 @@ MARK: Final = "\ufeff"
 """A byte order mark, as the character that it is."""
 _BIG: Final = (codecs.BOM_UTF32_BE, codecs.BOM_UTF16_BE)
 _WIDE: Final = ("utf-16", "utf-32")
+MARKED: Final = "with a mark"
+_MARKED: Final = {
+    f"{name}-{end} {MARKED}": f"{name}-{end}" for name in _WIDE for end in ("le", "be")
+}
 
 
 class Exact(NamedTuple):
@@ -18,6 +22,14 @@ class Exact(NamedTuple):
 
     text: str
     encoding: str
+
+    @property
+    def form(self) -> str:
+        """The encoding, and whether a mark tells of it; see `encoded`."""
+        is_wide = self.encoding.startswith(_WIDE)
+        return (
+            f"{self.encoding} {MARKED}" if is_wide and self.text.startswith(MARK) else self.encoding
+        )
 
 
 def exact(data: bytes) -> Exact | None:
@@ -37,15 +49,22 @@ def exact(data: bytes) -> Exact | None:
     return None
 
 
-def encoded(text: str, before: bytes | None) -> tuple[bytes, str]:
-    """The text in the encoding of what it replaces; UTF-8 if that is none, or another text.
+def form_of(data: bytes | None) -> str | None:
+    """The form of a file, by its content; None if there is none, or no text."""
+    found = None if data is None else exact(data)
+    return None if found is None else found.form
 
-    `UnicodeEncodeError` if it holds characters that the encoding lacks.
+
+def encoded(text: str, former: str | None) -> tuple[bytes, str]:
+    """The text in the encoding of what it replaces, and which that is.
+
+    Text without the mark of the wide encoding that a file had is another text, and becomes UTF-8.
+    `UnicodeEncodeError` if there are characters that the encoding lacks.
     """
-    former = None if before is None else exact(before)
-    if former is None or (former.text.startswith(MARK) and not text.startswith(MARK)):
-        return text.encode(), "utf-8"
-    return text.encode(former.encoding), former.encoding
+    encoding = former or "utf-8"
+    if encoding in _MARKED:
+        encoding = _MARKED[encoding] if text.startswith(MARK) else "utf-8"
+    return text.encode(encoding), encoding
 
 
 def _likely(data: bytes) -> str | None:

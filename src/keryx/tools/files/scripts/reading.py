@@ -14,6 +14,7 @@ from keryx.tools.exact import in_base64
 from keryx.tools.files import content, disk
 from keryx.tools.files.content import sized
 from keryx.tools.files.disk import OpenFile
+from keryx.tools.files.scripts import encoding
 from keryx.tools.files.scripts.encoding import exact
 
 AT_ONCE: Final = 1024 * 1024
@@ -46,19 +47,22 @@ def read(
         page = _page(file, extent, offset())
         context.files.seen(target, file.stamp(None))
         return Exact(page)
-    value = _whole(data) if extent.is_whole else _part(data, extent)
-    context.files.seen(target, file.stamp(data))
+    found = exact(data)
+    value = _whole(data, found) if extent.is_whole else _part(data, found, extent)
+    stamp = file.stamp(data)
+    if found is not None:
+        stamp = msgspec.structs.replace(stamp, encoding=found.form)
+    context.files.seen(target, stamp)
     return Exact(value)
 
 
-def _whole(data: bytes) -> dict[str, Any]:
-    found = exact(data)
+def _whole(data: bytes, found: encoding.Exact | None) -> dict[str, Any]:
     if found is None:
         return _bytes(data)
-    text, encoding = found
+    text = found.text
     return {
         "text": text,
-        "encoding": encoding,
+        "encoding": found.encoding,
         "start": 1,
         "lines": text.count("\n") + (text[-1:] not in ("", "\n")),
         "truncated": False,
@@ -67,8 +71,7 @@ def _whole(data: bytes) -> dict[str, Any]:
     }
 
 
-def _part(data: bytes, extent: Extent) -> dict[str, Any]:
-    found = exact(data)
+def _part(data: bytes, found: encoding.Exact | None, extent: Extent) -> dict[str, Any]:
     if found is None:
         raise ToolFailedError(
             f"{extent.name} is {content.binary_type(data)}, which has no lines; read it without "
