@@ -21,7 +21,9 @@ def identity(descriptor: int) -> Identity:
     """What it leads to; None if it is closed."""
     try:
         status = os.fstat(descriptor)
-    except (OSError, ValueError):
+    except OSError as error:
+        if error.errno is None:
+            raise  # not the system's: a signal handler of the script raised it
         return None
     return status.st_dev, status.st_ino
 

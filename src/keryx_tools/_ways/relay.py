@@ -18,6 +18,7 @@ import shutil
 import socket
 import tempfile
 import threading
+from collections.abc import Callable
 from typing import Any, cast
 
 from keryx_tools._errors import unsent
@@ -87,6 +88,9 @@ class Relay(Inherited):
         self._goodbye = ""
         self._locals: dict[_Local, None] = {}
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(self._on_error)
+        waking = getattr(self._loop, "_csock", None)
+        self._waking = None if waking is None else Held(waking.fileno())
         self._listening: socket.socket | None = None
         self._socket: Held | None = None
         self._server: asyncio.AbstractServer | None = None
@@ -163,9 +167,20 @@ class Relay(Inherited):
                 if not data:
                     break
                 for frame in frames.feed(data):
-                    self._loop.call_soon_threadsafe(self._deliver, frame)
+                    self._tell_loop(self._deliver, frame)
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._host_is_gone)
+            self._tell_loop(self._host_is_gone)
+
+    def _tell_loop(self, work: Callable[..., object], *args: Any) -> None:
+        # To wake the loop is to write to a descriptor of its own, which the script may have closed.
+        if self._waking is None or self._waking.is_ours:
+            self._loop.call_soon_threadsafe(work, *args)
+
+    def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if self._incoming.is_ours:
+            loop.default_exception_handler(context)
+        else:
+            loop.stop()  # the script has closed the descriptors of the loop, too
 
     # -- from the host
 

@@ -20,7 +20,7 @@ import time
 import weakref
 from typing import Any
 
-from keryx_tools._errors import ToolConnectionError, ToolError, gone, unsent
+from keryx_tools._errors import ToolConnectionError, ToolError, explained, gone, unsent
 from keryx_tools._ways import packets
 from keryx_tools._ways.deadline import Deadline, Leash
 from keryx_tools._ways.descriptors import CLOSED, Held
@@ -137,14 +137,13 @@ class Connection(Inherited):
     # An alarm of the script may end `__init__` at any instruction. What holds a descriptor is
     # therefore kept here before it has one, and `close` finds whatever was made.
     _socket: socket.SocketType | None = None
-    _held: Held | None = None
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self._path = path
         self._socket = socket.SocketType.__new__(socket.SocketType)
         self._socket.__init__(socket.AF_UNIX)
-        self._held = Held(self._socket.fileno())
+        self.held = Held(self._socket.fileno())
         # It never blocks; what waits is `poll`, which says by its result that the time is over. A
         # timeout of the socket raises what a signal handler of the script may raise just as well.
         self._socket.setblocking(False)
@@ -155,11 +154,6 @@ class Connection(Inherited):
     def usable_for(self, path: str) -> bool:
         return self._socket is not None and self._path == path and self.pid == os.getpid()
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether the descriptor is still that of the connection."""
-        return self._held is None or self._held.is_ours
-
     def open(self, secret: str, deadline: Deadline) -> None:
         """Connect and say the secret."""
         try:
@@ -167,7 +161,7 @@ class Connection(Inherited):
         except ToolError:
             raise
         except OSError as error:
-            raise _explained(error, deadline, sent=False)  # noqa: B904 (it may be the same one)
+            raise explained(error, deadline.tool, sent=False)  # noqa: B904 (it may be the same one)
         try:
             answer = self._exchange(b"hello", packets.hello_params(secret), deadline)
         except ToolConnectionError:
@@ -227,7 +221,7 @@ class Connection(Inherited):
         except ToolError:
             raise
         except OSError as error:
-            raise _explained(error, deadline, sent)  # noqa: B904 (it may be the same one)
+            raise explained(error, deadline.tool, sent)  # noqa: B904 (it may be the same one)
         except packets.CrowdedError:
             raise
         except packets.PacketError as error:
@@ -302,9 +296,3 @@ class Connection(Inherited):
         if count == 0:
             raise packets.PacketError("it was closed")
         return count
-
-
-def _explained(error: OSError, deadline: Deadline, sent: bool) -> OSError:
-    if error.errno is None:
-        return error  # not the system's: a signal handler of the script raised it
-    return (gone if sent else unsent)(deadline.tool, error.strerror or error)

@@ -66,7 +66,7 @@ class Line(Inherited, asyncio.Protocol):
         self._loop = loop
         self._path = path
         self._socket = socket.socket(socket.AF_UNIX)
-        self._held = Held(self._socket.fileno())
+        self.held = Held(self._socket.fileno())
         self._transport: asyncio.Transport | None = None
         self._frames = packets.Assembler()
         self._calls: dict[int, asyncio.Future[Answer]] = {}
@@ -80,11 +80,6 @@ class Line(Inherited, asyncio.Protocol):
 
     def usable_for(self, path: str) -> bool:
         return not self._lost and self._path == path and self.pid == os.getpid()
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether the descriptor is still that of the connection."""
-        return self._held.is_ours
 
     async def wait_open(self, deadline: Deadline) -> None:
         """Return once calls can be made; the first to come opens it for all."""
@@ -145,7 +140,7 @@ class Line(Inherited, asyncio.Protocol):
     def forget(self) -> None:
         self._lost = "the process was forked"
         if self.is_ours:
-            blank(self._held.number)
+            blank(self._socket.fileno())
 
     # -- opening and ending
 

@@ -5,7 +5,6 @@ The tool waits in a thread, for it asks the disk; the process and its output liv
 
 from __future__ import annotations
 
-import enum
 import functools
 import os
 import re
@@ -32,14 +31,6 @@ COLUMNS: Final = 400
 ERRORS: Final = 4_000
 """Bytes of ripgrep's complaints that are kept."""
 
-
-class Unsaid(enum.IntEnum):
-    """Defaults that can be told from the same number in a caller's own words."""
-
-    LIMIT = 200
-    """Findings that a model is shown. A script that does not say how many it wants gets all."""
-
-
 _SOME_ERROR: Final = 2  # ripgrep's exit code if something went wrong, whatever else it found
 _FOUND: Final = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
 _GLOB: Final = re.compile(r"[*?\[{]")
@@ -57,7 +48,7 @@ def search_files(
     literal: bool = False,
     hidden: bool = False,
     around: Annotated[int, msgspec.Meta(ge=0, le=20)] = 0,
-    limit: Annotated[int, msgspec.Meta(ge=1, le=2_000)] = Unsaid.LIMIT,
+    limit: Annotated[int, msgspec.Meta(ge=1, le=2_000)] = script_searching.Unsaid.LIMIT,
 ) -> str | Exact:
     """Search for lines by a regular expression, or for files by name. Skips what git ignores.
 
@@ -86,25 +77,19 @@ def search_files(
         asked = _contents(pattern, literal=literal, ignore_case=ignore_case, around=around)
     program = find_ripgrep(context.environment.get("PATH", os.defpath))
     argv = [program, *_COMMON, *asked, *_filters(glob, hidden=hidden), *_kept_out(files, root)]
-    if context.nested and kind == "contents":
-        argv += script_searching.JSON
-    argv += ["--", "." if is_folder else f"./{target.name}"]
-
-    def name_of(found: bytes) -> str:
-        return files.name(root / os.fsdecode(found))
-
-    def is_shown(found: bytes) -> bool:
-        return _may_be_shown(files, root / os.fsdecode(found))
-
-    if context.nested:
-        most = None if isinstance(limit, Unsaid) else limit
-        every = script_searching.Findings(most, names=kind == "names")
-        context.from_thread(_run, context, argv, str(root), every)
-        return every.value(name_of, is_shown)
-    findings = _Findings(limit, b"\0" if kind == "names" else b"\n", around)
+    findings = _findings(context, limit, kind, around)
+    argv += [*findings.options, "--", "." if is_folder else f"./{target.name}"]
     context.from_thread(_run, context, argv, str(root), findings)
-    findings.keep(is_shown)
-    return findings.told(name_of, pattern)
+    findings.keep(lambda found: _may_be_shown(files, root / os.fsdecode(found)))
+    return findings.told(lambda found: files.name(root / os.fsdecode(found)), pattern)
+
+
+def _findings(
+    context: ToolContext, limit: int, kind: str, around: int
+) -> _Findings | script_searching.Findings:
+    if context.nested:
+        return script_searching.Findings(limit, names=kind == "names")
+    return _Findings(limit, b"\0" if kind == "names" else b"\n", around)
 
 
 _COMMON: Final = ("--no-config", "--color=never", "--null", "--no-require-git")
@@ -219,6 +204,8 @@ class _Line(msgspec.Struct, frozen=True):
 
 class _Findings:
     """Takes what ripgrep prints until there is enough of it."""
+
+    options = ()
 
     def __init__(self, limit: int, separator: bytes, around: int) -> None:
         self._limit = limit

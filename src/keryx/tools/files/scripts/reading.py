@@ -47,9 +47,13 @@ def read(
         page = _page(file, extent, offset())
         context.files.seen(target, file.stamp(None))
         return Exact(page)
-    found = exact(data)
+    found, stamp = exact(data), file.stamp(data)
+    if found is not None and found.encoding != "utf-8":
+        last = context.files.last_seen(target)
+        # What a script has written as UTF-8 is that, also if it looks like wide characters.
+        if last is not None and last.encoding == "utf-8" and last.matches(stamp):
+            found = encoding.Exact(data.decode(), "utf-8")
     value = _whole(data, found) if extent.is_whole else _part(data, found, extent)
-    stamp = file.stamp(data)
     if found is not None:
         stamp = msgspec.structs.replace(stamp, encoding=found.form)
     context.files.seen(target, stamp)

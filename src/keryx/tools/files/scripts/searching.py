@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import enum
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,8 +17,14 @@ MOST: Final = 8 * 1024 * 1024
 """Bytes of findings, as ripgrep writes them, that are taken at most."""
 ERRORS: Final = 4_000
 """Bytes of ripgrep's complaints that are kept."""
-JSON: Final = ("--json",)
 _FOUND: Final = b'{"type":"match"'  # quotes within a text are escaped, so this is in none
+
+
+class Unsaid(enum.IntEnum):
+    """Defaults that can be told from the same number in a caller's own words."""
+
+    LIMIT = 200
+    """Findings that a model is shown. A script that does not say how many it wants gets all."""
 
 
 class _Text(msgspec.Struct):
@@ -52,9 +59,11 @@ Name = Callable[[bytes], str]
 class Findings:
     """Takes what ripgrep prints, until there is more than can be given or was asked for."""
 
-    def __init__(self, limit: int | None, *, names: bool) -> None:
-        self._limit = limit
+    def __init__(self, limit: int, *, names: bool) -> None:
+        self._limit = None if isinstance(limit, Unsaid) else limit
         self._names = names
+        self._is_shown: MayBeShown = bool
+        self.options = () if names else ("--json",)
         self._data = bytearray()
         self._errors = bytearray()
         self._count = 0
@@ -82,11 +91,17 @@ class Findings:
             if self._stop is not None:
                 self._stop()
 
-    def value(self, name: Name, may_be_shown: MayBeShown) -> Exact:
+    def keep(self, may_be_shown: MayBeShown) -> None:
+        """Leave out what may not be shown."""
+        self._is_shown = may_be_shown
+
+    def told(self, name: Name, pattern: str) -> Exact:
+        """All findings, as values."""
+        del pattern
         errors = self._errors.decode(errors="replace").strip()
         if self.failed and not self._data:
             raise ToolFailedError(f"ripgrep could not search: {errors}")
-        value = self._paths(name, may_be_shown) if self._names else self._lines(name, may_be_shown)
+        value = self._paths(name) if self._names else self._lines(name)
         value["truncated"] = self.full
         if self.full:
             value["hint"] = "narrow the pattern, the path or the glob, or raise the limit"
@@ -94,14 +109,14 @@ class Findings:
             value["errors"] = errors.splitlines()
         return Exact(value)
 
-    def _paths(self, name: Name, may_be_shown: MayBeShown) -> dict[str, Any]:
+    def _paths(self, name: Name) -> dict[str, Any]:
         *whole, _ = bytes(self._data).split(b"\0")
-        paths = sorted(path.removeprefix(b"./") for path in whole if may_be_shown(path))
+        paths = sorted(path.removeprefix(b"./") for path in whole if self._is_shown(path))
         entries = [_path(path, name) for path in paths[: self._limit]]
         shown = [entry["path"] for entry in entries]
         return {"entries": entries, "paths": shown, "text": "\n".join(shown)}
 
-    def _lines(self, name: Name, may_be_shown: MayBeShown) -> dict[str, Any]:
+    def _lines(self, name: Name) -> dict[str, Any]:
         *whole, _ = bytes(self._data).split(b"\n")
         shown: dict[bytes, bool] = {}
         matches: list[tuple[bytes, int, dict[str, Any]]] = []
@@ -110,7 +125,9 @@ class Findings:
         for message in map(_decode, whole):
             path = b"" if message.data.path is None else message.data.path.data
             path = path.removeprefix(b"./")
-            if not path or not shown.setdefault(path, may_be_shown(path)):
+            if path not in shown:
+                shown[path] = bool(path) and self._is_shown(path)
+            if not shown[path]:
                 continue
             if message.data.binary_offset is not None:
                 binary.append(name(path))
