@@ -92,7 +92,6 @@ class Relay(Inherited):
         waking = getattr(self._loop, "_csock", None)
         self._waking = None if waking is None else Held(waking.fileno())
         self._listening: socket.socket | None = None
-        self._socket: Held | None = None
         self._server: asyncio.AbstractServer | None = None
         self._folder = ""
 
@@ -124,7 +123,7 @@ class Relay(Inherited):
         atexit.register(self._remove_folder)
         path = os.path.join(self._folder, "s")
         self._listening = socket.socket(socket.AF_UNIX)
-        self._socket = Held(self._listening.fileno())
+        self.held = Held(self._listening.fileno())
         self._listening.bind(path)
         self._listening.listen(1024)
         for work in (self._serve, self._read):
@@ -138,13 +137,15 @@ class Relay(Inherited):
         self._outgoing.close()
 
     def forget(self) -> None:
-        held = [self._incoming, self._outgoing]
-        held += [] if self._socket is None else [self._socket]
-        held += [local.held for local in self._locals if local.held is not None]
-        for one in held:
+        for held in (
+            self._incoming,
+            self._outgoing,
+            self.held,
+            *(one.held for one in self._locals),
+        ):
             with contextlib.suppress(OSError):
-                if one.is_ours:
-                    blank(one.number)
+                if held is not None and held.is_ours:
+                    blank(held.number)
 
     def _remove_folder(self) -> None:
         if self._folder and self.pid == os.getpid():
