@@ -137,12 +137,8 @@ class Relay(Inherited):
         self._outgoing.close()
 
     def forget(self) -> None:
-        for held in (
-            self._incoming,
-            self._outgoing,
-            self.held,
-            *(one.held for one in self._locals),
-        ):
+        served = (one.held for one in self._locals)
+        for held in (self._incoming, self._outgoing, self.held, *served):
             with contextlib.suppress(OSError):
                 if held is not None and held.is_ours:
                     blank(held.number)
@@ -178,10 +174,9 @@ class Relay(Inherited):
             self._loop.call_soon_threadsafe(work, *args)
 
     def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if self._incoming.is_ours:
-            loop.default_exception_handler(context)
-        else:
-            loop.stop()  # the script has closed the descriptors of the loop, too
+        # If the script has closed our descriptors, it has closed those of the loop, too.
+        is_ours = self._incoming.is_ours
+        loop.default_exception_handler(context) if is_ours else loop.stop()
 
     # -- from the host
 
