@@ -100,7 +100,10 @@ PINNED: tuple[tuple[Command, str], ...] = (
     ),
     (
         commands.RunCall(**HEAD, call_id="c1", tool="terminal", workspace="/w"),
-        _text("call.run", '"call_id":"c1","tool":"terminal","arguments":"{}","workspace":"/w"'),
+        _text(
+            "call.run",
+            '"call_id":"c1","tool":"terminal","arguments":"{}","workspace":"/w","attended":true',
+        ),
     ),
     (commands.RevertFiles(**HEAD, changes=(4, 7)), _text("files.revert", '"changes":[4,7]')),
     (

@@ -109,12 +109,16 @@ class CancelCall(_Command, frozen=True, kw_only=True, tag="call.cancel"):
 
 
 class RunCall(_Command, frozen=True, kw_only=True, tag="call.run"):
-    """Run a tool for a person, with no model; the maker mints the call's id too."""
+    """Run a tool for a person, with no model; the maker mints the call's id too.
+
+    `attended` says that someone answers what the call asks; if not, what would ask is denied.
+    """
 
     call_id: str
     tool: str
     arguments: str = "{}"
     workspace: str | None = None
+    attended: bool = True
 
 
 # -- files

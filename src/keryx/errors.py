@@ -24,7 +24,7 @@
       NobodyMustActError        the world is as it is; the outcome says so
         ToolCancelledError        the call was cancelled; carries the reason
         DeadlineError             the time that the caller gave is over
-        ThreadsExhaustedError     left-over blocking tools hold every thread there may be
+        ThreadsExhaustedError     blocking tools hold every thread there may be
         WardenLostError           the process that children run under has died
         SpawnError                a child process could not be started
         FencedError               someone else owns the session now
@@ -167,7 +167,7 @@ class DeadlineError(NobodyMustActError):
 
 
 class ThreadsExhaustedError(NobodyMustActError):
-    """Left-over blocking tools hold every thread there may be."""
+    """Blocking tools hold every thread there may be: left over, or waiting for further ones."""
 
 
 class WardenLostError(NobodyMustActError):

@@ -86,5 +86,12 @@ def unsent(tool: str, why: object) -> ToolConnectionError:
     )
 
 
+def explained(error: OSError, tool: str, sent: bool) -> OSError:
+    """What the system says of a connection, as the exception to raise."""
+    if error.errno is None:
+        return error  # not the system's: a signal handler of the script raised it
+    return (gone if sent else unsent)(tool, error.strerror or error)
+
+
 def late(tool: str, seconds: float) -> ToolTimeoutError:
     return ToolTimeoutError(f"{tool}: no answer within {seconds:g} s; the call was given up.", tool)

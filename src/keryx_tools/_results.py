@@ -18,12 +18,15 @@ _AS_TOLD: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
 
 
 class Result(_Values):
-    """The keys of the tool's value; if that is no object, `output` and `text` hold its text.
+    """The keys of the tool's value; if that is no object, `output` and `text` hold its text, and
+    `value` the value if it is more than a text.
 
-    `str(result)` is the text that a model would read, `result.value` the value as it came.
+    `str(result)` is its `text` if it has one, and else all of it as JSON. `result.value` is the
+    value as it came. `result.overlaps` names calls that may still run and touch the same things.
     """
 
     value: Any
+    overlaps: tuple[str, ...]
     _text: str | None
 
     @classmethod
@@ -31,23 +34,34 @@ class Result(_Values):
         """What the host answered."""
         made = cls()
         made.value = answer.get("value")
+        made.overlaps = tuple(answer.get("overlaps") or ())
         made._text = answer.get("text")
         if isinstance(made.value, dict):
             made.update(cast("dict[str, Any]", made.value))
         else:
             made.update(output=made.text, text=made.text)
+            if made.value is not None:
+                made["value"] = made.value
         return made
 
     @property
     def text(self) -> str:
         """The host sends none along with a value: that would be the same once more."""
         if self._text is None:
+            own = self.get("text")
+            if isinstance(own, str):
+                return own
             plain = self.value is None
             self._text = "" if plain else json.dumps(self.value, **_AS_TOLD)
         return self._text
 
     def __str__(self) -> str:
         return self.text
+
+    def __missing__(self, key: object) -> Any:
+        if key == "output" and "text" in self:
+            return self["text"]  # what texts are called where they are all that there is
+        raise KeyError(f"{key!r}; this result has: {', '.join(map(str, self))}")
 
 
 def opened(answer: dict[str, Any], deadline: Deadline) -> Result:

@@ -195,14 +195,39 @@ async def test_nested_deeper_than_there_are_threads_it_does_not_deadlock() -> No
     await bridge.close()
 
 
+@pytest.mark.promise("walls.13")
 async def test_nested_past_the_cap_it_fails_by_name() -> None:
     bridge = Bridge(Scope("root"), threads=2, most_threads=8)
 
     async def down(depth: int) -> int:
         return 0 if depth == 0 else 1 + await bridge.to_thread(bridge.from_thread, down, depth - 1)
 
-    with pytest.raises(ThreadsExhaustedError):
+    with pytest.raises(ThreadsExhaustedError) as raised:
         await down(20)
+    told = str(raised.value)
+    assert "all 8 threads are held: 8 wait for calls that they made" in told
+    assert "make the outer tools async" in told
+    assert "left over" not in told
+    await bridge.close()
+
+
+@pytest.mark.promise("walls.13")
+async def test_if_both_hold_the_threads_the_error_counts_both() -> None:
+    bridge = Bridge(Scope("root"), threads=2, most_threads=8)
+    gate = threading.Event()
+    for _ in range(3):
+        bridge.start_thread(gate.wait).leave_over()
+
+    async def down(depth: int) -> int:
+        return 0 if depth == 0 else 1 + await bridge.to_thread(bridge.from_thread, down, depth - 1)
+
+    with pytest.raises(ThreadsExhaustedError) as raised:
+        await down(20)
+    told = str(raised.value)
+    assert "5 wait for calls that they made" in told
+    assert "3 left over, whose tools were given up" in told
+    assert "isolation='process'" in told
+    gate.set()
     await bridge.close()
 
 

@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
+import pytest
 import pytest_asyncio
 
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.engine.approval import Approvals
 from keryx.messages import Text
 from keryx.ports.dispatch import Done
 from keryx.ports.effects import NO_EFFECTS
-from keryx.ports.tool import Replay, Tool, ToolContext
+from keryx.ports.tool import Replay, Risk, Tool, ToolContext
 from keryx.tools.function import tool
 from tests.engine.sessions import Recording, World, until
 
@@ -104,6 +107,53 @@ async def test_after_a_crash_one_that_had_started_is_unknown(make: Make) -> None
     assert (finished.outcome, finished.reason) == ("unknown", "crash")
     assert counting.times == 1
     assert await world.store.pending("s1") == []
+
+
+@pytest.mark.promise("walls.13")
+async def test_after_a_crash_nobody_is_asked_for_what_a_lost_container_wanted(make: Make) -> None:
+    @tool(container=True, effects=NO_EFFECTS, replay="never")
+    async def outer(context: ToolContext) -> str:
+        """Call another tool."""
+        return (await context.call("risky", {})).outcome
+
+    @tool(effects=NO_EFFECTS, risk=Risk("high", "does harm"))
+    async def risky() -> str:
+        """Do harm."""
+        return "done"
+
+    judge = Approvals(mode="auto")
+    world = make([], tools=[outer, risky], judge=judge)
+    session = await world.open()
+    await session.tell(run("outer"))
+    asked = await until(session, ev.ApprovalAsked)
+    row = await world.store.session("s1")
+    assert row is not None
+    assert (asked.parent, row.state) == ("k1", "waiting")
+    after = make([], store=world.store, tools=[outer, risky], judge=judge)
+    resumed = await after.open()
+    await resumed.read_inbox()
+    finished = await until(resumed, ev.CallFinished)
+    assert (finished.outcome, finished.reason) == ("unknown", "crash")
+    expired = await until(resumed, ev.ApprovalExpired)
+    assert (expired.approval_id, expired.cause) == (asked.approval_id, "parent")
+    row = await after.store.session("s1")
+    assert row is not None
+    assert row.state == "idle"
+
+
+@pytest.mark.promise("walls.12")
+async def test_what_a_call_asks_is_denied_at_once_if_nobody_attends_to_it(make: Make) -> None:
+    @tool(effects=NO_EFFECTS, risk=Risk("high", "does harm"))
+    async def risky() -> str:
+        """Do harm."""
+        return "done"
+
+    world = make([], tools=[risky], judge=Approvals(mode="auto"))
+    session = await world.open()
+    await session.tell(msgspec.structs.replace(run("risky"), attended=False))
+    finished = await until(session, ev.CallFinished)
+    assert finished.outcome == "denied"
+    assert finished.reason == "undelivered: nobody is there to be asked"
 
 
 async def test_after_a_crash_one_that_is_safe_runs_again(make: Make) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from keryx_tools._ways import packets, uplink
+from keryx_tools._ways.descriptors import Held
 from keryx_tools._ways.uplink import Uplink
 
 
@@ -30,7 +31,7 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Uplink, Host]]:
     monkeypatch.setattr(uplink, "MOST_UNANSWERED", 10)
     incoming, outgoing = os.pipe()
     os.set_blocking(incoming, False)
-    yield Uplink(outgoing), Host(incoming)
+    yield Uplink(Held(outgoing)), Host(incoming)
     os.close(incoming)
     os.close(outgoing)
 

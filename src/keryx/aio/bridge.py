@@ -291,10 +291,20 @@ class Bridge:
                     future.set_exception(self._exhausted())
 
     def _exhausted(self) -> ThreadsExhaustedError:
-        return ThreadsExhaustedError(
-            f"all {self._most} threads are held by blocking tools that never returned "
-            f"({len(self.left_over)} left over); restart, or declare such tools isolation='process'"
-        )
+        """Nobody will free a thread: what holds them is given up, or waits for further ones."""
+        left_over = len(self.left_over)
+        held: list[str] = []
+        if waiting := len(self._busy) - left_over:
+            held.append(
+                f"{waiting} wait for calls that they made, which need threads too; run fewer at "
+                "once, nest them less deeply, or make the outer tools async"
+            )
+        if left_over:
+            held.append(
+                f"{left_over} left over, whose tools were given up and have not returned; restart, "
+                "or declare such tools isolation='process'"
+            )
+        return ThreadsExhaustedError(f"all {self._most} threads are held: {'; '.join(held)}")
 
     def count_left_over(self, work: ThreadWork[Any]) -> None:
         """A running thread stops counting as live; work that had not begun is forgotten."""

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
-from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from keryx import commands as cm
@@ -21,6 +20,7 @@ from keryx.app.attachments import Uploads
 from keryx.app.changes import diff_of
 from keryx.app.host.attached import AttachedHost
 from keryx.app.host.guests.host import GuestHost
+from keryx.app.host.guests.temporary import hold
 from keryx.app.host.home import GuestRoom, Home, HomeTakenError, Plate
 from keryx.app.host.own import OwnHost
 from keryx.app.host.rules import read_rules
@@ -163,7 +163,7 @@ class Front:
                 return await AttachedHost.connect(found, home, self._runtime.scope, bridge)
             except (PeerLostError, FileNotFoundError):
                 await asyncio.sleep(MOMENT)
-        raise _unreachable(home)
+        raise HomeTakenError.unreachable(home)
 
     async def _own(self, home: Home, *, by_force: bool) -> Host:
         host = await self._begin(home, take_over=by_force)
@@ -214,7 +214,7 @@ class Front:
                 return await AttachedHost.connect(found, home, self._runtime.scope, bridge)
             except (PeerLostError, FileNotFoundError):
                 await asyncio.sleep(MOMENT)
-        raise _unreachable(home)
+        raise HomeTakenError.unreachable(home)
 
     # -- what is asked
 
@@ -233,6 +233,10 @@ class Front:
 
     async def delete(self, session_id: str) -> bool:
         return await self._ask(lambda host: host.delete(session_id))
+
+    async def hold(self, session_id: str) -> None:
+        """Have a host elsewhere delete the session when this process is gone."""
+        await self._ask(lambda host: hold(host, session_id))
 
     async def rules(self) -> list[KeptRule]:
         """What people answered with `always`, the oldest first."""
@@ -291,10 +295,3 @@ class Front:
             return host, await host.watch(session_id, after=after)
 
         return await self._ask(watch)
-
-
-def _unreachable(home: Path) -> HomeTakenError:
-    return HomeTakenError(
-        f"another Keryx owns the home {home} and cannot be reached; "
-        "stop it, or choose another home with KERYX_HOME"
-    )

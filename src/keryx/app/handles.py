@@ -98,14 +98,21 @@ class SessionHandle:
         where = {"question_id": question_id, "where": "program"}
         await self.tell(cm.AnswerQuestion, by=by, answer=answer, **where)
 
-    async def run(self, tool: str, arguments: str = "{}") -> AsyncGenerator[ev.Event]:
-        """Run a tool by hand, with no model: all that it says, until its `call.finished`."""
+    async def run(
+        self, tool: str, arguments: str = "{}", *, attended: bool = True
+    ) -> AsyncGenerator[ev.Event]:
+        """Run a tool by hand, with no model: all that it says, until its `call.finished`.
+
+        What its own calls ask comes too. `attended` says that someone will `answer` that; otherwise
+        what would ask is denied.
+        """
         last = await self._front.store.session(self.session_id)
         call_id = mint("k")
-        await self.tell(cm.RunCall, call_id=call_id, tool=tool, arguments=arguments)
+        told = {"call_id": call_id, "tool": tool, "arguments": arguments}
+        await self.tell(cm.RunCall, **told, attended=attended)
         after = 0 if last is None else last.last_seq
         async for event in await self._front.follow(self.session_id, after=after):
-            if getattr(event, "call_id", call_id) == call_id:
+            if _is_of(event, call_id):
                 yield event
             if isinstance(event, ev.CallFinished) and event.call_id == call_id:
                 return
@@ -251,6 +258,22 @@ class TurnHandle:
             return isinstance(answer, Done) and answer.done
         await self._session.tell(cm.CancelTurn, turn_id=self.turn_id, reason=reason)
         return await self.result()
+
+
+_FOR_PEOPLE: Final = (
+    ev.ApprovalAsked,
+    ev.ApprovalAnswered,
+    ev.ApprovalExpired,
+    ev.QuestionAsked,
+    ev.QuestionAnswered,
+    ev.QuestionExpired,
+)
+
+
+def _is_of(event: ev.Event, call_id: str) -> bool:
+    """Whether the call says this, or one that it made asks it. Ids begin with those above them."""
+    named = getattr(event, "call_id", call_id)
+    return named == call_id or (isinstance(event, _FOR_PEOPLE) and named.startswith(f"{call_id}."))
 
 
 def _decoded(text: str) -> Any:

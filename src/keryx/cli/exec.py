@@ -1,6 +1,9 @@
 """Run a script in the sandbox with the tools; no model is needed.
 
 What the script prints goes where it would go otherwise, and the exit code is the script's own.
+Calls that need approval ask at the terminal; without one they are refused. Exit codes of its own:
+3 the script was refused, 124 its time was over, 130 it was interrupted, 137 it was killed, for its
+memory for instance, which standard error says.
 """
 
 from __future__ import annotations
@@ -8,20 +11,29 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from keryx import events as ev
 from keryx.aio.loops import run_loop
-from keryx.app import Keryx
+from keryx.app import Keryx, SessionHandle
+from keryx.app.host.guests.temporary import temporary
 from keryx.cli.screens.asking import Asker, is_attended
 from keryx.cli.streams import read_stdin, write_json
 from keryx.cli.values import folder, seconds
 from keryx.errors import UserMustActError
 from keryx.messages import Json, Part, Text
 
-FAILED = 1
-DENIED = 3
+FAILED: Final = 1
+DENIED: Final = 3
+TIMED_OUT: Final = 124
+"""As `timeout` of coreutils has it."""
+CANCELLED: Final = 130
+UNATTENDED: Final = (
+    "it needs approval, and there is no terminal to ask; run it in one, or allow it with a rule, "
+    "or with --approve"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,36 +62,42 @@ def _read(script: str) -> str:
 
 
 async def _exec(options: argparse.Namespace, code: str) -> int:
-    written = {"code": code, "arguments": options.arguments, "timeout": options.timeout}
-    arguments = msgspec.json.encode(written).decode()
     async with Keryx(home=options.home, workspace=options.workspace, resume=False) as app:
         granted = None
         if options.tools is not None:
             granted = [*filter(None, map(str.strip, options.tools.split(","))), "execute_code"]
         session = await app.open(tools=granted, approvals=options.approve)
-        asker = Asker(session) if is_attended() else None
-        screen = _Screen(as_json=options.json)
-        async for event in session.run("execute_code", arguments):
+        async with temporary(app.front, app.front.config.home, session.session_id):
+            return await _show(session, options, code)
+
+
+async def _show(session: SessionHandle, options: argparse.Namespace, code: str) -> int:
+    written = {"code": code, "arguments": options.arguments, "timeout": options.timeout}
+    arguments = msgspec.json.encode(written).decode()
+    screen = _Screen(as_json=options.json, timeout=options.timeout)
+    asker = Asker(session) if is_attended() else None
+    try:
+        async for event in session.run("execute_code", arguments, attended=asker is not None):
             screen.show(event)
             if asker is not None:
                 asker.show(event)
-            elif isinstance(event, ev.ApprovalAsked):
-                await session.answer(event.approval_id, "deny")
+    finally:
         if asker is not None:
             await asker.close()
-        await app.delete(session.session_id)
-        return screen.code
+    return screen.code
 
 
 class _Screen:
     """The script's own output, and a line about its calls where somebody sits at a terminal."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, timeout: float) -> None:
         self._as_json = as_json
+        self._timeout = timeout
         self._counting = sys.stderr.isatty() and not as_json
         self._begun = 0
         self._done = 0
         self._failed = 0
+        self._asked: dict[str, ev.ApprovalAsked] = {}
         self.code = FAILED
 
     def show(self, event: ev.Event) -> None:
@@ -92,6 +110,12 @@ class _Screen:
                 sys.stdout.flush()
             case ev.CallProgress() if event.nested is not None:
                 self._count(event)
+            case ev.ApprovalAsked():
+                self._clear()
+                self._asked[event.approval_id] = event
+            case ev.ApprovalExpired() if event.cause == "undelivered":
+                asked = self._asked[event.approval_id]
+                _say(f"refused {asked.what}: {asked.why}; {UNATTENDED}")
             case ev.CallFinished():
                 self._clear()
                 self.code = self._end(event)
@@ -121,17 +145,41 @@ class _Screen:
         if finished.outcome == "completed":
             for part in finished.result:
                 if isinstance(part, Json):
-                    ended = msgspec.json.decode(bytes(part.value), type=_Ended)
-                    return 128 + ended.signal if ended.signal is not None else ended.exit_code or 0
-        print(f"keryx: {finished.outcome}: {finished.reason or ''}", file=sys.stderr)
+                    return _ended(msgspec.json.decode(bytes(part.value), type=_Ended))
+        if finished.reason == "timeout":
+            _say(f"the script was ended after {self._timeout:g} s; --timeout gives it more")
+            return TIMED_OUT
+        reason = f": {finished.reason}" if finished.reason else ""
+        _say(f"the script was {_OUTCOMES.get(finished.outcome, finished.outcome)}{reason}")
         for text in map(_text, finished.result):
-            print(f"keryx: {text}", file=sys.stderr)
-        return {"denied": DENIED, "cancelled": 130}.get(finished.outcome, FAILED)
+            _say(text)
+        return {"denied": DENIED, "cancelled": CANCELLED}.get(finished.outcome, FAILED)
+
+
+_OUTCOMES: Final = {
+    "denied": "refused",
+    "failed": "not run",
+    "unknown": "lost, and may still run",
+}
 
 
 class _Ended(msgspec.Struct):
     exit_code: int | None = None
     signal: int | None = None
+    ended_because: str = ""
+
+
+def _ended(end: _Ended) -> int:
+    if end.signal is None:
+        return end.exit_code or 0
+    if end.ended_because:
+        _say(f"the script was killed: {end.ended_because}")
+    return 128 + end.signal
+
+
+def _say(text: str) -> None:
+    if text:
+        print(f"keryx: {text}", file=sys.stderr)
 
 
 def _text(part: Part) -> str:

@@ -50,6 +50,7 @@ exit codes:
   3    run: the turn is parked; exec, tools call: the call was refused
   4    run: the answer does not fit the schema; tools call: the outcome is unknown
   70   a fault in Keryx itself
+  124  exec: the script's time was over
   130  interrupted with Ctrl+C, or cancelled
   141  whoever read the output is gone
 `keryx exec` ends with the exit code of its script.

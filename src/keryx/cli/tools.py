@@ -8,7 +8,8 @@ import sys
 
 from keryx import events as ev
 from keryx.aio.loops import run_loop
-from keryx.app import Keryx
+from keryx.app import Keryx, SessionHandle
+from keryx.app.host.guests.temporary import temporary
 from keryx.app.tools import Tools
 from keryx.cli.screens.asking import Asker, is_attended
 from keryx.cli.streams import read_stdin
@@ -65,23 +66,30 @@ def _list(options: argparse.Namespace) -> int:
 async def _call(options: argparse.Namespace) -> int:
     async with Keryx(home=options.home, workspace=options.workspace, resume=False) as app:
         session = await app.open(options.session, approvals=options.approve)
-        asker = Asker(session) if is_attended() else None
-        code = 1
-        async for event in session.run(options.tool, options.arguments):
+        if options.session is not None:
+            return await _run(session, options)
+        async with temporary(app.front, app.front.config.home, session.session_id):
+            return await _run(session, options)
+
+
+async def _run(session: SessionHandle, options: argparse.Namespace) -> int:
+    asker = Asker(session) if is_attended() else None
+    code = 1
+    try:
+        run = session.run(options.tool, options.arguments, attended=asker is not None)
+        async for event in run:
             if asker is not None:
                 asker.show(event)
             elif isinstance(event, ev.ApprovalAsked):
                 print(f"keryx: {event.what}: {event.why}; nobody is there", file=sys.stderr)
-                await session.answer(event.approval_id, "deny")
             if isinstance(event, ev.CallOutput):
                 sys.stderr.write(event.text)
             if isinstance(event, ev.CallFinished):
                 code = _show(event)
+    finally:
         if asker is not None:
             await asker.close()
-        if options.session is None:
-            await app.delete(session.session_id)
-        return code
+    return code
 
 
 def _show(finished: ev.CallFinished) -> int:

@@ -25,10 +25,11 @@ class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
 class Printed(msgspec.Struct, frozen=True):
     """A piece of what a process printed, and where to read on."""
 
-    text: str
+    data: bytes
+    """Whole characters, as far as it is UTF-8."""
     next: int
     left_out: int
-    """Bytes between the place that was asked for and the text, which are kept no more."""
+    """Bytes between the place that was asked for and these, which are kept no more."""
 
 
 class Background(Protocol):

@@ -29,6 +29,8 @@ class Stamp(msgspec.Struct, frozen=True):
     size: int
     mtime_ns: int
     hash: str | None = None
+    encoding: str | None = None
+    """How a script read it: what it writes back becomes the same bytes again."""
 
     def matches(self, now: Stamp) -> bool:
         """Whether the content is the same; times may differ where the hashes tell."""

@@ -52,6 +52,24 @@ class Complete(msgspec.Struct, frozen=True):
     value: Any
 
 
+class Exact(msgspec.Struct, frozen=True):
+    """Wrap what a tool gives a script that could read or run the same by itself.
+
+    The script gets it to the last byte: values of secrets stay in it, or to write a file back would
+    destroy it. What the script says of it in turn is redacted like all that is shown.
+    """
+
+    value: Any
+
+
+class Emitted(msgspec.Struct, frozen=True):
+    """What a call emitted, as it came: all of it, or its beginning."""
+
+    data: bytes
+    left_out: int
+    """Bytes that came after those and are not kept."""
+
+
 class HttpResponse(Protocol):
     """What tools use of a response."""
 
@@ -151,8 +169,26 @@ class ToolContext(Protocol):
         ...
 
     @property
+    def nested(self) -> bool:
+        """Whether another tool made this call: then a program reads the result, and no model.
+
+        Programs get the whole of what is there, in keys of its own. Notes, cuts and line numbers
+        are for models.
+        """
+        ...
+
+    @property
     def printed(self) -> str:
         """What this call emitted so far, bounded: head and tail."""
+        ...
+
+    @property
+    def emitted(self) -> Emitted:
+        """What this call emitted so far, not cut in the middle. For nested calls only."""
+        ...
+
+    async def hold(self, size: int) -> None:
+        """Wait until so many bytes more may be in memory for the call that made this one."""
         ...
 
     def cancel_after(self, seconds: float) -> None:

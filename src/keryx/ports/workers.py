@@ -16,7 +16,7 @@ from keryx.aio.scope import Scope
 from keryx.errors import KeryxError, ToolFailedError
 from keryx.messages import File, Image, Json, Needs, Part, Text, well_formed
 from keryx.ports.place import Place
-from keryx.ports.tool import Complete
+from keryx.ports.tool import Complete, Exact
 
 _decode_part: Final = msgspec.json.Decoder(Part).decode
 SELF_CANCELLED: Final = (
@@ -44,6 +44,8 @@ class Returned(msgspec.Struct, frozen=True):
 
     content: tuple[Part, ...]
     complete: bool
+    exact: bool = False
+    """Whether it is for a script that could have had the same without the tool."""
 
 
 class Workers(Protocol):
@@ -77,9 +79,12 @@ class Workers(Protocol):
 
 def encode_return(value: Any) -> Returned:
     """Encode what a tool returned; raises `ToolFailedError` if that cannot be done."""
+    complete = isinstance(value, Complete)
     if isinstance(value, Complete):
-        return Returned(content_of(value.value), complete=True)
-    return Returned(content_of(value), complete=False)
+        value = value.value
+    if isinstance(value, Exact):
+        return Returned(content_of(value.value), complete, exact=True)
+    return Returned(content_of(value), complete)
 
 
 def content_of(value: Any) -> tuple[Part, ...]:

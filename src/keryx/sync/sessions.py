@@ -77,9 +77,15 @@ class Session:
         """Answer a question. The first answer wins; later ones: `AlreadyTakenError`."""
         self._call(self._handle.answer_question, question_id, answer, by=by)
 
-    def run(self, tool: str, arguments: str = "{}") -> Generator[ev.Event]:
-        """Run a tool by hand, with no model: all that it says, until its `call.finished`."""
-        return self._call.stream(self._handle.run(tool, arguments))
+    def run(
+        self, tool: str, arguments: str = "{}", *, attended: bool = True
+    ) -> Generator[ev.Event]:
+        """Run a tool by hand, with no model: all that it says, until its `call.finished`.
+
+        What its own calls ask comes too. `attended` says that someone will `answer` that; otherwise
+        what would ask is denied.
+        """
+        return self._call.stream(self._handle.run(tool, arguments, attended=attended))
 
     def view(self) -> SessionView:
         """The session as it is now: its settings, its queue, what runs and what waits."""

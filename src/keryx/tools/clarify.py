@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.tool import ToolContext
 from keryx.tools.function import tool
 
 
 @tool(effects=NO_EFFECTS, replay="safe")
-async def clarify(question: str, context: ToolContext, choices: list[str] | None = None) -> str:
+async def clarify(question: str, context: ToolContext, choices: list[str] | None = None) -> Any:
     """Ask the person a question that only they can answer, and wait for the answer.
 
     Args:
@@ -16,6 +18,8 @@ async def clarify(question: str, context: ToolContext, choices: list[str] | None
         choices: Answers to offer; they may say something else.
     """
     answer = await context.ask(question, choices or ())
+    if context.nested:
+        return {"text": answer or "", "answered": answer is not None}
     if answer is None:
         return "[nobody answered; decide by yourself, or say what you would need to know]"
     return answer

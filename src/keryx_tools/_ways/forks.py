@@ -9,9 +9,19 @@ import contextlib
 import os
 from weakref import WeakSet
 
+from keryx_tools._ways.descriptors import Held
+
 
 class Inherited:
     """Holds descriptors that only the process that opened them may use."""
+
+    held: Held | None = None
+    """That of a connection, once it has one."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the descriptor is still that of the connection."""
+        return self.held is None or self.held.is_ours
 
     def __init__(self) -> None:
         self.pid = os.getpid()

@@ -81,6 +81,13 @@ def cancel(id_: int) -> bytes:
     return b'{"jsonrpc":"2.0","method":"cancel","params":{"id":%d}}' % id_
 
 
+def goodbye(why: str) -> str:
+    """The last packet of a connection; it answers no call."""
+    return encoded(
+        {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": why}}
+    ).decode()
+
+
 def check_goodbye(packet: dict[str, Any]) -> None:
     """`PacketError` with the reason if the other side hangs up: then the packet answers no call."""
     if packet.get("id") is not None or "method" in packet or "error" not in packet:

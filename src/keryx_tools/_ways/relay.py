@@ -18,10 +18,12 @@ import shutil
 import socket
 import tempfile
 import threading
+from collections.abc import Callable
 from typing import Any, cast
 
 from keryx_tools._errors import unsent
 from keryx_tools._ways import packets
+from keryx_tools._ways.descriptors import CLOSED, Held
 from keryx_tools._ways.forks import Inherited, blank
 from keryx_tools._ways.uplink import Uplink
 
@@ -77,7 +79,7 @@ class Relay(Inherited):
 
     def __init__(self, descriptors: tuple[int, int], secret: str) -> None:
         super().__init__()
-        self._incoming, self._outgoing = descriptors
+        self._incoming, self._outgoing = map(Held, descriptors)
         self._uplink = Uplink(self._outgoing)
         self._secret = secret
         self._frames = packets.Assembler()
@@ -86,6 +88,9 @@ class Relay(Inherited):
         self._goodbye = ""
         self._locals: dict[_Local, None] = {}
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(self._on_error)
+        waking = getattr(self._loop, "_csock", None)
+        self._waking = None if waking is None else Held(waking.fileno())
         self._listening: socket.socket | None = None
         self._server: asyncio.AbstractServer | None = None
         self._folder = ""
@@ -95,11 +100,11 @@ class Relay(Inherited):
         self._last += 1
         self._uplink.send(packets.call(self._last, b"hello", packets.hello_params(self._secret)))
         poll = select.poll()
-        poll.register(self._incoming, select.POLLIN)
+        poll.register(self._incoming.number, select.POLLIN)
         while True:
             if not poll.poll(GREETING * 1000):
                 raise packets.PacketError("it did not answer our greeting")
-            data = os.read(self._incoming, CHUNK)
+            data = os.read(self._incoming.number, CHUNK)
             if not data:
                 raise packets.PacketError("it hung up on our greeting")
             for frame in self._frames.feed(data):
@@ -118,6 +123,7 @@ class Relay(Inherited):
         atexit.register(self._remove_folder)
         path = os.path.join(self._folder, "s")
         self._listening = socket.socket(socket.AF_UNIX)
+        self.held = Held(self._listening.fileno())
         self._listening.bind(path)
         self._listening.listen(1024)
         for work in (self._serve, self._read):
@@ -127,17 +133,15 @@ class Relay(Inherited):
     def close(self) -> None:
         self._remove_folder()
         self._loop.close()
-        os.close(self._incoming)
-        os.close(self._outgoing)
+        self._incoming.close()
+        self._outgoing.close()
 
     def forget(self) -> None:
-        held = [self._incoming, self._outgoing]
-        if self._listening is not None:
-            held.append(self._listening.fileno())
-        held += [local.descriptor() for local in self._locals]
-        for descriptor in held:
+        served = (one.held for one in self._locals)
+        for held in (self._incoming, self._outgoing, self.held, *served):
             with contextlib.suppress(OSError):
-                blank(descriptor)
+                if held is not None and held.is_ours:
+                    blank(held.number)
 
     def _remove_folder(self) -> None:
         if self._folder and self.pid == os.getpid():
@@ -148,20 +152,31 @@ class Relay(Inherited):
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         made = self._loop.create_unix_server(lambda: _Local(self), sock=self._listening)
-        self._server = self._loop.run_until_complete(made)
-        self._loop.run_forever()
+        with contextlib.suppress(OSError):  # the script has closed the descriptors of the loop
+            self._server = self._loop.run_until_complete(made)
+            self._loop.run_forever()
 
     def _read(self) -> None:
         frames = self._frames
         with contextlib.suppress(OSError, packets.PacketError, RuntimeError):
-            while True:
-                data = os.read(self._incoming, CHUNK)
+            while self._incoming.is_ours:
+                data = os.read(self._incoming.number, CHUNK)
                 if not data:
                     break
                 for frame in frames.feed(data):
-                    self._loop.call_soon_threadsafe(self._deliver, frame)
+                    self._tell_loop(self._deliver, frame)
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._host_is_gone)
+            self._tell_loop(self._host_is_gone)
+
+    def _tell_loop(self, work: Callable[..., object], *args: Any) -> None:
+        # To wake the loop is to write to a descriptor of its own, which the script may have closed.
+        if self._waking is None or self._waking.is_ours:
+            self._loop.call_soon_threadsafe(work, *args)
+
+    def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        # If the script has closed our descriptors, it has closed those of the loop, too.
+        is_ours = self._incoming.is_ours
+        loop.default_exception_handler(context) if is_ours else loop.stop()
 
     # -- from the host
 
@@ -187,6 +202,8 @@ class Relay(Inherited):
 
     def _host_is_gone(self) -> None:
         self._remove_folder()
+        if not self._incoming.is_ours:
+            self._goodbye = packets.goodbye(CLOSED)
         for local in list(self._locals):
             local.hang_up(self._goodbye)
         if self._server is not None:
@@ -236,6 +253,7 @@ class _Local(asyncio.Protocol):
 
     def __init__(self, relay: Relay) -> None:
         self.greeted = False
+        self.held: Held | None = None
         self.calls: dict[int, int] = {}
         self._relay = relay
         self._frames = packets.Assembler()
@@ -243,6 +261,7 @@ class _Local(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self.held = Held(self._transport.get_extra_info("socket").fileno())
         self._relay.joined(self)
 
     def data_received(self, data: bytes) -> None:
@@ -279,8 +298,3 @@ class _Local(asyncio.Protocol):
             self._transport.close()
         elif self._transport is not None:
             self._transport.abort()
-
-    def descriptor(self) -> int:
-        if self._transport is None:
-            return -1
-        return self._transport.get_extra_info("socket").fileno()

@@ -20,9 +20,10 @@ import time
 import weakref
 from typing import Any
 
-from keryx_tools._errors import ToolConnectionError, ToolError, gone, unsent
+from keryx_tools._errors import ToolConnectionError, ToolError, explained, gone, unsent
 from keryx_tools._ways import packets
 from keryx_tools._ways.deadline import Deadline, Leash
+from keryx_tools._ways.descriptors import CLOSED, Held
 from keryx_tools._ways.forks import Inherited
 
 # Most answers fit; larger ones are read into a buffer of exactly their size.
@@ -95,6 +96,9 @@ def call(path: str, secret: str, params: bytes, deadline: Deadline) -> dict[str,
 
 def _take(path: str, secret: str, deadline: Deadline) -> Connection:
     connection = _kept.shelf.take(path)
+    if connection is not None and not connection.is_ours:
+        connection.close()
+        raise unsent(deadline.tool, f"{CLOSED}; the next call connects anew")
     while connection is None:
         connection = _opened(path, secret, deadline) or _taken_over(path)
         if connection is None:
@@ -122,7 +126,7 @@ def _taken_over(path: str) -> Connection | None:
     with contextlib.suppress(RuntimeError):  # a thread has just come, or gone
         for shelf in _shelves:
             connection = shelf.take(path)
-            if connection is not None:
+            if connection is not None and connection.is_ours:
                 return connection
     return None
 
@@ -139,6 +143,7 @@ class Connection(Inherited):
         self._path = path
         self._socket = socket.SocketType.__new__(socket.SocketType)
         self._socket.__init__(socket.AF_UNIX)
+        self.held = Held(self._socket.fileno())
         # It never blocks; what waits is `poll`, which says by its result that the time is over. A
         # timeout of the socket raises what a signal handler of the script may raise just as well.
         self._socket.setblocking(False)
@@ -156,7 +161,7 @@ class Connection(Inherited):
         except ToolError:
             raise
         except OSError as error:
-            raise _explained(error, deadline, sent=False)  # noqa: B904 (it may be the same one)
+            raise explained(error, deadline.tool, sent=False)  # noqa: B904 (it may be the same one)
         try:
             answer = self._exchange(b"hello", packets.hello_params(secret), deadline)
         except ToolConnectionError:
@@ -170,7 +175,7 @@ class Connection(Inherited):
     def hang_up(self) -> None:
         """From another thread: whoever waits here finds the connection ended."""
         connected = self._socket
-        if connected is not None:
+        if connected is not None and self.is_ours:
             with contextlib.suppress(OSError):
                 connected.shutdown(socket.SHUT_RDWR)
 
@@ -179,7 +184,9 @@ class Connection(Inherited):
         connected = self._socket
         if connected is None:
             return
-        if self.pid == os.getpid():
+        if not self.is_ours:
+            connected.detach()  # the number is that of a file of the script by now, or of none
+        elif self.pid == os.getpid():
             # A child that was forked at the wrong moment may hold a copy; this reaches past it.
             with contextlib.suppress(OSError):
                 connected.shutdown(socket.SHUT_RDWR)
@@ -214,7 +221,7 @@ class Connection(Inherited):
         except ToolError:
             raise
         except OSError as error:
-            raise _explained(error, deadline, sent)  # noqa: B904 (it may be the same one)
+            raise explained(error, deadline.tool, sent)  # noqa: B904 (it may be the same one)
         except packets.CrowdedError:
             raise
         except packets.PacketError as error:
@@ -283,13 +290,9 @@ class Connection(Inherited):
 
     def _read(self, into: memoryview, deadline: Deadline) -> int:
         self._wait(select.POLLIN, deadline)
+        if not self.is_ours:
+            raise packets.PacketError(CLOSED)
         count = self._connected().recv_into(into)
         if count == 0:
             raise packets.PacketError("it was closed")
         return count
-
-
-def _explained(error: OSError, deadline: Deadline, sent: bool) -> OSError:
-    if error.errno is None:
-        return error  # not the system's: a signal handler of the script raised it
-    return (gone if sent else unsent)(deadline.tool, error.strerror or error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from keryx_tools._ways import packets
+from keryx_tools._ways.descriptors import Held
 
 # The host ends a connection that makes it hold too much. What would be more than this waits here,
 # until answers have come; one call, of whatever size, always goes.
@@ -17,8 +18,8 @@ MOST_UNANSWERED = 64 * 1024 * 1024
 class Uplink:
     """One descriptor, written to by one thread. Blocks while the host does not keep up."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, held: Held) -> None:
+        self._held = held
         self._waiting: dict[int, bytes] = {}
         self._sizes: dict[int, int] = {}
         self._unanswered = 0
@@ -41,7 +42,8 @@ class Uplink:
     def send(self, packet: bytes) -> None:
         view = memoryview(packets.frame(packet))
         while view:
-            view = view[os.write(self._descriptor, view) :]
+            self._held.check()
+            view = view[os.write(self._held.number, view) :]
 
     def _send_waiting(self) -> None:
         while self._waiting:

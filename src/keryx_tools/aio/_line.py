@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from keryx_tools._errors import ToolConnectionError, gone, unsent
 from keryx_tools._ways import packets
 from keryx_tools._ways.deadline import Deadline
+from keryx_tools._ways.descriptors import CLOSED, Held
 from keryx_tools._ways.forks import Inherited, blank
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ async def call(path: str, secret: str, params: bytes, deadline: Deadline) -> Ans
     loop = asyncio.get_running_loop()
     while True:
         line = _lines.get(loop)
+        if line is not None and line.usable_for(path) and not line.is_ours:
+            line.hang_up()
+            raise unsent(deadline.tool, f"{CLOSED}; the next call connects anew")
         if line is None or not line.usable_for(path):
             _drop_closed_loops()
             line = _lines[loop] = Line(loop, path, secret)
@@ -62,6 +66,7 @@ class Line(Inherited, asyncio.Protocol):
         self._loop = loop
         self._path = path
         self._socket = socket.socket(socket.AF_UNIX)
+        self.held = Held(self._socket.fileno())
         self._transport: asyncio.Transport | None = None
         self._frames = packets.Assembler()
         self._calls: dict[int, asyncio.Future[Answer]] = {}
@@ -120,7 +125,10 @@ class Line(Inherited, asyncio.Protocol):
         """The host cancels whatever was asked for."""
         if self.pid != os.getpid():
             return
-        self._fail("this side closed it")
+        self._fail("this side closed it" if self.is_ours else CLOSED)
+        if not self.is_ours:
+            # The number is that of a file of the script by now, or of none.
+            self._socket.detach()
         with contextlib.suppress(OSError):
             # A child that was forked meanwhile may hold a copy; this reaches past it.
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -131,7 +139,8 @@ class Line(Inherited, asyncio.Protocol):
 
     def forget(self) -> None:
         self._lost = "the process was forked"
-        blank(self._socket.fileno())
+        if self.is_ours:
+            blank(self._socket.fileno())
 
     # -- opening and ending
 

@@ -86,6 +86,10 @@ class AttachedHost:
     async def delete(self, session_id: str) -> bool:
         return await self._ask(wire.DELETE, session_id) == b"true"
 
+    async def hold(self, session_id: str) -> None:
+        """Have the session deleted when this process is gone; returns only by an error."""
+        await self._ask(wire.HOLD, session_id)
+
     async def remove_rule(self, rule_id: str) -> bool:
         named = wire.encode_value(wire.NamedRule(rule_id))
         return await _call(self._peer, wire.REMOVE_RULE, named) == b"true"

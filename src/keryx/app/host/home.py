@@ -37,6 +37,13 @@ BACKLOG: Final = 128
 class HomeTakenError(UserMustActError):
     """Another host owns this home, and cannot do what is asked."""
 
+    @classmethod
+    def unreachable(cls, home: Path) -> HomeTakenError:
+        return cls(
+            f"another Keryx owns the home {home} and cannot be reached; "
+            "stop it, or choose another home with KERYX_HOME"
+        )
+
 
 class Plate(msgspec.Struct, frozen=True):
     """Who owns the home, and how to reach it."""
@@ -59,7 +66,7 @@ class Home:
         self.plate = plate
         self.guests: list[Plate] = []
         """Programs that host sessions of their own here, and were alive when it was taken."""
-        self._lock = _keep_from_forks(lock)
+        self._lock = keep_from_forks(lock)
 
     @classmethod
     def take(cls, path: Path, *, by_force: bool = False) -> Home | Plate:
@@ -95,7 +102,7 @@ class Home:
                 _remove_socket(self.plate, self.path)
                 (self.path / PLATE).unlink()
         self.listening.close()
-        _let_go(self._lock)
+        let_go_of(self._lock)
 
 
 class GuestRoom:
@@ -109,7 +116,7 @@ class GuestRoom:
         self.path = path
         self.listening = listening
         self.plate = plate
-        self._lock = _keep_from_forks(lock)
+        self._lock = keep_from_forks(lock)
 
     @classmethod
     def make(cls, path: Path) -> GuestRoom:
@@ -137,7 +144,7 @@ class GuestRoom:
         """Nothing of the guest is left in the home."""
         self.listening.close()
         _remove_guest(self.path / GUESTS, self.plate)
-        _let_go(self._lock)
+        let_go_of(self._lock)
 
 
 def live_guests(path: Path) -> list[Plate]:
@@ -174,13 +181,13 @@ def _remove_guest(folder: Path, plate: Plate) -> None:
 _locks: set[int] = set()
 
 
-def _keep_from_forks(lock: int) -> int:
+def keep_from_forks(lock: int) -> int:
     """A lock belongs to its process: a child that was forked would hold it on after its death."""
     _locks.add(lock)
     return lock
 
 
-def _let_go(lock: int) -> None:
+def let_go_of(lock: int) -> None:
     _locks.discard(lock)
     os.close(lock)
 

@@ -158,7 +158,7 @@ class OwnHost:
     async def lead(self, home: Home, *, resume: bool) -> None:
         """Own the home, with the guests that live in it; they go on hosting what they host."""
         # Before the guests are asked: whatever one of them begins later it asks for first.
-        unfinished = await self.store.unfinished() if resume else []
+        unfinished = await self.sharing.left_behind(home, self.store, resume=resume)
         try:
             await self.sharing.lead(home, self.store)
         except BaseException:

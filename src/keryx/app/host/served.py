@@ -137,6 +137,8 @@ class _Visitor:
             case wire.REMOVE_RULE:
                 rule = wire.decode_rule(call.params)
                 return wire.encode_value(await self._host.remove_rule(rule.rule_id))
+            case wire.HOLD:
+                await self._hold(wire.decode_named(call.params).session_id)
             case wire.CHANGES:
                 await self._tell_changes(call, wire.decode_since(call.params))
             case _:
@@ -160,6 +162,17 @@ class _Visitor:
             case _:
                 raise CallError(f"there is no method {call.method!r}", code=METHOD_NOT_FOUND)
         return None
+
+    async def _hold(self, session_id: str) -> None:
+        """Never answered: the session is deleted when whoever asks is gone.
+
+        If it is this host that ends, the caller goes to the next one.
+        """
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            if not self._ending.is_set():
+                await self._host.delete(session_id)
 
     async def _tell_changes(self, call: Call, since: wire.Since) -> None:
         async with aclosing(self._host.changes(since.after)) as changes:

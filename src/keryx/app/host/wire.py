@@ -25,6 +25,8 @@ TAKE: Final = "take"
 HOSTED: Final = "hosted"
 LET_GO: Final = "let_go"
 STAY: Final = "stay"
+# Of a process whose session shall not outlive it:
+HOLD: Final = "hold"
 
 VERSION: Final = 2
 WRONG_SECRET: Final = "SecretError"  # noqa: S105 (the name of an error)

@@ -82,7 +82,7 @@ class PersonCalls:
 
     def _start(self, command: cm.RunCall, row: InboxRow) -> None:
         desk, settings = self._desk, self._desk.fold.settings
-        witness = SessionWitness(desk, None, by=command.by)
+        witness = SessionWitness(desk, None, by=command.by, attended=command.attended)
         workspace = Path(command.workspace or settings.workspace)
         call = ToolCall(command.call_id, command.tool, command.arguments)
         try:

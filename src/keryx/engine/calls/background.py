@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -31,6 +32,7 @@ class Scrollback:
         self._streams: dict[str, StreamRedactor] = {}
         self._tail = bytearray()
         self._total = 0
+        self._ended = False
 
     def feed(self, stream: str, data: bytes) -> None:
         if self._redactor:
@@ -48,12 +50,17 @@ class Scrollback:
             self._total += len(rest)
             self._tail += rest
         self._streams.clear()
+        self._ended = True
 
     def read(self, after: int) -> Printed:
         first = self._total - len(self._tail)
         start = max(after, first)
-        text = bytes(self._tail[start - first :]).decode(errors="replace")
-        return Printed(text, self._total, start - after)
+        data = bytes(self._tail[start - first :])
+        if not self._ended:
+            # The rest of a character that has begun to come is read with its beginning.
+            _, used = codecs.utf_8_decode(data, "replace", False)
+            data = data[:used]
+        return Printed(data, min(start + len(data), self._total), start - after)
 
 
 class _Kept(msgspec.Struct, eq=False):

@@ -11,7 +11,7 @@ from keryx.aio.bridge import ThreadWork
 from keryx.aio.clock import Deadline
 from keryx.aio.scope import EXIT_REPORT, Reason, Scope
 from keryx.engine.calls.lane import Lane
-from keryx.engine.calls.output import CallOutput
+from keryx.engine.calls.output import CallOutput, Room
 from keryx.engine.calls.slots import Slots
 from keryx.errors import ToolCancelledError
 from keryx.messages import NO_NEEDS, CallOutcome, Needs
@@ -53,6 +53,7 @@ class Call:
         "phase",
         "processes",
         "quiet",
+        "room",
         "scope",
         "started_at",
         "starts",
@@ -87,7 +88,9 @@ class Call:
         self.started_at: float | None = None
         self.latest: float | None = None
         self.ended: asyncio.Future[CallOutcome] = lane.loop.create_future()
-        self.output = CallOutput(lane.loop, self._publish, lane.redactor)
+        self.room = Room() if tool.container else None
+        above = None if parent is None else parent.room
+        self.output = CallOutput(lane.loop, self._publish, lane.redactor, above)
         self.task: asyncio.Task[None] | None = None
         self.thread: ThreadWork[Any] | None = None
         self.ladder: Deadline | None = None

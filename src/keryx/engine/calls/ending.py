@@ -20,6 +20,8 @@ class Ending(msgspec.Struct, frozen=True):
     outcome: Outcome
     reason: str | None = None
     content: tuple[Part, ...] = ()
+    exact: bool = False
+    """Whether a script gets the content with the values of secrets that are in it."""
 
 
 BROKEN: Final = Ending("unknown", "internal error")
@@ -34,7 +36,7 @@ def of_return(call: Call, returned: Returned) -> Ending:
     """A tool that returns after a cancel gave what it had, unless it says that it was done."""
     cancellation = call.scope.cancellation
     if cancellation is None or returned.complete:
-        return Ending("completed", None, returned.content)
+        return Ending("completed", None, returned.content, returned.exact)
     return Ending("cancelled", cancellation.reason, returned.content or partial_of(call))
 
 
@@ -74,11 +76,14 @@ def outcome_of(call: Call, ending: Ending, *, left_over: bool) -> CallOutcome:
     if outcome == "cancelled" and names:
         # Something below it may still run, so it cannot claim that nothing does.
         outcome = "unknown"
-    content = call.lane.redactor.content(ending.content)
+    content = ending.content
+    if call.parent is None or not ending.exact:
+        content = call.lane.redactor.content(content)
     if call.parent is None:
+        # For a model. A program that made the call reads `overlaps`, and the content as it is.
         content = bounded(content)
-    if call.overlaps:
-        content = (*content, Text(_overlap_note(call.overlaps)))
+        if call.overlaps:
+            content = (*content, Text(_overlap_note(call.overlaps)))
     started_at = call.started_at
     return CallOutcome(
         call_id=call.call_id,

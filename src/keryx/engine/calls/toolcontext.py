@@ -20,7 +20,7 @@ from keryx.messages import CallOutcome
 from keryx.ports.background import BackgroundProcess, Printed
 from keryx.ports.files import Files
 from keryx.ports.place import PrivateFolder, Process
-from keryx.ports.tool import HttpClient, HttpRequest, Tool
+from keryx.ports.tool import Emitted, HttpClient, HttpRequest, Tool
 
 T = TypeVar("T")
 
@@ -92,8 +92,20 @@ class CallContext:
         return await self._call.lane.bridge.to_thread(work, *args)
 
     @property
+    def nested(self) -> bool:
+        return self._call.parent is not None
+
+    @property
     def printed(self) -> str:
         return self._call.output.text()
+
+    @property
+    def emitted(self) -> Emitted:
+        return self._call.output.emitted()
+
+    async def hold(self, size: int) -> None:
+        self._call.refuse_if_cancelled()
+        await self._call.output.hold(size)
 
     def cancel_after(self, seconds: float) -> None:
         self._call.cancel_after(seconds)

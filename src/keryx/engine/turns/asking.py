@@ -36,9 +36,11 @@ def consent(needs: Needs, decision: Decision | str) -> Consent:
 class Asking:
     """Asks for the calls of one turn."""
 
-    def __init__(self, desk: Desk, turn_id: str | None) -> None:
+    def __init__(self, desk: Desk, turn_id: str | None, *, attended: bool = True) -> None:
+        """`attended`: whether someone is there while a person's call runs."""
         self._desk = desk
         self._turn_id = turn_id
+        self._attended = attended
         self._questions: dict[str, int] = {}
         """How many each call has asked since it began, this time."""
 
@@ -78,9 +80,10 @@ class Asking:
 
         if not self._is_attended():
             expire("undelivered")
-            return UNDELIVERED
+            return _explained(UNDELIVERED, call, risk.why)
         said = await self._wait(approval_id, asked.expires, call, expire)
-        return EXPIRED if said is None else consent(asked.needs, said)
+        answer = EXPIRED if said is None else consent(asked.needs, said)
+        return _explained(answer, call, risk.why)
 
     async def question(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
         """Ask in words; None if nobody answers. What was answered before a crash stays answered."""
@@ -159,8 +162,9 @@ class Asking:
 
     def _is_attended(self) -> bool:
         turn = self._desk.fold.turn
-        # Who runs a call by hand is there.
-        return self._turn_id is None or turn is None or turn.attended
+        if self._turn_id is None:
+            return self._attended
+        return turn is None or turn.attended
 
     def _expires(self) -> float | None:
         after = self._desk.around.judge.expires
@@ -172,6 +176,20 @@ class Asking:
         left = max(0.0, expires - self._desk.around.clock.wall())
         deadlines = self._desk.scope.deadlines
         return deadlines.add(deadlines.clock.monotonic() + left, expired)
+
+
+_IN_WORDS: Final = {
+    DENIED: "a person refused it",
+    EXPIRED: "it needs approval, and nobody answered in time",
+    UNDELIVERED: "it needs approval, and nobody is there to be asked",
+}
+
+
+def _explained(consent: Consent, call: CallView, why: str) -> Consent:
+    """A script sees no more of its approvals than the reason; a model knows the words."""
+    if call.parent is None or consent not in _IN_WORDS:
+        return consent
+    return Consent(f"{_IN_WORDS[consent]} ({why})" if why else _IN_WORDS[consent])
 
 
 def _open(

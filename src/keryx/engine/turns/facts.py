@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal
 
 from keryx import events as ev
@@ -12,6 +13,8 @@ from keryx.messages import CallOutcome, Reason, ToolCall
 from keryx.ports.model import Model
 
 DEFECT: Final = "internal error"
+
+_Asked = ev.ApprovalAsked | ev.QuestionAsked
 
 
 class TurnFacts:
@@ -97,6 +100,7 @@ class TurnFacts:
             summary = ev.NestedSummary(
                 calls=nested.total, completed=nested.completed, blob=blob.hash
             )
+        self._nobody_waits_in(call.call_id)
         outcome = CallOutcome(
             call.call_id, call.tool, "unknown", reason=reason, started=True, content=content
         )
@@ -116,8 +120,15 @@ class TurnFacts:
 
     def nobody_waits(self, cause: ev.Expiry) -> None:
         """What the turn asked people is pointless now."""
+        self._expire(cause, lambda asked: asked.turn_id == self._turn_id)
+
+    def _nobody_waits_in(self, call_id: str) -> None:
+        """What the calls of a lost container asked is pointless now."""
+        self._expire("parent", lambda asked: asked.call_id.startswith(f"{call_id}."))
+
+    def _expire(self, cause: ev.Expiry, is_pointless: Callable[[_Asked], bool]) -> None:
         fold, ledger = self._desk.fold, self._desk.ledger
-        for asked in [each for each in fold.approvals.values() if each.turn_id == self._turn_id]:
+        for asked in [*filter(is_pointless, fold.approvals.values())]:
             ledger.record(
                 ev.ApprovalExpired,
                 turn_id=self._turn_id,
@@ -125,7 +136,7 @@ class TurnFacts:
                 call_id=asked.call_id,
                 cause=cause,
             )
-        for asked in [each for each in fold.questions.values() if each.turn_id == self._turn_id]:
+        for asked in [*filter(is_pointless, fold.questions.values())]:
             ledger.record(
                 ev.QuestionExpired,
                 turn_id=self._turn_id,

@@ -20,11 +20,13 @@ LONG_ARGUMENTS: Final = 8_192
 class SessionWitness:
     """Sees every call of one turn, or one that a person runs."""
 
-    def __init__(self, desk: Desk, turn_id: str | None, *, by: str = "model") -> None:
+    def __init__(
+        self, desk: Desk, turn_id: str | None, *, by: str = "model", attended: bool = True
+    ) -> None:
         self._desk = desk
         self._turn_id = turn_id
         self._by = by
-        self._asking = Asking(desk, turn_id)
+        self._asking = Asking(desk, turn_id, attended=attended)
         self._nested = NestedShow(desk, turn_id)
 
     async def approve(self, call: CallView) -> Consent:

@@ -55,10 +55,15 @@ class _Finish(msgspec.Struct, frozen=True):
     value: msgspec.Raw = msgspec.Raw(b"null")
 
 
+_Overlaps = tuple[str, ...] | msgspec.UnsetType
+"""Calls that may still run and touch the same things; left out if there are none."""
+
+
 class _Text(msgspec.Struct, frozen=True):
     text: str
     value: None = None
     outcome: str = "completed"
+    overlaps: _Overlaps = msgspec.UNSET
 
 
 class _Value(msgspec.Struct, frozen=True):
@@ -66,6 +71,7 @@ class _Value(msgspec.Struct, frozen=True):
 
     value: msgspec.Raw
     outcome: str = "completed"
+    overlaps: _Overlaps = msgspec.UNSET
 
 
 class Tally(msgspec.Struct):
@@ -149,11 +155,12 @@ class Guests:
         tally.seconds += outcome.duration
         if outcome.outcome != "completed":
             tally.failures += 1
-            reason = f" ({outcome.reason})" if outcome.reason else ""
-            text = outcome.text or f"{outcome.outcome}{reason}"
-            raise CallError(text, name=_KINDS[outcome.outcome])
+            raise CallError(_why(outcome), name=_KINDS[outcome.outcome])
         value = _value(outcome)
-        return _encode(_Text(outcome.text) if value is None else _Value(value))
+        overlaps = outcome.overlaps or msgspec.UNSET
+        if value is None:
+            return _encode(_Text(outcome.text, overlaps=overlaps))
+        return _encode(_Value(value, overlaps=overlaps))
 
 
 class _Guest:
@@ -202,6 +209,14 @@ def _decoded_arguments(asked: _Asked) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeError) as error:
         text = f"the arguments of {asked.tool} cannot be read: {error}"
         raise CallError(text, name="ToolFailedError") from error
+
+
+def _why(outcome: CallOutcome) -> str:
+    """What the script reads in its exception."""
+    if outcome.outcome == "denied":
+        return f"{outcome.tool} was refused: {outcome.reason}"
+    reason = f" ({outcome.reason})" if outcome.reason else ""
+    return outcome.text or f"{outcome.outcome}{reason}"
 
 
 def _value(outcome: CallOutcome) -> msgspec.Raw | None:

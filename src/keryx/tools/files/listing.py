@@ -10,10 +10,11 @@ import msgspec
 
 from keryx.errors import ToolFailedError
 from keryx.ports.files import Files
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool import Exact, ToolContext
 from keryx.tools.files import disk
 from keryx.tools.files.content import sized
 from keryx.tools.files.reading import reads_path
+from keryx.tools.files.scripts import listing as script_listing
 from keryx.tools.files.space import reading_risk
 from keryx.tools.function import tool
 
@@ -31,7 +32,7 @@ def list_files(
     depth: Annotated[int, msgspec.Meta(ge=1, le=20)] = 1,
     *,
     hidden: bool = False,
-) -> str:
+) -> str | Exact:
     """List a folder as a tree: folders first, with a slash; sizes; where links point.
 
     Args:
@@ -46,6 +47,10 @@ def list_files(
     with disk.telling(name):
         try:
             with disk.open_folder(target, listed=True) as folder:
+                if context.nested:
+                    every = script_listing.Listing(files, depth, hidden)
+                    every.take(folder, target)
+                    return every.value()
                 listing.show(folder, target, 1)
         except NotADirectoryError as error:
             raise ToolFailedError(f"{name} is not a folder; use read_file to read it") from error

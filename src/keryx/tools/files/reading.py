@@ -20,10 +20,12 @@ from keryx.errors import ToolFailedError
 from keryx.messages import Image, Part, Text
 from keryx.ports.effects import NO_EFFECTS, Effects, reads
 from keryx.ports.files import Files
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool import Exact, ToolContext
 from keryx.tools.files import content, disk
 from keryx.tools.files.content import sized
 from keryx.tools.files.disk import OpenFile
+from keryx.tools.files.scripts import reading as script_reading
+from keryx.tools.files.scripts.reading import Extent
 from keryx.tools.files.space import reading_risk
 from keryx.tools.function import tool
 
@@ -58,7 +60,7 @@ def read_file(
     lines: Positive | None = None,
     *,
     numbered: bool = False,
-) -> list[Part]:
+) -> list[Part] | Exact:
     """Read a text file or look at an image (PNG, JPEG, GIF, WebP).
 
     Gives the text as it is, and then a note in brackets that says which lines of how many these
@@ -76,6 +78,9 @@ def read_file(
     with disk.telling(name):
         try:
             with disk.open_file(target, name) as file:
+                if context.nested:
+                    extent = Extent(name, start, lines, numbered)
+                    return _for_script(context, file, target, extent)
                 head = file.read(0, content.SAMPLE)
                 kind = content.image_type(head)
                 if kind is not None:
@@ -91,6 +96,14 @@ class _Asked(msgspec.Struct, frozen=True):
     start: int
     lines: int
     numbered: bool
+
+
+def _for_script(context: ToolContext, file: OpenFile, target: Path, extent: Extent) -> Exact:
+    def offset() -> int:
+        asked = _Asked(extent.name, extent.start, LINES, extent.numbered)
+        return _offset(asked, file.read, None, context.token)
+
+    return script_reading.read(context, file, target, extent, offset)
 
 
 def _image(context: ToolContext, file: OpenFile, target: Path, kind: str) -> list[Part]:

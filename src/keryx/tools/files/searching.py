@@ -17,9 +17,10 @@ import msgspec
 
 from keryx.errors import ToolFailedError
 from keryx.ports.files import Files
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool import Exact, ToolContext
 from keryx.tools.files import disk
 from keryx.tools.files.reading import reads_path
+from keryx.tools.files.scripts import searching as script_searching
 from keryx.tools.files.space import reading_risk
 from keryx.tools.function import tool
 
@@ -47,8 +48,8 @@ def search_files(
     literal: bool = False,
     hidden: bool = False,
     around: Annotated[int, msgspec.Meta(ge=0, le=20)] = 0,
-    limit: Annotated[int, msgspec.Meta(ge=1, le=2_000)] = 200,
-) -> str:
+    limit: Annotated[int, msgspec.Meta(ge=1, le=2_000)] = script_searching.Unsaid.LIMIT,
+) -> str | Exact:
     """Search for lines by a regular expression, or for files by name. Skips what git ignores.
 
     Args:
@@ -76,11 +77,19 @@ def search_files(
         asked = _contents(pattern, literal=literal, ignore_case=ignore_case, around=around)
     program = find_ripgrep(context.environment.get("PATH", os.defpath))
     argv = [program, *_COMMON, *asked, *_filters(glob, hidden=hidden), *_kept_out(files, root)]
-    argv += ["--", "." if is_folder else f"./{target.name}"]
-    findings = _Findings(limit, b"\0" if kind == "names" else b"\n", around)
+    findings = _findings(context, limit, kind, around)
+    argv += [*findings.options, "--", "." if is_folder else f"./{target.name}"]
     context.from_thread(_run, context, argv, str(root), findings)
     findings.keep(lambda found: _may_be_shown(files, root / os.fsdecode(found)))
     return findings.told(lambda found: files.name(root / os.fsdecode(found)), pattern)
+
+
+def _findings(
+    context: ToolContext, limit: int, kind: str, around: int
+) -> _Findings | script_searching.Findings:
+    if context.nested:
+        return script_searching.Findings(limit, names=kind == "names")
+    return _Findings(limit, b"\0" if kind == "names" else b"\n", around)
 
 
 _COMMON: Final = ("--no-config", "--color=never", "--null", "--no-require-git")
@@ -171,7 +180,12 @@ def _may_be_shown(files: Files, path: Path) -> bool:
         return False
 
 
-async def _run(context: ToolContext, argv: Sequence[str], cwd: str, findings: _Findings) -> None:
+async def _run(
+    context: ToolContext,
+    argv: Sequence[str],
+    cwd: str,
+    findings: _Findings | script_searching.Findings,
+) -> None:
     process = await context.place.spawn(argv, cwd=cwd, output=findings)
     async with process:
         findings.stop_when_full(process.kill)
@@ -190,6 +204,8 @@ class _Line(msgspec.Struct, frozen=True):
 
 class _Findings:
     """Takes what ripgrep prints until there is enough of it."""
+
+    options = ()
 
     def __init__(self, limit: int, separator: bytes, around: int) -> None:
         self._limit = limit

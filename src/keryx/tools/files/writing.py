@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from keryx.errors import ToolFailedError
 from keryx.ports.effects import NO_EFFECTS, Effects, writes
+from keryx.ports.files import Stamp
 from keryx.ports.store import blob_hash
-from keryx.ports.tool import Complete, Risk, ToolContext
+from keryx.ports.tool import Complete, Exact, Risk, ToolContext
 from keryx.tools.files.content import decode, line_counts, sized
 from keryx.tools.files.edits import Before, Edit, look, recorder, refuse_stale, replace_all
+from keryx.tools.files.scripts import encoding
 from keryx.tools.files.space import writing_risk
 from keryx.tools.function import tool
 
@@ -43,12 +47,12 @@ def write_file(
     files = context.files
     target = files.resolve(path, write=True)
     name = files.name(target)
-    try:
-        data = content.encode()
-    except UnicodeEncodeError as error:
-        raise ToolFailedError(f"the content cannot be UTF-8: {error}") from error
+    last = files.last_seen(target)
+    before = look(target, name, last)
+    form = _form(before, last) if context.nested else None
+    data, used = _encoded(content, form, name)
     hashed = blob_hash(data)
-    before = look(target, name, files.last_seen(target))
+    facts = {"path": name, "size": len(data), "encoding": used, "new": before is None}
     if before is not None:
         refuse_stale(files, target, name, before)
         if files.last_seen(target) is None and before.size and not overwrite:
@@ -57,13 +61,40 @@ def write_file(
                 "Nothing was done."
             )
         if before.hash == hashed:
-            files.seen(target, before.stamp)
-            return Complete(f"{name} holds exactly this already")
+            files.seen(target, msgspec.structs.replace(before.stamp, encoding=form))
+            return _result(context, f"{name} holds exactly this already", **facts, changed=False)
     # From here on it is short, and is finished even if a steer comes.
     context.token.raise_if_cancelled()
     record = recorder(context)
     replace_all(files, [Edit(target, name, before, data, after_hash=hashed)], record)
-    return Complete(_told(name, before, content, len(data)))
+    if context.nested and (now := files.last_seen(target)) is not None:
+        files.seen(target, msgspec.structs.replace(now, encoding=form or used))
+    return _result(context, _told(name, before, content, len(data)), **facts, changed=True)
+
+
+def _form(before: Before | None, last: Stamp | None) -> str | None:
+    """How a script has read what is there: written back so, it becomes the same bytes again."""
+    if before is None or last is None:
+        return None
+    return last.encoding or encoding.form_of(before.data)
+
+
+def _encoded(text: str, form: str | None, name: str) -> tuple[bytes, str]:
+    """What is to be written, in the encoding of what a script has read there."""
+    try:
+        return encoding.encoded(text, form)
+    except UnicodeEncodeError as error:
+        if error.encoding == "utf-8":
+            raise ToolFailedError(f"the content cannot be UTF-8: {error}") from error
+        raise ToolFailedError(
+            f"{name} is {error.encoding} text, and the content cannot be that: {error}; to change "
+            "its encoding, write it in the script itself, with open(). Nothing was done."
+        ) from error
+
+
+def _result(context: ToolContext, text: str, **facts: Any) -> Complete:
+    """A sentence for a model; facts as well for a script."""
+    return Complete(Exact({**facts, "text": text}) if context.nested else text)
 
 
 def _told(name: str, before: Before | None, text: str, size: int) -> str:

@@ -18,7 +18,8 @@ from keryx.errors import ToolFailedError
 from keryx.messages import Needs
 from keryx.ports.background import BackgroundProcess
 from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, uses, writes
-from keryx.ports.tool import Risk, Tool, ToolContext
+from keryx.ports.tool import Emitted, Exact, Risk, Tool, ToolContext
+from keryx.tools import exact
 from keryx.tools.function import tool
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _terminal(shell: Shell, judge: Any) -> Tool:
         background: bool = False,
         alone: bool = False,
         pty: bool = False,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any] | Exact:
         """Run a shell command; its output and exit code come back when it ends.
 
         Several terminals in one reply run at the same time. A command that does not end by itself,
@@ -95,16 +96,17 @@ def _terminal(shell: Shell, judge: Any) -> Tool:
         argv = [*(on_pty if pty else ()), shell.program, "-c", command]
         if background:
             name = await context.background.start(argv, command=command, cwd=folder)
-            return {"process": name, "note": "it runs; use the tool `process` with this name"}
+            note = {"note": "it runs; use the tool `process` with this name"}
+            return {"process": name, **({} if context.nested else note)}
         async with await context.place.spawn(argv, cwd=folder) as process:
             context.cancel_after(timeout)  # it may have waited for others of its session to end
             ended = await process.wait()
-        result: dict[str, Any] = {"output": context.printed, "exit_code": ended.code}
+        result = {**exact.output_of(context), "exit_code": ended.code}
         if ended.signal is not None:
             result["signal"] = ended.signal
         if ended.cause:
             result["ended_because"] = ended.cause
-        return result
+        return Exact(result) if context.nested else result
 
     return terminal
 
@@ -141,8 +143,7 @@ def _process(judge: Any) -> Tool:
             case "list":
                 return [_told(each) for each in there.processes()]
             case "read":
-                printed = there.read(name, after=after)
-                return {"output": printed.text, "next": printed.next, "left_out": printed.left_out}
+                return _read(context, name, after)
             case "write":
                 if not text:
                     raise ToolFailedError("there is no text to write; give `text`")
@@ -154,6 +155,16 @@ def _process(judge: Any) -> Tool:
                 return _told(await there.kill(name))
 
     return process
+
+
+def _read(context: ToolContext, name: str, after: int) -> dict[str, Any] | Exact:
+    piece = context.background.read(name, after=after)
+    place = {"next": piece.next, "left_out": piece.left_out}
+    if not context.nested:
+        return {"output": piece.data.decode(errors="replace"), **place}
+    # What is missing here is at the beginning, and is said.
+    whole = exact.printed(Emitted(piece.data, 0))
+    return Exact({**whole, **place, "truncated": piece.left_out > 0})
 
 
 def _effects(args: Any) -> Effects:

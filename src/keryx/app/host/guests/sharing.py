@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from keryx.app.host.guests.dispatch import SharedDispatch
 from keryx.app.host.guests.table import Guests
+from keryx.app.host.guests.temporary import sweep
 from keryx.app.host.home import GuestRoom, Home, live_guests
 from keryx.app.host.served import Served, Serves
 from keryx.app.host.wire import Hosted, Taken
@@ -47,6 +48,12 @@ class Sharing:
         served = Served(self._host, self, self._runtime.scope, home.plate.secret)
         self._served.append(served)
         served.listen(home.listening)
+
+    async def left_behind(self, home: Home, store: Store, *, resume: bool) -> list[str]:
+        """What earlier hosts left unfinished, without what nobody is there to finish."""
+        if home in self._homes:
+            await sweep(home.path, store, self._runtime.bridge)
+        return await store.unfinished() if resume else []
 
     async def lead(self, home: Home, store: Store) -> None:
         """Own the home: meet the guests that live in it, then take connections."""

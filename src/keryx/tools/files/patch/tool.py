@@ -10,7 +10,7 @@ import msgspec
 from keryx.errors import ToolFailedError
 from keryx.ports.effects import NO_EFFECTS, Effects, writes
 from keryx.ports.files import Files
-from keryx.ports.tool import Complete, Risk, ToolContext
+from keryx.ports.tool import Complete, Exact, Risk, ToolContext
 from keryx.tools.files import content, disk
 from keryx.tools.files.edits import Before, Edit, look, recorder, refuse_stale, replace_all
 from keryx.tools.files.patch.marked import is_marked, read_marked
@@ -75,7 +75,10 @@ def patch(patch: str, context: ToolContext) -> Complete:
     context.token.raise_if_cancelled()
     if edits:
         replace_all(context.files, edits, recorder(context))
-    return Complete("\n".join(plan.told))
+    text = "\n".join(plan.told)
+    if context.nested:
+        return Complete(Exact({"files": [edit.name for edit in edits], "text": text}))
+    return Complete(text)
 
 
 def _sections(text: str) -> list[Section]:
