@@ -92,13 +92,14 @@ class Runner:
     ) -> After:
         """One command, and all that it starts. `marks` go around what consent would cover."""
         if depth <= 0:
-            self.findings.add("high", "is nested too deep to be judged")
+            self.findings.hide("is nested too deep to be judged")
             return After.staying(bases)
         name = words[0].text if words[0].known else ""
         after = self._function(name, bases, depth, feed)
         if after is not None:
             return after
         does = deed(words)
+        self._record(words, does)
         before, tail = marks
         with self.apart() as found:
             before += "".join(self._assign(*one, bases, depth) for one in does.assigns)
@@ -116,6 +117,18 @@ class Runner:
             self._text(text, inside, depth - 1, feed)
         return self._entered(does, bases)
 
+    def _record(self, words: Arguments, does: Deed) -> None:
+        """What rules that forbid or ask are asked about."""
+        self.findings.commands[words] = not does.plain and not does.commands
+        if does.plain:
+            self.findings.commands[does.plain] = True
+        ahead = [words[: len(words) - len(inner)] for inner in does.commands]
+        if does.plain:
+            ahead.append(words[: len(words) - len(does.plain) + 1])
+        # What may become several words may be the command itself.
+        shifted = any(one.splits for before in ahead for one in before)
+        self.findings.opaque |= does.opaque or shifted
+
     def _entered(self, does: Deed, bases: Bases) -> After:
         target = does.enters
         if target is None:
@@ -129,14 +142,14 @@ class Runner:
     def _text(self, text: Argument, bases: Bases, depth: int, feed: Feed = NOTHING) -> None:
         """A script that is given as text."""
         if text.fetched:
-            self.findings.add("high", "runs what comes over the network")
+            self.findings.hide("runs what comes over the network")
         elif not text.known:
-            self.findings.add("high", f"runs a script that only the shell knows: {text.text}")
+            self.findings.hide(f"runs a script that only the shell knows: {text.text}")
         else:
             try:
                 script = parse(text.text, depth=depth)
             except ParseError as error:
-                self.findings.add("high", f"runs a script that cannot be understood: {error}")
+                self.findings.hide(f"runs a script that cannot be understood: {error}")
             else:
                 self._script(script, bases, depth, feed)
 
@@ -145,13 +158,15 @@ class Runner:
         if not does.stdin:
             return
         if feed.doubtful or (feed.text is not None and feed.text.fetched):
-            self.findings.add("high", "runs what comes over the network, or was made unreadable")
+            self.findings.hide("runs what comes over the network, or was made unreadable")
         elif feed.file is not None:
             self._scale.program(feed.file, bases)
         elif does.stdin == "shell" and feed.text is not None:
             self._text(feed.text, bases, depth - 1)
         elif does.stdin == "shell" and feed.piped:
-            self.findings.add("high", "runs what another command prints")
+            self.findings.hide("runs what another command prints")
+        else:
+            self.findings.opaque = True
 
     def _assignments(self, assignments: Iterable[Assignment], bases: Bases, depth: int) -> str:
         marks = ""

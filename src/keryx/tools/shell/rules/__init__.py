@@ -7,17 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from posixpath import basename, dirname
 
-from keryx.tools.shell.rules import (
-    downloads,
-    files,
-    git,
-    interpreters,
-    programs,
-    tables,
-    wrappers,
-)
-from keryx.tools.shell.rules.addresses import hosts_in
-from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names
+from keryx.tools.shell.rules import files, git, tables
+from keryx.tools.shell.rules.clients import downloads, programs
+from keryx.tools.shell.rules.running import interpreters, wrappers
+from keryx.tools.shell.rules.clients.addresses import hosts_in
+from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names, opaque
 from keryx.tools.shell.rules.facts import deed_of
 
 __all__ = ["Argument", "Arguments", "Deed", "deed", "is_known", "name_of"]
@@ -112,7 +106,7 @@ def deed(words: Arguments) -> Deed:
     """What a command does; `words` begin with its name, and are not empty."""
     command, arguments = words[0], words[1:]
     if not command.known or command.pattern:
-        return high(f"runs a command that only the shell knows: {command.text}")
+        return opaque(f"runs a command that only the shell knows: {command.text}")
     name = name_of(command.text)
     if len(arguments) == 1 and arguments[0].text in tables.VERSIONS and is_known(name):
         return Deed(pattern=f"{name} {arguments[0].text}")

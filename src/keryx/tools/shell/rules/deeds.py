@@ -28,6 +28,8 @@ class Argument:
     """Whether it names a pipe to another command, `<(...)` or `>(...)`."""
     fetched: bool = False
     """Whether a command that uses the network makes its value."""
+    splits: bool = False
+    """Whether it may become any number of words, or none."""
 
     def after(self, start: int) -> Argument:
         """The same without its first characters: the value inside of `--option=value`."""
@@ -76,6 +78,10 @@ class Deed:
     """Where commands that follow are run."""
     pattern: str | None = ""
     """What consent to this command would cover; `None`: only itself, never its like."""
+    opaque: bool = False
+    """Whether it may start commands that nobody can name before it runs."""
+    plain: Arguments = ()
+    """Its words without the options that stand before its subcommand; empty: as they are."""
 
 
 def low(why: str) -> Deed:
@@ -84,6 +90,11 @@ def low(why: str) -> Deed:
 
 def high(why: str) -> Deed:
     return Deed("high", why, changes=True)
+
+
+def opaque(why: str) -> Deed:
+    """A deed that is high because nobody can name what it starts."""
+    return Deed("high", why, changes=True, opaque=True)
 
 
 Option: TypeAlias = tuple[str, Argument | None]

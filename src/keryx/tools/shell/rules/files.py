@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from keryx.tools.shell.rules.addresses import hosts_in
+from keryx.tools.shell.rules.clients.addresses import hosts_in
 from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names, split
 
 HERE = Argument(".")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from keryx.tools.shell.rules.addresses import hosts_in
+from keryx.tools.shell.rules.clients.addresses import hosts_in
 from keryx.tools.shell.rules.deeds import (
     Argument,
     Arguments,
@@ -16,9 +16,10 @@ from keryx.tools.shell.rules.deeds import (
     high,
     low,
     names,
+    opaque,
     split,
 )
-from keryx.tools.shell.rules.wrappers import joined
+from keryx.tools.shell.rules.running.wrappers import joined
 
 _HISTORY = "rewrites history"
 _REMOTE = "rewrites history on the remote"
@@ -158,12 +159,12 @@ def git(arguments: Arguments) -> Deed:
         return Deed() if outer.has("--version", "--help") else low("runs git")
     name, inner = outer.operands[0], outer.operands[1:]
     if not name.known:
-        return high("runs a git command that only the shell knows")
+        return opaque("runs a git command that only the shell knows")
     verb = VERBS.get(name.text, Verb())
     parts = split(inner, names(verb.takes) | _WRITES - names("-o"))
     deed = _verb(name.text, verb, parts)
     deed = _extras(name.text, deed, parts, inner)
-    return _outer(outer, deed)
+    return replace(_outer(outer, deed), plain=(Argument("git"), *outer.operands))
 
 
 def _verb(name: str, verb: Verb, parts: Split) -> Deed:

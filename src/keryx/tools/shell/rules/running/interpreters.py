@@ -10,8 +10,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names, split
-from keryx.tools.shell.rules.wrappers import joined
+from keryx.tools.shell.rules.deeds import (
+    Argument,
+    Arguments,
+    Deed,
+    high,
+    low,
+    names,
+    opaque,
+    split,
+)
+from keryx.tools.shell.rules.running.wrappers import joined
 
 SHELLS = names("sh bash dash zsh ksh mksh ash rbash")
 
@@ -106,7 +115,7 @@ def language(name: str, arguments: Arguments) -> Deed:
     if modules := known.modules and parts.values(("-m",)):
         return _module(name, modules[0], arguments)
     if texts := parts.values(code):
-        deed = replace(low(f"runs code in {name}"), code=texts, pattern=None)
+        deed = replace(low(f"runs code in {name}"), code=texts, pattern=None, opaque=True)
         if known.edits and parts.has("-i"):
             return replace(deed, writes=parts.operands)
         return replace(deed, reads=tuple(one for one in parts.operands if one.known))
@@ -122,7 +131,7 @@ def _module(name: str, module: Argument, arguments: Arguments) -> Deed:
     inner = arguments[index + 1 :]
     pattern = f"{name} -m {module.text}"
     if not module.known:
-        return high("runs a module that only the shell knows")
+        return opaque("runs a module that only the shell knows")
     if module.text == "pip":
         return Deed(commands=((Argument("pip"), *inner),))
     if module.text in ("venv", "virtualenv"):
@@ -146,7 +155,7 @@ def awk(arguments: Arguments) -> Deed:
     acts = any(not one.known or _AWK_ACTS.search(one.text) for one in code)
     if files or acts or parts.has("-i", "--include"):
         why = "runs an awk program that may write files or start commands"
-        return replace(low(why), code=code, programs=files, reads=reads, pattern=None)
+        return replace(low(why), code=code, programs=files, reads=reads, pattern=None, opaque=acts)
     return Deed(reads=reads)
 
 
@@ -177,7 +186,7 @@ def sed(arguments: Arguments) -> Deed:
     )
     if files or any(_acts(one) for one in scripts):
         why = "runs a sed script that may write files or start commands"
-        return replace(deed, level="high", why=why, changes=True)
+        return replace(deed, level="high", why=why, changes=True, opaque=True)
     if any(not one.known for one in scripts):
         return replace(deed, level="low", why="runs a sed script that only the shell knows")
     return deed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from keryx.tools.shell.rules.deeds import Arguments, Deed, Level, high, names, split
+from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, Level, names, opaque, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,13 +230,13 @@ def program(name: str, arguments: Arguments) -> Deed:
     outer = split(arguments, names(known.takes) | directories, until_operand=True)
     words = [one.text for one in outer.operands[:2]]
     if outer.operands and not outer.operands[0].known:
-        return high(f"runs a `{name}` command that only the shell knows")
+        return opaque(f"runs a `{name}` command that only the shell knows")
     two, one = " ".join(words), "".join(words[:1])
     act = known.acts.get(two) or known.acts.get(one) or known.otherwise
     inner = outer.operands[2 if two in known.acts else 1 :]
     if act.wraps and inner:
         rest = split(inner, until_operand=True).operands
-        return Deed(commands=(rest,) if rest else ())
+        return Deed(commands=(rest,) if rest else (), plain=(Argument(name), *outer.operands))
     parts = split(arguments, names(act.writing) | names(known.takes) | directories)
     directory = parts.values(directories)
     level, why = act.level, act.why or f"runs `{' '.join([name, *words[:1]])}`"
@@ -251,6 +251,7 @@ def program(name: str, arguments: Arguments) -> Deed:
         writes=parts.values(names(act.writing)),
         directory=directory[-1] if directory else None,
         pattern=_pattern(name, known, words),
+        plain=(Argument(name), *outer.operands) if known.acts else (),
     )
 
 

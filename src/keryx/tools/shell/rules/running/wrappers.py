@@ -130,7 +130,9 @@ def joined(arguments: Arguments) -> Argument:
 def env(arguments: Arguments) -> Deed:
     """`env` sets variables and runs a command; alone it prints them all."""
     takes = names("-u -C -S --unset --chdir --split-string")
-    parts = split(arguments, takes, until_operand=True)
+    # A single dash is an option here: it empties the environment.
+    words = tuple(Argument("-i") if one.text == "-" else one for one in arguments)
+    parts = split(words, takes, until_operand=True)
     count = 0
     while count < len(parts.operands) and _ASSIGNMENT.match(parts.operands[count].text):
         count += 1
