@@ -15,7 +15,7 @@ from keryx.tools.shell.syntax.nodes import (
     Word,
 )
 from keryx.tools.shell.syntax.source import Source
-from keryx.tools.shell.syntax.words import WordReader
+from keryx.tools.shell.syntax.words import META, WordReader
 
 DECLARING = frozenset({"declare", "export", "local", "readonly", "typeset"})
 """Builtins whose arguments may be assignments."""
@@ -27,6 +27,8 @@ _SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
 _REDIRECTION = re.compile(r"(\d+|\{[A-Za-z_]\w*\})?(&>>|&>|<<<|<<-|<<|<>|<&|>>|>\||>&|[<>](?!\())")
 _TEST_OPERATOR = re.compile(r"&&|\|\||[()<>;&|]|\n")
 _HERE = ("<<", "<<-")
+_CLOSES_AND_GOES_ON = re.compile(r"-[^ \t\n;&|<>()]")
+_DUPLICATING = ("<&", ">&")
 
 
 class SimpleReader:
@@ -144,6 +146,9 @@ class SimpleReader:
         while not self._source.take(")"):
             values.append(self.required_word())
             self.skip_lines()
+        if self._source.peek() and self._source.peek() not in META:
+            # Bash takes all of it for one word then, and what follows for the command.
+            raise ParseError("a list of values that goes on after its `)` is not understood")
         return Assignment(found.group(1), tuple(values))
 
     def _redirection(self, found: list[Redirection]) -> bool:
@@ -152,11 +157,14 @@ class SimpleReader:
         if match is None:
             return False
         source.at = match.end()
+        operator = match.group(2)
+        if operator in _DUPLICATING and _CLOSES_AND_GOES_ON.match(source.text, source.at):
+            # For bash the next word begins after the dash, for others this one goes on.
+            raise ParseError(f"`{operator}-` that goes on is not understood")
         self.skip_blanks()
         if not self._at_word():
-            raise ParseError(f"`{match.group(2)}` has no target")
+            raise ParseError(f"`{operator}` has no target")
         target = self._words.word()
-        operator = match.group(2)
         if operator in _HERE:
             document = Document()
             self.pending.append((operator, target, document))

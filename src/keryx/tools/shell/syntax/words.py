@@ -113,8 +113,10 @@ class WordReader:
         match source.peek():
             case "\\":
                 source.at += 1
-                # A backslash at the very end stands for itself.
-                return (Text(source.next() if source.peek() else "\\", quoted=True),)
+                if not source.peek():
+                    # It stands for itself, or after broken lines for nothing at all.
+                    raise ParseError("a backslash at the very end is not understood")
+                return (Text(source.next(), quoted=True),)
             case "'":
                 return (Text(self._single(), quoted=True),)
             case '"':

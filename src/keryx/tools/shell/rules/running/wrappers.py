@@ -35,8 +35,8 @@ class Wrapper:
 
 
 _RIGHTS = "acts with the rights of another user"
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_UNKNOWN = Argument("whatever comes in", known=False, found=True)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_UNKNOWN = Argument("whatever comes in", known=False, found=True, splits=True)
 
 WRAPPERS: Mapping[str, Wrapper] = {
     "sudo": Wrapper(
@@ -82,6 +82,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "watch": Wrapper(takes="-n --interval", joins=True),
 }
 
+_ASSIGNING = names("sudo time")
 FETCHING = names("npx bunx uvx")
 
 
@@ -91,15 +92,19 @@ def wrapped(name: str, arguments: Arguments) -> Deed:
     takes = names(wrapper.takes) | names(wrapper.writing)
     parts = split(arguments, takes, until_operand=True)
     inner = parts.operands[wrapper.skip :]
-    # sudo takes assignments before the command, as env does.
-    while inner and name == "sudo" and _ASSIGNMENT.match(inner[0].text):
-        inner = inner[1:]
+    # sudo takes assignments before the command, as env does; so does the shell after its `time`.
+    count = 0
+    while name in _ASSIGNING and inner[count:] and _ASSIGNMENT.match(inner[count].text):
+        count += 1
+    assigns = tuple(assigned(one) for one in inner[:count])
+    inner = inner[count:]
     deed = Deed(
         wrapper.level,
         wrapper.why,
         changes=wrapper.level != "none",
         writes=parts.values(names(wrapper.writing)),
         network=name in FETCHING,
+        assigns=assigns,
     )
     if not inner:
         return replace(low(f"runs `{name}`"), level=wrapper.level, why=wrapper.why)
