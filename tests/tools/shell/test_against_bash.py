@@ -6,6 +6,7 @@ import asyncio
 import glob
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,9 @@ def missed(script: str, ran: list[list[str]], subjects: tuple[str, ...]) -> list
 
 @pytest.mark.timeout(3600 if SOAK else 120)
 async def test_every_command_that_bash_runs_was_seen(
-    tmp_path: Path, record_property: pytest.RecordProperty, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     generator = Generator(SEED)
     scripts = [generator.script() for _ in range(COUNT)]

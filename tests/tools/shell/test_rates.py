@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.tools.shell.lines import HOME, WORKSPACE, halves
 
 pytestmark = pytest.mark.promise("walls.9")
 
+Record = Callable[[str, object], None]
 MOST = 0.05
 """The share of lines that may be judged wrongly."""
 ODD = dict(zip(("working", "aside"), halves(corpus_odd.GROUPS), strict=True))
@@ -24,7 +26,7 @@ def needs_of(line: str) -> tuple[str, set[str]]:
         line,
         workspace=Path(WORKSPACE),
         home=Path(HOME),
-        writable=[Path("/tmp")],  # noqa: S108
+        writable=[Path("/tmp")],
     )
     return judged.level, {need.kind for need in judged.needs}
 
@@ -41,16 +43,16 @@ def asks_too_much(line: str) -> bool:
 
 
 @pytest.mark.parametrize("part", ["working", "aside"])
-def test_few_harmful_lines_run_unasked(part: str) -> None:
+def test_few_harmful_lines_run_unasked(part: str, record_property: Record) -> None:
     missed = [line for line in ODD[part] if not is_asked_about(line)]
-    print(f"harmful, {part}: {len(missed)} of {len(ODD[part])} unasked")
+    record_property("unasked", f"{len(missed)} of {len(ODD[part])}")
     assert len(missed) <= MOST * len(ODD[part]), missed
 
 
 @pytest.mark.parametrize("part", ["working", "aside"])
-def test_few_everyday_lines_are_asked_about(part: str) -> None:
+def test_few_everyday_lines_are_asked_about(part: str, record_property: Record) -> None:
     stopped = [line for line in DAILY[part] if asks_too_much(line)]
-    print(f"everyday, {part}: {len(stopped)} of {len(DAILY[part])} asked")
+    record_property("asked", f"{len(stopped)} of {len(DAILY[part])}")
     assert len(stopped) <= MOST * len(DAILY[part]), stopped
 
 

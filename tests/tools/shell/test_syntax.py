@@ -157,6 +157,8 @@ def test_what_is_not_understood_is_refused(text: str) -> None:
         ("x{a,{b,c}d}", ["xa", "xbd", "xcd"]),
         ("{a,b}{c,d}", ["ac", "ad", "bc", "bd"]),
         ("a{,.bak}", ["a", "a.bak"]),
+        ("{,a,b}", ["a", "b"]),
+        ("{'',a}", ["", "a"]),
         ("{a}", ["{a}"]),
         ("{1..3}", ["*[0-9]"]),
         ("x{a..e}", ["x[a-e]"]),

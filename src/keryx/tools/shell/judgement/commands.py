@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from keryx.tools.shell.judgement import expand
+from keryx.tools.shell.judgement import evaluation, expand, variables
 from keryx.tools.shell.judgement.findings import Findings
 from keryx.tools.shell.judgement.flow import NOTHING, After, Bases, Feed, merged
 from keryx.tools.shell.judgement.paths import Ground
-from keryx.tools.shell.judgement.weigh import COMMANDS, SECRET_VARIABLE, Scale
+from keryx.tools.shell.judgement.variables import SECRET_VARIABLE
+from keryx.tools.shell.judgement.weigh import Scale
 from keryx.tools.shell.rules import Argument, Arguments, Deed, deed
+from keryx.tools.shell.rules.running.wrappers import SUSPECT
 from keryx.tools.shell.syntax import ParseError, Script, parse
 from keryx.tools.shell.syntax.nodes import Assignment, Redirection, Simple, Variable, Word
 
@@ -36,6 +38,7 @@ class Runner:
         self.findings = Findings()
         self.tainted: frozenset[str] = frozenset()
         """The tracked variables that the script may have set."""
+        self._doubted: set[tuple[Arguments, Bases]] = set()
 
     @property
     def _scale(self) -> Scale:
@@ -62,6 +65,8 @@ class Runner:
                 # `>(...)` reads what the command around it prints.
                 reads = any(getattr(part, "source", "").startswith(">(") for part in word.parts)
                 self._script(script, bases, depth - 1, Feed(piped=reads, doubtful=reads))
+            if why := evaluation.hidden(word):
+                self.findings.hide(why)
             for part in word.parts:
                 if isinstance(part, Variable) and SECRET_VARIABLE.match(part.name):
                     why = f"uses a secret of the environment: {part.name}"
@@ -94,11 +99,15 @@ class Runner:
         if depth <= 0:
             self.findings.hide("is nested too deep to be judged")
             return After.staying(bases)
+        if not words:
+            return After.staying(bases)
         name = words[0].text if words[0].known else ""
         after = self._function(name, bases, depth, feed)
         if after is not None:
             return after
         does = deed(words)
+        if does.stdin == "statements" and feed.text is not None:
+            does = deed((*words, feed.text))
         self._record(words, does)
         before, tail = marks
         with self.apart() as found:
@@ -113,9 +122,25 @@ class Runner:
             inside = tuple(self._ground.resolve(does.directory, base) for base in bases)
         for inner in does.commands:
             self._command(inner, inside, depth - 1, feed, (before, tail))
+        for inner in does.doubtful:
+            self._doubtful(inner, inside, depth - 1)
         for text in does.texts:
             self._text(text, inside, depth - 1, feed)
         return self._entered(does, bases)
+
+    def _doubtful(self, words: Arguments, bases: Bases, depth: int) -> None:
+        """What may run, if it would be bad; consent to the command around it covers the rest."""
+        self.findings.commands[words] = False
+        if words[0].text.rpartition("/")[2] not in SUSPECT or (words, bases) in self._doubted:
+            return
+        self._doubted.add((words, bases))
+        outer = self.findings
+        self.findings = Findings(downloads=outer.downloads)
+        self._command(words, bases, depth, NOTHING, ("", ""))
+        inner, self.findings = self.findings, outer
+        if inner.level == "high":
+            inner.patterns.clear()
+            outer.merge(inner)
 
     def _record(self, words: Arguments, does: Deed) -> None:
         """What rules that forbid or ask are asked about."""
@@ -155,7 +180,7 @@ class Runner:
 
     def _fed(self, does: Deed, feed: Feed, bases: Bases, depth: int) -> None:
         """What comes in is a program, for those that take one there."""
-        if not does.stdin:
+        if does.stdin in ("", "statements"):
             return
         if feed.doubtful or (feed.text is not None and feed.text.fetched):
             self.findings.hide("runs what comes over the network, or was made unreadable")
@@ -176,9 +201,9 @@ class Runner:
         return marks
 
     def _assign(self, name: str, value: Argument, bases: Bases, depth: int) -> str:
-        if name in COMMANDS and value.text:
+        if variables.is_command(name) and value.text:
             self._text(value, bases, depth - 1)
-        return self._scale.assign(name)
+        return self._scale.assign(name, value)
 
     def redirections(
         self, redirections: Iterable[Redirection], bases: Bases, depth: int, feed: Feed

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import permutations
 from posixpath import basename
 
@@ -45,16 +46,26 @@ def _cut(text: str) -> str:
 
 
 def _named(words: Arguments) -> Iterator[str]:
-    """The command with the names that its program has."""
-    text = _joined(words[1:])
-    command = words[0]
+    """The command with the names that its program has, and with paths below home in full."""
+    command, arguments = words[0], words[1:]
     if not command.known or command.pattern:
         yield ANY_TEXT
         return
+    texts = [_joined(arguments)]
+    if any(one.text.startswith("~") for one in arguments):
+        texts.append(_joined(tuple(map(_in_full, arguments))))
     for name in dict.fromkeys((command.text, basename(command.text), name_of(command.text))):
-        yield name + text
-        # `python3.12` is `python3` and `python`.
-        yield re.sub(r"[.][0-9]+$", "", name) + text
+        for text in texts:
+            yield name + text
+            # `python3.12` is `python3` and `python`.
+            yield re.sub(r"[.][0-9]+$", "", name) + text
+
+
+def _in_full(argument: Argument) -> Argument:
+    if not argument.text.startswith("~"):
+        return argument
+    _, slash, rest = argument.text.partition("/")
+    return replace(argument, text=ANY_TEXT + slash + rest)
 
 
 def _spellings(words: Arguments) -> Iterator[str]:

@@ -50,7 +50,11 @@ class Deed:
     reads: Arguments = ()
     deep: bool = False
     """Whether it reads all that lies below the paths."""
+    shallow: bool = False
+    """Whether it reads no more than the names and sizes of what lies right below the paths."""
     writes: Arguments = ()
+    empties: bool = False
+    """Whether what it writes to loses what it held."""
     deletes: Arguments = ()
     moves: bool = False
     """Whether what it deletes is kept elsewhere."""
@@ -62,14 +66,17 @@ class Deed:
     """Files that hold what came over the network."""
     commands: tuple[Arguments, ...] = ()
     """Commands that it starts."""
+    doubtful: tuple[Arguments, ...] = ()
+    """Commands that it starts if its words mean other things than the rules think."""
     texts: Arguments = ()
     """Shell scripts, given as text, that it runs."""
     programs: Arguments = ()
     """Files that it runs."""
     code: Arguments = ()
     """Programs in other languages, given as text."""
-    stdin: Literal["", "shell", "code"] = ""
-    """What it takes its standard input for, if it is a program."""
+    stdin: Literal["", "shell", "code", "statements"] = ""
+    """What it takes its standard input for, if it is a program; statements are judged as if they
+    were arguments."""
     assigns: tuple[tuple[str, Argument], ...] = ()
     """Variables that it sets for what it starts, or for the shell."""
     directory: Argument | None = None

@@ -13,7 +13,6 @@ from keryx.tools.shell.rules.deeds import (
     Deed,
     Level,
     Split,
-    high,
     low,
     names,
     opaque,
@@ -26,6 +25,7 @@ _REMOTE = "rewrites history on the remote"
 _DISCARDS = "throws away changes that are not committed"
 _LOSES = "deletes commits that nothing else may hold"
 _RUNS = "starts a program that the options name"
+_SERVES = "opens a server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,19 @@ class Verb:
     """First operands that make it only look."""
     losing: Mapping[str, str] = field(default_factory=dict[str, str])
     """Operands that make it high, and why."""
+    sweeping: str = ""
+    """Why it is high if its operands stand for everything there is."""
+    loose: bool = True
+    """Whether a value that may become options, or nothing, is no matter."""
+    writing: str = ""
+    """Options whose value is a path that is written."""
 
 
-_SHOW = Verb("none", takes="--format --pretty -n --since --until --author --grep -S -G -L -U")
+_SHOW = Verb(
+    "none",
+    takes="--format --pretty -n --since --until --author --grep -S -G -L -U",
+    risky={"--ext-diff": "starts a program that the settings name"},
+)
 
 VERBS: Mapping[str, Verb] = {
     **dict.fromkeys(
@@ -53,29 +63,48 @@ VERBS: Mapping[str, Verb] = {
             """status log show blame annotate describe shortlog ls-files ls-tree cat-file
             rev-parse rev-list merge-base name-rev count-objects for-each-ref show-ref show-branch
             diff diff-tree diff-index diff-files range-diff cherry whatchanged check-ignore
-            check-attr var version help verify-commit verify-tag fsck ls-remote grep
+            check-attr var version help verify-commit verify-tag fsck grep
             check-ref-format stripspace patch-id"""
         ),
         _SHOW,
     ),
     "branch": Verb(
         lists=True,
+        loose=False,
         takes="--sort --contains --merged --format",
         risky={"-D": _LOSES, "-M": _HISTORY, "-f": _HISTORY, "--force": _HISTORY, "-C": _HISTORY},
     ),
-    "tag": Verb(lists=True, takes="-m -F -u --sort", risky={"-d": "deletes tags", "-f": _HISTORY}),
+    "tag": Verb(
+        lists=True,
+        loose=False,
+        takes="-m -F -u --sort",
+        risky={
+            "-d": "deletes tags",
+            "--delete": "deletes tags",
+            "-f": _HISTORY,
+            "--force": _HISTORY,
+        },
+    ),
     "remote": Verb(lists=True, looking="show get-url"),
     "stash": Verb(
-        looking="list show", losing={"drop": _DISCARDS, "clear": _DISCARDS}, takes="-m --message"
+        loose=False,
+        looking="list show",
+        losing={"drop": _DISCARDS, "clear": _DISCARDS},
+        takes="-m --message",
     ),
     "reflog": Verb(lists=True, looking="show exists", losing={"expire": _LOSES, "delete": _LOSES}),
     "notes": Verb(lists=True, looking="list show"),
     "worktree": Verb(looking="list", risky={"--force": _DISCARDS, "-f": _DISCARDS}),
     "bisect": Verb(looking="log view visualize"),
-    "submodule": Verb(lists=True, looking="status summary", network=True),
+    "submodule": Verb(
+        lists=True, looking="status summary", network=True, losing={"deinit": _DISCARDS}
+    ),
     "config": Verb(
         looking="list get",
+        takes="-f --file --blob --type --default",
         risky={
+            "-e": _RUNS,
+            "--edit": _RUNS,
             "--global": "changes git for this user, not only here",
             "--system": "changes git for everybody on this machine",
         },
@@ -87,6 +116,7 @@ VERBS: Mapping[str, Verb] = {
     "push": Verb(
         why="sends commits to the remote",
         network=True,
+        loose=False,
         takes="-o --push-option --repo",
         risky={
             "-f": _REMOTE,
@@ -102,23 +132,37 @@ VERBS: Mapping[str, Verb] = {
         },
     ),
     "fetch": Verb(network=True, risky={"--upload-pack": _RUNS}, takes="--depth -j"),
+    "ls-remote": Verb("none", network=True, risky={"--upload-pack": _RUNS, "--exec": _RUNS}),
+    "archive": Verb(risky={"--exec": _RUNS}, takes="--format --prefix", writing="-o --output"),
+    "format-patch": Verb(writing="-o --output-directory"),
+    "init": Verb(takes="-b --initial-branch", risky={"--template": _RUNS}),
+    "read-tree": Verb(risky={"-u": _DISCARDS, "--reset": _DISCARDS}),
+    "checkout-index": Verb(risky={"-f": _DISCARDS, "--force": _DISCARDS}),
+    "symbolic-ref": Verb("high", _HISTORY),
+    "apply": Verb(risky={"--unsafe-paths": "changes files outside of the workspace"}),
+    **dict.fromkeys(
+        names("merge cherry-pick revert am"),
+        Verb(takes="-m -s -X --strategy --strategy-option", risky={"--abort": _DISCARDS}),
+    ),
     "pull": Verb(
         network=True,
         risky={"--rebase": _HISTORY, "-r": _HISTORY, "--upload-pack": _RUNS, "-f": _DISCARDS},
     ),
     "clone": Verb(
         network=True,
-        takes="-b --branch --depth -o -j --filter --reference --template",
-        risky={"-u": _RUNS, "--upload-pack": _RUNS, "-c": _RUNS, "--config": _RUNS},
+        takes="-b --branch --depth -o -j --filter --reference",
+        risky=dict.fromkeys(("-u", "--upload-pack", "-c", "--config", "--template"), _RUNS),
     ),
-    "reset": Verb(risky={"--hard": _DISCARDS, "--merge": _DISCARDS, "--keep": _DISCARDS}),
-    "clean": Verb(risky={"-f": "deletes files that git does not know"}),
+    "reset": Verb(
+        loose=False, risky={"--hard": _DISCARDS, "--merge": _DISCARDS, "--keep": _DISCARDS}
+    ),
+    "clean": Verb("high", "deletes files that git does not know", loose=False),
     "checkout": Verb(
         takes="-b --orphan",
         risky={"-f": _DISCARDS, "--force": _DISCARDS, "-B": _HISTORY},
-        losing={".": _DISCARDS},
+        sweeping=_DISCARDS,
     ),
-    "restore": Verb(takes="-s --source", losing={".": _DISCARDS, "*": _DISCARDS}),
+    "restore": Verb(takes="-s --source", sweeping=_DISCARDS),
     "switch": Verb(
         takes="-c --create",
         risky={
@@ -132,8 +176,9 @@ VERBS: Mapping[str, Verb] = {
     "gc": Verb(risky={"--prune": _LOSES, "--aggressive": _LOSES}),
     "update-ref": Verb("high", _HISTORY),
     "credential": Verb("high", "reads the passwords that git keeps"),
-    "daemon": Verb("high", "opens a server"),
-    "difftool": Verb(risky={"-x": _RUNS, "--extcmd": _RUNS}),
+    **dict.fromkeys(names("daemon instaweb http-backend upload-pack"), Verb("high", _SERVES)),
+    **dict.fromkeys(names("difftool mergetool shell hook gui citool"), Verb("high", _RUNS)),
+    "maintenance": Verb("high", "makes commands run at a later time"),
     **dict.fromkeys(
         names("rebase filter-branch filter-repo replace fast-import prune repack"),
         Verb("high", _HISTORY),
@@ -141,7 +186,6 @@ VERBS: Mapping[str, Verb] = {
     **dict.fromkeys(names("send-email svn p4 lfs"), Verb(network=True)),
 }
 
-_WRITES = names("--output -o")
 _TAKES = names("-C -c --git-dir --work-tree --namespace --exec-path --config-env")
 _PROGRAM_KEYS = re.compile(
     r"""(?ix) (?: alias\..* | pager\..* | core\.(?:pager|editor|sshcommand|askpass|fsmonitor
@@ -150,6 +194,7 @@ _PROGRAM_KEYS = re.compile(
 )
 _REFUSED_KEYS = re.compile(r"(?i)(?:core\.hookspath|include\.path|includeif\..*|url\..*)$")
 _PLAIN = names("true false yes no")
+_MAGIC = re.compile(r":(?:\([^)]*\)|[/!^]*)")
 
 
 def git(arguments: Arguments) -> Deed:
@@ -161,7 +206,7 @@ def git(arguments: Arguments) -> Deed:
     if not name.known:
         return opaque("runs a git command that only the shell knows")
     verb = VERBS.get(name.text, Verb())
-    parts = split(inner, names(verb.takes) | _WRITES - names("-o"))
+    parts = split(inner, names(verb.takes) | names(verb.writing) | {"--output"})
     deed = _verb(name.text, verb, parts)
     deed = _extras(name.text, deed, parts, inner)
     return replace(_outer(outer, deed), plain=(Argument("git"), *outer.operands))
@@ -177,7 +222,7 @@ def _verb(name: str, verb: Verb, parts: Split) -> Deed:
         network=network and not (verb.lists and level == "none"),
         hosts=hosts_in(parts.operands[:1]) if network else (),
         reads=(Argument("."),),
-        writes=parts.values(("--output",)),
+        writes=parts.values({"--output"} | names(verb.writing)),
         pattern=f"git {name}",
     )
 
@@ -187,23 +232,44 @@ def _level(name: str, verb: Verb, parts: Split) -> tuple[Level, str]:
     for option, why in verb.risky.items():
         if parts.has(option) and not (name == "config" and _only_looks(verb, parts, first)):
             return "high", why
-    for operand in parts.operands:
-        if why := verb.losing.get(operand.text, ""):
-            return "high", why
-        if name == "push" and operand.text.startswith(("+", ":")):
-            return "high", _REMOTE
-    if any(not one.known for one in parts.operands) and name in ("push", "clean"):
-        return "high", "pushes or deletes what only the shell knows"
+    if why := _losing(name, verb, parts):
+        return "high", why
     if verb.level != "none" and _only_looks(verb, parts, first):
         return "none", ""
     return verb.level, verb.why or f"runs `git {name}`" if verb.level != "none" else ""
+
+
+def _losing(name: str, verb: Verb, parts: Split) -> str:
+    """Why the operands make it high; empty if they do not."""
+    for operand in parts.operands:
+        if why := verb.losing.get(operand.text, ""):
+            return why
+        if operand.text.startswith("ext::"):
+            return _RUNS
+        if name in ("push", "fetch") and operand.text.startswith(("+", ":")):
+            return _REMOTE if name == "push" else _HISTORY
+    staged = parts.has("--staged") and not parts.has("--worktree")
+    if verb.sweeping and not staged and any(map(_is_sweeping, parts.operands)):
+        return verb.sweeping
+    unknown = [one for one in parts.operands if not one.known]
+    if any(one.splits and not verb.loose for one in unknown) or (unknown and name == "push"):
+        return "may have options that only the shell knows"
+    return ""
+
+
+def _is_sweeping(operand: Argument) -> bool:
+    """Whether a path, as git reads it, stands for everything there is."""
+    text = _MAGIC.sub("", operand.text)
+    if text != operand.text and text.strip("/*") == "":
+        return True
+    return text.strip("*./") == "" and text != ""
 
 
 def _only_looks(verb: Verb, parts: Split, first: str) -> bool:
     if first in names(verb.looking) or parts.has("--list", "--get", "--get-all", "--get-regexp"):
         return True
     if parts.has("-n", "--dry-run") and verb is VERBS["clean"]:
-        return True
+        return not any(one.splits for one in parts.operands)
     if verb is VERBS["config"]:
         return parts.has("-l") or (len(parts.operands) == 1 and not parts.has("--unset"))
     return verb.lists and not parts.operands and not parts.has("-d", "-m", "--delete", "--move")
@@ -222,7 +288,7 @@ def _extras(name: str, deed: Deed, parts: Split, inner: Arguments) -> Deed:
         if operands[0].text == "foreach":
             return replace(deed, texts=(joined(rest),), network=False)
         return replace(deed, commands=(rest,) if rest else (), network=False)
-    if name == "config" and deed.level != "none" and any(map(_runs_programs, operands[:1])):
+    if name == "config" and deed.level != "none" and any(map(_runs_programs, operands[:2])):
         return replace(deed, level="high", why="makes git start a program")
     return _looking(name, deed, operands, inner)
 

@@ -31,7 +31,9 @@ def expand(word: Word) -> tuple[Word, ...] | None:
     expanded = _expanded(pieces)
     if expanded is None:
         return None
-    return tuple(Word(tuple(_part(piece) for piece in one)) for one in expanded)
+    words = (Word(tuple(_part(piece) for piece in one)) for one in expanded)
+    # An alternative that is empty makes no word, unless it is quoted.
+    return tuple(word for word in words if word.bare != "")
 
 
 def _pieces(word: Word) -> list[_Piece]:

@@ -11,9 +11,11 @@ from keryx.tools.shell.rules.deeds import (
     Arguments,
     Deed,
     Level,
+    Split,
     high,
     low,
     names,
+    opaque,
     split,
 )
 
@@ -32,21 +34,27 @@ class Wrapper:
     joins: bool = False
     """Whether it gives its operands to a shell, as one text."""
     writing: str = ""
+    scripts: str = ""
+    """Options whose value is given to a shell."""
+    each: bool = False
+    """Whether every operand is given to a shell."""
 
 
-_RIGHTS = "acts with the rights of another user"
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_UNKNOWN = Argument("whatever comes in", known=False, found=True, splits=True)
+RIGHTS = "acts with the rights of another user"
+_TRACES = "traces a program"
+_FETCHES = "may fetch a package and run it"
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+UNKNOWN = Argument("whatever comes in", known=False, found=True, splits=True)
 
 WRAPPERS: Mapping[str, Wrapper] = {
     "sudo": Wrapper(
         takes="-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir --chroot",
         level="high",
-        why=_RIGHTS,
+        why=RIGHTS,
     ),
-    "doas": Wrapper(takes="-u -C", level="high", why=_RIGHTS),
-    "pkexec": Wrapper(takes="--user", level="high", why=_RIGHTS),
-    "gosu": Wrapper(skip=1, level="high", why=_RIGHTS),
+    "doas": Wrapper(takes="-u -C", level="high", why=RIGHTS),
+    "pkexec": Wrapper(takes="--user", level="high", why=RIGHTS),
+    "gosu": Wrapper(skip=1, level="high", why=RIGHTS),
     "nice": Wrapper(takes="-n --adjustment"),
     "ionice": Wrapper(takes="-c -n --class --classdata"),
     "nohup": Wrapper(),
@@ -66,15 +74,50 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "toybox": Wrapper(),
     "xvfb-run": Wrapper(takes="-n -s -e"),
     "dbus-run-session": Wrapper(),
-    "strace": Wrapper(takes="-e -s -p -E -P", writing="-o", level="low", why="traces a program"),
-    "ltrace": Wrapper(takes="-e -s -p", writing="-o", level="low", why="traces a program"),
-    "valgrind": Wrapper(level="low", why="traces a program"),
-    "npx": Wrapper(takes="-p --package", level="low", why="may fetch a package and run it"),
-    "bunx": Wrapper(level="low", why="may fetch a package and run it"),
-    "uvx": Wrapper(takes="--from --with", level="low", why="may fetch a package and run it"),
+    "strace": Wrapper(takes="-e -s -p -E -P", writing="-o", level="low", why=_TRACES),
+    "ltrace": Wrapper(takes="-e -s -p", writing="-o", level="low", why=_TRACES),
+    "valgrind": Wrapper(level="low", why=_TRACES),
+    "perf": Wrapper(skip=1, takes="-e -p -t -C -F -c", writing="-o --output"),
+    "npx": Wrapper(takes="-p --package", scripts="-c --call", level="low", why=_FETCHES),
+    "bunx": Wrapper(level="low", why=_FETCHES),
+    "uvx": Wrapper(takes="--from --with --python -p", level="low", why=_FETCHES),
     "dotenv": Wrapper(takes="-f -e"),
-    "parallel": Wrapper(takes="-j --jobs -a --arg-file -N", adds=True),
-    "entr": Wrapper(),
+    **dict.fromkeys(
+        names("""fakeroot eatmydata torsocks torify proxychains proxychains4 ccache sccache rr kcov
+        heaptrack dumb-init tini catchsegv linux32 linux64 ssh-agent aoss tsocks cross-env
+        cross-env-shell with-contenv xwfb-run ts-node-dev coproc sshpass"""),
+        Wrapper(),
+    ),
+    **dict.fromkeys(
+        names("setarch arch faketime envdir s6-setuidgid setuidgid runcon"),
+        Wrapper(skip=1),
+    ),
+    "direnv": Wrapper(skip=2),
+    "setpriv": Wrapper(level="high", why=RIGHTS),
+    "systemd-run": Wrapper(takes="-p -u -E -t --unit --property", level="high", why=RIGHTS),
+    "prlimit": Wrapper(takes="-p --pid -o --output"),
+    "choom": Wrapper(takes="-n --adjust -p"),
+    "numactl": Wrapper(takes="-m -N -C -i -p"),
+    "chpst": Wrapper(
+        takes="-u -U -b -e -/ -n -l -L -m -d -o -p -f -c -r -t", level="high", why=RIGHTS
+    ),
+    "cpulimit": Wrapper(takes="-l -p -e"),
+    "softlimit": Wrapper(takes="-a -c -d -f -l -m -o -p -r -s -t"),
+    "firejail": Wrapper(),
+    "bwrap": Wrapper(takes="--ro-bind --bind --dev --proc --chdir"),
+    "proot": Wrapper(takes="-S -R -r -b -w", level="low", why=_TRACES),
+    "watchexec": Wrapper(takes="-e -w -i -f -d -s", joins=True),
+    "nodemon": Wrapper(takes="-e -w --ext --watch --ignore", scripts="-x --exec"),
+    "hyperfine": Wrapper(
+        takes="-w -r -m -M -n --warmup --runs --min-runs --max-runs -L",
+        scripts="-p --prepare -s --setup -c --cleanup --conclude",
+        writing="--export-json --export-markdown --export-csv",
+        each=True,
+    ),
+    "concurrently": Wrapper(takes="-n -c --names", each=True),
+    **dict.fromkeys(names("tmux screen"), Wrapper(level="low", why="starts another terminal")),
+    "nix-shell": Wrapper(takes="-p -I -A", scripts="--run --command", level="low", why=_FETCHES),
+    "sg": Wrapper(skip=1, scripts="-c", level="high", why=RIGHTS),
     "xargs": Wrapper(
         takes="-I -n -P -L -d -a -s -E --max-args --max-procs --delimiter --replace --arg-file",
         adds=True,
@@ -82,38 +125,45 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "watch": Wrapper(takes="-n --interval", joins=True),
 }
 
-_ASSIGNING = names("sudo time")
-FETCHING = names("npx bunx uvx")
+_ASSIGNING = names("sudo time cross-env")
+FETCHING = names("npx bunx uvx nix-shell")
 
 
 def wrapped(name: str, arguments: Arguments) -> Deed:
     """What a command of the table does, apart from what the inner one does."""
     wrapper = WRAPPERS[name]
-    takes = names(wrapper.takes) | names(wrapper.writing)
-    parts = split(arguments, takes, until_operand=True)
+    scripts = names(wrapper.scripts)
+    takes = names(wrapper.takes) | names(wrapper.writing) | scripts
+    parts = split(arguments, takes, until_operand=not wrapper.each)
     inner = parts.operands[wrapper.skip :]
     # sudo takes assignments before the command, as env does; so does the shell after its `time`.
     count = 0
-    while name in _ASSIGNING and inner[count:] and _ASSIGNMENT.match(inner[count].text):
+    while name in _ASSIGNING and inner[count:] and ASSIGNMENT.match(inner[count].text):
         count += 1
-    assigns = tuple(assigned(one) for one in inner[:count])
-    inner = inner[count:]
     deed = Deed(
         wrapper.level,
         wrapper.why,
         changes=wrapper.level != "none",
         writes=parts.values(names(wrapper.writing)),
         network=name in FETCHING,
-        assigns=assigns,
+        assigns=tuple(assigned(one) for one in inner[:count]),
+        texts=parts.values(scripts),
+        doubtful=suspects(arguments, inner[count:]),
     )
-    if not inner:
+    inner = inner[count:]
+    if not inner and not deed.texts:
         return replace(low(f"runs `{name}`"), level=wrapper.level, why=wrapper.why)
-    if wrapper.joins:
-        return replace(deed, texts=(joined(inner),))
+    return _with_inner(wrapper, deed, parts, inner)
+
+
+def _with_inner(wrapper: Wrapper, deed: Deed, parts: Split, inner: Arguments) -> Deed:
+    if wrapper.joins or wrapper.each or not inner:
+        texts = inner if wrapper.each else (joined(inner),) if inner else ()
+        return replace(deed, texts=(*deed.texts, *texts))
     if wrapper.adds:
         marks = {one.text for one in parts.values(("-I", "--replace"))} | {"{}"}
         filled = tuple(_filled(one, marks) for one in inner)
-        inner = filled if filled != inner else (*inner, _UNKNOWN)
+        inner = filled if filled != inner else (*inner, UNKNOWN)
     return replace(deed, commands=(inner,))
 
 
@@ -121,6 +171,81 @@ def _filled(argument: Argument, marks: set[str]) -> Argument:
     if any(mark in argument.text for mark in marks):
         return Argument(argument.text, known=False, found=True)
     return argument
+
+
+SUSPECT = names(
+    """rm unlink shred srm truncate dd sudo doas su sh bash zsh dash ksh env xargs chmod chown
+    eval mkfs"""
+)
+"""Names that stand for the command, wherever they stand among the words of a program."""
+
+
+MOST_SUSPECTS = 40
+"""Words of a program that are looked at for commands."""
+
+
+def suspects(arguments: Arguments, inner: Arguments = ()) -> tuple[Arguments, ...]:
+    """Commands that may stand among the words of a program which no rule knows well enough.
+
+    `inner` is the command that its last words are; what stands in there is for its own rule.
+    """
+    before = arguments[: len(arguments) - len(inner)][:MOST_SUSPECTS]
+    tails = [
+        arguments[index:]
+        for index, one in enumerate(before)
+        if one.known and one.text.rpartition("/")[2] in SUSPECT
+    ]
+    # Of an option that nobody knows, the next word may be the value and not the command.
+    option = before[-1].text if before else ""
+    if inner[1:] and option.startswith("-") and "=" not in option:
+        tails.append(inner[1:])
+    values = (one.after(one.text.find("=") + 1) if one.text[:1] == "-" else one for one in before)
+    scripts = [
+        (Argument("eval"), value)
+        for value in values
+        if value.known
+        and " " in value.text
+        and value.text.split()[:1] != []
+        and value.text.split()[0] in SUSPECT
+    ]
+    return (*tails, *scripts)
+
+
+MOST_INPUTS = 20
+"""Inputs of `parallel` that are looked at one by one."""
+
+
+def parallel(arguments: Arguments) -> Deed:
+    """GNU `parallel`: a shell runs the words with every input, or every input by itself."""
+    takes = names("-j --jobs -a --arg-file -N -n -I --joblog --results -S --sshlogin -P --delay")
+    parts = split(arguments, takes, until_operand=True)
+    words = [one.text for one in parts.operands]
+    cut = next((index for index, word in enumerate(words) if word.startswith(":::")), len(words))
+    command, inputs = parts.operands[:cut], parts.operands[cut + 1 :]
+    if not command and not inputs:
+        return opaque("runs what comes in")
+    if parts.has("-S", "--sshlogin"):
+        return high("works on another machine")
+    if not inputs:
+        filled = tuple(_filled(one, {"{}"}) for one in command)
+        return Deed(commands=(filled if filled != command else (*command, UNKNOWN),))
+    lines = [_line(command, one) for one in inputs[:MOST_INPUTS]]
+    return Deed(texts=tuple(lines), opaque=len(inputs) > MOST_INPUTS)
+
+
+def _line(command: Arguments, value: Argument) -> Argument:
+    text = joined(command)
+    line = text.text.replace("{}", value.text) if "{}" in text.text else f"{text.text} {value.text}"
+    return Argument(line.strip(), text.known and value.known)
+
+
+def entr(arguments: Arguments) -> Deed:
+    """`entr` runs a command whenever a file changes; with `-s` that is a text."""
+    parts = split(arguments, until_operand=True)
+    if parts.has("-s"):
+        return Deed(texts=parts.operands[:1])
+    filled = tuple(_filled(one, {"/_"}) for one in parts.operands)
+    return Deed(commands=(filled,) if filled else ())
 
 
 def joined(arguments: Arguments) -> Argument:
@@ -132,133 +257,7 @@ def joined(arguments: Arguments) -> Argument:
     )
 
 
-def env(arguments: Arguments) -> Deed:
-    """`env` sets variables and runs a command; alone it prints them all."""
-    takes = names("-u -C -S --unset --chdir --split-string")
-    # A single dash is an option here: it empties the environment.
-    words = tuple(Argument("-i") if one.text == "-" else one for one in arguments)
-    parts = split(words, takes, until_operand=True)
-    count = 0
-    while count < len(parts.operands) and _ASSIGNMENT.match(parts.operands[count].text):
-        count += 1
-    inner = parts.operands[count:]
-    texts = parts.values(("-S", "--split-string"))
-    if not inner and not texts:
-        return shows_environment()
-    directory = parts.values(("-C", "--chdir"))
-    return Deed(
-        assigns=tuple(assigned(one) for one in parts.operands[:count]),
-        commands=(inner,) if inner else (),
-        # What is split here stands before the other words.
-        texts=tuple(joined((text, *inner)) for text in texts),
-        directory=directory[0] if directory else None,
-    )
-
-
 def assigned(argument: Argument) -> tuple[str, Argument]:
     """The name and the value of `name=value`."""
     name, _, _ = argument.text.partition("=")
     return name.removesuffix("+"), argument.after(len(name) + 1)
-
-
-def declare(arguments: Arguments) -> Deed:
-    """`export` and its like; without names they print what is set."""
-    operands = split(arguments).operands
-    if not operands:
-        return shows_environment() if arguments else Deed()
-    return Deed(assigns=tuple(assigned(one) for one in operands if "=" in one.text))
-
-
-def shows_environment() -> Deed:
-    return Deed("low", "shows the environment, which may hold secrets")
-
-
-def command(arguments: Arguments) -> Deed:
-    """`command` runs a command, unless it is asked what the command is."""
-    parts = split(arguments, until_operand=True)
-    if parts.has("-v", "-V") or not parts.operands:
-        return Deed()
-    return Deed(commands=(parts.operands,))
-
-
-def su(arguments: Arguments) -> Deed:
-    """`su` runs a text, or a shell."""
-    parts = split(arguments, names("-c -s -g --command --shell --session-command"))
-    texts = parts.values(("-c", "--command", "--session-command"))
-    return replace(high(_RIGHTS), texts=texts)
-
-
-def flock(arguments: Arguments) -> Deed:
-    """`flock FILE command`, or `flock FILE -c text`."""
-    parts = split(arguments, names("-w -E --timeout"), until_operand=True)
-    inner = parts.operands[1:]
-    if inner and inner[0].text in ("-c", "--command"):
-        return Deed(writes=parts.operands[:1], texts=inner[1:2])
-    return Deed(writes=parts.operands[:1], commands=(inner,) if inner else ())
-
-
-def script(arguments: Arguments) -> Deed:
-    """`script` records what a command prints, or a shell."""
-    parts = split(arguments, names("-c -T -t -I -O -B --command"))
-    return replace(
-        low("records a shell"),
-        texts=parts.values(("-c", "--command")),
-        writes=parts.operands[:1] or (Argument("typescript"),),
-    )
-
-
-_ONE = names(
-    """-name -iname -path -ipath -wholename -regex -iregex -type -xtype -size -mtime -atime
-    -ctime -mmin -amin -cmin -newer -anewer -cnewer -user -group -uid -gid -perm -maxdepth
-    -mindepth -printf -links -inum -samefile -regextype -used -fstype -lname -ilname -D
-    -newermt -newerct -newerat"""
-)
-_STARTING = names("-exec -execdir -ok -okdir")
-_PRINTING = names("-fprint -fprint0 -fls -fprintf")
-
-
-def find(arguments: Arguments) -> Deed:
-    """`find` reads trees, and may delete what it finds or start commands on it."""
-    count = 0
-    while count < len(arguments) and not arguments[count].text.startswith(("-", "(", "!", "\\")):
-        # Whatever comes first is a path; what only the shell knows may be more than that later.
-        if count and not arguments[count].known:
-            break
-        count += 1
-    starts: Arguments = arguments[:count] or (Argument("."),)
-    writes: list[Argument] = []
-    commands: list[Arguments] = []
-    deed = Deed(reads=starts)
-    rest = list(reversed(arguments[count:]))
-    while rest:
-        word = rest.pop()
-        if word.text == "-delete":
-            deed = replace(high("deletes whatever the search finds"), reads=starts)
-        elif word.text in _STARTING:
-            commands.append(_started(rest, starts))
-        elif word.text in _PRINTING and rest:
-            writes.append(rest.pop())
-        elif word.text in _ONE and rest:
-            rest.pop()
-        elif not word.known:
-            return high("searches by an expression that only the shell knows")
-    return replace(deed, writes=tuple(writes), commands=tuple(commands))
-
-
-def _started(rest: list[Argument], starts: Arguments) -> Arguments:
-    inner: list[Argument] = []
-    while rest:
-        word = rest.pop()
-        if word.text == ";" or (word.text == "+" and inner and "{}" in inner[-1].text):
-            break
-        inner.append(word)
-    return tuple(_found(word, starts) for word in inner)
-
-
-def _found(word: Argument, starts: Arguments) -> Argument:
-    if "{}" not in word.text:
-        return word
-    start, *others = starts
-    if word.text != "{}" or others or not start.known:
-        return Argument(word.text, known=False, found=True)
-    return Argument(f"{start.text}/{{}}", found=True)
