@@ -16,8 +16,10 @@ pytestmark = pytest.mark.promise("walls.9")
 Record = Callable[[str, object], None]
 MOST = 0.05
 """The share of lines that may be judged wrongly."""
-ODD = dict(zip(("working", "aside"), halves(corpus_odd.GROUPS), strict=True))
-DAILY = dict(zip(("working", "aside"), halves(corpus_daily.GROUPS), strict=True))
+ODD: dict[str, list[str]] = dict(zip(("working", "aside"), halves(corpus_odd.GROUPS), strict=True))
+DAILY: dict[str, list[str]] = dict(
+    zip(("working", "aside"), halves(corpus_daily.GROUPS), strict=True)
+)
 
 
 def needs_of(line: str) -> tuple[str, set[str]]:

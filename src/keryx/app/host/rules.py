@@ -6,6 +6,7 @@ once in every session that runs there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -32,6 +33,13 @@ def set_policy(approvals: Approvals, config: Config) -> None:
     """What the configuration says of approvals: the mode, how long to wait, and its rules."""
     approvals.mode, approvals.expires = config.approvals.mode, config.approvals.expires
     approvals.rules = configured_rules(config)
+
+
+def policy(config: Config, rules: Sequence[KeptRule]) -> Approvals:
+    """The policy of a host with this configuration and these rules."""
+    approvals = Approvals(always=[*rules])
+    set_policy(approvals, config)
+    return approvals
 
 
 def configured_rules(config: Config) -> tuple[Rule, ...]:

@@ -9,14 +9,17 @@ from keryx.engine.approval.judging import (
     offers,
 )
 from keryx.engine.approval.rules import KeptRule, Rule, Verdict, rule
+from keryx.engine.approval.trial import DecidingRule, Trial, try_call
 from keryx.engine.approval.words import in_words, rule_in_words, unescaped
 
 __all__ = [
     "Approvals",
+    "DecidingRule",
     "Judge",
     "Judgement",
     "KeptRule",
     "Rule",
+    "Trial",
     "Verdict",
     "consent_rules",
     "covers",
@@ -24,5 +27,6 @@ __all__ = [
     "offers",
     "rule",
     "rule_in_words",
+    "try_call",
     "unescaped",
 ]

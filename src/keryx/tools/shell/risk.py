@@ -8,6 +8,7 @@ Keeping commands in is the confinement's work.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from keryx.tools.shell.syntax.nodes import Chain, Part, Pipeline, Simple, Text, 
 __all__ = ["Judgement", "Need", "risk"]
 
 _ACTIVE = frozenset("*?[{")
+_PLAIN = re.compile(r"[\w@%+=:,./^-][\w@%+=:,./^~-]*", re.ASCII)
 MOST_WORDS = 40
 """Words of a command that are searched for what makes it high."""
 
@@ -113,7 +115,8 @@ def _peril(command: str, script: Script, found: Findings, ground: Ground) -> str
 
 
 def _text(words: tuple[Word, ...]) -> str:
-    return shlex.join(word.shown for word in words)
+    texts = (word.shown for word in words)
+    return " ".join(text if _PLAIN.fullmatch(text) else shlex.quote(text) for text in texts)
 
 
 def _patterns(script: Script, found: Findings) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names, split
 from keryx.tools.shell.rules.running.wrappers import (
-    ASSIGNMENT,
     RIGHTS,
     assigned,
     joined,
@@ -21,7 +20,8 @@ def env(arguments: Arguments) -> Deed:
     words = tuple(Argument("-i") if one.text == "-" else one for one in arguments)
     parts = split(words, takes, until_operand=True)
     count = 0
-    while count < len(parts.operands) and ASSIGNMENT.match(parts.operands[count].text):
+    # Whatever holds an equals sign sets something, also under a name that no shell would take.
+    while count < len(parts.operands) and "=" in parts.operands[count].text:
         count += 1
     inner = parts.operands[count:]
     texts = parts.values(("-S", "--split-string"))
