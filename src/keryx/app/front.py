@@ -23,16 +23,15 @@ from keryx.app.host.attached import AttachedHost
 from keryx.app.host.guests.host import GuestHost
 from keryx.app.host.home import GuestRoom, Home, HomeTakenError, Plate
 from keryx.app.host.own import OwnHost
-from keryx.app.host.rules import policy, read_rules
+from keryx.app.host.rules import read_rules
 from keryx.app.host.wire import NewSession, checked
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools
 from keryx.config import Config
-from keryx.engine.approval import KeptRule, Trial, try_call
-from keryx.errors import DeveloperMustActError, KeryxError, UserMustActError
+from keryx.engine.approval import KeptRule
+from keryx.errors import DeveloperMustActError, KeryxError
 from keryx.events import Event
-from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer, Bus, Change, Watching
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
@@ -42,7 +41,6 @@ from keryx.rpc import PeerLostError
 # the second one, so it is asked for again after a moment, this often.
 TRIES: Final = 100
 MOMENT: Final = 0.05
-TERMINAL: Final = "terminal"
 
 
 T = TypeVar("T")
@@ -239,22 +237,6 @@ class Front:
     async def rules(self) -> list[KeptRule]:
         """What people answered with `always`, the oldest first."""
         return await read_rules(self.store)
-
-    async def try_command(
-        self,
-        command: str,
-        workspace: Path,
-        *,
-        mode: ApprovalMode | None = None,
-        read_only: bool = False,
-    ) -> Trial:
-        """What would be decided about a command of a new session in that folder. Runs nothing."""
-        tool = self.tools.by_name.get(TERMINAL)
-        if tool is None:
-            raise UserMustActError(f"there is no tool {TERMINAL!r} here that could run a command")
-        approvals = policy(self.config, await self.rules())
-        arguments = {"command": command}
-        return try_call(approvals, tool, arguments, workspace, mode=mode, read_only=read_only)
 
     async def remove_rule(self, rule_id: str) -> bool:
         """No call is allowed by that rule any more, in any session. False: there is none."""

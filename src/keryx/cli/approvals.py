@@ -11,7 +11,7 @@ import msgspec
 
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
-from keryx.app.host.rules import configured_rules
+from keryx.app.host.rules import configured_rules, try_command
 from keryx.cli.values import folder
 from keryx.engine.approval import KeptRule, rule_in_words
 from keryx.messages import Needs
@@ -69,8 +69,15 @@ async def _list(app: Keryx, *, as_json: bool) -> int:
 
 async def _test(app: Keryx, options: argparse.Namespace) -> int:
     workspace = Path(options.workspace).resolve()  # noqa: ASYNC240 (nothing else runs here)
-    trial = await app.front.try_command(
-        options.command, workspace, mode=options.mode, read_only=options.read_only
+    front = app.front
+    trial = try_command(
+        front.config,
+        await front.rules(),
+        front.tools.by_name,
+        options.command,
+        workspace,
+        mode=options.mode,
+        read_only=options.read_only,
     )
     if options.json:
         print(msgspec.json.encode(trial).decode())

@@ -166,7 +166,7 @@ PR_SET_CHILD_SUBREAPER = 36
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 def end_all():
-    """What a script left over must not write to the log of the next one."""
+    # What a script left over must not write to the log of the next one.
     while True:
         path = "/proc/self/task/%d/children" % threading.get_native_id()
         for pid in open(path).read().split():
@@ -182,15 +182,19 @@ for text in given["scripts"]:
     os.makedirs(box)
     open(log, "w").close()
     process = subprocess.Popen(
-        [given["shell"], "-c", text], cwd=box, env={"PATH": stubs}, preexec_fn=bounds,
+        [given["shell"], "-c", text],
+        cwd=box, env={"PATH": stubs, "FUNCNEST": "4"}, preexec_fn=bounds,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    try:
-        process.wait(timeout=5)
-        late = False
-    except subprocess.TimeoutExpired:
-        late = True
+    for _ in range(250):
+        try:
+            process.wait(timeout=0.02)
+            break
+        except subprocess.TimeoutExpired:
+            # A loop without an end may start more than the confinement allows to all together.
+            if sum(name.isdigit() for name in os.listdir("/proc")) > 100:
+                break
     end_all()
     words = open(log, encoding="utf-8", errors="surrogateescape").read().split("\0")[:-1]
     ran, one = [], []
@@ -200,7 +204,7 @@ for text in given["scripts"]:
             one = []
         else:
             one.append(word)
-    results.append({"ran": ran, "late": late})
+    results.append(ran)
 json.dump(results, open("results.json", "w"))
 """
 """Runs in the confinement: each script with a stub PATH, and what it ran as lists of words."""

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -46,8 +45,9 @@ async def run_all(folder: Path, scripts: list[str]) -> list[list[list[str]]]:
         async for event in session.run("terminal", json.dumps(arguments)):
             if isinstance(event, ev.CallFinished):
                 assert event.outcome == "completed", event
-    results: list[dict[str, Any]] = json.loads((workspace / "results.json").read_text())
-    return [result["ran"] for result in results]
+                assert (workspace / "results.json").exists(), ev.encode(event)
+    results: list[list[list[str]]] = json.loads((workspace / "results.json").read_text())
+    return results
 
 
 def missed(script: str, ran: list[list[str]], subjects: tuple[str, ...]) -> list[str]:

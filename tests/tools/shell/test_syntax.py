@@ -142,6 +142,8 @@ def test_the_shape_of_a_script_is_kept() -> None:
         "case x in a) b", "a |", "a &&", "| a", "; a", "a >", "a <<", "a <<E", "a <<E\nb", "[[ a",
         "done", "then", "a ;;", "f()", "coproc a", "$[1]", "${ a; }", "a $\\\n(b)", "\0",
         "a <<$x\n$x\n", '"${x:-\'}"', "((rm -rf /))", "rm !(a)", "a b()", "$'\\''", "a[ # ]=1",
+        "a=()echo b", "a=()# b", "a=(1)\\\nb c", "a+=()b c", "a \\\n\\\n\\", "a\\",
+        "a <&-5 b", "a >&-5 b",
         "(" + "a" * LENGTH + ")",
     ],
 )  # fmt: skip

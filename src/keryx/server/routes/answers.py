@@ -12,7 +12,7 @@ from litestar.params import JSONBody
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.app.host.rules import configured_rules
+from keryx.app.host.rules import configured_rules, try_command
 from keryx.engine.approval import Trial, rule_in_words
 from keryx.errors import AlreadyTakenError
 from keryx.messages import ApprovalMode, Needs
@@ -169,8 +169,15 @@ async def remove_rule(service: TheService, rule_id: RuleId) -> None:
 async def test_command(service: TheService, data: JSONBody[TriedCommand]) -> Trial:
     """What would be decided about a command, by which rules, and what it needs. Runs nothing."""
     workspace = await service.folder(data.workspace or ".")
-    return await service.front.try_command(
-        data.command, Path(workspace), mode=data.mode, read_only=data.read_only
+    front = service.front
+    return try_command(
+        front.config,
+        await front.rules(),
+        front.tools.by_name,
+        data.command,
+        Path(workspace),
+        mode=data.mode,
+        read_only=data.read_only,
     )
 
 

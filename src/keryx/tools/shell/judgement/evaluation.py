@@ -9,7 +9,8 @@ from keryx.tools.shell.syntax.nodes import Expansion, Part, Text, Word
 
 # `a[$(command)]`, written so that only arithmetic will see it: as the name of a variable, in a
 # value that is calculated with later, or quoted inside of a calculation.
-_SUBSCRIPT = re.compile(r"\w\[[^\]]*?(?:\$\(|\$\{|`)")
+# `declare 'x=($(command))'` too.
+_SUBSCRIPT = re.compile(r"\w\[[^\]]*?(?:\$\(|\$\{|`)|^\w+\+?=\(.*?(?:\$\(|`)")
 _PROMPT = re.compile(r"@P\}?$")
 
 

@@ -25,8 +25,10 @@ _LOADERS = re.compile(
     | ANSIBLE_(?:CONFIG|LIBRARY) | EXINIT | VIMINIT | SSH_ASKPASS_REQUIRE"""
 )
 """They make programs load other code, or take options that a line does not show."""
-_OPTIONS = re.compile(r".*(?:-exec|-toolexec|-vettool|--require|-r |--import|--loader|-C linker)")
-_WITH_OPTIONS = names("NODE_OPTIONS GOFLAGS RUSTFLAGS CFLAGS LDFLAGS MAVEN_OPTS GRADLE_OPTS")
+_OPTIONS = re.compile(
+    r".*(?:-exec|-toolexec|-vettool|--require|-r |--import|--loader|-C linker|\+.*!)"
+)
+_WITH_OPTIONS = names("LESS NODE_OPTIONS GOFLAGS RUSTFLAGS CFLAGS LDFLAGS MAVEN_OPTS GRADLE_OPTS")
 _SEARCHED = names(
     """PATH LD_LIBRARY_PATH PYTHONPATH PYTHONSTARTUP PYTHONHOME NODE_OPTIONS NODE_PATH PERL5LIB
     RUBYLIB GIT_DIR GIT_WORK_TREE CLASSPATH GOFLAGS"""

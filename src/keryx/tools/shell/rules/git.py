@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from keryx.tools.shell.rules.clients.addresses import hosts_in
 from keryx.tools.shell.rules.deeds import (
@@ -18,173 +17,8 @@ from keryx.tools.shell.rules.deeds import (
     opaque,
     split,
 )
+from keryx.tools.shell.rules.git_verbs import HISTORY, REMOTE, RUNS, VERBS, Verb
 from keryx.tools.shell.rules.running.wrappers import joined
-
-_HISTORY = "rewrites history"
-_REMOTE = "rewrites history on the remote"
-_DISCARDS = "throws away changes that are not committed"
-_LOSES = "deletes commits that nothing else may hold"
-_RUNS = "starts a program that the options name"
-_SERVES = "opens a server"
-
-
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """What is known of one subcommand."""
-
-    level: Level = "low"
-    why: str = ""
-    network: bool = False
-    risky: Mapping[str, str] = field(default_factory=dict[str, str])
-    takes: str = ""
-    lists: bool = False
-    """Whether it only looks if it gets no operands."""
-    looking: str = ""
-    """First operands that make it only look."""
-    losing: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Operands that make it high, and why."""
-    sweeping: str = ""
-    """Why it is high if its operands stand for everything there is."""
-    loose: bool = True
-    """Whether a value that may become options, or nothing, is no matter."""
-    writing: str = ""
-    """Options whose value is a path that is written."""
-
-
-_SHOW = Verb(
-    "none",
-    takes="--format --pretty -n --since --until --author --grep -S -G -L -U",
-    risky={"--ext-diff": "starts a program that the settings name"},
-)
-
-VERBS: Mapping[str, Verb] = {
-    **dict.fromkeys(
-        names(
-            """status log show blame annotate describe shortlog ls-files ls-tree cat-file
-            rev-parse rev-list merge-base name-rev count-objects for-each-ref show-ref show-branch
-            diff diff-tree diff-index diff-files range-diff cherry whatchanged check-ignore
-            check-attr var version help verify-commit verify-tag fsck grep
-            check-ref-format stripspace patch-id"""
-        ),
-        _SHOW,
-    ),
-    "branch": Verb(
-        lists=True,
-        loose=False,
-        takes="--sort --contains --merged --format",
-        risky={"-D": _LOSES, "-M": _HISTORY, "-f": _HISTORY, "--force": _HISTORY, "-C": _HISTORY},
-    ),
-    "tag": Verb(
-        lists=True,
-        loose=False,
-        takes="-m -F -u --sort",
-        risky={
-            "-d": "deletes tags",
-            "--delete": "deletes tags",
-            "-f": _HISTORY,
-            "--force": _HISTORY,
-        },
-    ),
-    "remote": Verb(lists=True, looking="show get-url"),
-    "stash": Verb(
-        loose=False,
-        looking="list show",
-        losing={"drop": _DISCARDS, "clear": _DISCARDS},
-        takes="-m --message",
-    ),
-    "reflog": Verb(lists=True, looking="show exists", losing={"expire": _LOSES, "delete": _LOSES}),
-    "notes": Verb(lists=True, looking="list show"),
-    "worktree": Verb(looking="list", risky={"--force": _DISCARDS, "-f": _DISCARDS}),
-    "bisect": Verb(looking="log view visualize"),
-    "submodule": Verb(
-        lists=True, looking="status summary", network=True, losing={"deinit": _DISCARDS}
-    ),
-    "config": Verb(
-        looking="list get",
-        takes="-f --file --blob --type --default",
-        risky={
-            "-e": _RUNS,
-            "--edit": _RUNS,
-            "--global": "changes git for this user, not only here",
-            "--system": "changes git for everybody on this machine",
-        },
-    ),
-    "commit": Verb(
-        takes="-m -F -C -c -t --message --file --author --date",
-        risky={"--amend": _HISTORY, "--fixup": _HISTORY},
-    ),
-    "push": Verb(
-        why="sends commits to the remote",
-        network=True,
-        loose=False,
-        takes="-o --push-option --repo",
-        risky={
-            "-f": _REMOTE,
-            "--force": _REMOTE,
-            "--force-with-lease": _REMOTE,
-            "--force-if-includes": _REMOTE,
-            "--mirror": _REMOTE,
-            "--prune": "deletes branches on the remote",
-            "--delete": "deletes branches on the remote",
-            "-d": "deletes branches on the remote",
-            "--receive-pack": _RUNS,
-            "--exec": _RUNS,
-        },
-    ),
-    "fetch": Verb(network=True, risky={"--upload-pack": _RUNS}, takes="--depth -j"),
-    "ls-remote": Verb("none", network=True, risky={"--upload-pack": _RUNS, "--exec": _RUNS}),
-    "archive": Verb(risky={"--exec": _RUNS}, takes="--format --prefix", writing="-o --output"),
-    "format-patch": Verb(writing="-o --output-directory"),
-    "init": Verb(takes="-b --initial-branch", risky={"--template": _RUNS}),
-    "read-tree": Verb(risky={"-u": _DISCARDS, "--reset": _DISCARDS}),
-    "checkout-index": Verb(risky={"-f": _DISCARDS, "--force": _DISCARDS}),
-    "symbolic-ref": Verb("high", _HISTORY),
-    "apply": Verb(risky={"--unsafe-paths": "changes files outside of the workspace"}),
-    **dict.fromkeys(
-        names("merge cherry-pick revert am"),
-        Verb(takes="-m -s -X --strategy --strategy-option", risky={"--abort": _DISCARDS}),
-    ),
-    "pull": Verb(
-        network=True,
-        risky={"--rebase": _HISTORY, "-r": _HISTORY, "--upload-pack": _RUNS, "-f": _DISCARDS},
-    ),
-    "clone": Verb(
-        network=True,
-        takes="-b --branch --depth -o -j --filter --reference",
-        risky=dict.fromkeys(("-u", "--upload-pack", "-c", "--config", "--template"), _RUNS),
-    ),
-    "reset": Verb(
-        loose=False, risky={"--hard": _DISCARDS, "--merge": _DISCARDS, "--keep": _DISCARDS}
-    ),
-    "clean": Verb("high", "deletes files that git does not know", loose=False),
-    "checkout": Verb(
-        takes="-b --orphan",
-        risky={"-f": _DISCARDS, "--force": _DISCARDS, "-B": _HISTORY},
-        sweeping=_DISCARDS,
-    ),
-    "restore": Verb(takes="-s --source", sweeping=_DISCARDS),
-    "switch": Verb(
-        takes="-c --create",
-        risky={
-            "-f": _DISCARDS,
-            "--force": _DISCARDS,
-            "--discard-changes": _DISCARDS,
-            "-C": _HISTORY,
-        },
-    ),
-    "rm": Verb(risky={"-r": "deletes whole folders", "-f": _DISCARDS}),
-    "gc": Verb(risky={"--prune": _LOSES, "--aggressive": _LOSES}),
-    "update-ref": Verb("high", _HISTORY),
-    "credential": Verb("high", "reads the passwords that git keeps"),
-    **dict.fromkeys(names("daemon instaweb http-backend upload-pack"), Verb("high", _SERVES)),
-    **dict.fromkeys(names("difftool mergetool shell hook gui citool"), Verb("high", _RUNS)),
-    "maintenance": Verb("high", "makes commands run at a later time"),
-    **dict.fromkeys(
-        names("rebase filter-branch filter-repo replace fast-import prune repack"),
-        Verb("high", _HISTORY),
-    ),
-    **dict.fromkeys(names("send-email svn p4 lfs"), Verb(network=True)),
-}
 
 _TAKES = names("-C -c --git-dir --work-tree --namespace --exec-path --config-env")
 _PROGRAM_KEYS = re.compile(
@@ -245,9 +79,9 @@ def _losing(name: str, verb: Verb, parts: Split) -> str:
         if why := verb.losing.get(operand.text, ""):
             return why
         if operand.text.startswith("ext::"):
-            return _RUNS
+            return RUNS
         if name in ("push", "fetch") and operand.text.startswith(("+", ":")):
-            return _REMOTE if name == "push" else _HISTORY
+            return REMOTE if name == "push" else HISTORY
     staged = parts.has("--staged") and not parts.has("--worktree")
     if verb.sweeping and not staged and any(map(_is_sweeping, parts.operands)):
         return verb.sweeping
@@ -295,7 +129,7 @@ def _extras(name: str, deed: Deed, parts: Split, inner: Arguments) -> Deed:
 
 def _looking(name: str, deed: Deed, operands: Arguments, inner: Arguments) -> Deed:
     if name == "grep" and any(one.text.startswith(("-O", "--open")) for one in inner):
-        return replace(deed, level="high", why=_RUNS, changes=True)
+        return replace(deed, level="high", why=RUNS, changes=True)
     if name in ("add", "diff", "log", "blame", "grep", "show"):
         outside = tuple(one for one in operands if one.text.startswith(("/", "../", "~")))
         return replace(deed, reads=(*deed.reads, *outside))
@@ -308,18 +142,18 @@ def _runs_programs(key: Argument) -> bool:
 
 def _outer(outer: Split, deed: Deed) -> Deed:
     if any(value is not None and value.text.startswith("ext::") for _, value in outer.options):
-        return replace(deed, level="high", why=_RUNS)
+        return replace(deed, level="high", why=RUNS)
     texts: list[Argument] = []
     for value in outer.values(("-c", "--config-env")):
         key, _, setting = value.text.partition("=")
         if _REFUSED_KEYS.match(key) or not value.known:
-            return replace(deed, level="high", why=_RUNS, changes=True)
+            return replace(deed, level="high", why=RUNS, changes=True)
         if _PROGRAM_KEYS.match(key) and setting and setting not in _PLAIN:
             text = setting.removeprefix("!")
             shell = setting.startswith("!") or not key.lower().startswith("alias.")
             texts.append(Argument(text if shell else f"git {text}"))
     if outer.has("--exec-path"):
-        return replace(deed, level="high", why=_RUNS, changes=True)
+        return replace(deed, level="high", why=RUNS, changes=True)
     trees = outer.values(("--work-tree", "--git-dir"))
     directory = outer.values(("-C",))
     looks = deed.level == "none"
