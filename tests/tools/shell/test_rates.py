@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from keryx.sandbox.policy import SYSTEM
+from keryx.tools.shell.judgement.paths import SHOWN
 from keryx.tools.shell.risk import risk
 from tests.tools.shell import corpus_daily, corpus_odd
 from tests.tools.shell.lines import HOME, WORKSPACE, halves
@@ -62,3 +64,7 @@ def test_no_line_stands_in_both_corpora() -> None:
     odd, daily = [*ODD["working"], *ODD["aside"]], [*DAILY["working"], *DAILY["aside"]]
     assert not set(odd) & set(daily)
     assert len(daily) == len(set(daily))
+
+
+def test_what_needs_no_question_is_what_the_confinement_shows() -> None:
+    assert {*SYSTEM, "/proc"} == SHOWN
