@@ -29,7 +29,7 @@ _REDIRECTION = re.compile(r"(\d+|\{[A-Za-z_]\w*\})?(&>>|&>|<<<|<<-|<<|<>|<&|>>|>
 _TEST_OPERATOR = re.compile(r"&&|\|\||[()<>;&|]|\n")
 _KEYWORDS = frozenset(
     {"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac"}
-    | {"in", "function", "select", "time", "coproc", "[["}
+    | {"in", "function", "select", "time", "coproc", "[[", "!", "}"}
 )
 _HERE = ("<<", "<<-")
 _CLOSES_AND_GOES_ON = re.compile(r"-[^ \t\n;&|<>()]")
