@@ -144,17 +144,17 @@ import ctypes, json, os, resource, shutil, signal, subprocess, threading
 top = os.getcwd()
 stubs, box, log = (os.path.join(top, name) for name in ("stubs", "box", "log"))
 os.makedirs(stubs)
-given = json.load(open("scripts.json"))
-for name in given["stubs"] + given["failing"]:
+orders = json.load(open("scripts.json"))
+for name in orders["stubs"] + orders["failing"]:
     path = os.path.join(stubs, name)
     with open(path, "w") as file:
-        code = int(name in given["failing"])
+        code = int(name in orders["failing"])
         file.write(
             "#!/bin/sh\nprintf '%%s\\0' \"${0##*/}\" \"$@\" '\2' >> %s\nexit %d\n" % (log, code)
         )
     os.chmod(path, 0o755)
-for name in given["real"]:
-    real = given["shell"] if name == "sh" else shutil.which(name)
+for name in orders["real"]:
+    real = orders["shell"] if name == "sh" else shutil.which(name)
     os.symlink(real, os.path.join(stubs, name))
 
 def bounds():
@@ -177,12 +177,12 @@ def end_all():
             return
 
 results = []
-for text in given["scripts"]:
+for text in orders["scripts"]:
     shutil.rmtree(box, ignore_errors=True)
     os.makedirs(box)
     open(log, "w").close()
     process = subprocess.Popen(
-        [given["shell"], "-c", text],
+        [orders["shell"], "-c", text],
         cwd=box, env={"PATH": stubs, "FUNCNEST": "4"}, preexec_fn=bounds,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -118,23 +118,23 @@ SERVICES: Mapping[str, Service] = {
 
 def service(name: str, arguments: Arguments) -> Deed:
     """What a tool does with an account, by its verb."""
-    known = SERVICES[name]
-    parts = split(arguments, names(known.takes), until_operand=True)
+    tool = SERVICES[name]
+    parts = split(arguments, names(tool.takes), until_operand=True)
     if any(not one.known for one in parts.operands[:1]):
-        return replace(high(known.why), network=True, opaque=True)
+        return replace(high(tool.why), network=True, opaque=True)
     words = _words(parts.operands)
     text = " ".join(words)
     plain = (Argument(name), *parts.operands)
     # `gh alias set` and the like keep a command for later.
     pattern = " ".join([name, *words[:2]])
-    deed = Deed(network=not re.match(known.local, text), pattern=pattern, plain=plain)
+    deed = Deed(network=not re.match(tool.local, text), pattern=pattern, plain=plain)
     deed = replace(deed, doubtful=suspects(arguments))
-    if re.match(known.guarded, text):
+    if re.match(tool.guarded, text):
         return replace(deed, level="high", why=_KEYS)
-    sends = any(one.text.startswith(tuple(names(known.sending))) for one in arguments)
-    if not words or (_reads(known, words, text) and not (known.sending and sends)):
+    sends = any(one.text.startswith(tuple(names(tool.sending))) for one in arguments)
+    if not words or (_reads(tool, words, text) and not (tool.sending and sends)):
         return replace(deed, level="low", why="asks a server") if deed.network else deed
-    return replace(deed, level="high", why=known.why, changes=True)
+    return replace(deed, level="high", why=tool.why, changes=True)
 
 
 def _words(operands: Arguments) -> list[str]:
@@ -147,7 +147,7 @@ def _words(operands: Arguments) -> list[str]:
     return words
 
 
-def _reads(known: Service, words: list[str], text: str) -> bool:
-    if known.first:
-        return re.match(rf"(?:{known.reading})(?: |$)", text) is not None
-    return any(re.fullmatch(known.reading, word) for word in words[:_DEPTH])
+def _reads(tool: Service, words: list[str], text: str) -> bool:
+    if tool.first:
+        return re.match(rf"(?:{tool.reading})(?: |$)", text) is not None
+    return any(re.fullmatch(tool.reading, word) for word in words[:_DEPTH])

@@ -91,10 +91,10 @@ def _values(arguments: Arguments, options: frozenset[str], *, clusters: bool) ->
 
 
 def _value(argument: Argument, option: str, following: Arguments, *, clusters: bool) -> Arguments:
-    given, equals, _ = argument.text.partition("=")
-    if given == option or (option.startswith("--") and matches(given, option)):
-        return (argument.after(len(given) + 1),) if equals else (following or (Argument("?"),))
-    short = clusters and len(option) == len("-x") and not given.startswith("--")
+    written, equals, _ = argument.text.partition("=")
+    if written == option or (option.startswith("--") and matches(written, option)):
+        return (argument.after(len(written) + 1),) if equals else (following or (Argument("?"),))
+    short = clusters and len(option) == len("-x") and not written.startswith("--")
     if short and argument.text.startswith(option):
         return (argument.after(len(option)),)
     return ()
