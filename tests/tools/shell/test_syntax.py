@@ -144,7 +144,7 @@ def test_the_shape_of_a_script_is_kept() -> None:
         "a <<$x\n$x\n", '"${x:-\'}"', "((rm -rf /))", "rm !(a)", "a b()", "$'\\''", "a[ # ]=1",
         "a=()echo b", "a=()# b", "a=(1)\\\nb c", "a+=()b c", "a \\\n\\\n\\", "a\\",
         "a <&-5 b", "a >&-5 b", "v\\\n=1 b", "v\\\n=$x b", "2\\\n>o b", "co\\\nproc b",
-        "!\\\n v= b",
+        "!\\\n v= b", 'a <<E\n`b \\"c\\"`\nE\n',
         "(" + "a" * LENGTH + ")",
     ],
 )  # fmt: skip
