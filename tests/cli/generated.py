@@ -25,6 +25,7 @@ PLAUSIBLE = {
     "name": "a name",
     "revoke name": "made before",
     "tool": "list_files",
+    "test command": "git push --force; ls",
     "call arguments": json.dumps({"path": "."}),
 }
 """By the argument's name, or by its subcommand and name."""

@@ -1,17 +1,20 @@
-"""List what was allowed for always and what the configuration says, or take a rule back."""
+"""List the rules there are, take one back, or see what would be decided about a command."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
-from keryx.app.host.rules import configured_rules
+from keryx.app.host.rules import configured_rules, try_command
+from keryx.cli.values import folder
 from keryx.engine.approval import KeptRule, rule_in_words
+from keryx.messages import Needs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listed.add_argument("--json", action="store_true", help="a rule a line, as JSON")
     remove = verbs.add_parser("remove", help="such calls are asked about again, in every session")
     remove.add_argument("rule", help="the id of a rule, as `list` shows it")
+    test = verbs.add_parser("test", help="what would be decided about a command; runs nothing")
+    test.add_argument("command", help="as the terminal tool would get it; quote it as one word")
+    test.add_argument("--workspace", type=folder, default=".", help="the folder that it is about")
+    test.add_argument("--mode", choices=("ask", "auto", "never"), help="instead of the configured")
+    test.add_argument("--read-only", action="store_true", help="as in a session that only reads")
+    test.add_argument("--json", action="store_true", help="as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -31,6 +40,8 @@ async def _run(options: argparse.Namespace) -> int:
     async with Keryx(home=options.home, resume=False) as app:
         if options.verb == "list":
             return await _list(app, as_json=options.json)
+        if options.verb == "test":
+            return await _test(app, options)
         if await app.front.remove_rule(options.rule):
             return 0
     print(
@@ -54,6 +65,37 @@ async def _list(app: Keryx, *, as_json: bool) -> int:
     if not rules:
         print("nothing was allowed for always", file=sys.stderr)
     return 0
+
+
+async def _test(app: Keryx, options: argparse.Namespace) -> int:
+    workspace = Path(options.workspace).resolve()  # noqa: ASYNC240 (nothing else runs here)
+    front = app.front
+    trial = try_command(
+        front.config,
+        await front.rules(),
+        front.tools.by_name,
+        options.command,
+        workspace,
+        mode=options.mode,
+        read_only=options.read_only,
+    )
+    if options.json:
+        print(msgspec.json.encode(trial).decode())
+        return 0
+    print(f"{trial.verdict}: {trial.reason}")
+    print(f"risk: {trial.level}" + (f", {trial.why}" if trial.why else ""))
+    print(f"needs: {', '.join(_needs(trial.needs)) or 'nothing beyond the confinement'}")
+    for rule in trial.rules:
+        print(f"rule: {rule.rule_id or 'config.toml'}  {rule.verdict} {rule.says}")
+    if trial.covers:
+        print(f"always would cover: {', '.join(trial.covers)}")
+    return 0
+
+
+def _needs(needs: Needs) -> list[str]:
+    network = ["the network"] if needs.network else []
+    reads = [f"to read {path}" for path in needs.reads]
+    return [*network, *reads, *(f"to write {path}" for path in needs.writes)]
 
 
 def _made(rule: KeptRule) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -29,6 +29,12 @@ Replay = Literal["never", "safe", "keyed"]
 """Whether a call that had started may run again after a crash; keyed: with its call id as key."""
 
 
+ANY_TEXT: Final = "\0"
+"""Stands in a subject for text that nobody knows before the call runs."""
+ANY_NAME: Final = "\1"
+"""Stands in a subject for one character that is no dash."""
+
+
 class Risk(msgspec.Struct, frozen=True):
     """A tool's own judgement of its arguments, for whoever decides on approvals.
 
@@ -44,6 +50,12 @@ class Risk(msgspec.Struct, frozen=True):
     """Whether it may change anything; None: as its effects say."""
     folder: str | None = None
     """The folder that all patterns are paths in, if consent may be given for all of it."""
+    subjects: tuple[str, ...] = ()
+    """All that this call may do besides what `patterns` say, for rules that deny or ask: it is
+    enough if one of them matches. They may hold `ANY_TEXT` and `ANY_NAME`."""
+    peril: str | None = None
+    """How a pattern begins that allows a call of level high: with the very words that make it high.
+    None: any rule that speaks of the call allows it."""
 
 
 class Complete(msgspec.Struct, frozen=True):

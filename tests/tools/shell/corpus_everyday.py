@@ -91,12 +91,13 @@ READING = [
 ]
 
 LOOKING_ELSEWHERE = [
-    low("cat /etc/hosts", needs=("read /etc/hosts",), why="outside of the workspace"),
-    low("ls /", needs=("read /",)),
+    low("cat /var/log/x", needs=("read /var/log/x",), why="outside of the workspace"),
+    none("cat /etc/hosts"),
+    none("ls /"),
     low("ls ~", needs=("read /home/ada",)),
     low("ls ..", needs=("read /home/ada",)),
     low("cat ../other/x", needs=("read /home/ada/other/x",)),
-    low("cat < /etc/hosts", needs=("read /etc/hosts",)),
+    low("cat < /srv/hosts", needs=("read /srv/hosts",)),
     low("git -C /srv/repo log", needs=("read /srv/repo",)),
     low("cd /srv && ls", needs=("read /srv",)),
     low("find / -name x", needs=("read /",)),

@@ -252,7 +252,7 @@ MACHINE = [
     high("shutdown -h now"),
     high("reboot"),
     high("kill -9 1"),
-    high("kill $PID"),
+    low("kill $PID"),
     high("pkill node"),
     high("killall -9 python"),
     high("systemctl stop nginx"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Literal
 
 WORKSPACE = "/home/ada/work"
@@ -29,3 +31,15 @@ def low(command: str, *patterns: str, needs: tuple[str, ...] | None = (), why: s
 
 def high(command: str, why: str = "", *, needs: tuple[str, ...] | None = None) -> Line:
     return Line(command, "high", needs, None, why)
+
+
+def halves(groups: Mapping[str, tuple[str, ...]]) -> tuple[list[str], list[str]]:
+    """What rules may be written by, and what is set aside to measure them; half of each group."""
+    working: list[str] = []
+    aside: list[str] = []
+    for name, lines in groups.items():
+        shuffled = Random(f"14 {name}").sample(lines, len(lines))
+        middle = len(shuffled) // 2
+        working += shuffled[:middle]
+        aside += shuffled[middle:]
+    return working, aside

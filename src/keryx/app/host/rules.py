@@ -6,15 +6,21 @@ once in every session that runs there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from keryx.config import Config
 from keryx.engine.answers import ALWAYS
-from keryx.engine.approval import Approvals, KeptRule, Rule, rule
+from keryx.engine.approval import Approvals, KeptRule, Rule, Trial, rule, try_call
+from keryx.errors import UserMustActError
+from keryx.messages import ApprovalMode
 from keryx.ports.store import Store
+from keryx.ports.tool import Tool
 
+TERMINAL: Final = "terminal"
 _decode: Final = msgspec.json.Decoder(KeptRule).decode
 
 
@@ -32,6 +38,26 @@ def set_policy(approvals: Approvals, config: Config) -> None:
     """What the configuration says of approvals: the mode, how long to wait, and its rules."""
     approvals.mode, approvals.expires = config.approvals.mode, config.approvals.expires
     approvals.rules = configured_rules(config)
+
+
+def try_command(
+    config: Config,
+    rules: Sequence[KeptRule],
+    tools: Mapping[str, Tool],
+    command: str,
+    workspace: Path,
+    *,
+    mode: ApprovalMode | None = None,
+    read_only: bool = False,
+) -> Trial:
+    """What would be decided about a command of a new session in that folder. Runs nothing."""
+    tool = tools.get(TERMINAL)
+    if tool is None:
+        raise UserMustActError(f"there is no tool {TERMINAL!r} here that could run a command")
+    approvals = Approvals(always=[*rules])
+    set_policy(approvals, config)
+    arguments = {"command": command}
+    return try_call(approvals, tool, arguments, workspace, mode=mode, read_only=read_only)
 
 
 def configured_rules(config: Config) -> tuple[Rule, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal
 
 import msgspec
 from litestar import delete, get, post
@@ -11,10 +12,10 @@ from litestar.params import JSONBody
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.app.host.rules import configured_rules
-from keryx.engine.approval import rule_in_words
+from keryx.app.host.rules import configured_rules, try_command
+from keryx.engine.approval import Trial, rule_in_words
 from keryx.errors import AlreadyTakenError
-from keryx.messages import Needs
+from keryx.messages import ApprovalMode, Needs
 from keryx.server import shapes
 from keryx.server.problems import not_found
 from keryx.server.routes.params import AskedId, RuleId, SessionId, TheCaller, TheService
@@ -46,6 +47,15 @@ class ConfiguredRule(msgspec.Struct, frozen=True, kw_only=True):
     says: str
     tool: str
     pattern: str
+
+
+class TriedCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """A command as the terminal tool would get it. No `mode`: the configured one."""
+
+    command: Annotated[str, msgspec.Meta(max_length=256 * 1024)]
+    workspace: shapes.Folder | None = None
+    mode: ApprovalMode | None = None
+    read_only: bool = False
 
 
 class ApprovalRules(msgspec.Struct, frozen=True):
@@ -155,4 +165,20 @@ async def remove_rule(service: TheService, rule_id: RuleId) -> None:
         raise not_found("there is no such rule", "it may have been removed before; list them again")
 
 
-ROUTES = (answer_approval, answer_question, list_rules, remove_rule)
+@post("/api/approvals/test", status_code=200)
+async def test_command(service: TheService, data: JSONBody[TriedCommand]) -> Trial:
+    """What would be decided about a command, by which rules, and what it needs. Runs nothing."""
+    workspace = await service.folder(data.workspace or ".")
+    front = service.front
+    return try_command(
+        front.config,
+        await front.rules(),
+        front.tools.by_name,
+        data.command,
+        Path(workspace),
+        mode=data.mode,
+        read_only=data.read_only,
+    )
+
+
+ROUTES = (answer_approval, answer_question, list_rules, remove_rule, test_command)

@@ -8,22 +8,27 @@ Keeping commands in is the confinement's work.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from keryx.ports.tool import Risk
+from keryx.ports.tool import ANY_TEXT, Risk
 from keryx.tools.shell.judgement.findings import Findings, Need
 from keryx.tools.shell.judgement.paths import Ground
+from keryx.tools.shell.judgement.subjects import subjects
 from keryx.tools.shell.judgement.walk import Walker
 from keryx.tools.shell.rules.deeds import Level
 from keryx.tools.shell.syntax import DEPTH, ParseError, Script, parse
-from keryx.tools.shell.syntax.nodes import Part, Simple, Text
+from keryx.tools.shell.syntax.nodes import Chain, Part, Pipeline, Simple, Text, Word
 
 __all__ = ["Judgement", "Need", "risk"]
 
-_ACTIVE = frozenset("*?[{~")
+_ACTIVE = frozenset("*?[{")
+_PLAIN = re.compile(r"[\w@%+=:,./^-][\w@%+=:,./^~-]*", re.ASCII)
+MOST_WORDS = 40
+"""Words of a command that are searched for what makes it high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,10 @@ class Judgement:
     patterns: tuple[str, ...] = ()
     """What consent for always would cover, such as `git commit`; a line of several commands has
     several. Empty if only this very call can be agreed to."""
+    subjects: tuple[str, ...] = ()
+    """All commands that may run, for rules that forbid or ask; see `Risk.subjects`."""
+    peril: str | None = None
+    """The words that make a line high; see `Risk.peril`."""
 
     @property
     def risk(self) -> Risk:
@@ -67,15 +76,47 @@ def risk(
     try:
         script = parse(command)
     except ParseError as error:
-        return Judgement("high", f"cannot be understood: {error}")
+        why = f"cannot be understood: {error}"
+        return Judgement("high", why, subjects=(ANY_TEXT,), peril=command)
     ground = Ground.of(workspace, home, tuple(writable))
-    walker = Walker(ground)
-    walker.script(script, (ground.workspace,), DEPTH)
-    found = walker.findings
+    found = _findings(script, ground)
     level, why = found.level, found.why or "only reads inside of the workspace"
     if read_only and found.changes:
         level, why = "high", f"this session only reads, and the command {why}"
-    return Judgement(level, why, frozenset(found.needs), found.changes, _patterns(script, found))
+    return Judgement(
+        level,
+        why,
+        frozenset(found.needs),
+        found.changes,
+        _patterns(script, found),
+        (ANY_TEXT,) if found.opaque else subjects(found.commands),
+        _peril(command, script, found, ground) if level == "high" else None,
+    )
+
+
+def _findings(script: Script, ground: Ground) -> Findings:
+    walker = Walker(ground)
+    walker.script(script, (ground.workspace,), DEPTH)
+    return walker.findings
+
+
+def _peril(command: str, script: Script, found: Findings, ground: Ground) -> str:
+    """The first words of a plain command that are as dangerous as all of it."""
+    if not _itself(script):
+        return command
+    words = next(script.commands()).words
+    reasons = found.dangers
+    for count in range(1, min(len(words), MOST_WORDS)):
+        start = Simple((), words[:count])
+        part = Script((Chain(Pipeline((start,))),))
+        if _findings(part, ground).dangers == reasons:
+            return _text(words[:count])
+    return _text(words)
+
+
+def _text(words: tuple[Word, ...]) -> str:
+    texts = (word.shown for word in words)
+    return " ".join(text if _PLAIN.fullmatch(text) else shlex.quote(text) for text in texts)
 
 
 def _patterns(script: Script, found: Findings) -> tuple[str, ...]:
@@ -98,8 +139,14 @@ def _itself(script: Script) -> tuple[str, ...]:
     # Quoted or not, such a word would read the same, and mean something else.
     if any(_is_pattern(part) for word in command.words for part in word.parts):
         return ()
-    return (shlex.join(word for word in words if word is not None),)
+    if any(_is_tilde(word.parts[0]) for word in command.words if word.parts):
+        return ()
+    return (_text(command.words),)
 
 
 def _is_pattern(part: Part) -> bool:
     return isinstance(part, Text) and not part.quoted and not _ACTIVE.isdisjoint(part.value)
+
+
+def _is_tilde(part: Part) -> bool:
+    return isinstance(part, Text) and not part.quoted and part.value.startswith("~")

@@ -118,7 +118,7 @@ def _process(judge: Any) -> Tool:
         judged = _as_risk(judge(args.text, workspace))
         level = "high" if judged.level == "high" else "low"
         why = judged.why if judged.level == "high" else "writes to a program that runs"
-        return Risk(level, why, (), changes=True)
+        return Risk(level, why, (), changes=True, subjects=judged.subjects)
 
     @tool(effects=_process_effects, risk=risk_of)
     async def process(
@@ -185,7 +185,15 @@ def _as_risk(judged: Judgement) -> Risk:
         reads=tuple(sorted(need.name for need in judged.needs if need.kind == "read")),
         writes=tuple(sorted(need.name for need in judged.needs if need.kind == "write")),
     )
-    return Risk(judged.level, judged.why, judged.patterns, needs, judged.changes)
+    return Risk(
+        judged.level,
+        judged.why,
+        judged.patterns,
+        needs,
+        judged.changes,
+        subjects=judged.subjects,
+        peril=judged.peril,
+    )
 
 
 def _told(process: BackgroundProcess) -> dict[str, Any]:

@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from keryx.tools.shell.judgement import expand
+from keryx.tools.shell.judgement import evaluation, expand, variables
 from keryx.tools.shell.judgement.findings import Findings
 from keryx.tools.shell.judgement.flow import NOTHING, After, Bases, Feed, merged
 from keryx.tools.shell.judgement.paths import Ground
-from keryx.tools.shell.judgement.weigh import COMMANDS, SECRET_VARIABLE, Scale
+from keryx.tools.shell.judgement.variables import SECRET_VARIABLE
+from keryx.tools.shell.judgement.weigh import Scale
 from keryx.tools.shell.rules import Argument, Arguments, Deed, deed
+from keryx.tools.shell.rules.running.wrappers import SUSPECT
 from keryx.tools.shell.syntax import ParseError, Script, parse
 from keryx.tools.shell.syntax.nodes import Assignment, Redirection, Simple, Variable, Word
 
@@ -36,6 +38,7 @@ class Runner:
         self.findings = Findings()
         self.tainted: frozenset[str] = frozenset()
         """The tracked variables that the script may have set."""
+        self._doubted: set[tuple[Arguments, Bases]] = set()
 
     @property
     def _scale(self) -> Scale:
@@ -62,6 +65,8 @@ class Runner:
                 # `>(...)` reads what the command around it prints.
                 reads = any(getattr(part, "source", "").startswith(">(") for part in word.parts)
                 self._script(script, bases, depth - 1, Feed(piped=reads, doubtful=reads))
+            if why := evaluation.hidden(word):
+                self.findings.hide(why)
             for part in word.parts:
                 if isinstance(part, Variable) and SECRET_VARIABLE.match(part.name):
                     why = f"uses a secret of the environment: {part.name}"
@@ -92,13 +97,18 @@ class Runner:
     ) -> After:
         """One command, and all that it starts. `marks` go around what consent would cover."""
         if depth <= 0:
-            self.findings.add("high", "is nested too deep to be judged")
+            self.findings.hide("is nested too deep to be judged")
+            return After.staying(bases)
+        if not words:
             return After.staying(bases)
         name = words[0].text if words[0].known else ""
         after = self._function(name, bases, depth, feed)
         if after is not None:
             return after
         does = deed(words)
+        if does.stdin == "statements" and feed.text is not None:
+            does = deed((*words, feed.text))
+        self._record(words, does)
         before, tail = marks
         with self.apart() as found:
             before += "".join(self._assign(*one, bases, depth) for one in does.assigns)
@@ -112,9 +122,37 @@ class Runner:
             inside = tuple(self._ground.resolve(does.directory, base) for base in bases)
         for inner in does.commands:
             self._command(inner, inside, depth - 1, feed, (before, tail))
+        for inner in does.doubtful:
+            self._doubtful(inner, inside, depth - 1)
         for text in does.texts:
             self._text(text, inside, depth - 1, feed)
         return self._entered(does, bases)
+
+    def _doubtful(self, words: Arguments, bases: Bases, depth: int) -> None:
+        """What may run, if it would be bad; consent to the command around it covers the rest."""
+        self.findings.commands[words] = False
+        if words[0].text.rpartition("/")[2] not in SUSPECT or (words, bases) in self._doubted:
+            return
+        self._doubted.add((words, bases))
+        outer = self.findings
+        self.findings = Findings(downloads=outer.downloads)
+        self._command(words, bases, depth, NOTHING, ("", ""))
+        inner, self.findings = self.findings, outer
+        if inner.level == "high":
+            inner.patterns.clear()
+            outer.merge(inner)
+
+    def _record(self, words: Arguments, does: Deed) -> None:
+        """What rules that forbid or ask are asked about."""
+        self.findings.commands[words] = not does.plain and not does.commands
+        if does.plain:
+            self.findings.commands[does.plain] = True
+        ahead = [words[: len(words) - len(inner)] for inner in does.commands]
+        if does.plain:
+            ahead.append(words[: len(words) - len(does.plain) + 1])
+        # What may become several words may be the command itself.
+        shifted = any(one.splits for before in ahead for one in before)
+        self.findings.opaque |= does.opaque or shifted
 
     def _entered(self, does: Deed, bases: Bases) -> After:
         target = does.enters
@@ -129,29 +167,31 @@ class Runner:
     def _text(self, text: Argument, bases: Bases, depth: int, feed: Feed = NOTHING) -> None:
         """A script that is given as text."""
         if text.fetched:
-            self.findings.add("high", "runs what comes over the network")
+            self.findings.hide("runs what comes over the network")
         elif not text.known:
-            self.findings.add("high", f"runs a script that only the shell knows: {text.text}")
+            self.findings.hide(f"runs a script that only the shell knows: {text.text}")
         else:
             try:
                 script = parse(text.text, depth=depth)
             except ParseError as error:
-                self.findings.add("high", f"runs a script that cannot be understood: {error}")
+                self.findings.hide(f"runs a script that cannot be understood: {error}")
             else:
                 self._script(script, bases, depth, feed)
 
     def _fed(self, does: Deed, feed: Feed, bases: Bases, depth: int) -> None:
         """What comes in is a program, for those that take one there."""
-        if not does.stdin:
+        if does.stdin in ("", "statements"):
             return
         if feed.doubtful or (feed.text is not None and feed.text.fetched):
-            self.findings.add("high", "runs what comes over the network, or was made unreadable")
+            self.findings.hide("runs what comes over the network, or was made unreadable")
         elif feed.file is not None:
             self._scale.program(feed.file, bases)
         elif does.stdin == "shell" and feed.text is not None:
             self._text(feed.text, bases, depth - 1)
         elif does.stdin == "shell" and feed.piped:
-            self.findings.add("high", "runs what another command prints")
+            self.findings.hide("runs what another command prints")
+        else:
+            self.findings.opaque = True
 
     def _assignments(self, assignments: Iterable[Assignment], bases: Bases, depth: int) -> str:
         marks = ""
@@ -161,9 +201,9 @@ class Runner:
         return marks
 
     def _assign(self, name: str, value: Argument, bases: Bases, depth: int) -> str:
-        if name in COMMANDS and value.text:
+        if variables.is_command(name) and value.text:
             self._text(value, bases, depth - 1)
-        return self._scale.assign(name)
+        return self._scale.assign(name, value)
 
     def redirections(
         self, redirections: Iterable[Redirection], bases: Bases, depth: int, feed: Feed

@@ -22,6 +22,7 @@ TRACKED = frozenset({"HOME", "PWD", "CDPATH", "OLDPWD"})
 """Variables whose values matter for paths."""
 
 _PATTERN = re.compile(r"[*?]|\[.*\]")
+_ALL_ARGUMENTS = re.compile(r"\$\{?@|.*\[@\]|\$\{!.*[@*]\}")
 
 
 def arguments(word: Word, tainted: Collection[str], *, fetched: bool = False) -> Arguments:
@@ -30,13 +31,13 @@ def arguments(word: Word, tainted: Collection[str], *, fetched: bool = False) ->
         return (Argument(word.shown, known=False, piped=True, fetched=fetched),)
     words = expand_braces(word)
     if words is None:
-        return (Argument(word.shown, known=False, fetched=fetched),)
+        return (Argument(word.shown, known=False, fetched=fetched, splits=True),)
     return tuple(_argument(one, tainted, fetched=fetched) for one in words)
 
 
 def _argument(word: Word, tainted: Collection[str], *, fetched: bool) -> Argument:
     texts: list[str] = []
-    known, pattern = True, False
+    known, pattern, splits = True, False, False
     for index, part in enumerate(word.parts):
         if isinstance(part, Text):
             texts.append(_own(part) if index == 0 else part.value)
@@ -46,8 +47,11 @@ def _argument(word: Word, tainted: Collection[str], *, fetched: bool) -> Argumen
         lead = "".join(texts)
         replaced = _replaced(part, tainted) if lead == "" or lead[-1] in "=@" else None
         known &= replaced is not None
+        splits |= replaced is None and (
+            not part.quoted or _ALL_ARGUMENTS.match(part.source) is not None
+        )
         texts.append(replaced if replaced is not None else part.source)
-    return Argument("".join(texts), known, pattern, fetched=fetched)
+    return Argument("".join(texts), known, pattern, fetched=fetched, splits=splits)
 
 
 def _own(part: Text) -> str:

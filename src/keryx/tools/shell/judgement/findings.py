@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from keryx.tools.shell.rules.deeds import Level
+from keryx.tools.shell.rules.deeds import Arguments, Level
 
 _ORDER: tuple[Level, ...] = ("none", "low", "high")
 MOST_REASONS = 3
@@ -38,6 +38,11 @@ class Findings:
         default_factory=dict[tuple[bool, str | None], None]
     )
     """What was run: whether it is more than reading, and what consent to it would cover."""
+    commands: dict[Arguments, bool] = field(default_factory=dict[Arguments, bool])
+    """The words of every command that may run, wrappers and what they start included; and whether
+    their options may as well stand elsewhere."""
+    opaque: bool = False
+    """Whether other commands may run that nobody can name."""
 
     def add(self, level: Level, why: str, *, changes: bool = True) -> None:
         if level == "none":
@@ -45,6 +50,11 @@ class Findings:
         self.level = higher(self.level, level)
         self.changes |= changes
         self.reasons[level, why] = None
+
+    def hide(self, why: str) -> None:
+        """Commands run that cannot be named."""
+        self.opaque = True
+        self.add("high", why)
 
     def merge(self, other: Findings) -> None:
         self.level = higher(self.level, other.level)
@@ -54,10 +64,17 @@ class Findings:
         if other.downloads is not self.downloads:
             self.downloads |= other.downloads
         self.patterns.update(other.patterns)
+        self.commands.update(other.commands)
+        self.opaque |= other.opaque
 
     @property
     def uses_network(self) -> bool:
         return any(need.kind == "network" for need in self.needs)
+
+    @property
+    def dangers(self) -> set[str]:
+        """The reasons why it is high."""
+        return {why for level, why in self.reasons if level == "high"}
 
     @property
     def why(self) -> str:

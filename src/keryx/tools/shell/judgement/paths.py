@@ -35,7 +35,12 @@ _SECRET_PATHS = re.compile(
 )
 _LOCAL_SECRETS = re.compile(r"\.env(?:\..+)?$|.*\.pem$|id_(?:rsa|ed25519|ecdsa|dsa)$|\.npmrc$")
 _SAMPLES = re.compile(r"\.env\.(?:example|sample|template|dist|test)$")
-_SWEEPING = re.compile(r"(?:[*?.]|\[[^\]]*\])+$")
+_SWEEPING = re.compile(r"(?:[*?.]|\[\^?!?\]?(?:\[:\w+:\]|[^\]])*\])+$")
+SHOWN = names(
+    """/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix/store /run/current-system
+    /var/lib/dpkg /var/cache/fontconfig /proc"""
+)
+"""Trees that the confinement shows to every command; reading them asks for nothing."""
 _SOCKET = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")
 
 
@@ -79,6 +84,13 @@ class Ground:
     def holds_home(self, path: str) -> bool:
         return path == "/" or (self.home is not None and _below(self.home, path))
 
+    def is_swept_by(self, path: str) -> bool:
+        """Whether a pattern matches whatever the workspace holds, at some depth."""
+        if not _below(path, self.workspace) or path == self.workspace:
+            return False
+        parts = path[len(self.workspace.rstrip("/")) + 1 :].split("/")
+        return all(_SWEEPING.match(part) for part in parts)
+
     def is_secret(self, path: str) -> bool:
         """Whether people keep passwords, keys and the like there."""
         if self.inside(path):
@@ -120,9 +132,9 @@ def is_git_internal(path: str) -> bool:
     )
 
 
-def is_sweeping(path: str) -> bool:
-    """Whether the last part of a pattern matches whatever there is."""
-    return _SWEEPING.match(PurePosixPath(path).name) is not None
+def is_shown(path: str) -> bool:
+    """Whether a confined command may read it anyway."""
+    return is_harmless_device(path) or any(_below(path, tree) for tree in SHOWN)
 
 
 def matches_parent(text: str) -> bool:
@@ -131,10 +143,6 @@ def matches_parent(text: str) -> bool:
         part not in (".", "..") and part.startswith(".") and fnmatchcase("..", part)
         for part in text.split("/")
     )
-
-
-def parent(path: str) -> str:
-    return str(PurePosixPath(path).parent)
 
 
 def _is_local_secret(name: str) -> bool:

@@ -51,7 +51,7 @@ class Walker:
     def script(self, script: Script, bases: Bases, depth: int, feed: Feed = NOTHING) -> After:
         """A script, from where it starts to where it may end."""
         if depth <= 0:
-            self.findings.add("high", "is nested too deep to be judged")
+            self.findings.hide("is nested too deep to be judged")
             return After.staying(bases)
         tainted = self._runner.tainted
         self._runner.tainted |= expand.tainted_in(script)
@@ -91,7 +91,7 @@ class Walker:
     def _stage(self, stage: Stage, bases: Bases, depth: int, feed: Feed) -> After:
         self._stages += 1
         if self._stages > STAGES:
-            self.findings.add("high", "has too many commands to be judged")
+            self.findings.hide("has too many commands to be judged")
             return After.staying(bases)
         match stage:
             case Simple():
@@ -168,7 +168,7 @@ class Walker:
         if body is None:
             return None
         if name in self._running or depth <= 0:
-            self.findings.add("high", f"calls a function that calls itself: {name}")
+            self.findings.hide(f"calls a function that calls itself: {name}")
             return After.staying(bases)
         self._running.append(name)
         after = self._stage(body, bases, depth - 1, feed)

@@ -6,31 +6,12 @@ that failed; all else only for the one that was meant.
 
 from __future__ import annotations
 
-import re
-
-from keryx.tools.shell.judgement import paths
+from keryx.tools.shell.judgement import paths, variables
 from keryx.tools.shell.judgement.findings import Findings, Need
 from keryx.tools.shell.judgement.flow import Bases
 from keryx.tools.shell.judgement.paths import Ground
-from keryx.tools.shell.rules.deeds import Argument, Deed, names
-
-COMMANDS = names(
-    """PAGER GIT_PAGER MANPAGER EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_SSH_COMMAND
-    GIT_SSH GIT_ASKPASS SSH_ASKPASS GIT_EXTERNAL_DIFF PROMPT_COMMAND BROWSER LESSOPEN RSYNC_RSH"""
-)
-"""Variables whose value programs run as a command."""
-
-_LOADERS = re.compile(
-    r"""(?x) LD_PRELOAD | LD_AUDIT | DYLD_.* | BASH_ENV | PS4 | GIT_CONFIG.* | GIT_EXEC_PATH
-    | PERL5OPT | RUBYOPT | GCONV_PATH | JAVA_TOOL_OPTIONS | BASH_FUNC_.*"""
-)
-_SEARCHED = names(
-    """PATH LD_LIBRARY_PATH PYTHONPATH PYTHONSTARTUP PYTHONHOME NODE_OPTIONS NODE_PATH PERL5LIB
-    RUBYLIB GIT_DIR GIT_WORK_TREE CLASSPATH"""
-)
-SECRET_VARIABLE = re.compile(
-    r"(?i).*(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|CREDENTIAL|PRIVATE_?KEY|ACCESS_?KEY)"
-)
+from keryx.tools.shell.rules.clients.addresses import is_local
+from keryx.tools.shell.rules.deeds import Argument, Deed
 
 
 class Scale:
@@ -60,8 +41,11 @@ class Scale:
 
     def _touch(self, deed: Deed, bases: Bases) -> None:
         for argument in deed.reads:
-            self.read(argument, bases, deep=deed.deep)
+            if not (deed.shallow and self._ground.resolve(argument, bases[0]) == "/"):
+                self.read(argument, bases, deep=deed.deep)
         for argument in deed.writes:
+            if deed.empties:
+                self._empty(argument, bases)
             self.write(argument, bases)
         for argument in deed.deletes:
             self._delete(argument, bases, "moves" if deed.moves else "deletes")
@@ -74,7 +58,7 @@ class Scale:
             self.findings.downloads.add(path)
 
     def _network(self, deed: Deed) -> None:
-        hosts = deed.hosts or ("",)
+        hosts = [host for host in deed.hosts or ("",) if not is_local(host)]
         self.findings.needs.update(Need("network", host) for host in hosts)
         if deed.level == "none":
             self.findings.add("low", "uses the network", changes=False)
@@ -93,7 +77,9 @@ class Scale:
         if deed.changes:
             self.findings.needs.add(Need("write", base))
             self.findings.add("high", f"may change files outside of the workspace: {base}")
-        elif deed.reads or deed.level != "none":
+        elif (deed.reads or deed.level != "none") and not (
+            paths.is_shown(base) or (deed.shallow and base == "/")
+        ):
             self.findings.needs.add(Need("read", base))
             self.findings.add("low", f"reads outside of the workspace: {base}", changes=False)
 
@@ -113,7 +99,7 @@ class Scale:
         elif self._ground.may_hold_secrets(path):
             why = f"reads a file that usually holds secrets: {path}"
             self.findings.add("low", why, changes=False)
-        elif not self._ground.inside(path) and not paths.is_harmless_device(path):
+        elif not (self._ground.inside(path) or paths.is_shown(path)):
             self._read_outside(path, deep=deep)
 
     def _read_outside(self, path: str, *, deep: bool) -> None:
@@ -150,6 +136,14 @@ class Scale:
         else:
             self.findings.add("low", f"changes {argument.text}")
 
+    def _empty(self, argument: Argument, bases: Bases) -> None:
+        """A file loses what it holds."""
+        path = self._ground.resolve(argument, bases[0])
+        if argument.found:
+            self.findings.add("high", "overwrites whatever another command finds")
+        elif argument.pattern and path is not None and self._ground.is_swept_by(path):
+            self.findings.add("high", f"overwrites everything in the workspace: {argument.text}")
+
     def _delete(self, argument: Argument, bases: Bases, verb: str) -> None:
         if argument.found:
             self.findings.add("high", f"{verb} whatever another command finds")
@@ -171,13 +165,10 @@ class Scale:
             add("high", f"{verb} files outside of the workspace: {path}")
         elif paths.is_git_internal(path):
             add("high", f"{verb} git's own files: {path}")
-        elif argument.pattern and paths.is_sweeping(path) and self._is_root(paths.parent(path)):
+        elif argument.pattern and ground.is_swept_by(path):
             add("high", f"{verb} everything in the workspace: {argument.text}")
         else:
             add("low", f"{verb} {argument.text}")
-
-    def _is_root(self, path: str) -> bool:
-        return path == self._ground.workspace
 
     def _link(self, argument: Argument, bases: Bases) -> None:
         path = self._ground.resolve(argument, bases[0])
@@ -197,12 +188,10 @@ class Scale:
             self.findings.add("low", f"runs the program {argument.text}")
             self.read(argument, bases)
 
-    def assign(self, name: str) -> str:
+    def assign(self, name: str, value: Argument) -> str:
         """What a variable may do to the commands that follow; the mark it leaves on patterns."""
-        if _LOADERS.fullmatch(name):
-            self.findings.add("high", f"loads other code into programs: {name}")
-        elif name in _SEARCHED:
-            self.findings.add("low", f"changes where programs look for others: {name}")
-        elif name not in COMMANDS:
+        level, why = variables.weight(name, value)
+        if level == "none" and not variables.is_command(name):
             return ""
+        self.findings.add(level, why)
         return f"{name}= "

@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from posixpath import basename, dirname
 
-from keryx.tools.shell.rules import (
-    downloads,
-    files,
-    git,
+from keryx.tools.shell.rules import files, git, tables
+from keryx.tools.shell.rules.clients import cloud, databases, downloads, programs
+from keryx.tools.shell.rules.clients.addresses import hosts_in
+from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names, opaque
+from keryx.tools.shell.rules.facts import deed_of
+from keryx.tools.shell.rules.running import (
+    environment,
     interpreters,
-    programs,
-    tables,
+    options,
+    searches,
+    sed,
     wrappers,
 )
-from keryx.tools.shell.rules.addresses import hosts_in
-from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names
-from keryx.tools.shell.rules.facts import deed_of
 
 __all__ = ["Argument", "Arguments", "Deed", "deed", "is_known", "name_of"]
 
@@ -57,18 +58,20 @@ _SPECIAL: Mapping[str, Callable[[Arguments], Deed]] = {
     "source": interpreters.source,
     ".": interpreters.source,
     "trap": interpreters.trap,
-    "sed": interpreters.sed,
-    "gsed": interpreters.sed,
+    "sed": sed.sed,
+    "gsed": sed.sed,
     **dict.fromkeys(names("awk gawk mawk nawk"), interpreters.awk),
-    "env": wrappers.env,
-    "find": wrappers.find,
-    "gfind": wrappers.find,
-    "command": wrappers.command,
-    "su": wrappers.su,
-    "runuser": wrappers.su,
-    "flock": wrappers.flock,
-    "script": wrappers.script,
-    **dict.fromkeys(names("export declare local readonly typeset"), wrappers.declare),
+    "env": environment.env,
+    "find": searches.find,
+    "gfind": searches.find,
+    "command": environment.command,
+    "su": environment.su,
+    "runuser": environment.su,
+    "parallel": wrappers.parallel,
+    "entr": wrappers.entr,
+    "flock": environment.flock,
+    "script": environment.script,
+    **dict.fromkeys(names("export declare local readonly typeset"), environment.declare),
 }
 
 _BINARIES = frozenset(
@@ -76,6 +79,7 @@ _BINARIES = frozenset(
     | {"/opt/homebrew/bin"}
 )
 _VERSIONED = re.compile(r"(python|pypy|pip|perl|ruby|lua|php|node|gcc|g\+\+|clang)-?[0-9][0-9.]*$")
+_KNOCKING = names("nc ncat netcat")
 _COPYING = names("scp sftp")  # their words are files as well as hosts
 _PATH_LIKE = ("/", "~", "../")
 
@@ -103,7 +107,8 @@ def is_known(name: str) -> bool:
         or name in interpreters.SHELLS
         or name in interpreters.LANGUAGES
         or name in programs.PROGRAMS
-        or name in programs.CLIENTS
+        or name in cloud.SERVICES
+        or name in databases.CLIENTS
         or name.startswith("mkfs")
     )
 
@@ -112,12 +117,14 @@ def deed(words: Arguments) -> Deed:
     """What a command does; `words` begin with its name, and are not empty."""
     command, arguments = words[0], words[1:]
     if not command.known or command.pattern:
-        return high(f"runs a command that only the shell knows: {command.text}")
+        return opaque(f"runs a command that only the shell knows: {command.text}")
     name = name_of(command.text)
     if len(arguments) == 1 and arguments[0].text in tables.VERSIONS and is_known(name):
         return Deed(pattern=f"{name} {arguments[0].text}")
-    found = _deed(name, command, arguments)
-    return replace(found, pattern=name) if found.pattern == "" else found
+    does = _deed(name, command, arguments)
+    if options.starts_program(name, arguments):
+        does = replace(does, level="high", why=options.WHY, changes=True, opaque=True)
+    return replace(does, pattern=name) if does.pattern == "" else does
 
 
 def _deed(name: str, command: Argument, arguments: Arguments) -> Deed:
@@ -129,12 +136,13 @@ def _deed(name: str, command: Argument, arguments: Arguments) -> Deed:
         (tables.HIGH, lambda: high(tables.HIGH[name])),
         (tables.REMOTE, lambda: _remote(name, arguments)),
         (tables.PROBES, lambda: _probe(arguments)),
-        (tables.SHOWING, wrappers.shows_environment),
+        (tables.SHOWING, environment.shows_environment),
         (wrappers.WRAPPERS, lambda: wrappers.wrapped(name, arguments)),
         (interpreters.SHELLS, lambda: interpreters.shell(name, arguments)),
         (interpreters.LANGUAGES, lambda: interpreters.language(name, arguments)),
         (programs.PROGRAMS, lambda: programs.program(name, arguments)),
-        (programs.CLIENTS, lambda: programs.client(name, arguments)),
+        (cloud.SERVICES, lambda: cloud.service(name, arguments)),
+        (databases.CLIENTS, lambda: databases.client(name, arguments)),
     ):
         if name in table:
             return rule()
@@ -145,7 +153,10 @@ def _deed(name: str, command: Argument, arguments: Arguments) -> Deed:
 
 def _remote(name: str, arguments: Arguments) -> Deed:
     why = tables.REMOTE[name]
-    return replace(high(why), network=True, hosts=hosts_in(arguments, bare=name not in _COPYING))
+    hosts = hosts_in(arguments, bare=name not in _COPYING)
+    if name in _KNOCKING and any(one.text.startswith("-z") for one in arguments):
+        return _probe(arguments)
+    return replace(high(why), network=True, hosts=hosts)
 
 
 def _probe(arguments: Arguments) -> Deed:
@@ -160,4 +171,5 @@ def _unknown(command: Argument, arguments: Arguments) -> Deed:
         low(f"runs the program {command.text}"),
         programs=local,
         reads=tuple(one for one in arguments if one.known and one.text.startswith(_PATH_LIKE)),
+        doubtful=wrappers.suspects(arguments),
     )

@@ -28,6 +28,8 @@ class Argument:
     """Whether it names a pipe to another command, `<(...)` or `>(...)`."""
     fetched: bool = False
     """Whether a command that uses the network makes its value."""
+    splits: bool = False
+    """Whether it may become any number of words, or none."""
 
     def after(self, start: int) -> Argument:
         """The same without its first characters: the value inside of `--option=value`."""
@@ -48,7 +50,11 @@ class Deed:
     reads: Arguments = ()
     deep: bool = False
     """Whether it reads all that lies below the paths."""
+    shallow: bool = False
+    """Whether it reads no more than the names and sizes of what lies right below the paths."""
     writes: Arguments = ()
+    empties: bool = False
+    """Whether what it writes to loses what it held."""
     deletes: Arguments = ()
     moves: bool = False
     """Whether what it deletes is kept elsewhere."""
@@ -60,14 +66,17 @@ class Deed:
     """Files that hold what came over the network."""
     commands: tuple[Arguments, ...] = ()
     """Commands that it starts."""
+    doubtful: tuple[Arguments, ...] = ()
+    """Commands that it starts if its words mean other things than the rules think."""
     texts: Arguments = ()
     """Shell scripts, given as text, that it runs."""
     programs: Arguments = ()
     """Files that it runs."""
     code: Arguments = ()
     """Programs in other languages, given as text."""
-    stdin: Literal["", "shell", "code"] = ""
-    """What it takes its standard input for, if it is a program."""
+    stdin: Literal["", "shell", "code", "statements"] = ""
+    """What it takes its standard input for, if it is a program; statements are judged as if they
+    were arguments."""
     assigns: tuple[tuple[str, Argument], ...] = ()
     """Variables that it sets for what it starts, or for the shell."""
     directory: Argument | None = None
@@ -76,6 +85,10 @@ class Deed:
     """Where commands that follow are run."""
     pattern: str | None = ""
     """What consent to this command would cover; `None`: only itself, never its like."""
+    opaque: bool = False
+    """Whether it may start commands that nobody can name before it runs."""
+    plain: Arguments = ()
+    """Its words without the options that stand before its subcommand; empty: as they are."""
 
 
 def low(why: str) -> Deed:
@@ -84,6 +97,11 @@ def low(why: str) -> Deed:
 
 def high(why: str) -> Deed:
     return Deed("high", why, changes=True)
+
+
+def opaque(why: str) -> Deed:
+    """A deed that is high because nobody can name what it starts."""
+    return Deed("high", why, changes=True, opaque=True)
 
 
 Option: TypeAlias = tuple[str, Argument | None]

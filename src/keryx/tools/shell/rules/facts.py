@@ -30,6 +30,10 @@ class Fact:
     writing: str = ""
     deep: str = ""
     """Options that make it read whole trees; "always" if none is needed."""
+    shallow: bool = False
+    """Whether it only lists, unless it reads whole trees."""
+    empties: bool = False
+    """Whether what it writes to loses what it held."""
     risky: Mapping[str, str] = field(default_factory=dict[str, str])
     """Options that make it high, and why."""
     network: bool = False
@@ -46,6 +50,7 @@ def deed_of(fact: Fact, arguments: Arguments) -> Deed:
     skip = 0 if parts.has(*reading, "-e", "--regexp", "--reference") else fact.skip
     reads, writes, deletes, links = _operands(fact, operands[skip:], parts)
     level, why = fact.level, fact.why
+    deep = fact.deep == ALWAYS or parts.has(*names(fact.deep))
     for option, reason in fact.risky.items():
         if parts.has(option):
             level, why = "high", reason
@@ -58,8 +63,10 @@ def deed_of(fact: Fact, arguments: Arguments) -> Deed:
         why,
         changes=level != "none" and fact.role != "reads",
         reads=(*reads, *parts.values(reading)),
-        deep=fact.deep == ALWAYS or parts.has(*names(fact.deep)),
+        deep=deep,
+        shallow=fact.shallow and not deep,
         writes=(*writes, *parts.values(writing)),
+        empties=fact.empties and not parts.has("-a", "--append"),
         deletes=deletes,
         moves=fact.role == "moves",
         links=links,

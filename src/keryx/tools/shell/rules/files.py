@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from keryx.tools.shell.rules.addresses import hosts_in
+from keryx.tools.shell.rules.clients.addresses import hosts_in
 from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names, split
 
 HERE = Argument(".")
@@ -25,6 +25,7 @@ def popd(_arguments: Arguments) -> Deed:
     return Deed(enters=Argument("popd", known=False), pattern="cd")
 
 
+_LOCKS_OUT = re.compile(r"0*[0-3]?[0-7]{0,2}$|[ua]*-[rwx]*r|[ua]*=$")
 _PRIVILEGE = re.compile(r"[ugoa]*[+=][rwxXt]*s|0?[2467][0-7]{3}$")
 
 
@@ -36,6 +37,8 @@ def chmod(arguments: Arguments) -> Deed:
     deed = Deed(writes=parts.operands[cut:])
     if parts.operands and _PRIVILEGE.match(parts.operands[0].text):
         return replace(deed, level="high", why="lets a program run with its owner's rights")
+    if parts.operands[:cut] and _LOCKS_OUT.match(parts.operands[0].text):
+        return replace(deed, level="high", why="takes the owner's right to read away")
     return deed
 
 
@@ -45,10 +48,15 @@ def dd(arguments: Arguments) -> Deed:
     writes = tuple(one.after(3) for one in arguments if one.text.startswith("of="))
     if any(not one.known and "=" not in one.text for one in arguments):
         return high("copies from and to what only the shell knows")
-    return Deed(reads=reads, writes=writes)
+    return Deed(reads=reads, writes=writes, empties=True)
 
 
-_TAR_RUNS = ("--to-command", "--checkpoint-action", "-I", "--use-compress-program", "--rsh-command")
+_TAR_RUNS = (
+    *("--to-command", "--checkpoint-action", "--rsh-command", "--rmt-command"),
+    *("-F", "--info-script", "--new-volume-script"),
+)
+_COMPRESSING = ("-I", "--use-compress-program")
+_COMPRESSORS = names("gzip pigz bzip2 pbzip2 lbzip2 xz pixz zstd pzstd lz4 lzma lzip brotli")
 
 
 def tar(arguments: Arguments) -> Deed:
@@ -56,10 +64,12 @@ def tar(arguments: Arguments) -> Deed:
     if arguments and not arguments[0].text.startswith("-"):
         arguments = (replace(arguments[0], text="-" + arguments[0].text), *arguments[1:])
     takes = names("-f -C -I -T -X -b --file --directory --exclude --strip-components --transform")
-    parts = split(arguments, takes | set(_TAR_RUNS))
+    parts = split(arguments, takes | {*_TAR_RUNS, *_COMPRESSING})
     directory = parts.values(("-C", "--directory"))
     archive = tuple(one for one in parts.values(("-f", "--file")) if one.text != "-")
-    if parts.has(*_TAR_RUNS):
+    if parts.has(*_TAR_RUNS) or any(
+        one.text.partition(" ")[0] not in _COMPRESSORS for one in parts.values(_COMPRESSING)
+    ):
         return high("starts a program that the options name")
     if parts.has("-x", "--extract", "--get"):
         deed = Deed(reads=archive, writes=directory or (HERE,))
@@ -69,7 +79,8 @@ def tar(arguments: Arguments) -> Deed:
     if parts.has("-t", "--list"):
         return Deed(reads=archive)
     reads = tuple(one.after(len("@")) if one.text[:1] == "@" else one for one in parts.operands)
-    return Deed(reads=(*reads, *directory), writes=archive, deep=True)
+    gone = reads if parts.has("--remove-files") else ()
+    return Deed(reads=(*reads, *directory), writes=archive, deletes=gone, deep=True)
 
 
 def unzip(arguments: Arguments) -> Deed:
@@ -84,7 +95,7 @@ def unzip(arguments: Arguments) -> Deed:
 def zip_(arguments: Arguments) -> Deed:
     """`zip archive files`."""
     parts = split(arguments, ("-x", "-i", "-P", "-b"))
-    if parts.has("-T") and parts.has("-TT", "--unzip-command"):
+    if parts.has("--unzip-command") or any(one.text.startswith("-TT") for one in arguments):
         return high("starts a program that the options name")
     deed = Deed(reads=parts.operands[1:], writes=parts.operands[:1], deep=True)
     return replace(deed, deletes=parts.operands[1:]) if parts.has("-m") else deed
@@ -123,18 +134,21 @@ def _local(operands: Arguments) -> Arguments:
     return tuple(one for one in operands if ":" not in one.text)
 
 
-_OWN = re.compile(r"%|\$!$|\$\{!\}$")
+_EVERYBODY = re.compile(r"-?[01]$|-\d+$")
 
 
 def kill(arguments: Arguments) -> Deed:
-    """`kill`: what this shell started is its own to end, all else is not."""
+    """`kill`: processes by their number; a confined command sees only those of its session."""
     texts = [one.text for one in arguments]
     if texts[:1] in (["-l"], ["-L"], ["-0"]):
         return Deed()
-    targets = [text for text in texts if not text.startswith("-")]
-    if targets and all(_OWN.match(text) for text in targets):
-        return low("ends a process of this shell")
-    return high("ends processes that it did not start")
+    parts = split(arguments[:1], names("-s -n"))
+    # The first word may be a signal, `-9` or `-s TERM`; a number with a dash after it is a group.
+    signal = 0 if not parts.options else 2 if texts[0] in ("-s", "-n") else 1
+    targets = [text for text in texts[signal:] if text != "--"]
+    if not targets or any(_EVERYBODY.match(text) for text in targets):
+        return high("ends processes that it did not start")
+    return low("ends a process")
 
 
 def history(arguments: Arguments) -> Deed:
@@ -161,8 +175,11 @@ def printf(arguments: Arguments) -> Deed:
 
 def read(arguments: Arguments) -> Deed:
     """`read` and `mapfile` set the variables that they name."""
-    operands = split(arguments, names("-p -d -n -N -t -u -i -a -c -C -O -s")).operands
-    return Deed(assigns=tuple((one.text, Argument("", known=False)) for one in operands))
+    parts = split(arguments, names("-p -d -n -N -t -u -i -a -c -C -O"))
+    return Deed(
+        texts=parts.values(("-C",)),
+        assigns=tuple((one.text, Argument("", known=False)) for one in parts.operands),
+    )
 
 
 def crontab(arguments: Arguments) -> Deed:

@@ -1,7 +1,7 @@
 """Brace expansion: `{a,b}c` is two words. It comes first, before any value is known.
 
-A range such as `{1..9}` stays as it is written: no part of a path can come out of it that is
-not a plain name.
+A range such as `{a..e}` becomes a pattern, `[a-e]`: the words that come out of it are many, and
+their number tells nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ MOST = 64
 """Words that one may become, and brackets that one may hold; more is not worth the effort."""
 
 _MARKS = re.compile(r"([{},])")
+_RANGE = re.compile(r"([A-Za-z]|[+-]?[0-9]+)\.\.([A-Za-z]|[+-]?[0-9]+)(?:\.\.[+-]?[0-9]+)?$")
 
 _Piece = str | Part  # a bracket or a comma that is not quoted; or what only stands there
 
@@ -26,10 +27,13 @@ def expand(word: Word) -> tuple[Word, ...] | None:
         return None
     if not brackets:
         return (word,)
+    pieces = _without_ranges(pieces)
     expanded = _expanded(pieces)
     if expanded is None:
         return None
-    return tuple(Word(tuple(_part(piece) for piece in one)) for one in expanded)
+    words = (Word(tuple(_part(piece) for piece in one)) for one in expanded)
+    # An alternative that is empty makes no word, unless it is quoted.
+    return tuple(word for word in words if word.bare != "")
 
 
 def _pieces(word: Word) -> list[_Piece]:
@@ -41,6 +45,26 @@ def _pieces(word: Word) -> list[_Piece]:
         else:
             found.append(part)
     return found
+
+
+def _without_ranges(pieces: list[_Piece]) -> list[_Piece]:
+    plain: list[_Piece] = []
+    at = 0
+    while at < len(pieces):
+        inner = pieces[at + 1] if pieces[at] == "{" and pieces[at + 2 : at + 3] == ["}"] else None
+        bounds = _RANGE.match(inner.value) if isinstance(inner, Text) and not inner.quoted else None
+        if bounds is None:
+            plain.append(pieces[at])
+            at += 1
+        else:
+            plain.append(Text(_pattern(*bounds.groups()), quoted=False))
+            at += len("{x}")
+    return plain
+
+
+def _pattern(first: str, last: str) -> str:
+    """A pattern that matches what comes out of a range, and perhaps more."""
+    return f"[{first}-{last}]" if first.isalpha() and last.isalpha() else "*[0-9]"
 
 
 def _part(piece: _Piece) -> Part:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from keryx.tools.shell.syntax.nodes import (
     Assignment,
@@ -15,7 +16,7 @@ from keryx.tools.shell.syntax.nodes import (
     Word,
 )
 from keryx.tools.shell.syntax.source import Source
-from keryx.tools.shell.syntax.words import WordReader
+from keryx.tools.shell.syntax.words import META, WordReader
 
 DECLARING = frozenset({"declare", "export", "local", "readonly", "typeset"})
 """Builtins whose arguments may be assignments."""
@@ -26,7 +27,21 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]\s$`'\"\\;&|<>()]*\])
 _SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
 _REDIRECTION = re.compile(r"(\d+|\{[A-Za-z_]\w*\})?(&>>|&>|<<<|<<-|<<|<>|<&|>>|>\||>&|[<>](?!\())")
 _TEST_OPERATOR = re.compile(r"&&|\|\||[()<>;&|]|\n")
+_KEYWORDS = frozenset(
+    {"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac"}
+    | {"in", "function", "select", "time", "coproc", "[[", "!", "}"}
+)
 _HERE = ("<<", "<<-")
+_CLOSES_AND_GOES_ON = re.compile(r"-[^ \t\n;&|<>()]")
+_DUPLICATING = ("<&", ">&")
+
+
+def _leading_text(word: Word) -> Iterator[str]:
+    """What of a word stands there unquoted, up to the first part that does not."""
+    for part in word.parts:
+        if not isinstance(part, Text) or part.quoted:
+            return
+        yield part.value
 
 
 class SimpleReader:
@@ -69,10 +84,22 @@ class SimpleReader:
             if (not words or declares) and (found := self._assignment()) is not None:
                 assignments.append(found)
             else:
-                words.append(self._words.word())
+                words.append(self._unbroken_word())
         if not (assignments or words or redirections):
             raise ParseError(f"a command is missing before `{self._source.peek() or 'the end'}`")
         return Simple(tuple(assignments), tuple(words), tuple(redirections))
+
+    def _unbroken_word(self) -> Word:
+        """A word; refuses one that only becomes what it is when its broken lines are joined."""
+        source = self._source
+        start = source.at
+        word = self._words.word()
+        if "\\\n" in source.text[start : source.at]:
+            text = "".join(_leading_text(word))
+            number = text.isdigit() and source.startswith("<", ">")
+            if number or _ASSIGNMENT.match(text) or text in _KEYWORDS or text.startswith("{"):
+                raise ParseError("a name, number or keyword that is broken over lines")
+        return word
 
     def redirections(self) -> tuple[Redirection, ...]:
         """Those that follow a compound command."""
@@ -144,6 +171,9 @@ class SimpleReader:
         while not self._source.take(")"):
             values.append(self.required_word())
             self.skip_lines()
+        if self._source.peek() and self._source.peek() not in META:
+            # Bash takes all of it for one word then, and what follows for the command.
+            raise ParseError("a list of values that goes on after its `)` is not understood")
         return Assignment(found.group(1), tuple(values))
 
     def _redirection(self, found: list[Redirection]) -> bool:
@@ -152,11 +182,14 @@ class SimpleReader:
         if match is None:
             return False
         source.at = match.end()
+        operator = match.group(2)
+        if operator in _DUPLICATING and _CLOSES_AND_GOES_ON.match(source.text, source.at):
+            # For bash the next word begins after the dash, for others this one goes on.
+            raise ParseError(f"`{operator}-` that goes on is not understood")
         self.skip_blanks()
         if not self._at_word():
-            raise ParseError(f"`{match.group(2)}` has no target")
+            raise ParseError(f"`{operator}` has no target")
         target = self._words.word()
-        operator = match.group(2)
         if operator in _HERE:
             document = Document()
             self.pending.append((operator, target, document))

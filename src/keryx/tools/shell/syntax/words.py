@@ -45,9 +45,10 @@ ScriptReader: TypeAlias = Callable[[Source, str], Script]
 class WordReader:
     """Reads words. `script` reads what a source holds, up to a bracket or to the end."""
 
-    def __init__(self, source: Source, script: ScriptReader) -> None:
+    def __init__(self, source: Source, script: ScriptReader, *, in_document: bool = False) -> None:
         self._source = source
         self._script = script
+        self._in_document = in_document
 
     def word(self) -> Word:
         """The word that begins here; it may be empty only if it is quoted."""
@@ -67,7 +68,8 @@ class WordReader:
     def document(self, text: str) -> Word:
         """The body of a here-document whose end is not quoted."""
         source = Source(text, self._source.depth)
-        return Word(WordReader(source, self._script)._until("", _BODY_PLAIN, "\\`$"))
+        reader = WordReader(source, self._script, in_document=True)
+        return Word(reader._until("", _BODY_PLAIN, "\\`$"))
 
     def sum_end(self, start: int) -> int:
         """Where the `))` of an arithmetic expression stands; -1 if it is none.
@@ -113,8 +115,10 @@ class WordReader:
         match source.peek():
             case "\\":
                 source.at += 1
-                # A backslash at the very end stands for itself.
-                return (Text(source.next() if source.peek() else "\\", quoted=True),)
+                if not source.peek():
+                    # It stands for itself, or after broken lines for nothing at all.
+                    raise ParseError("a backslash at the very end is not understood")
+                return (Text(source.next(), quoted=True),)
             case "'":
                 return (Text(self._single(), quoted=True),)
             case '"':
@@ -170,6 +174,9 @@ class WordReader:
         while (character := source.next()) != "`":
             if character == "\\":
                 following = source.next()
+                if following == '"' and self._in_document:
+                    # Shells differ in whether the backslash stays.
+                    raise ParseError("an escaped quote in backquotes of a here-document")
                 inner.append(following if following in escapes else "\\" + following)
             else:
                 inner.append(character)

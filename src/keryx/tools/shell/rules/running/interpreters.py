@@ -10,13 +10,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names, split
-from keryx.tools.shell.rules.wrappers import joined
+from keryx.tools.shell.rules.deeds import (
+    Argument,
+    Arguments,
+    Deed,
+    high,
+    low,
+    names,
+    opaque,
+    split,
+)
+from keryx.tools.shell.rules.running.wrappers import joined
 
 SHELLS = names("sh bash dash zsh ksh mksh ash rbash")
-
-SCRIPT_LENGTH = 2000
-"""Characters of a sed script that are looked at; a longer one is not trusted."""
+STDIN = names("- /dev/stdin /dev/fd/0 /proc/self/fd/0")
+"""Names of standard input."""
 
 
 def shell(name: str, arguments: Arguments) -> Deed:
@@ -28,7 +36,7 @@ def shell(name: str, arguments: Arguments) -> Deed:
         if not operands:
             return high(f"runs `{name} -c` without a command")
         return Deed(texts=operands[:1], programs=programs)
-    if not operands or parts.has("-s") or operands[0].text in ("-", "/dev/stdin"):
+    if not operands or parts.has("-s") or operands[0].text in STDIN:
         deed = replace(low(f"runs what comes in with `{name}`"), stdin="shell", pattern=None)
         return replace(deed, programs=programs)
     return _runs(name, operands[0], programs)
@@ -49,7 +57,7 @@ def source(arguments: Arguments) -> Deed:
     operands = split(arguments, until_operand=True).operands
     if not operands:
         return Deed()
-    if operands[0].text in ("-", "/dev/stdin"):
+    if operands[0].text in STDIN:
         return replace(low("runs what comes in"), stdin="shell")
     return _runs("source", operands[0])
 
@@ -95,8 +103,6 @@ LANGUAGES: Mapping[str, Language] = {
     "expect": Language(code="-c"),
 }
 
-_SERVERS = names("http.server SimpleHTTPServer")
-
 
 def language(name: str, arguments: Arguments) -> Deed:
     """An interpreter: code as text, a module, a file, or standard input."""
@@ -106,11 +112,11 @@ def language(name: str, arguments: Arguments) -> Deed:
     if modules := known.modules and parts.values(("-m",)):
         return _module(name, modules[0], arguments)
     if texts := parts.values(code):
-        deed = replace(low(f"runs code in {name}"), code=texts, pattern=None)
+        deed = replace(low(f"runs code in {name}"), code=texts, pattern=None, opaque=True)
         if known.edits and parts.has("-i"):
             return replace(deed, writes=parts.operands)
         return replace(deed, reads=tuple(one for one in parts.operands if one.known))
-    if parts.operands and parts.operands[0].text not in ("-", "/dev/stdin"):
+    if parts.operands and parts.operands[0].text not in STDIN:
         return _runs(name, parts.operands[0])
     return replace(low(f"runs what comes in with `{name}`"), stdin="code", pattern=None)
 
@@ -122,14 +128,13 @@ def _module(name: str, module: Argument, arguments: Arguments) -> Deed:
     inner = arguments[index + 1 :]
     pattern = f"{name} -m {module.text}"
     if not module.known:
-        return high("runs a module that only the shell knows")
+        return opaque("runs a module that only the shell knows")
     if module.text == "pip":
         return Deed(commands=((Argument("pip"), *inner),))
     if module.text in ("venv", "virtualenv"):
         deed = low("makes a virtual environment")
         return replace(deed, writes=split(inner, ("--prompt",)).operands, pattern=pattern)
-    deed = replace(low(f"runs the module {module.text}"), pattern=pattern)
-    return replace(deed, network=True) if module.text in _SERVERS else deed
+    return replace(low(f"runs the module {module.text}"), pattern=pattern)
 
 
 _AWK_ACTS = re.compile(r"system\s*\(|getline|>|(?<!\|)\|(?!\|)|@load|ENVIRON")
@@ -146,43 +151,5 @@ def awk(arguments: Arguments) -> Deed:
     acts = any(not one.known or _AWK_ACTS.search(one.text) for one in code)
     if files or acts or parts.has("-i", "--include"):
         why = "runs an awk program that may write files or start commands"
-        return replace(low(why), code=code, programs=files, reads=reads, pattern=None)
+        return replace(low(why), code=code, programs=files, reads=reads, pattern=None, opaque=acts)
     return Deed(reads=reads)
-
-
-_ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.){0,200}/)?"
-_SED_START = r"(?:^|[;\n{}])\s*" + _ADDRESS + r"(?:,\s*[+~]?" + _ADDRESS + r")?\s*!?\s*"
-_SED_ACTS = re.compile(_SED_START + r"[ewW](?:\s|$)")
-_SED_FLAGS = re.compile(
-    r"s([^\w\s\\])(?:\\.|(?!\1)[^\\])*\1(?:\\.|(?!\1)[^\\])*\1[gpiIMm0-9]*[ew]", re.DOTALL
-)
-
-
-def sed(arguments: Arguments) -> Deed:
-    """`sed`: reads, or changes files in place; a script may write files and start commands."""
-    takes = names("-e -f -l -s --expression --file --line-length")
-    # The suffix of `-i` is part of the word; what follows in a cluster is that suffix.
-    words = tuple(
-        Argument("-i") if one.text.startswith("-i") and one.known else one for one in arguments
-    )
-    parts = split(words, takes - {"-s"})
-    scripts = parts.values(("-e", "--expression"))
-    files = parts.values(("-f", "--file"))
-    operands = parts.operands
-    if not scripts and not files:
-        scripts, operands = operands[:1], operands[1:]
-    in_place = parts.has("-i", "--in-place")
-    deed = Deed(
-        reads=(*files, *(() if in_place else operands)), writes=operands if in_place else ()
-    )
-    if files or any(_acts(one) for one in scripts):
-        why = "runs a sed script that may write files or start commands"
-        return replace(deed, level="high", why=why, changes=True)
-    if any(not one.known for one in scripts):
-        return replace(deed, level="low", why="runs a sed script that only the shell knows")
-    return deed
-
-
-def _acts(script: Argument) -> bool:
-    text = script.text
-    return len(text) > SCRIPT_LENGTH or bool(_SED_ACTS.search(text) or _SED_FLAGS.search(text))

@@ -7,59 +7,20 @@ Waiting for the answer, and logging it, is not done here.
 from __future__ import annotations
 
 import glob
-import re
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
-from typing import Final, Literal, Protocol
+from typing import Protocol, Self
 
 import msgspec
 
+from keryx.engine.approval.rules import Rule, Verdict
+from keryx.engine.approval.words import in_words
 from keryx.engine.calls.witness import CallView
 from keryx.engine.log.state import Settings
 from keryx.errors import UserMustActError
 from keryx.events import ApprovalAsked, Offer
 from keryx.messages import NO_NEEDS, ApprovalMode, Needs, Reach
 from keryx.ports.effects import Effects
-from keryx.ports.tool import Risk
-
-Verdict = Literal["allow", "ask", "deny"]
-MOST_NAMED: Final = 5
-"""Patterns that words name one by one."""
-
-
-class Rule(msgspec.Struct, frozen=True):
-    """What people decided about calls like this one. Names may hold * and ?."""
-
-    verdict: Verdict
-    tool: str
-    pattern: str = "*"
-    needs: Needs = NO_NEEDS
-    """What it grants beyond the session's confinement."""
-    workspace: str | None = None
-    """The folder that a session must work in; None: any."""
-
-    def speaks_of(self, tool: str, pattern: str | None, workspace: str = "") -> bool:
-        """Whether it speaks of such calls. No pattern: of the tool as a whole."""
-        if not fnmatchcase(tool, self.tool):
-            return False
-        if self.workspace is not None and self.workspace != workspace:
-            return False
-        return self.pattern == "*" or (pattern is not None and fnmatchcase(pattern, self.pattern))
-
-
-class KeptRule(Rule, frozen=True, kw_only=True):
-    """A rule that an answer with `always` made, as it is recorded. Older ones say less."""
-
-    rule_id: str = ""
-    made_at: float | None = None
-    by: str = ""
-    session_id: str = ""
-
-
-def rule(verdict: Verdict, written: str) -> Rule:
-    """A rule as people write it: `tool`, or `tool:pattern`."""
-    tool, _, pattern = written.partition(":")
-    return Rule(verdict, tool.strip(), pattern.strip() or "*")
+from keryx.ports.tool import ANY_TEXT, Risk
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -69,6 +30,8 @@ class Judgement(msgspec.Struct, frozen=True):
     risk: Risk
     reason: str = ""
     needs: Needs = NO_NEEDS
+    rules: tuple[Rule, ...] = ()
+    """The rules that decided; empty: none did."""
 
 
 class Judge(Protocol):
@@ -94,21 +57,22 @@ class Approvals(msgspec.Struct):
     def judge(self, call: CallView, settings: Settings, rules: Sequence[Rule]) -> Judgement:
         """What is to be done with this call, in a session with these rules of its own."""
         risk = _risk_of(call)
-        about = About(call.tool.name, risk.patterns or None, str(call.workspace))
+        about = About.of(call, risk)
         rules = (*self.rules, *self.always, *rules)
-        if _speaking("deny", rules, about):
-            return Judgement("deny", risk, "a rule forbids it")
+        if denying := _speaking("deny", rules, about):
+            return Judgement("deny", risk, "a rule forbids it", rules=denying)
         if settings.read_only and _changes(risk, call.effects):
             return Judgement("deny", risk, "the session is read-only")
-        granted = _granted(rules, about)
-        if granted is not None and risk.needs.within(granted):
-            return Judgement("allow", risk, needs=risk.needs)
+        allowing = _allowing(rules, about)
+        if allowing and risk.needs.within(_granted(allowing)):
+            return Judgement("allow", risk, "a rule allows it", risk.needs, allowing)
         mode = settings.approvals or self.mode
         if mode == "never":
-            return Judgement("allow", risk)
-        asks = _speaking("ask", rules, about) or bool(risk.needs) or risk.level == "high"
-        asks = asks or (mode == "ask" and _matters(risk, call.effects))
-        return Judgement("ask" if asks else "allow", risk, needs=risk.needs)
+            return Judgement("allow", risk, "the mode is `never`: nobody is asked")
+        if asking := _speaking("ask", rules, about):
+            return Judgement("ask", risk, "a rule asks about it", risk.needs, asking)
+        reason = _reason_to_ask(risk, mode, call.effects)
+        return Judgement("ask" if reason else "allow", risk, reason, risk.needs)
 
 
 class About(msgspec.Struct, frozen=True):
@@ -118,6 +82,19 @@ class About(msgspec.Struct, frozen=True):
     patterns: tuple[str, ...] | None
     """None: nothing is said but the tool."""
     workspace: str
+    subjects: tuple[str, ...] = ()
+    peril: str | None = None
+    """What a rule must name to allow it; None: nothing."""
+
+    @classmethod
+    def of(cls, call: CallView, risk: Risk) -> Self:
+        return cls(
+            call.tool.name,
+            risk.patterns or None,
+            str(call.workspace),
+            risk.subjects,
+            risk.peril if risk.level == "high" else None,
+        )
 
     @property
     def parts(self) -> tuple[str | None, ...]:
@@ -126,8 +103,8 @@ class About(msgspec.Struct, frozen=True):
 
 def covers(rules: Sequence[Rule], asked: ApprovalAsked) -> bool:
     """Whether these rules allow what is asked, all of it."""
-    granted = _granted(rules, About(asked.tool, asked.patterns, asked.workspace))
-    return granted is not None and asked.needs.within(granted)
+    allowing = _allowing(rules, About(asked.tool, asked.patterns, asked.workspace))
+    return bool(allowing) and asked.needs.within(_granted(allowing))
 
 
 def consent_rules(asked: ApprovalAsked, reach: Reach | None) -> tuple[Rule, ...]:
@@ -184,76 +161,58 @@ def offers(call: CallView, risk: Risk) -> tuple[Offer, ...]:
     )
 
 
-# -- in words
+def _speaking(verdict: Verdict, rules: Iterable[Rule], about: About) -> tuple[Rule, ...]:
+    """The rules of that kind that speak of some part of the call."""
+    return tuple(rule for rule in rules if rule.verdict == verdict and _speaks(rule, about))
 
 
-def in_words(
-    tool: str, patterns: Sequence[str], workspace: str | None, needs: Needs = NO_NEEDS
-) -> str:
-    """What such a rule covers, for people: the tool, what of it, where, and what it grants."""
-    what = [_pattern_in_words(pattern, workspace) for pattern in patterns[:MOST_NAMED]]
-    if len(patterns) > MOST_NAMED:
-        what.append(f"{len(patterns) - MOST_NAMED} more")
-    where = "in every folder" if workspace is None else f"in sessions that work in {workspace}"
-    grants = [
-        *(["may use the network"] if needs.network else []),
-        *(f"may read {path}" for path in needs.reads),
-        *(f"may write {path}" for path in needs.writes),
-    ]
-    return ", ".join([f"{unescaped(tool)}: {' and '.join(what)}", where, *grants])
-
-
-def rule_in_words(rule: Rule) -> str:
-    return in_words(rule.tool, (rule.pattern,), rule.workspace, rule.needs)
-
-
-def _pattern_in_words(pattern: str, workspace: str | None) -> str:
-    if pattern == "*":
-        return "every call"
-    literal = unescaped(pattern)
-    if glob.escape(literal) == pattern:
-        # A file of the folder that is named anyway.
-        return literal if workspace is None else literal.removeprefix(f"{workspace}/")
-    folder = pattern.removesuffix("/*")
-    if folder != pattern and glob.escape(unescaped(folder)) == folder:
-        return f"everything in {unescaped(folder) or '/'}"
-    return f"what matches {pattern}"
-
-
-def unescaped(pattern: str) -> str:
-    """What `glob.escape` made a pattern of."""
-    return re.sub(r"\[([*?[])\]", r"\1", pattern)
-
-
-def _speaking(verdict: Verdict, rules: Iterable[Rule], about: About) -> bool:
-    return any(
-        rule.verdict == verdict
-        and any(rule.speaks_of(about.tool, part, about.workspace) for part in about.parts)
-        for rule in rules
+def _speaks(rule: Rule, about: About) -> bool:
+    return any(rule.speaks_of(about.tool, part, about.workspace) for part in about.parts) or any(
+        rule.may_speak_of(about.tool, subject, about.workspace) for subject in about.subjects
     )
 
 
-def _granted(rules: Sequence[Rule], about: About) -> Needs | None:
-    """What the rules that allow the call grant; None if some part of it is not allowed."""
-    granted = NO_NEEDS
+def _allowing(rules: Sequence[Rule], about: About) -> tuple[Rule, ...]:
+    """The rules that allow the call; none if some part of it is not allowed."""
+    every: dict[Rule, None] = {}
     for part in about.parts:
         allowing = [
             rule
             for rule in rules
-            if rule.verdict == "allow" and rule.speaks_of(about.tool, part, about.workspace)
+            if rule.verdict == "allow"
+            and rule.speaks_of(about.tool, part, about.workspace)
+            and (about.peril is None or rule.names(about.peril))
         ]
         if not allowing:
-            return None
-        for rule in allowing:
-            granted |= rule.needs
+            return ()
+        every.update(dict.fromkeys(allowing))
+    return tuple(every)
+
+
+def _granted(rules: Iterable[Rule]) -> Needs:
+    granted = NO_NEEDS
+    for rule in rules:
+        granted |= rule.needs
     return granted
+
+
+def _reason_to_ask(risk: Risk, mode: ApprovalMode, effects: Effects) -> str:
+    """Why a person is asked; empty if nobody is."""
+    if risk.level == "high":
+        return "its risk is high"
+    if risk.needs:
+        return "it needs more than the confinement gives"
+    if mode == "ask" and _matters(risk, effects):
+        return "the mode is `ask`, and it may change something"
+    return ""
 
 
 def _risk_of(call: CallView) -> Risk:
     try:
         return call.tool.risk(call.args, call.workspace)
     except Exception as error:  # noqa: BLE001 (a tool's own judgement; without one a person decides)
-        return Risk("high", f"nobody can tell: its own judgement failed ({error!r})")
+        why = f"nobody can tell: its own judgement failed ({error!r})"
+        return Risk("high", why, subjects=(ANY_TEXT,))
 
 
 def _matters(risk: Risk, effects: Effects) -> bool:

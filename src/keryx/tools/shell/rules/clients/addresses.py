@@ -10,8 +10,9 @@ from keryx.tools.shell.rules.deeds import Argument
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/@\s]*@)?(\[[^\]]+\]|[^/:?#\s]+)")
 _SCP = re.compile(r"(?:[\w.-]+@(?=[\w.-]+:))([\w.-]+):|([\w-]+(?:\.[\w-]+)+|localhost):(?!//)")
 _AT = re.compile(r"[\w.-]+@([\w.-]+)$")
+_LOCAL = re.compile(r"(?:[\w-]+\.)*localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[?::1\]?")
 _BARE = re.compile(
-    r"(localhost|[\w-]+(?:\.[\w-]+)*\.[a-zA-Z]{2,}|\d+(?:\.\d+){3})(?::\d+)?(?:[/?].*)?$"
+    r"(localhost|\[::1\]|[\w-]+(?:\.[\w-]+)*\.[a-zA-Z]{2,}|\d+(?:\.\d+){3})(?::\d+)?(?:[/?].*)?$"
 )
 
 
@@ -28,3 +29,8 @@ def hosts_in(arguments: Iterable[Argument], *, bare: bool = False) -> tuple[str,
         if "$" not in host and "`" not in host and host not in found:
             found.append(host)
     return tuple(found)
+
+
+def is_local(host: str) -> bool:
+    """Whether a host is this machine, as a confined command sees it."""
+    return _LOCAL.fullmatch(host) is not None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from posixpath import basename
 from urllib.parse import urlsplit
 
-from keryx.tools.shell.rules.addresses import hosts_in
+from keryx.tools.shell.rules.clients.addresses import hosts_in
 from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, Split, names, split
 
 _CURL_TAKES = names(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from keryx.tools.shell.rules.deeds import Arguments, Deed, Level, high, names, split
+from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, Level, names, opaque, split
+from keryx.tools.shell.rules.running.wrappers import suspects
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class Act:
     wraps: bool = False
     """Whether the words that follow are a command of their own."""
     writing: str = ""
+    takes: str = ""
+    """Options before the command that it wraps which a value follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class Program:
     """Options before the subcommand that a value follows."""
     directories: str = ""
     """Options that name where it runs."""
+    looking: str = ""
+    """How options begin that make it only look, where they stand for a subcommand."""
 
 
 def _acts(groups: Mapping[str, Act]) -> dict[str, Act]:
@@ -52,13 +57,17 @@ _GLOBAL = {
     "--location": "installs programs outside of the workspace",
 }
 _NODE = {
-    "ls list ll outdated view info why explain root bin prefix audit fund": _LOOKS,
+    "ls list ll root bin prefix why explain": _LOOKS,
+    "outdated view info audit fund search ping whoami": _ASKS,
+    "config+get config+list config+ls": _LOOKS,
+    "config set": Act("high", "changes settings for this user, not only here"),
     "i install ci add update up upgrade remove rm uninstall un link import dedupe prune": Act(
         why="installs packages", network=True, risky=_GLOBAL
     ),
     "publish unpublish deprecate owner access dist-tag": _PUBLISHES,
     "login logout adduser token": _ACCOUNT,
-    "exec x dlx create init": replace(_FETCHES, why="may fetch a package and run it"),
+    "exec x": Act(why="may fetch a package and run it", network=True, wraps=True, takes="-p"),
+    "dlx create init": replace(_FETCHES, why="may fetch a package and run it"),
     "global": _USER,
 }
 _PIP = _acts(
@@ -91,9 +100,15 @@ _CONTAINERS = Program(
             "ps images version info logs inspect stats top port diff history search": Act(
                 why="asks the container engine"
             ),
+            """image+ls container+ls network+ls volume+ls network+inspect volume+inspect
+            image+inspect container+inspect container+logs context+ls compose+ps compose+logs
+            compose+config compose+images compose+top compose+ls compose+version system+df
+            system+info""": Act(why="asks the container engine"),
             "build pull buildx compose": Act(why="builds or fetches containers", network=True),
             "run create": Act(why="starts a container", network=True, risky=_CONTAINER_RUN),
-            "exec cp attach commit": Act("high", "acts inside of a running container"),
+            "exec cp attach commit compose+exec compose+cp compose+run container+exec": Act(
+                "high", "acts inside of a running container"
+            ),
             """rm rmi kill stop restart prune system+prune volume+rm volume+prune image+prune
             container+prune network+rm image+rm container+rm compose+down""": Act(
                 "high", "stops or deletes containers"
@@ -104,8 +119,17 @@ _CONTAINERS = Program(
     takes="-H --host --context -c --config -l",
 )
 _SYSTEM_PACKAGES = Program(
-    _acts({"list show search info policy depends which files contents query": _ASKS}), _SYSTEM
+    _acts(
+        {
+            """list show search info policy depends rdepends which files contents query deps
+            leaves uses showpkg pkgnames madison whatprovides repolist outdated""": _LOOKS
+        }
+    ),
+    _SYSTEM,
+    looking="""-q --query -Q -l -L -s -S -p -c -I --list --listfiles --status --search
+    --get-selections --print --contents --info --audit --prefix --cellar --repository --config""",
 )
+_PACKAGE_QUERIES = Program(_SYSTEM_PACKAGES.acts, _LOOKS)
 _PLAIN = Program({}, Act())
 _BUILD = Program(
     _acts({"install uninstall": Act("high", "installs outside of the workspace")}),
@@ -114,14 +138,20 @@ _BUILD = Program(
 )
 
 PROGRAMS: Mapping[str, Program] = {
-    **dict.fromkeys(names("npm pnpm yarn bun"), Program(_acts(_NODE), takes="-C --prefix")),
+    **dict.fromkeys(
+        names("npm pnpm yarn bun"), Program(_acts(_NODE), directories="-C --prefix --cwd --dir")
+    ),
     **dict.fromkeys(names("pip pipenv"), Program({**_PIP, **_acts({"run": _RUNS})})),
     "uv": Program(
         {
             **{f"pip {name}": act for name, act in _PIP.items()},
             **_acts(
                 {
-                    "run": _RUNS,
+                    "run": replace(
+                        _RUNS,
+                        takes="""--with --with-editable --with-requirements -p --python --extra
+                        --group --env-file --index --package --directory --project -m""",
+                    ),
                     "add remove sync lock venv init python build export": _FETCHES,
                     "tool": replace(_FETCHES, why="may fetch a package and run it"),
                     "tool+install tool+uninstall tool+upgrade self": _USER,
@@ -139,10 +169,27 @@ PROGRAMS: Mapping[str, Program] = {
     "pdm": Program(_acts({"run": _RUNS, "add install update": _FETCHES, "publish": _PUBLISHES})),
     "bundle": Program(_acts({"exec": _RUNS, "install update add": _FETCHES})),
     "conda": Program(
-        _acts({"run": Act(), "install create update env": _FETCHES, "list info": _LOOKS})
+        _acts(
+            {
+                "run": replace(_RUNS, takes="-n --name -p --prefix --cwd"),
+                "install create update env": _FETCHES,
+                "list info env+list config": _LOOKS,
+            }
+        )
     ),
     "pipx": Program(_acts({"run": _FETCHES, "list": _LOOKS}), _USER),
-    "gem": Program(_acts({"list which contents": _LOOKS, "push yank": _PUBLISHES}), _SYSTEM),
+    "gem": Program(
+        _acts(
+            {
+                "list which contents env environment info specification help": _LOOKS,
+                "search outdated": _ASKS,
+                "push yank": _PUBLISHES,
+            }
+        ),
+        _SYSTEM,
+    ),
+    **dict.fromkeys(names("mise asdf rtx"), Program(_acts({"exec x": _RUNS, "ls list": _LOOKS}))),
+    **dict.fromkeys(names("apt-cache dpkg-query pkg-config"), _PACKAGE_QUERIES),
     "composer": Program(
         _acts({"install require update": _FETCHES, "global": _USER, "show": _LOOKS})
     ),
@@ -167,38 +214,12 @@ PROGRAMS: Mapping[str, Program] = {
             }
         )
     ),
-    "rustup": Program(_acts({"show which": _LOOKS}), _USER),
+    "rustup": Program(
+        _acts({"show which toolchain+list target+list component+list": _LOOKS}), _USER
+    ),
     "nvm": Program(_acts({"ls current which use": Act()}), _USER),
     "twine": Program(_acts({"check": _LOOKS}), _PUBLISHES),
-    "gh": Program(
-        _acts(
-            {
-                """pr+view pr+list pr+diff pr+checks pr+status issue+view issue+list run+view
-                run+list repo+view release+view release+list search status""": _ASKS,
-                "auth secret ssh-key gpg-key": _ACCOUNT,
-                "repo+clone pr+checkout": Act(why="fetches a repository", network=True),
-            }
-        ),
-        Act("high", "acts in this user's name on a server", network=True),
-        takes="-R --repo",
-    ),
     **dict.fromkeys(names("docker podman nerdctl docker-compose"), _CONTAINERS),
-    "kubectl": Program(
-        _acts({"get describe logs version explain top api-resources cluster-info": _ASKS}),
-        Act("high", "changes a cluster", network=True),
-        takes="-n --namespace --context --kubeconfig",
-    ),
-    "helm": Program(
-        _acts({"list template lint show search status version": _ASKS}),
-        Act("high", "changes a cluster", network=True),
-    ),
-    **dict.fromkeys(
-        names("terraform tofu pulumi"),
-        Program(
-            _acts({"fmt validate version": Act(), "plan init show output preview": _ASKS}),
-            Act("high", "changes what runs in the cloud", network=True),
-        ),
-    ),
     "ansible-playbook": Program({}, Act("high", "changes other machines", network=True)),
     **dict.fromkeys(
         names("""apt apt-get aptitude dnf yum pacman apk zypper snap flatpak emerge brew port
@@ -219,9 +240,6 @@ PROGRAMS: Mapping[str, Program] = {
     ),
 }
 
-_SQL = names("drop truncate delete alter")
-CLIENTS = names("psql mysql mariadb sqlite3 redis-cli mongo mongosh flushall")
-
 
 def program(name: str, arguments: Arguments) -> Deed:
     """What a program of the table does with its subcommand."""
@@ -230,13 +248,20 @@ def program(name: str, arguments: Arguments) -> Deed:
     outer = split(arguments, names(known.takes) | directories, until_operand=True)
     words = [one.text for one in outer.operands[:2]]
     if outer.operands and not outer.operands[0].known:
-        return high(f"runs a `{name}` command that only the shell knows")
+        return opaque(f"runs a `{name}` command that only the shell knows")
     two, one = " ".join(words), "".join(words[:1])
     act = known.acts.get(two) or known.acts.get(one) or known.otherwise
+    if known.looking and arguments and arguments[0].text.startswith(tuple(names(known.looking))):
+        act = _LOOKS
     inner = outer.operands[2 if two in known.acts else 1 :]
     if act.wraps and inner:
-        rest = split(inner, until_operand=True).operands
-        return Deed(commands=(rest,) if rest else ())
+        rest = split(inner, names(act.takes), until_operand=True).operands
+        return Deed(
+            network=act.network,
+            commands=(rest,) if rest else (),
+            doubtful=suspects(inner, rest),
+            plain=(Argument(name), *outer.operands),
+        )
     parts = split(arguments, names(act.writing) | names(known.takes) | directories)
     directory = parts.values(directories)
     level, why = act.level, act.why or f"runs `{' '.join([name, *words[:1]])}`"
@@ -251,6 +276,8 @@ def program(name: str, arguments: Arguments) -> Deed:
         writes=parts.values(names(act.writing)),
         directory=directory[-1] if directory else None,
         pattern=_pattern(name, known, words),
+        plain=(Argument(name), *outer.operands) if known.acts else (),
+        doubtful=suspects(arguments),
     )
 
 
@@ -261,12 +288,3 @@ def _pattern(name: str, known: Program, words: list[str]) -> str:
     # Words of a script's own follow `run`; two words are one subcommand elsewhere.
     count = 2 if words[:1] == ["run"] or " ".join(words) in known.acts else 1
     return " ".join([name, *words[:count]])
-
-
-def client(name: str, arguments: Arguments) -> Deed:
-    """A client of a database: what it is told may delete what no folder holds."""
-    said = {word.strip(";\"'()").lower() for one in arguments for word in one.text.split()}
-    lost = said & (_SQL | {"flushall", "flushdb", "dropdatabase"})
-    level: Level = "high" if lost or any(not one.known for one in arguments) else "low"
-    why = "changes or deletes data" if lost else f"works on a database with {name}"
-    return Deed(level, why, changes=True, network=name != "sqlite3", pattern=name)

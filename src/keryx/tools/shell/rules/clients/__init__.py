@@ -1,0 +1,1 @@
+"""Commands with subcommands, and those that talk to servers."""

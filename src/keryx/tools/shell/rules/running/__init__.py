@@ -1,0 +1,1 @@
+"""Commands that run others: shells, interpreters, wrappers, searches, options."""
