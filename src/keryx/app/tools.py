@@ -59,7 +59,9 @@ class Tools(msgspec.Struct, frozen=True):
         """Those that every host has. Asks the disk."""
         # Loaded when a host wants them: a program that brings its own tools starts without.
         toolsets = importlib.import_module("keryx.tools.toolsets")
-        sets = toolsets.built_in(user_home(config.environment))
+        sets = toolsets.built_in(
+            user_home(config.environment), confined=config.confinement != "off"
+        )
         scripts = importlib.import_module("keryx.sandbox.scripts")
         sets["code"] = [scripts.ExecuteCode()]
         return cls(_by_name([tool for tools in sets.values() for tool in tools], sets), sets)

@@ -67,18 +67,20 @@ def risk(
     home: Path | None = None,
     writable: Iterable[Path] = (),
     read_only: bool = False,
+    walled: bool = True,
 ) -> Judgement:
     """Judge a command line that would run in the workspace.
 
     `writable` are trees besides the workspace where writing is nobody's concern, such as a
     private folder for temporary files. With `read_only` whatever may change anything is high.
+    `walled` says that it will be confined.
     """
     try:
         script = parse(command)
     except ParseError as error:
         why = f"cannot be understood: {error}"
         return Judgement("high", why, subjects=(ANY_TEXT,), peril=command)
-    ground = Ground.of(workspace, home, tuple(writable))
+    ground = Ground.of(workspace, home, tuple(writable), walled=walled)
     found = _findings(script, ground)
     level, why = found.level, found.why or "only reads inside of the workspace"
     if read_only and found.changes:

@@ -48,13 +48,15 @@ def find_shell() -> Shell:
     return Shell(program, Path(__file__).with_name("onpty.py").read_text(encoding="utf-8"))
 
 
-def shell_tools(shell: Shell, home: Path | None = None) -> list[Tool]:
-    """Both tools. `home` is the user's, for what `~` means."""
+def shell_tools(shell: Shell, home: Path | None = None, *, confined: bool = True) -> list[Tool]:
+    """Both tools. `home` is the user's, for what `~` means; `confined`: whether commands are."""
 
     def judge(command: str, workspace: Path) -> Judgement:
         # The judge is large, and a process that runs no command starts without it.
         judging = importlib.import_module("keryx.tools.shell.risk")
-        return judging.risk(command, workspace=workspace, home=home, writable=TEMPORARY)
+        return judging.risk(
+            command, workspace=workspace, home=home, writable=TEMPORARY, walled=confined
+        )
 
     return [_terminal(shell, judge), _process(judge)]
 

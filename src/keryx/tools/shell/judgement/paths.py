@@ -52,13 +52,18 @@ class Ground:
     home: str | None
     writable: tuple[str, ...] = ()
     """Trees besides the workspace where writing is nobody's concern."""
+    walled: bool = True
+    """Whether commands are confined: then some of what they can reach is their session's alone."""
 
     @classmethod
-    def of(cls, workspace: Path, home: Path | None, writable: tuple[Path, ...]) -> Ground:
+    def of(
+        cls, workspace: Path, home: Path | None, writable: tuple[Path, ...], *, walled: bool
+    ) -> Ground:
         return cls(
             _clean(str(workspace)),
             None if home is None else _clean(str(home)),
             tuple(_clean(str(one)) for one in writable),
+            walled,
         )
 
     def resolve(self, argument: Argument, base: str | None) -> str | None:
@@ -109,6 +114,12 @@ class Ground:
         """Whether a file of the workspace looks like one with secrets."""
         return self.inside(path) and _is_local_secret(PurePosixPath(path).name)
 
+    def is_shown(self, path: str) -> bool:
+        """Whether the walls show it anyway."""
+        if is_harmless_device(path):
+            return True
+        return self.walled and any(_below(path, tree) for tree in SHOWN)
+
 
 def is_harmless_device(path: str) -> bool:
     return path in _HARMLESS_DEVICES or path.startswith(("/dev/fd/", "/dev/pts/"))
@@ -130,11 +141,6 @@ def is_git_internal(path: str) -> bool:
         part == ".git" or (part.startswith(".") and fnmatchcase(".git", part))
         for part in PurePosixPath(path).parts
     )
-
-
-def is_shown(path: str) -> bool:
-    """Whether a confined command may read it anyway."""
-    return is_harmless_device(path) or any(_below(path, tree) for tree in SHOWN)
 
 
 def matches_parent(text: str) -> bool:

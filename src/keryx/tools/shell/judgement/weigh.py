@@ -36,6 +36,8 @@ class Scale:
             add("high", "runs what comes over the network")
         if deed.network:
             self._network(deed)
+        if deed.signals and not self._ground.walled:
+            add("high", "may end processes that it did not start")
         for argument in deed.downloads:
             self.keep(argument, bases)
 
@@ -58,7 +60,8 @@ class Scale:
             self.findings.downloads.add(path)
 
     def _network(self, deed: Deed) -> None:
-        hosts = [host for host in deed.hosts or ("",) if not is_local(host)]
+        apart = self._ground.walled  # behind walls, this machine is the session's own
+        hosts = [host for host in deed.hosts or ("",) if not (apart and is_local(host))]
         self.findings.needs.update(Need("network", host) for host in hosts)
         if deed.level == "none":
             self.findings.add("low", "uses the network", changes=False)
@@ -78,7 +81,7 @@ class Scale:
             self.findings.needs.add(Need("write", base))
             self.findings.add("high", f"may change files outside of the workspace: {base}")
         elif (deed.reads or deed.level != "none") and not (
-            paths.is_shown(base) or (deed.shallow and base == "/")
+            self._ground.is_shown(base) or (deed.shallow and base == "/")
         ):
             self.findings.needs.add(Need("read", base))
             self.findings.add("low", f"reads outside of the workspace: {base}", changes=False)
@@ -99,7 +102,7 @@ class Scale:
         elif self._ground.may_hold_secrets(path):
             why = f"reads a file that usually holds secrets: {path}"
             self.findings.add("low", why, changes=False)
-        elif not (self._ground.inside(path) or paths.is_shown(path)):
+        elif not (self._ground.inside(path) or self._ground.is_shown(path)):
             self._read_outside(path, deep=deep)
 
     def _read_outside(self, path: str, *, deep: bool) -> None:

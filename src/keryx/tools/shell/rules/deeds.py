@@ -62,6 +62,8 @@ class Deed:
     """What a new link would lead to."""
     network: bool = False
     hosts: tuple[str, ...] = ()
+    signals: bool = False
+    """Whether it ends processes by their numbers; behind walls those are its session's."""
     downloads: Arguments = ()
     """Files that hold what came over the network."""
     commands: tuple[Arguments, ...] = ()

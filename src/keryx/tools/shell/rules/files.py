@@ -148,7 +148,7 @@ def kill(arguments: Arguments) -> Deed:
     targets = [text for text in texts[signal:] if text != "--"]
     if not targets or any(_EVERYBODY.match(text) for text in targets):
         return high("ends processes that it did not start")
-    return low("ends a process")
+    return replace(low("ends a process"), signals=True)
 
 
 def history(arguments: Arguments) -> Deed:
