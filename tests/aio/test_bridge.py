@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import AsyncIterator
 from types import FrameType
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -269,6 +270,31 @@ async def test_cancelling_the_call_crosses_into_the_async_code_and_back(bridge: 
     with pytest.raises(ToolCancelledError, match="steer"):
         await task
     assert ended.is_set()
+
+
+async def test_async_code_that_is_cancelled_before_its_first_step_leaves_nothing(
+    bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    here, posted = threading.current_thread(), threading.Event()
+    post = loop.call_soon_threadsafe
+
+    def post_and_tell(*work: Any, **options: Any) -> Any:
+        handle = post(*work, **options)
+        if threading.current_thread() is not here:
+            posted.set()
+        return handle
+
+    def cancel() -> None:
+        (task,) = (task for task in asyncio.all_tasks() if task.get_name() == "from another thread")
+        task.cancel()
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", post_and_tell)
+    running = bridge.start_thread(lambda: bridge.from_thread(double, 1))
+    posted.wait()  # the loop stands still: what the thread asked for is next, and then the cancel
+    loop.call_soon(cancel)
+    with pytest.raises(ToolCancelledError):
+        await running.future
 
 
 async def test_async_code_that_resists_does_not_hold_the_cancelled_thread(bridge: Bridge) -> None:

@@ -371,6 +371,7 @@ class _Answer(Generic[T]):
         self._work = None
         token = self._context.run(get_token)
         self._task = self._context.run(group.start, self._run(work), name="from another thread")
+        self._task.add_done_callback(lambda _: self._ended(work))
         if token is not None:
             self._registration = token.on_cancel(self._cancel_for_caller)
 
@@ -378,20 +379,25 @@ class _Answer(Generic[T]):
         try:
             self._settle(None, [await work])
         except asyncio.CancelledError:
-            token = get_token()
-            reason = (token.reason if token is not None else None) or "parent"
-            self._settle(ToolCancelledError(reason))
+            self._settle(self._cancelled())
             raise
         except BaseException as error:  # noqa: BLE001 (it belongs to the thread that waits)
             self._settle(_storable(error))
+
+    def _ended(self, work: Coroutine[Any, Any, T]) -> None:
+        """A task that was cancelled before its first step has run nothing, and told nobody."""
+        work.close()
+        self._settle(self._cancelled())
+
+    def _cancelled(self) -> ToolCancelledError:
+        token = self._context.run(get_token)
+        return ToolCancelledError((token.reason if token is not None else None) or "parent")
 
     def _cancel_for_caller(self) -> None:
         if self._task is not None and not self._task.done():
             self._task.cancel()
             # Work that swallows its cancellation must not hold the thread that waits for it.
-            token = self._context.run(get_token)
-            reason = (token.reason if token is not None else None) or "parent"
-            self._task.get_loop().call_later(GRACE, self._settle, ToolCancelledError(reason))
+            self._task.get_loop().call_later(GRACE, self._settle, self._cancelled())
 
     def cancel(self) -> None:
         self.refuse("its caller has gone")
