@@ -17,7 +17,18 @@ from types import ModuleType
 import pytest
 
 from keryx.aio.warden import Exit, channel, launch, main, proctree
-from keryx.aio.warden.walls import confine, gaps, kernel, landlock, limits, namespaces, root, watch
+from keryx.aio.warden.walls import (
+    confine,
+    gaps,
+    kernel,
+    landlock,
+    limits,
+    namespaces,
+    plan,
+    root,
+    seccomp,
+    watch,
+)
 from keryx.errors import ScopeClosedError, WardenLostError
 from tests.aio.world import (
     PATH,
@@ -193,7 +204,7 @@ def test_only_a_descendant_is_struck():
     assert not proctree.strike(os.getppid(), signal.SIGCONT)
 
 
-WALLS = [confine, gaps, kernel, landlock, limits, namespaces, root, watch]
+WALLS = [confine, gaps, kernel, landlock, limits, namespaces, plan, root, seccomp, watch]
 MODULES = [main, channel, launch, proctree, *WALLS]
 NAMES = {module.__name__.rpartition(".")[2] for module in MODULES}
 

@@ -13,8 +13,7 @@ import os
 import stat
 from typing import Any
 
-from . import kernel
-from .plan import TMP, UnmountableError, plan
+from . import kernel, plan
 
 READ = kernel.READ_ONLY | kernel.NO_SUID | kernel.NO_DEVICES
 WRITE = kernel.NO_SUID | kernel.NO_DEVICES
@@ -45,7 +44,7 @@ class Root:
         self.devices = {name: self.device(name) for name in DEVICES}
         self.links: dict[str, str] = dict(policy["links"])
         self.sources: list[tuple[str, int]] = []
-        planned = plan(policy)
+        planned = plan.plan(policy)
         for path, kind in planned.items():
             self.sources.append((path, self.source(path, kind)))
             if kind == "list":
@@ -83,7 +82,7 @@ class Root:
             tree = self.copy(self.policy["uploads"] if kind == "uploads" else path)
         is_needed = kind in ("write", "tmp") or path == self.policy["workspace"]
         if tree < 0 and is_needed:
-            raise UnmountableError(
+            raise plan.UnmountableError(
                 f"{path!r} is not there, may not be entered, or is a symlink; grant a real path"
             )
         if tree >= 0 and kind != "hide":
@@ -122,7 +121,7 @@ class Root:
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
                 return -1
-            raise UnmountableError(f"{path!r} cannot be hidden: {error}") from error
+            raise plan.UnmountableError(f"{path!r} cannot be hidden: {error}") from error
         is_folder = stat.S_ISDIR(os.fstat(fd).st_mode)
         os.close(fd)
         if not is_folder:
@@ -150,7 +149,7 @@ class Root:
             if tree >= 0:
                 self.put(tree, path)
         self.mount_processes()
-        for path, target in {**self.links, "/var/tmp": TMP}.items():  # noqa: S108 (same)
+        for path, target in {**self.links, "/var/tmp": plan.TMP}.items():  # noqa: S108 (same)
             self.link(path, target)
         for tree in self.closing:
             kernel.set_attributes(tree, kernel.READ_ONLY, below=False)
