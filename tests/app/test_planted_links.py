@@ -1,7 +1,7 @@
 """A command may put links, pipes and second names wherever it can write: the host follows none.
 
-Each place is one that the host itself reads or writes for a session: attachments, AGENTS.md, the
-diff of what was changed, and the files that the page shows.
+Each place is one that the host itself reads or writes for a session: attachments, AGENTS.md, and
+the diff of what was changed.
 """
 
 from __future__ import annotations

@@ -260,3 +260,15 @@ def test_a_policy_names_real_paths_and_keeps_the_other_names(tmp_path: Path):
     assert {sys.prefix, sys.base_prefix} <= set(policy.readable)
     wire = policy.wire()
     assert wire["limits"]["processes"] == policy.limits.processes
+
+
+@pytest.mark.promise("walls.2")
+@pytest.mark.parametrize("without", [(), ("landlock",)], ids=str)
+async def test_a_read_only_home_cannot_be_written_between_what_is_hidden_either(
+    home: Path, den: Den, without: tuple[str, ...]
+):
+    den.change(read_only=True, without=without)
+    await den.sh("echo x >new; echo x >.config/new; rm .config/other; echo x >work/file")
+    assert sorted(path.name for path in (home / ".config").iterdir()) == ["gh", "other"]
+    assert (home / "work/file").read_text() == "secret"
+    assert not (home / "new").exists()

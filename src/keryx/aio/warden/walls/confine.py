@@ -92,7 +92,8 @@ def inside_grants(policy: Any) -> list[tuple[str, int]]:
     """Rights in a private root: the same once more, should a mount not be what it seems."""
     rights = {
         **dict.fromkeys(("read", "list", "uploads"), landlock.READ),
-        **dict.fromkeys(("write", "pin", "tmp"), landlock.WRITE),
+        **dict.fromkeys(("write", "tmp"), landlock.WRITE),
+        "pin": landlock.READ if policy["read_only"] else landlock.WRITE,
     }
     planned = plan.plan(policy).items()
     granted = [(path, rights[kind]) for path, kind in planned if kind in rights]

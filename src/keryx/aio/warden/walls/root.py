@@ -86,7 +86,9 @@ class Root:
                 f"{path!r} is not there, may not be entered, or is a symlink; grant a real path"
             )
         if tree >= 0 and kind != "hide":
-            kernel.set_attributes(tree, READ if kind in ("read", "uploads") else WRITE)
+            # A pin is a part of what it lies in: of a workspace that may only be read, too.
+            only_read = kind in ("read", "uploads") or (kind == "pin" and self.policy["read_only"])
+            kernel.set_attributes(tree, READ if only_read else WRITE)
         return tree
 
     def list_folder(self, path: str, others: set[str]) -> None:
