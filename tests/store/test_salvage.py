@@ -19,8 +19,8 @@ from keryx.events import LoggedEvent, Usage
 from keryx.messages import File
 from keryx.ports.store import Blob, Commit, InboxRow, OutboxRow, RecordChange, Store, blob_hash
 from keryx.store.sqlite import SqliteStore
-from keryx.store.sqlite.wreck.salvage import CutSession, Salvaged, salvage
-from keryx.testing.facts import Facts
+from keryx.store.sqlite.recovery.salvage import CutSession, Salvaged, salvage
+from keryx.testing.event_factory import EventFactory
 from tests.conftest import SOAK
 from tests.store.test_migrations import make_first
 
@@ -34,7 +34,7 @@ LARGE = Blob(blob_hash(b"large" * 20_000), b"large" * 20_000)
 Logs = dict[str, list[LoggedEvent]]
 
 
-def turn(facts: Facts, number: int, chance: random.Random) -> tuple[LoggedEvent, ...]:
+def turn(facts: EventFactory, number: int, chance: random.Random) -> tuple[LoggedEvent, ...]:
     name = f"t{number}"
     text = f"{facts.session_id} {number} " * chance.choice([1, 20, 600])
     attached = (File(LARGE.hash, "text/plain"),) if number == 3 else ()
@@ -50,7 +50,7 @@ def turn(facts: Facts, number: int, chance: random.Random) -> tuple[LoggedEvent,
 
 async def fill(store: Store, chance: random.Random, turns: int = 8) -> None:
     """Sessions that grow side by side, with everything that a store keeps."""
-    facts = {name: Facts(name) for name in NAMES}
+    facts = {name: EventFactory(name) for name in NAMES}
     epochs = {name: await store.claim(name) for name in NAMES}
     for number in range(turns):
         for name in chance.sample(NAMES, k=len(NAMES)):
@@ -129,7 +129,7 @@ async def judge(path: Path, bridge: Bridge, logs: Logs) -> Salvaged:
         assert not said.is_whole
     # It is a store like any other.
     name = next(iter(kept), "new")
-    facts = Facts(name, last_seq=len(kept.get(name, [])))
+    facts = EventFactory(name, last_seq=len(kept.get(name, [])))
     epoch = await store.claim(name)
     await store.append(Commit(session_id=name, epoch=epoch, events=(facts.renamed("goes on"),)))
     await store.close()

@@ -16,8 +16,8 @@ from keryx.models.openai import OpenAIModel
 from keryx.models.prices import Prices, Threads
 from keryx.models.requirements import key_missing, not_named
 from keryx.models.retry import Retrying
-from keryx.models.servers.listing import FoundServer, find_local, models_of
-from keryx.models.servers.trying import TriedServer, try_out
+from keryx.models.servers.connection_test import TriedServer, try_out
+from keryx.models.servers.discovery import FoundServer, find_local, models_of
 from keryx.ports.model import Model
 
 TOUR = "scripted:tour"

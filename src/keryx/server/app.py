@@ -11,14 +11,14 @@ from email.utils import formatdate
 from time import time
 from typing import Any, Final
 
-from keryx.server import describe, problems, routing
+from keryx.server import openapi, problems, routing
 from keryx.server.access.auth import Caller
 from keryx.server.access.forwarded import Proxies
 from keryx.server.guards import API_HEADERS, Guard, Head, Headers, Scope, head_of
 from keryx.server.page import Page
 from keryx.server.problems import ProblemError
+from keryx.server.schemas import is_id
 from keryx.server.service import Service
-from keryx.server.shapes import is_id
 from keryx.server.stream import Receive, Send, Streams
 
 UNAUTHORIZED: Final = 401
@@ -107,7 +107,7 @@ class Application:
             return self._service.access.still_counts(caller)
 
         if session_id is None:
-            changes = self._service.front.changes(after)
+            changes = self._service.host_client.changes(after)
             await self._streams.changes(changes, receive, send, still_wanted)
             return
         if not is_id(session_id):
@@ -115,7 +115,7 @@ class Application:
         row = await self._service.row(session_id)
         if (after or 0) > row.last_seq:
             raise _bad(f"the session has {row.last_seq} facts, and none after {after}")
-        events = await self._service.front.follow(session_id, after=after or 0)
+        events = await self._service.host_client.follow(session_id, after=after or 0)
         await self._streams.session(session_id, events, receive, send, still_wanted)
 
     # -- the rest
@@ -123,7 +123,7 @@ class Application:
     async def _describe(self, send: Send) -> None:
         if self._document is None:
             version = self._service.version
-            self._document = await self._service.threads.to_thread(describe.document, version)
+            self._document = await self._service.threads.to_thread(openapi.document, version)
         headers: Headers = [*API_HEADERS, (b"content-type", b"application/json")]
         await _answer(send, 200, headers, self._document)
 

@@ -46,7 +46,7 @@ from keryx.events import (
     UsageRecorded,
 )
 from keryx.ports.store import SessionState, UsageRow
-from keryx.store.changes import NOTHING, QUARTER, Projection, Shown, Spent
+from keryx.store.table_changes import NOTHING, QUARTER, Projection, Shown, Spent
 
 TOLD: Final = (
     *("model", "workspace", "personality", "effort", "approvals", "read_only", "place", "profile"),

@@ -30,7 +30,7 @@ from keryx.ports.store import (
     UsageRow,
     records_of,
 )
-from keryx.ports.view import Resting
+from keryx.ports.view import IdleSessions
 from keryx.store.memory.tables import (
     Session,
     apply,
@@ -42,7 +42,7 @@ from keryx.store.memory.tables import (
     transcript_row,
 )
 from keryx.store.projections import project, spent_since, usage_row
-from keryx.store.search.wanted import Wanted
+from keryx.store.search.query import Query
 
 PAGE: Final = 500  # events that stand for a page of any size
 
@@ -196,13 +196,13 @@ class MemoryStore:
         session = self._find(session_id)
         return None if session is None or not session.log else session_row(session_id, session)
 
-    async def resting(self, session_id: str) -> Resting | None:
+    async def resting(self, session_id: str) -> IdleSessions | None:
         session = self._find(session_id)
         if session is None or not session.log or session.open or session.pending:
             return None
         last = next((e for e in reversed(session.log) if isinstance(e, StepReplied)), None)
         since = session.log[0 if last is None else last.seq :]
-        return Resting(
+        return IdleSessions(
             seq=len(session.log),
             settings=tuple(
                 each for each in session.log if isinstance(each, SessionOpened | SessionChanged)
@@ -261,7 +261,7 @@ class MemoryStore:
 
     async def search(self, words: str, *, limit: int = 20) -> list[Found]:
         self._check_open()
-        wanted = Wanted(words)
+        wanted = Query(words)
         if not wanted:
             return []
         found = [

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from keryx.errors import AlreadyEnteredError, AlreadyTakenError, KeyReusedError, SequenceError
 from keryx.events import LoggedEvent
 from keryx.ports.store import Commit, Found, InboxRow, SessionRow, SessionState, TranscriptRow
-from keryx.store.changes import NEW, OpenKey, Projection, SessionFacts, Spent
 from keryx.store.projections import as_delivered, state_of
-from keryx.store.search.texts import texts_of
-from keryx.store.search.wanted import Wanted
+from keryx.store.search.query import Query
+from keryx.store.search.searchable_text import texts_of
+from keryx.store.table_changes import NEW, OpenKey, Projection, SessionFacts, Spent
 
 _Shown = tuple[str | None, list[int]]
 """The turn of an entry of the transcript, and the facts that it is made of."""
@@ -122,7 +122,7 @@ def transcript_row(session: Session, seq: int) -> TranscriptRow:
 
 
 def found_in(
-    session_id: str, session: Session, wanted: Wanted
+    session_id: str, session: Session, wanted: Query
 ) -> Iterator[tuple[tuple[int, ...], Found]]:
     """Where the words stand in one session, each with its rank."""
     for seq in sorted(session.shown, reverse=True):

@@ -18,9 +18,9 @@ import msgspec
 
 from keryx.errors import StoreError, StoreTooNewError
 from keryx.events import LoggedEvent, decode_logged
-from keryx.store.changes import NEW, SessionFacts
 from keryx.store.projections import project
 from keryx.store.sqlite.projected import fill
+from keryx.store.table_changes import NEW, SessionFacts
 
 Step = str | Callable[[sqlite3.Connection], None]
 Migration = Sequence[Step]

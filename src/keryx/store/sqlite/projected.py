@@ -9,8 +9,8 @@ import sqlite3
 from collections.abc import Sequence
 
 from keryx.ports.store import Blob, SessionState
-from keryx.store.changes import Projection, Shown, Spent
 from keryx.store.projections import state_of
+from keryx.store.table_changes import Projection, Shown, Spent
 
 
 def current_state(connection: sqlite3.Connection, no: int) -> SessionState:

@@ -21,10 +21,10 @@ from keryx.events import (
     StepReplied,
 )
 from keryx.ports.store import InboxRow, OutboxRow, SessionRow, TranscriptRow, UsageRow
-from keryx.ports.view import Resting
-from keryx.store.changes import QUARTER
+from keryx.ports.view import IdleSessions
 from keryx.store.projections import as_delivered
 from keryx.store.sqlite.faults import read_event
+from keryx.store.table_changes import QUARTER
 
 _SESSION: Final = (
     "SELECT session_id, title, state, model, workspace, pinned, archived, failed_turn, last_seq,"
@@ -129,7 +129,7 @@ def _session_row(row: Sequence[Any]) -> SessionRow:
     )
 
 
-def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> Resting | None:
+def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> IdleSessions | None:
     with _snapshot(connection):
         row = connection.execute(
             "SELECT no, last_seq FROM sessions s WHERE session_id = ? AND last_seq > 0"
@@ -154,7 +154,7 @@ def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> Rest
         since = 0 if last is None else last.seq
         summed = read(f"type = 'context.compacted' AND seq > {since} ORDER BY seq DESC LIMIT 1")
         compacted = next(iter(summed), None)
-    return Resting(
+    return IdleSessions(
         seq=last_seq,
         settings=tuple(e for e in settings if isinstance(e, SessionOpened | SessionChanged)),
         last_reply=last if isinstance(last, StepReplied) else None,

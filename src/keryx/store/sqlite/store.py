@@ -28,11 +28,11 @@ from keryx.ports.store import (
     TranscriptRow,
     UsageRow,
 )
-from keryx.ports.view import Resting
+from keryx.ports.view import IdleSessions
 from keryx.store.sqlite import queries, writes
 from keryx.store.sqlite.faults import as_store_error
 from keryx.store.sqlite.files import Durability, check_for_reading, open_for_writing
-from keryx.store.sqlite.index import Finder, Indexer, IndexUnreadableError
+from keryx.store.sqlite.index import Indexer, IndexSearch, IndexUnreadableError
 from keryx.store.sqlite.readers import Readers
 from keryx.store.sqlite.transaction import get_meta, take_hold
 from keryx.store.sqlite.writer import Change, T, Writer
@@ -55,7 +55,7 @@ class SqliteStore:
         """Use `open`."""
         self._path = path
         self._bridge = bridge
-        self._finder = Finder(path)
+        self._finder = IndexSearch(path)
         self._readers = Readers(path, bridge, self._on_damage, self._finder.close)
         self._writer: Writer | None = None
         self._indexer: Indexer | None = None
@@ -177,7 +177,7 @@ class SqliteStore:
     async def session(self, session_id: str) -> SessionRow | None:
         return await self._readers.submit(partial(queries.session, session_id=session_id))
 
-    async def resting(self, session_id: str) -> Resting | None:
+    async def resting(self, session_id: str) -> IdleSessions | None:
         return await self._readers.submit(
             partial(queries.resting, path=self._path, session_id=session_id)
         )

@@ -21,11 +21,11 @@ from keryx.errors import (
 )
 from keryx.events import encode, type_of
 from keryx.ports.store import Commit, InboxRow, OutboxRow, RecordChange, records_of
-from keryx.store.changes import Projection, SessionFacts
 from keryx.store.projections import project
 from keryx.store.sqlite.migrations import keep_facts
 from keryx.store.sqlite.projected import apply, current_state, keep_blobs
 from keryx.store.sqlite.transaction import Transaction, get_meta, last_position, set_meta
+from keryx.store.table_changes import Projection, SessionFacts
 
 
 class _Session(msgspec.Struct, frozen=True):

@@ -23,8 +23,8 @@ from keryx.errors import ToolFailedError
 from keryx.ports.files import FileChange, Files, Stamp
 from keryx.ports.store import blob_hash
 from keryx.ports.tool import ToolContext
-from keryx.tools.files import disk
-from keryx.tools.files.swap import exchange, rename_to_free
+from keryx.tools.files import safe_open
+from keryx.tools.files.renames import exchange, rename_to_free
 
 KEPT: Final = 8 * 1024 * 1024
 """Content up to this size is kept in the log, to be shown and restored."""
@@ -74,9 +74,9 @@ class Edit(msgspec.Struct, frozen=True):
 
 def look(path: Path, name: str, last: Stamp | None = None) -> Before | None:
     """What is there now, None if nothing is; `last` may save reading what will not be kept."""
-    with disk.telling(name):
+    with safe_open.telling(name):
         try:
-            with disk.open_file(path, name) as file:
+            with safe_open.open_file(path, name) as file:
                 data, hashed = _taken(file, last)
                 mode = stat.S_IMODE(file.status.st_mode) & 0o777
                 return Before(file.stamped(hashed), hashed, mode, data)
@@ -84,13 +84,13 @@ def look(path: Path, name: str, last: Stamp | None = None) -> Before | None:
             return None
 
 
-def _taken(file: disk.OpenFile, last: Stamp | None) -> tuple[bytes | None, str]:
+def _taken(file: safe_open.OpenFile, last: Stamp | None) -> tuple[bytes | None, str]:
     if last is not None and last.hash is not None and file.size > KEPT:
         is_same = last.identity == file.stamped(None).identity
         if is_same and not file.may_change_unseen:
             return None, last.hash
     data = file.read_whole()
-    if len(data) > disk.WHOLE:
+    if len(data) > safe_open.WHOLE:
         return None, file.hash()
     return data, blob_hash(data)
 
@@ -119,15 +119,15 @@ def replace_all(files: Files, edits: Sequence[Edit], record: Record) -> None:
     with ExitStack() as stack:
         try:
             for edit in edits:
-                with disk.telling(edit.name):
+                with safe_open.telling(edit.name):
                     if edit.after is not None:
-                        made += disk.make_folders(edit.path.parent)
-                    folder = stack.enter_context(disk.open_folder(edit.path.parent))
+                        made += safe_open.make_folders(edit.path.parent)
+                    folder = stack.enter_context(safe_open.open_folder(edit.path.parent))
                     steps.append(_Step(edit, folder))
                     steps[-1].prepare()
             record(changes)
             for step in steps:
-                with disk.telling(step.edit.name):
+                with safe_open.telling(step.edit.name):
                     step.act()
         except BaseException as error:
             _undo(steps, made, error)
@@ -144,7 +144,7 @@ def _undo(steps: Sequence[_Step], made: list[Path], error: BaseException) -> Non
             step.undo()
         except OSError:
             lost.append(step.edit.name)
-    disk.remove_folders(made)
+    safe_open.remove_folders(made)
     if lost:
         raise ToolFailedError(
             f"{error} And what had been done to {', '.join(lost)} could not be undone; look at it."
@@ -167,7 +167,7 @@ class _Step:
             raise ToolFailedError(f"{edit.name} is read-only; change its mode first")
         if edit.after is not None:
             mode = edit.mode if before is None else before.mode
-            self._beside = disk.make_temporary(self._folder, edit.after, mode)
+            self._beside = safe_open.make_temporary(self._folder, edit.after, mode)
             self._new = self._status(self._beside)
 
     def act(self) -> None:
@@ -176,7 +176,7 @@ class _Step:
             self._make(name)
         elif self._beside is None:
             # Out of the way, not yet gone.
-            self._beside = disk.temporary_name()
+            self._beside = safe_open.temporary_name()
             rename_to_free(self._folder, name, self._beside)
             self._acted = True
             self._check(self._beside, before)
@@ -249,7 +249,7 @@ class _Step:
     def _write_back(self, name: str, before: Before) -> None:
         if before.data is None:
             raise OSError(errno.EFBIG, "too large to be kept", name)
-        self._rename(disk.make_temporary(self._folder, before.data, before.mode), name)
+        self._rename(safe_open.make_temporary(self._folder, before.data, before.mode), name)
 
     def _rename(self, old: str, new: str) -> None:
         os.rename(old, new, src_dir_fd=self._folder, dst_dir_fd=self._folder)

@@ -11,11 +11,11 @@ import msgspec
 from keryx.errors import ToolFailedError
 from keryx.ports.files import Files
 from keryx.ports.tool import Exact, ToolContext
-from keryx.tools.files import disk
+from keryx.tools.files import safe_open
 from keryx.tools.files.content import sized
+from keryx.tools.files.file_access import reading_risk
 from keryx.tools.files.reading import reads_path
 from keryx.tools.files.scripts import listing as script_listing
-from keryx.tools.files.space import reading_risk
 from keryx.tools.function import tool
 
 MOST: Final = 1_000
@@ -44,9 +44,9 @@ def list_files(
     target = files.resolve(path, write=False)
     name = files.name(target)
     listing = _Listing(files, depth, hidden)
-    with disk.telling(name):
+    with safe_open.telling(name):
         try:
-            with disk.open_folder(target, listed=True) as folder:
+            with safe_open.open_folder(target, listed=True) as folder:
                 if context.nested:
                     every = script_listing.Listing(files, depth, hidden)
                     every.take(folder, target)
@@ -106,7 +106,7 @@ class _Listing(msgspec.Struct):
 
     def _descend(self, folder: int, path: Path, level: int) -> None:
         try:
-            below = os.open(path.name, disk.LISTED, dir_fd=folder)
+            below = os.open(path.name, safe_open.LISTED, dir_fd=folder)
         except OSError:
             self.lines[-1] += "  (cannot be read)"
             return

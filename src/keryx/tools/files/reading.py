@@ -21,12 +21,12 @@ from keryx.messages import Image, Part, Text
 from keryx.ports.effects import NO_EFFECTS, Effects, reads
 from keryx.ports.files import Files
 from keryx.ports.tool import Exact, ToolContext
-from keryx.tools.files import content, disk
+from keryx.tools.files import content, safe_open
 from keryx.tools.files.content import sized
-from keryx.tools.files.disk import OpenFile
+from keryx.tools.files.file_access import reading_risk
+from keryx.tools.files.safe_open import OpenFile
 from keryx.tools.files.scripts import reading as script_reading
 from keryx.tools.files.scripts.reading import Extent
-from keryx.tools.files.space import reading_risk
 from keryx.tools.function import tool
 
 LINES: Final = 2_000
@@ -75,9 +75,9 @@ def read_file(
     files = context.files
     target = files.resolve(path, write=False)
     name = files.name(target)
-    with disk.telling(name):
+    with safe_open.telling(name):
         try:
-            with disk.open_file(target, name) as file:
+            with safe_open.open_file(target, name) as file:
                 if context.nested:
                     extent = Extent(name, start, lines, numbered)
                     return _for_script(context, file, target, extent)
@@ -127,8 +127,8 @@ def _text(
             f"{asked.name} is {content.binary_type(head)} of {sized(file.size)}, not text; "
             "use a program that knows the format"
         )
-    data = file.read_whole() if file.size <= disk.WHOLE else None
-    if data is None or len(data) > disk.WHOLE:
+    data = file.read_whole() if file.size <= safe_open.WHOLE else None
+    if data is None or len(data) > safe_open.WHOLE:
         if encoding.startswith(_WIDE):
             raise ToolFailedError(
                 f"{asked.name} is {encoding} text of {sized(file.size)}, too large to be converted "
@@ -267,7 +267,7 @@ def _missing(files: Files, target: Path, name: str) -> str:
     if files.name(target) != name:
         said += f", and neither does the folder {files.name(target)}"
     try:
-        with disk.open_folder(folder, listed=True) as fd:
+        with safe_open.open_folder(folder, listed=True) as fd:
             names = os.listdir(fd)[:_NEIGHBOURS]  # noqa: PTH208 (a descriptor, not a path)
     except OSError:
         return said

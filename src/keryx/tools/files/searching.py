@@ -18,10 +18,10 @@ import msgspec
 from keryx.errors import ToolFailedError
 from keryx.ports.files import Files
 from keryx.ports.tool import Exact, ToolContext
-from keryx.tools.files import disk
+from keryx.tools.files import safe_open
+from keryx.tools.files.file_access import reading_risk
 from keryx.tools.files.reading import reads_path
 from keryx.tools.files.scripts import searching as script_searching
-from keryx.tools.files.space import reading_risk
 from keryx.tools.function import tool
 
 SHOWN: Final = 90_000
@@ -67,8 +67,8 @@ def search_files(
     files = context.files
     target = files.resolve(path, write=False)
     name = files.name(target)
-    with disk.telling(name):
-        is_folder = disk.is_folder(target, name)
+    with safe_open.telling(name):
+        is_folder = safe_open.is_folder(target, name)
     root = target if is_folder else target.parent
     _check(pattern, glob, kind)
     if kind == "names":

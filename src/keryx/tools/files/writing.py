@@ -14,8 +14,8 @@ from keryx.ports.store import blob_hash
 from keryx.ports.tool import Complete, Exact, Risk, ToolContext
 from keryx.tools.files.content import decode, line_counts, sized
 from keryx.tools.files.edits import Before, Edit, look, recorder, refuse_stale, replace_all
+from keryx.tools.files.file_access import writing_risk
 from keryx.tools.files.scripts import encoding
-from keryx.tools.files.space import writing_risk
 from keryx.tools.function import tool
 
 COUNTED: Final = 1024 * 1024

@@ -4,7 +4,7 @@ The index proposes, the log decides: what it names is looked up in the log befor
 it may lag, and hold what was undone or deleted meanwhile; and it can be made anew at any time.
 """
 
-from keryx.store.sqlite.index.finding import Finder, IndexUnreadableError
 from keryx.store.sqlite.index.indexer import Indexer
+from keryx.store.sqlite.index.search import IndexSearch, IndexUnreadableError
 
-__all__ = ["Finder", "IndexUnreadableError", "Indexer"]
+__all__ = ["IndexSearch", "IndexUnreadableError", "Indexer"]

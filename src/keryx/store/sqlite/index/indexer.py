@@ -16,8 +16,8 @@ from typing import Final
 from keryx.aio.bridge import Bridge
 from keryx.store.sqlite.faults import DAMAGED, primary_code
 from keryx.store.sqlite.files import open_for_reading
-from keryx.store.sqlite.index.filling import Filling
-from keryx.store.sqlite.index.shelf import beside, open_shelf, throw_away
+from keryx.store.sqlite.index.index_file import beside, open_index, throw_away
+from keryx.store.sqlite.index.index_step import IndexStep
 
 # Steps for single messages cost more than one for all that came in half a second.
 PAUSE: Final = 0.5
@@ -184,15 +184,15 @@ class _Work:
                 self._filling().forget()
         self._let_go()
 
-    def _filling(self) -> Filling:
+    def _filling(self) -> IndexStep:
         if self._open is None:
             store = open_for_reading(self._path)
             try:
-                self._open = (store, open_shelf(beside(self._path)))
+                self._open = (store, open_index(beside(self._path)))
             except BaseException:
                 store.close()
                 raise
-        return Filling(self._path, *self._open)
+        return IndexStep(self._path, *self._open)
 
     def _let_go(self) -> None:
         if self._open is not None:

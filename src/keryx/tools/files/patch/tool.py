@@ -11,13 +11,13 @@ from keryx.errors import ToolFailedError
 from keryx.ports.effects import NO_EFFECTS, Effects, writes
 from keryx.ports.files import Files
 from keryx.ports.tool import Complete, Exact, Risk, ToolContext
-from keryx.tools.files import content, disk
+from keryx.tools.files import content, safe_open
 from keryx.tools.files.edits import Before, Edit, look, recorder, refuse_stale, replace_all
+from keryx.tools.files.file_access import writing_risk
 from keryx.tools.files.patch.marked import is_marked, read_marked
 from keryx.tools.files.patch.matching import apply
 from keryx.tools.files.patch.sections import PatchError, Section, paths_named
 from keryx.tools.files.patch.unified import is_unified, read_unified
-from keryx.tools.files.space import writing_risk
 from keryx.tools.function import tool
 
 REPORT: Final = 20_000
@@ -144,7 +144,7 @@ class _Plan(msgspec.Struct):
                 if before.data is None:
                     raise ToolFailedError(
                         f"{name} has {content.sized(before.size)}, too much to be patched; the "
-                        f"limit is {content.sized(disk.WHOLE)}"
+                        f"limit is {content.sized(safe_open.WHOLE)}"
                     )
             file = _Planned(name, before, None if before is None else before.data)
             self._planned[path] = file

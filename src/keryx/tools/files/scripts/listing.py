@@ -10,8 +10,8 @@ import msgspec
 
 from keryx.ports.files import Files
 from keryx.ports.tool import Exact
-from keryx.tools.exact import in_base64
-from keryx.tools.files import disk
+from keryx.tools.exact_bytes import in_base64
+from keryx.tools.files import safe_open
 
 MOST: Final = 100_000
 """Entries that are given at most."""
@@ -67,7 +67,7 @@ class Listing(msgspec.Struct):
 
     def _descend(self, folder: int, path: Path, level: int, above: str) -> None:
         try:
-            below = os.open(path.name, disk.LISTED, dir_fd=folder)
+            below = os.open(path.name, safe_open.LISTED, dir_fd=folder)
         except OSError as error:
             self.entries[-1]["error"] = error.strerror
             return

@@ -10,10 +10,10 @@ import msgspec
 
 from keryx.errors import ToolFailedError
 from keryx.ports.tool import Exact, ToolContext
-from keryx.tools.exact import in_base64
-from keryx.tools.files import content, disk
+from keryx.tools.exact_bytes import in_base64
+from keryx.tools.files import content, safe_open
 from keryx.tools.files.content import sized
-from keryx.tools.files.disk import OpenFile
+from keryx.tools.files.safe_open import OpenFile
 from keryx.tools.files.scripts import encoding
 from keryx.tools.files.scripts.encoding import exact
 
@@ -41,9 +41,9 @@ def read(
 ) -> Exact:
     """What the script gets of an open file; `offset` finds the first line of a large one."""
     if file.size > AT_ONCE:
-        context.from_thread(context.hold, COPIES * min(file.size, disk.WHOLE))
-    data = file.read_whole() if file.size <= disk.WHOLE else None
-    if data is None or len(data) > disk.WHOLE:
+        context.from_thread(context.hold, COPIES * min(file.size, safe_open.WHOLE))
+    data = file.read_whole() if file.size <= safe_open.WHOLE else None
+    if data is None or len(data) > safe_open.WHOLE:
         page = _page(file, extent, offset())
         context.files.seen(target, file.stamp(None))
         return Exact(page)
@@ -102,15 +102,15 @@ def _part(data: bytes, found: encoding.Exact | None, extent: Extent) -> dict[str
 
 def _page(file: OpenFile, extent: Extent, offset: int) -> dict[str, Any]:
     """Lines of a file that is too large to be passed at once, as many as can be."""
-    block = file.read(offset, disk.WHOLE + 1)
-    *ended, last = block[: disk.WHOLE].split(b"\n")
+    block = file.read(offset, safe_open.WHOLE + 1)
+    *ended, last = block[: safe_open.WHOLE].split(b"\n")
     lines = [line + b"\n" for line in ended]
-    if last and len(block) <= disk.WHOLE:
+    if last and len(block) <= safe_open.WHOLE:
         lines.append(last)
     if not lines:
         raise ToolFailedError(
-            f"line {extent.start} of {extent.name} has more than {sized(disk.WHOLE)}, and no more "
-            "are passed at once; read the file in the script itself, with open()"
+            f"line {extent.start} of {extent.name} has more than {sized(safe_open.WHOLE)}, and no "
+            "more are passed at once; read the file in the script itself, with open()"
             if block
             else f"start={extent.start} is past the end of {extent.name}"
         )

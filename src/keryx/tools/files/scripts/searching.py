@@ -11,7 +11,7 @@ import msgspec
 
 from keryx.errors import ToolFailedError
 from keryx.ports.tool import Exact
-from keryx.tools.exact import in_base64, text_or_bytes
+from keryx.tools.exact_bytes import in_base64, text_or_bytes
 
 MOST: Final = 8 * 1024 * 1024
 """Bytes of findings, as ripgrep writes them, that are taken at most."""
