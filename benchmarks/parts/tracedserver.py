@@ -38,7 +38,9 @@ class Recorder:
     def toggle(self, *_: object) -> None:
         if self._is_on:
             files = [str(Path(name).relative_to(SOURCES)) for name in self._entered]
-            self._output.write_text(json.dumps(files))
+            part = self._output.with_suffix(".part")
+            part.write_text(json.dumps(files))
+            part.rename(self._output)
         self._is_on = not self._is_on
 
 
