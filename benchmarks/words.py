@@ -1,8 +1,8 @@
 """How plainly the sources speak, in figures: vague names, undocumented modules, single importers.
 
 A *bound name* is a name that code gives to something: a variable, a parameter, a loop variable, an
-attribute that is assigned, a function, a class. A name is *vague* if it says how a thing came, and not
-what it is. `python benchmarks/words.py --show` names the places.
+attribute that is assigned, a function, a class. A name is *vague* if it says how a thing came, and
+not what it is. `python benchmarks/words.py --show` names the places.
 """
 
 from __future__ import annotations

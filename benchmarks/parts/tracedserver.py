@@ -18,6 +18,8 @@ import keryx
 from keryx.cli.entry import main
 
 SOURCES = str(Path(keryx.__file__).parent)
+FIRST_INSTRUCTIONS = 12
+"""Bytes of code that come before the first statement of any function."""
 INDEX = str(Path(SOURCES, "store", "sqlite", "index"))
 
 
@@ -32,7 +34,8 @@ class Recorder:
     def on_event(self, frame: FrameType, kind: str, _: Any) -> None:
         if not (self._is_on and kind == "call" and frame.f_code.co_filename.startswith(SOURCES)):
             return
-        if not _is_beside(frame):
+        # A coroutine that goes on after an await is no new step for who follows the code.
+        if frame.f_lasti < FIRST_INSTRUCTIONS and not _is_beside(frame):
             self._entered.append(frame.f_code.co_filename)
 
     def toggle(self, *_: object) -> None:

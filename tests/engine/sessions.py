@@ -74,17 +74,21 @@ class World:
             executor=self.runtime.executor,
             clock=clock or RealClock(),
             model=lambda name, profile: self.model,
+            tools=self._granted,
             environment=self._environment,
             limits=limits or Limits(),
             judge=judge or (Approvals() if ask is None else AsksWhen(ask)),
         )
         self._sessions: list[Session] = []
 
+    def _granted(self, settings: Settings) -> list[Tool]:
+        return [self.tools[name] for name in settings.tools]
+
     def _environment(
         self, session_id: str, settings: Settings, workspace: Path, hooks: CallHooks
     ) -> CallEnvironment:
-        granted = [self.tools[name] for name in settings.tools]
-        return self.runtime.call_environment(session_id, granted, workspace=workspace, hooks=hooks)
+        tools = self._granted(settings)
+        return self.runtime.call_environment(session_id, tools, workspace=workspace, hooks=hooks)
 
     async def open(self, session_id: str = "s1") -> Session:
         opening = Opening(model="scripted:demo", workspace="/", tools=tuple(self.tools))

@@ -39,6 +39,7 @@ from keryx.ports.dispatch import Sent
 from keryx.ports.files import Files
 from keryx.ports.model import ModelRequest
 from keryx.ports.store import blob_hash
+from keryx.ports.tool import Tool
 from keryx.sandbox.workers import Workers
 from keryx.store.memory import MemoryStore
 from keryx.tools.clarify import clarify
@@ -118,8 +119,9 @@ class Faulty:
             executor=faults.wrap("executor", self.runtime.executor),
             clock=self.runtime.scope.clock,
             model=faults.wrap("model", gives(self.model)),
-            environment=faults.wrap("lane", self._environment),
-            prompt_parts=faults.wrap("brief", prompt_parts),
+            tools=faults.wrap("tools", self._granted),
+            environment=faults.wrap("environment", self._environment),
+            prompt_parts=faults.wrap("prompt_parts", prompt_parts),
             files=faults.wrap("files", self._files),
             attachments=faults.wrap("attachments", KeepsUploads()),
             workers=faults.wrap("workers", partial(Workers)),
@@ -132,7 +134,7 @@ class Faulty:
             rested=faults.wrap("rested", self._rested),
             changed=faults.wrap("changed", gives(None)),
             redactor=self.redactor,
-            resume_guard=faults.wrap("neighbours", ResumeGuard()),
+            resume_guard=faults.wrap("resume_guard", ResumeGuard()),
             limits=Limits(),
         )
         self.dispatch = LocalDispatch(self.runtime.scope, self.store, self._open)
@@ -140,12 +142,18 @@ class Faulty:
     def _rested(self, session_id: str) -> None:
         self.dispatch.rested(session_id)
 
+    def _granted(self, settings: Settings) -> list[Tool]:
+        return [self.tools[name] for name in settings.tools]
+
     def _environment(
         self, session_id: str, settings: Settings, workspace: Path, hooks: CallHooks
     ) -> CallEnvironment:
-        granted = [self.tools[name] for name in settings.tools]
         return self.runtime.call_environment(
-            session_id, granted, workspace=workspace, hooks=hooks, redactor=self.redactor
+            session_id,
+            self._granted(settings),
+            workspace=workspace,
+            hooks=hooks,
+            redactor=self.redactor,
         )
 
     def _files(self, session_id: str, workspace: str, keep: Keep, changing: Changing) -> Files:

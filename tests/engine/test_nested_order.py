@@ -101,7 +101,7 @@ async def test_a_read_that_begins_while_a_write_waits_for_approval_is_ordered_to
     gates = Gates(by_name)
     asked, consent = asyncio.Event(), asyncio.Event()
 
-    class ApprovalRequests(Recorder):
+    class AsksFirst(Recorder):
         async def approve(self, call: CallView) -> Consent:
             if getattr(call.args, "name", "") == "write":
                 asked.set()
@@ -120,4 +120,4 @@ async def test_a_read_that_begins_while_a_write_waits_for_approval_is_ordered_to
         await gates.until_running("write", "read elsewhere")
         gates.open("write", "read elsewhere")
 
-    await play(host, gates, steps, ApprovalRequests())
+    await play(host, gates, steps, AsksFirst())

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -61,25 +62,25 @@ def _read(known: Config, workspace: Path) -> tuple[Config, str, tuple[str, ...]]
     except ConfigurationError as error:
         warnings = (f"{error}; the configuration from before is used",)
     try:
-        agents = _read_agents(workspace, hidden_places(known))
+        agents = _read_agents(workspace, partial(hidden_places, known))
     except ToolFailedError as error:
         agents, warnings = "", (*warnings, f"{error}; the turn runs without it")
     return known, agents, warnings
 
 
-def _read_agents(workspace: Path, hidden: Sequence[Path]) -> str:
+def _read_agents(workspace: Path, hidden: Callable[[], Sequence[Path]]) -> str:
     """Commands of the session may have put anything there: a link to a secret, a pipe."""
     try:
         file = os.open(workspace / AGENTS, _PLAIN)
     except OSError as error:
         # A link is for `open_files` to judge. Else there is none, or it may not be read.
-        return _read_elsewhere(workspace, hidden) if error.errno == errno.ELOOP else ""
+        return _read_elsewhere(workspace, hidden()) if error.errno == errno.ELOOP else ""
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             return ""
         if status.st_nlink > 1:  # perhaps a second name of something hidden
-            return _read_elsewhere(workspace, hidden)
+            return _read_elsewhere(workspace, hidden())
         return os.read(file, LARGEST).decode(errors="replace")
     finally:
         os.close(file)

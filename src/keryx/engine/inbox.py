@@ -29,6 +29,7 @@ from keryx.engine.turns.turn_queue import TurnQueue
 from keryx.errors import KeryxError, ScopeClosedError
 from keryx.ids import new_id
 from keryx.ports.dispatch import Answer, Done, Sent
+from keryx.ports.store import InboxRow
 from keryx.ports.view import Typed
 
 
@@ -54,12 +55,13 @@ class Inbox:
             # Before anything else: not even the inbox shall hold a secret.
             text = self._context.services.redactor.text(command.text)
             command = msgspec.structs.replace(command, text=text)
-        return await self._dedup.run(row_of(command), partial(self._take, command))
+        row = row_of(command)
+        return await self._dedup.run(row, partial(self._take, command, row))
 
-    async def _take(self, command: cm.Command) -> Answer:
+    async def _take(self, command: cm.Command, row: InboxRow) -> Answer:
         match command:
             case cm.SendMessage():
-                return await self._send(command)
+                return await self._send(command, row)
             case cm.CancelTurn():
                 return await self._cancels.turn(command)
             case cm.CancelCall():
@@ -109,8 +111,8 @@ class Inbox:
 
     # -- messages
 
-    async def _send(self, command: cm.SendMessage) -> Sent:
-        row, prompt_parts = row_of(command), None
+    async def _send(self, command: cm.SendMessage, row: InboxRow) -> Sent:
+        prompt_parts = None
         # A key that its maker minted for this attempt alone needs no look into the store.
         if (command.key is not None or row.key in self._sent) and await self._dedup.was_taken(row):
             return await self._acknowledge(row.key)

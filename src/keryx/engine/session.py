@@ -14,7 +14,6 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from keryx import commands as cm
 from keryx import events as ev
 from keryx.aio.clock import Clock
 from keryx.aio.group import Group
@@ -31,7 +30,6 @@ from keryx.engine.session_context import EVENT_WEIGHT, HostServices, SessionCont
 from keryx.engine.turns.turn_queue import TurnQueue
 from keryx.errors import AlreadyTakenError, DeveloperMustActError, KeryxError
 from keryx.messages import ApprovalMode
-from keryx.ports.dispatch import Answer
 from keryx.ports.store import Commit, Store
 from keryx.ports.view import SessionView
 
@@ -64,6 +62,7 @@ class Session:
         self._context = context
         self._turn_queue = TurnQueue(context)
         self._inbox = Inbox(context, self._turn_queue, log)
+        self.tell = self._inbox.tell
         self.is_let_go = False
 
     @classmethod
@@ -154,10 +153,6 @@ class Session:
         """Return once no turn runs and none waits."""
         await self._turn_queue.wait_rested()
 
-    async def tell(self, command: cm.Command) -> Answer:
-        """Take a command; returns once it is durable."""
-        return await self._inbox.tell(command)
-
     async def view(self) -> SessionView:
         """The session as it is now; what it shows is durable."""
         draft = await self._context.drafts.read()
@@ -222,8 +217,7 @@ def open_hub(store: Store, clock: Clock, session_id: str, last: int) -> Hub[ev.E
 
 def _joined(hub: Hub[ev.Event], log: Sequence[ev.LoggedEvent]) -> Hub[ev.Event]:
     """The hub, once its readers have heard of what another host wrote meanwhile."""
-    for event in log[hub.last :]:
-        hub.publish_fact(event.seq, event, weight=EVENT_WEIGHT)
+    hub.publish_facts((event.seq, event, EVENT_WEIGHT) for event in log[hub.last :])
     return hub
 
 
@@ -239,10 +233,19 @@ def _context(
         Scope(f"work of {session_id}", clock=services.clock), on_error=partial(report, session_id)
     )
 
-    def show(fact: ev.LoggedEvent, size: int) -> None:
-        hub.publish_fact(fact.seq, fact, weight=EVENT_WEIGHT + size)
-        services.resume_guard.saw(fact)
-        services.changed(session_id)
+    def show(facts: Sequence[ev.LoggedEvent], bodies: Sequence[bytes]) -> None:
+        """Tell everybody of what one commit made durable."""
+        hub.publish_facts(
+            [
+                (fact.seq, fact, EVENT_WEIGHT + len(body))
+                for fact, body in zip(facts, bodies, strict=True)
+            ]
+        )
+        if services.resume_guard.unproven:
+            for fact in facts:
+                services.resume_guard.saw(fact)
+        if facts:
+            services.changed(session_id)
 
     def broken(error: BaseException) -> None:
         own.cancel("shutdown", by=f"the log failed: {error}")

@@ -35,6 +35,7 @@ from keryx.messages import File, Image
 from keryx.ports.files import Attachments, FileChange, Files
 from keryx.ports.model import Model
 from keryx.ports.store import Blob, Store, blob_hash
+from keryx.ports.tool import Tool
 from keryx.ports.workers import Workers
 
 EVENT_WEIGHT: Final = 500
@@ -89,8 +90,10 @@ class HostServices(msgspec.Struct, kw_only=True):
     clock: Clock
     model: Callable[[str, str], Model]
     """Finds a model by its name and the profile that asks; `ModelError` if there is none."""
+    tools: Callable[[Settings], Sequence[Tool]]
+    """Finds the tools that a session with these settings may use."""
     environment: Callable[[str, Settings, Path, CallHooks], CallEnvironment]
-    """Makes the way through the executor: session, its settings, workspace, witness."""
+    """Makes what a session's calls share: session id, settings, workspace, hooks."""
     prompt_parts: Callable[[Settings, str], Awaitable[PromptParts]] = no_prompt_parts
     """Reads what comes from outside, at a turn's start."""
     files: Callable[[str, str, Keep, Changing], Files] | None = None

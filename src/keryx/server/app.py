@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from keryx.server import openapi, problems, routing
 from keryx.server.access.auth import Caller
-from keryx.server.access.forwarded import Proxies
+from keryx.server.access.forwarded import Outside, Proxies
 from keryx.server.guards import API_HEADERS, Guard, Head, Headers, Scope, head_of
 from keryx.server.page import Page
 from keryx.server.problems import ProblemError
@@ -69,8 +69,10 @@ class Application:
     async def _serve(self, scope: Scope, receive: Receive, send: Send, raw: Send) -> None:
         head, method = head_of(scope), scope["method"]
         peer = scope["client"][0] if scope["client"] else ""
-        outside = self._proxies.look(peer, head.host or "", head.forwarded)
-        scope["path"] = path = self._proxies.inner_path(scope["path"], outside)
+        path, outside = scope["path"], Outside(peer, head.host or "", "http", "")
+        if self._proxies.are_expected or head.forwarded_for is not None:
+            outside = self._proxies.look(peer, head.host or "", head.forwarded)
+            scope["path"] = path = self._proxies.inner_path(path, outside)
         scope[routing.OUTSIDE] = outside
         self._guard.check(scope, head, outside.host)
         if not path.startswith("/api/"):

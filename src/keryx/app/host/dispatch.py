@@ -174,7 +174,10 @@ class LocalDispatch:
     # -- bus
 
     async def tell(self, command: cm.Command) -> Answer:
-        session = await self.session(command.session_id)
+        return await self.tell_session(await self.session(command.session_id), command)
+
+    async def tell_session(self, session: Session, command: cm.Command) -> Answer:
+        """Give the command to a session that is open here."""
         try:
             return await session.tell(command)
         finally:

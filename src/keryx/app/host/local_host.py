@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from keryx import commands as cm
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import RealClock
 from keryx.app.attachments import HostAttachments, Uploads
@@ -37,10 +36,9 @@ from keryx.engine.session import Opening, Session
 from keryx.engine.session_context import Changing, HostServices, Keep, PromptParts
 from keryx.errors import DeveloperMustActError
 from keryx.events import SessionOpened
-from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.files import Files
 from keryx.ports.store import Store
-from keryx.ports.view import SessionView
+from keryx.ports.tool import Tool
 from keryx.sandbox.workers import Workers
 from keryx.store.sqlite import SqliteStore
 
@@ -84,6 +82,13 @@ class LocalHost:
             changed=self._feed.note,
             let_go=self._places.forget,
         )
+        # The bus is the dispatch's own: there is nothing to add on the way.
+        self.tell, self.watch, self.view = (
+            self._dispatch.tell,
+            self._dispatch.watch,
+            self._dispatch.view,
+        )
+        self.changes = self._feed.read
         self.sharing = Sharing(self, home, runtime, self._dispatch, self._feed.note)
         self._services = self._surroundings(Uploads(home.path, runtime.bridge), titles=titles)
 
@@ -96,6 +101,7 @@ class LocalHost:
             executor=runtime.executor,
             clock=RealClock(),
             model=models.find,
+            tools=self._granted,
             environment=self._environment,
             prompt_parts=partial(
                 self._prompt_parts, PromptSources(runtime.bridge, config, self._configure)
@@ -211,18 +217,6 @@ class LocalHost:
         profile, for_others = wanted.profile or DEFAULT, wanted.for_others
         return wanted.model or self._models.default_of(profile, for_others=for_others)
 
-    async def tell(self, command: cm.Command) -> Answer:
-        return await self._dispatch.tell(command)
-
-    async def watch(self, session_id: str, *, after: int) -> Watching:
-        return await self._dispatch.watch(session_id, after=after)
-
-    async def view(self, session_id: str) -> SessionView:
-        return await self._dispatch.view(session_id)
-
-    def changes(self, after: int | None) -> AsyncGenerator[Change]:
-        return self._feed.read(after)
-
     async def delete(self, session_id: str) -> bool:
         """Everything of the session is gone. False: there was none."""
         await self._dispatch.forget(session_id)
@@ -258,7 +252,8 @@ class LocalHost:
     async def _prompt_parts(
         self, briefs: PromptSources, settings: Settings, workspace: str
     ) -> PromptParts:
-        if self.sharing.is_shared:
+        guests = self._dispatch.guests
+        if guests is None or guests.members:  # others host sessions of this home as well
             await self._rules.refresh()  # another host of the home may have made one
         return await briefs.read(settings, workspace)
 
@@ -274,12 +269,15 @@ class LocalHost:
         scope = self._runtime.scope
         return await Session.open(session_id, self._services, scope, opening, hub=hub)
 
+    def _granted(self, settings: Settings) -> list[Tool]:
+        return self._tools.granted(settings.tools)
+
     def _environment(
         self, session_id: str, settings: Settings, workspace: Path, hooks: CallHooks
     ) -> CallEnvironment:
         return self._runtime.call_environment(
             session_id,
-            self._tools.granted(settings.tools),
+            self._granted(settings),
             workspace=workspace,
             hooks=hooks,
             env=child_environment(self._config, session_id, workspace),

@@ -74,7 +74,7 @@ class _Container(msgspec.Struct):
     """When the crowd is looked at for slow ones; one for all of them."""
 
 
-class NestedCalls:
+class NestedCallTracker:
     """The nested calls of one turn."""
 
     def __init__(self, context: SessionContext, turn_id: str | None) -> None:

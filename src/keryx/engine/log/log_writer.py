@@ -9,7 +9,7 @@ no failure elsewhere in the session can end one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from keryx.aio.clock import Clock
@@ -34,7 +34,7 @@ class LogWriter:
         store: Store,
         fold: Fold,
         *,
-        show: Callable[[LoggedEvent, int], None],
+        show: Callable[[Sequence[LoggedEvent], Sequence[bytes]], None],
         epoch: int,
         clock: Clock,
         on_broken: Callable[[BaseException], None],
@@ -167,8 +167,7 @@ class LogWriter:
             while self._waits:
                 commit = self._take()
                 await self._store.append(commit)
-                for event, body in zip(commit.events, commit.bodies, strict=True):
-                    self._show(event, len(body))
+                self._show(commit.events, commit.bodies)
                 assert self._under_way is not None
                 self._under_way.set_result(None)
                 self._under_way = None

@@ -22,17 +22,17 @@ class ResumeGuard:
     """The resumed turns of one host, by session. Belongs to the host's loop."""
 
     def __init__(self) -> None:
-        self._unproven: set[str] = set()
-        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self.unproven: set[str] = set()
+        """Sessions whose resumed turn has shown nothing yet."""
+        self.waiting: dict[str, asyncio.Future[None]] = {}
+        """Turns that wait until no other one is unproven, by session."""
 
     def expect(self, session_ids: Iterable[str]) -> None:
         """These sessions are about to go on."""
-        self._unproven.update(session_ids)
+        self.unproven.update(session_ids)
 
     def saw(self, fact: LoggedEvent) -> None:
         """A fact that is durable. Those that recovery itself writes prove nothing."""
-        if not self._unproven:
-            return
         match fact:
             case StepReplied() | TurnFinished():
                 self.rests(fact.session_id)
@@ -43,7 +43,7 @@ class ResumeGuard:
 
     def rests(self, session_id: str) -> None:
         """Nothing of this session is at stake any more."""
-        self._unproven.discard(session_id)
+        self.unproven.discard(session_id)
         self._let_next_go()
 
     async def wait_alone(self, session_id: str, scope: Scope) -> None:
@@ -56,20 +56,20 @@ class ResumeGuard:
 
         deadline = scope.deadlines.add(scope.clock.monotonic() + PATIENCE, go)
         cancelled = scope.on_cancel(go)
-        self._waiting[session_id] = alone
+        self.waiting[session_id] = alone
         self.rests(session_id)
         try:
             await alone
         finally:
             scope.deadlines.drop(deadline)
             cancelled.remove()
-            self._waiting.pop(session_id, None)
+            self.waiting.pop(session_id, None)
 
     def _let_next_go(self) -> None:
-        if self._unproven:
+        if self.unproven:
             return
-        for session_id, alone in self._waiting.items():
+        for session_id, alone in self.waiting.items():
             if not alone.done():
-                self._unproven.add(session_id)
+                self.unproven.add(session_id)
                 alone.set_result(None)
                 return

@@ -7,7 +7,7 @@ from typing import Final
 from keryx import events as ev
 from keryx.engine.approvals.requests import ApprovalRequests, consent, rules_of
 from keryx.engine.calls.call_hooks import CallView, Consent
-from keryx.engine.live.nested_calls import NestedCalls
+from keryx.engine.live.nested_calls import NestedCallTracker
 from keryx.engine.session_context import SessionContext
 from keryx.messages import CallOutcome, well_formed
 from keryx.ports.effects import Effects
@@ -31,8 +31,8 @@ class SessionHooks:
         self._context = context
         self._turn_id = turn_id
         self._by = by
-        self._asking = ApprovalRequests(context, turn_id, attended=attended)
-        self._nested = NestedCalls(context, turn_id)
+        self._requests = ApprovalRequests(context, turn_id, attended=attended)
+        self._nested = NestedCallTracker(context, turn_id)
 
     async def approve(self, call: CallView) -> Consent:
         """What the host's policy says; if that is to ask a person, waiting holds nothing."""
@@ -48,10 +48,10 @@ class SessionHooks:
             return Consent(judged.reason)
         if judged.verdict == "allow":
             return Consent(needs=judged.needs)
-        return await self._asking.approval(call, judged)
+        return await self._requests.approval(call, judged)
 
     async def ask(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
-        return await self._asking.question(call, text, choices)
+        return await self._requests.question(call, text, choices)
 
     async def starting(self, call: CallView) -> None:
         """Before a call acts, the log knows of it. Nested calls are shown, not logged."""

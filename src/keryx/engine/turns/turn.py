@@ -51,7 +51,7 @@ class Turn:
         """Why it cannot run, if so: a defect that came up where nobody could be told."""
         self._resumed = resumed
         self.turn_id = turn_id
-        self._facts = TurnLog(context, turn_id)
+        self._log = TurnLog(context, turn_id)
         self.scope = context.scope.child(turn_id)
         turn = context.fold.turn
         assert turn is not None
@@ -63,8 +63,6 @@ class Turn:
         self._has_results = resumed
         self._awaited: dict[str, asyncio.Future[None]] = {}
         self._begun: tuple[Model, StreamingReply] | TurnEnd | None = None
-        self._hooks = SessionHooks(context, turn_id)
-        self._answer = AnswerCheck(context, turn_id)
         if context.services.limits.seconds is not None:
             self.scope.cancel_at(self.scope.clock.monotonic() + context.services.limits.seconds)
 
@@ -115,7 +113,7 @@ class Turn:
         begun, self._begun = self._begun, None
         if (ending := self._cancelled()) is not None:
             if isinstance(begun, tuple):
-                self._facts.abandoned(begun[1].step_id, self.scope.reason or "interrupt")
+                self._log.abandoned(begun[1].step_id, self.scope.reason or "interrupt")
             return ending
         if begun is None:
             begun = await self._next_step()
@@ -127,7 +125,8 @@ class Turn:
             await self._context.log.durable()
         error = await self._requests.ask(model, reply, self._step_scope, self._open.schema)
         is_last = error is None and not (reply.calls or self._step_scope.is_cancelled)
-        misfits = await self._answer.misfits(reply.text) if is_last else []
+        needs_check = is_last and self._open.schema is not None
+        misfits = await self._answer_check.misfits(reply.text) if needs_check else []
         return await self._follow(model, reply, error, misfits)
 
     def _open_step(self, step_id: str) -> None:
@@ -175,16 +174,18 @@ class Turn:
             self._log_cut(model, reply)
             return self._cancelled()
         if error is not None:
-            self._facts.abandoned(reply.step_id, "error", asked=reply.has_begun)
+            self._log.abandoned(reply.step_id, "error", asked=reply.has_begun)
             if error.kind == "context_too_long" and await self._auto_compaction.squeeze():
                 return self._cancelled()
             return self._cancelled() or TurnEnd("failed", error=failure(error))
-        calls = self._facts.replied(model, reply).calls
+        calls = self._log.replied(model, reply).calls
         self._auto_compaction.fitted()
         if calls:
             await self.run_calls(calls)
             return self._cancelled()
-        return None if self._context.fold.steers else self._answer.rest(misfits)
+        if self._context.fold.steers:
+            return None
+        return self._answer_check.rest(misfits) if misfits else TurnEnd("completed")
 
     async def run_calls(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls of a step; each outcome is logged as it comes."""
@@ -197,17 +198,27 @@ class Turn:
         self._batch = None
 
     def _state(self, outcome: CallOutcome) -> None:
-        self._facts.ended(outcome, self._hooks.picture(outcome.call_id))
+        self._log.ended(outcome, self._hooks.picture(outcome.call_id))
         if (awaited := self._awaited.pop(outcome.call_id, None)) is not None:
             awaited.set_result(None)
+
+    # What only some turns need is made when it is needed.
+
+    @cached_property
+    def _hooks(self) -> SessionHooks:
+        return SessionHooks(self._context, self.turn_id)
 
     @cached_property
     def _environment(self) -> CallEnvironment:
         return self._context.environment(self._settings, Path(self._open.workspace), self._hooks)
 
     @cached_property
+    def _answer_check(self) -> AnswerCheck:
+        return AnswerCheck(self._context, self.turn_id)
+
+    @cached_property
     def _requests(self) -> Requests:
-        tools = tuple(self._environment.tools.values())
+        tools = self._context.services.tools(self._settings)
         return Requests(self._context, self._prompt, tools, self._settings.effort)
 
     # -- facts
@@ -219,21 +230,22 @@ class Turn:
         return turn
 
     def _cancelled(self) -> TurnEnd | None:
-        return cancelled(self.scope.reason, self._context.services.limits)
+        reason = self.scope.reason
+        return None if reason is None else cancelled(reason, self._context.services.limits)
 
     def _log_cut(self, model: Model, reply: StreamingReply) -> None:
         """What was visible is kept; calls that were asked for and not started are dropped."""
         if reply.text and not self._is_stopping():  # a stopped turn asks again when it goes on
-            self._facts.replied(model, reply, cut=True)
+            self._log.replied(model, reply, cut=True)
         else:
             cause = self._step_scope.reason or "interrupt"
-            self._facts.abandoned(reply.step_id, cause, asked=reply.is_asked)
+            self._log.abandoned(reply.step_id, cause, asked=reply.is_asked)
 
     def _finish(self, ending: TurnEnd) -> None:
         if ending.outcome == "suspended":
-            self._facts.suspended()
+            self._log.suspended()
             return
-        self._facts.finished(ending.outcome, ending.reason, ending.error)
+        self._log.finished(ending.outcome, ending.reason, ending.error)
 
     # -- after a crash
 
@@ -253,9 +265,9 @@ class Turn:
         if not (found.cancelled or found.parked):
             self._context.log.record(ev.TurnResumed, turn_id=self.turn_id, attempt=found.attempt)
         if found.open_step is not None:
-            self._facts.abandoned(found.open_step, "crash", asked=True)
+            self._log.abandoned(found.open_step, "crash", asked=True)
         for call in found.lost:
-            self._facts.lost(call)
+            self._log.lost(call)
         if found.cancelled or found.parked:
             return self._give_up(found)
         if found.to_run:
@@ -263,8 +275,8 @@ class Turn:
         return self._cancelled() if found.rested is None else await self._rest(found.rested)
 
     async def _rest(self, last_reply: str) -> TurnEnd | None:
-        misfits = await self._answer.misfits(last_reply)
-        return self._cancelled() or self._answer.rest(misfits)
+        misfits = await self._answer_check.misfits(last_reply)
+        return self._cancelled() or self._answer_check.rest(misfits)
 
     def _is_stopping(self) -> bool:
         return self.scope.reason == "shutdown"
@@ -273,9 +285,9 @@ class Turn:
         """It was being cancelled, or kills its host: nothing of it is run again."""
         cancelling = self._open.cancelling
         reason = None if cancelling is None else cancelling.reason
-        self._facts.nobody_waits("parent" if reason in (None, "timeout") else reason)
+        self._log.nobody_waits("parent" if reason in (None, "timeout") else reason)
         for call in found.to_run:
-            self._facts.dropped(call)
+            self._log.dropped(call)
         if found.parked:
             return TurnEnd("parked", "no_progress")
         return TurnEnd("cancelled", reason)
@@ -293,10 +305,10 @@ class Turn:
         for awaited in self._awaited.values():
             awaited.set_result(None)
         self._awaited.clear()
-        self._facts.close_open_step()
-        self._facts.nobody_waits("parent")
+        self._log.close_open_step()
+        self._log.nobody_waits("parent")
         for call in resume_plan.unfinished(self._context.fold):
-            self._facts.broken_off(call)
+            self._log.broken_off(call)
         cancelling = self._open.cancelling
         if cancelling is not None:
             return TurnEnd("cancelled", cancelling.reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, Literal
 
 from keryx import events as ev
@@ -155,7 +155,6 @@ class TurnLog:
         """The turn is over. Steers that came too late for it get turns of their own."""
         turn, undelivered = self._context.fold.turn, tuple(self._context.fold.steers)
         assert turn is not None
-        still = self._context.services.executor.left_over
         self._context.log.record(
             ev.TurnFinished,
             turn_id=self._turn_id,
@@ -164,9 +163,15 @@ class TurnLog:
             error=error,
             usage=turn.usage,
             cost=turn.cost,
-            left_over=tuple(call_id for call_id in turn.left_over if call_id in still),
+            left_over=self._still_running(turn.left_over),
         )
         for message_id in undelivered:
             self._context.log.record(
                 ev.MessageChanged, message_id=message_id, by="keryx", turn_id=new_id("t")
             )
+
+    def _still_running(self, left_over: Collection[str]) -> tuple[str, ...]:
+        if not left_over:
+            return ()
+        running = self._context.services.executor.left_over
+        return tuple(call_id for call_id in left_over if call_id in running)

@@ -23,10 +23,8 @@ class TurnEnd(msgspec.Struct, frozen=True):
     error: ev.TurnError | None = None
 
 
-def cancelled(reason: Reason | None, limits: Limits) -> TurnEnd | None:
-    """How a turn ends whose scope was cancelled for that reason; None: it was not."""
-    if reason is None:
-        return None
+def cancelled(reason: Reason, limits: Limits) -> TurnEnd:
+    """Say how a turn ends whose scope was cancelled for that reason."""
     if reason == "shutdown":
         return TurnEnd("suspended")
     if reason == "timeout" and limits.seconds is not None:

@@ -104,8 +104,11 @@ class TurnQueue:
             await turn.run()
         finally:
             self.turn = None
-            self._context.services.resume_guard.rests(self._context.fold.session_id)
-        if self._context.fold.over.get(turn.turn_id) == "completed":
+            resume_guard = self._context.services.resume_guard
+            if resume_guard.unproven or resume_guard.waiting:
+                resume_guard.rests(self._context.fold.session_id)
+        fold = self._context.fold
+        if fold.titled == 1 and fold.over.get(turn.turn_id) == "completed":
             self._titles.consider()
 
     async def _begin_next(self) -> bool:

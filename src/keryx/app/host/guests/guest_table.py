@@ -47,7 +47,8 @@ class GuestTable:
         self._changed = changed
         self._lost = lost
         self._group = Group(scope.child("guests"))
-        self._guests: dict[str, Guest] = {}
+        self.members: dict[str, Guest] = {}
+        """By the id of the guest."""
         self._meeting: dict[str, asyncio.Task[None]] = {}
         self._closed = False
 
@@ -58,36 +59,33 @@ class GuestTable:
                 plate.guest, self._group.start(self._meet(plate), name=f"meet {plate.guest}")
             )
             for plate in plates
-            if plate.guest not in self._guests
+            if plate.guest not in self.members
         ]
         if meetings:
             await asyncio.wait(meetings)
 
-    def __len__(self) -> int:
-        return len(self._guests)
-
     def by_id(self, guest_id: str) -> Guest | None:
-        return self._guests.get(guest_id)
+        return self.members.get(guest_id)
 
     def host_of(self, session_id: str) -> Guest | None:
-        return next((each for each in self._guests.values() if session_id in each.sessions), None)
+        return next((each for each in self.members.values() if session_id in each.sessions), None)
 
     def able(self, needs: Iterable[str]) -> Guest | None:
         """A guest that brought all of this along."""
-        return next((each for each in self._guests.values() if each.brings.issuperset(needs)), None)
+        return next((each for each in self.members.values() if each.brings.issuperset(needs)), None)
 
     async def remove_rule(self, rule_id: str) -> None:
         """No guest allows calls by that rule any more; it is not recorded any more already."""
-        for guest in tuple(self._guests.values()):
+        for guest in tuple(self.members.values()):
             with suppress(KeryxError, TimeoutError):
                 async with asyncio.timeout(PATIENCE):
                     await guest.host.remove_rule(rule_id)
 
     def drop(self, guest: Guest) -> None:
         """It is gone: it hosts nothing any more."""
-        known = [guest_id for guest_id, each in self._guests.items() if each is guest]
+        known = [guest_id for guest_id, each in self.members.items() if each is guest]
         for guest_id in known:
-            del self._guests[guest_id]
+            del self.members[guest_id]
             if not self._closed:
                 self._lost(guest.sessions)
 
@@ -100,9 +98,9 @@ class GuestTable:
         self.stop()
         await self._group.leave()
         self._group.scope.close()
-        for guest in self._guests.values():
+        for guest in self.members.values():
             await guest.host.hang_up()
-        self._guests.clear()
+        self.members.clear()
 
     async def _meet(self, plate: Plate) -> None:
         try:
@@ -117,7 +115,7 @@ class GuestTable:
             return  # dead, frozen or ending: it hosts nothing
         finally:
             self._meeting.pop(plate.guest, None)
-        guest = self._guests[plate.guest] = Guest(host, hosted.brings, hosted.sessions)
+        guest = self.members[plate.guest] = Guest(host, hosted.brings, hosted.sessions)
         self._group.start(self._attend(guest), name=f"guest {plate.guest}")
 
     async def _attend(self, guest: Guest) -> None:

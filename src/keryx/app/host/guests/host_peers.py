@@ -77,12 +77,6 @@ class Sharing:
         """Whether the session is hosted here."""
         return session_id in self.granted or self._dispatch.holds(session_id)
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether other hosts live in the home."""
-        guests = self._dispatch.guests
-        return guests is None or len(guests) > 0
-
     async def remove_rule(self, rule_id: str) -> None:
         """Tell the guests that a rule is gone; one that is gone itself need not be told."""
         if self._dispatch.guests is not None:

@@ -95,10 +95,12 @@ class SharedDispatch:
 
     async def _guest_of(self, session_id: str) -> Guest | None:
         """The guest that hosts the session; None: this process does, from now on if need be."""
-        if self.guests is None or (self.holds(session_id) and session_id not in self._lacking):
+        if self.guests is None or (
+            self._local.holds(session_id) and session_id not in self._lacking
+        ):
             return None
         guest = self.guests.host_of(session_id)
-        if guest is not None or not self.guests:
+        if guest is not None or not self.guests.members:
             return guest
         needs = await self.needs_of(session_id)
         guest = self.guests.host_of(session_id)
@@ -212,13 +214,14 @@ class SharedDispatch:
                 return await guest.host.tell(command)
             except PeerLostError:
                 self._drop(guest)
-        await self._local.session(session_id)
+        session = await self._local.session(session_id)
         if session_id in self._lacking and isinstance(command, _NEEDS_ALL):
             missing = await self.needs_of(session_id) - self.brings
             if missing:
                 raise _program_gone(session_id, missing)
             self._lacking.discard(session_id)
-        return await self._local.tell(command)
+            session = await self._local.session(session_id)
+        return await self._local.tell_session(session, command)
 
     async def watch(self, session_id: str, *, after: int) -> Watching:
         if await self._guest_of(session_id) is None:
