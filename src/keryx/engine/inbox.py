@@ -42,7 +42,7 @@ class Inbox:
         self._context = context
         self._turn_queue = turn_queue
         self._sent = _sent_messages(log)
-        self._dedup = Dedup(context)
+        self._dedup = Dedup(context.services.store, context.log, context.fold.session_id)
         self._answers = Answers(context, self._dedup)
         self._person_calls = UserCalls(context, self._dedup)
         self._reverts = Reverts(context, self._dedup)

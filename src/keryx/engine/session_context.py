@@ -244,10 +244,10 @@ class SessionContext(msgspec.Struct):
             await self.log.durable()
             await self.services.attachments.prepare(self.fold.session_id, coming)
 
-    def compact_at(self, model: Model, profile: str) -> int | None:
-        """How many tokens are enough to be summed up, if it is known how many fit."""
-        part = self.services.compact_at(profile)
-        return None if part is None or model.window is None else int(model.window * part)
+    def compact_at(self, profile: str, model: Model) -> int | None:
+        """Return how many tokens start a compaction. None: never, or the window is unknown."""
+        share, window = self.services.compact_at(profile), model.window
+        return None if share is None or window is None else int(window * share)
 
     def transcript(self, model: Model) -> Transcript:
         """What this model is sent. One that was configured anew may encode in another way."""

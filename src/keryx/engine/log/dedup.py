@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from keryx import commands as cm
-from keryx.engine.session_context import SessionContext
+from keryx.engine.log.log_writer import LogWriter
 from keryx.errors import KeyReusedError
 from keryx.ports.dispatch import Answer
-from keryx.ports.store import InboxRow
+from keryx.ports.store import InboxRow, Store
 
 
 def row_of(command: cm.Command) -> InboxRow:
@@ -29,8 +29,10 @@ def row_of(command: cm.Command) -> InboxRow:
 class Dedup:
     """Which commands of one session were taken."""
 
-    def __init__(self, context: SessionContext) -> None:
-        self._context = context
+    def __init__(self, store: Store, log: LogWriter, session_id: str) -> None:
+        self._store = store
+        self._log = log
+        self._session_id = session_id
         self._pending: set[str] = set()
         """Keys of commands that wait in the store."""
         self._taken: dict[str, bytes] = {}
@@ -49,7 +51,7 @@ class Dedup:
             body, over = running
             _check_same(row, body)
             await asyncio.shield(over)
-        if self._context.log.is_settled:
+        if self._log.is_settled:
             self._taken.clear()
         over = asyncio.get_running_loop().create_future()
         self._running[row.key] = (row.body, over)
@@ -61,7 +63,7 @@ class Dedup:
 
     async def pending(self) -> list[InboxRow]:
         """What others entered, and nobody took yet."""
-        rows = await self._context.services.store.pending(self._context.fold.session_id)
+        rows = await self._store.pending(self._session_id)
         fresh = [row for row in rows if row.key not in self._taken | dict.fromkeys(self._pending)]
         self._pending.update(row.key for row in fresh)
         return fresh
@@ -70,35 +72,35 @@ class Dedup:
         """Let a command wait in the store until it is done with."""
         if row.key not in self._pending:
             self._pending.add(row.key)
-            await self._context.services.store.enter(self._context.fold.session_id, row)
+            await self._store.enter(self._session_id, row)
 
     def done_with(self, row: InboxRow) -> None:
         """A pending command is over, also if it had no effect."""
         if row.key in self._pending:
             self._pending.discard(row.key)
-            self._context.log.consume(row.key)
+            self._log.consume(row.key)
 
     async def refuse(self, row: InboxRow) -> None:
         """A pending command was refused: it had no effect, and may come again."""
         if row.key in self._pending:
             self._pending.discard(row.key)
-            self._context.log.withdraw(row.key)
-            await self._context.log.durable()
+            self._log.withdraw(row.key)
+            await self._log.durable()
 
     def take(self, row: InboxRow) -> None:
         """The facts that are stated now follow from this command."""
         self._taken[row.key] = row.body
         if row.key in self._pending:
             self._pending.discard(row.key)
-            self._context.log.consume(row.key)
+            self._log.consume(row.key)
         else:
-            self._context.log.enter(row)
+            self._log.enter(row)
 
     async def was_taken(self, row: InboxRow) -> bool:
         """Whether the same command was taken before; the same key for another is an error."""
         if row.key in self._pending:
             return False
-        stored = await self._context.services.store.command(self._context.fold.session_id, row.key)
+        stored = await self._store.command(self._session_id, row.key)
         body = self._taken.get(row.key, None if stored is None else stored.body)
         if body is None:
             return False

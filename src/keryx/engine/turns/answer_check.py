@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from keryx import events as ev
+from keryx.aio.bridge import Bridge
 from keryx.engine.answer_schema import problems
+from keryx.engine.log.fold import Fold
+from keryx.engine.log.log_writer import LogWriter
 from keryx.engine.log.state import Delivered
-from keryx.engine.session_context import SessionContext
 from keryx.engine.turns.turn_outcome import TurnEnd
 from keryx.ids import new_id
 
@@ -23,17 +25,19 @@ CHECKER: Final = "schema check"
 class AnswerCheck:
     """Decides whether one turn may rest with a reply."""
 
-    def __init__(self, context: SessionContext, turn_id: str) -> None:
-        self._context = context
+    def __init__(self, fold: Fold, log: LogWriter, bridge: Bridge, turn_id: str) -> None:
+        self._fold = fold
+        self._log = log
+        self._bridge = bridge
         self._turn_id = turn_id
 
     async def misfits(self, text: str) -> list[str]:
         """What keeps this reply from being the turn's answer."""
-        turn = self._context.fold.turn
+        turn = self._fold.turn
         if turn is None or turn.schema is None:
             return []
         # In a thread: the library is large, and a schema may be slow to check.
-        return await self._context.services.executor.bridge.to_thread(problems, turn.schema, text)
+        return await self._bridge.to_thread(problems, turn.schema, text)
 
     def rest(self, misfits: Sequence[str]) -> TurnEnd | None:
         """End the turn with this reply; None: the model was told what is wrong, and goes on."""
@@ -53,13 +57,13 @@ class AnswerCheck:
     def _was_told(self) -> bool:
         return any(
             isinstance(item, Delivered) and item.message.by == CHECKER
-            for item in self._context.fold.history
+            for item in self._fold.history
             if item.turn_id == self._turn_id
         )
 
     def _tell(self, what: str) -> None:
         """Accepted and delivered in one commit with the reply: nothing can come between them."""
-        log, turn = self._context.log, self._context.fold.turn
+        log, turn = self._log, self._fold.turn
         assert turn is not None
         message = log.record(
             ev.MessageAccepted,

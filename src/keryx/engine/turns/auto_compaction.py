@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from keryx.aio.scope import Scope
 from keryx.engine.context.window import expected
-from keryx.engine.log.state import Settings
+from keryx.engine.log.fold import Fold
 from keryx.engine.operations.compaction import Compaction
-from keryx.engine.session_context import SessionContext
 from keryx.errors import ModelError, UserMustActError
 from keryx.ports.model import Model
 
@@ -20,10 +20,14 @@ class AutoCompaction:
     """Sees that what one turn sends fits into its model."""
 
     def __init__(
-        self, context: SessionContext, compaction: Compaction, scope: Scope, settings: Settings
+        self,
+        fold: Fold,
+        compaction: Compaction,
+        scope: Scope,
+        compact_at: Callable[[Model], float | None],
     ) -> None:
-        self._context = context
-        self._profile = settings.profile
+        self._fold = fold
+        self._compact_at = compact_at
         self._compaction = compaction
         self._scope = scope
         self._is_vain = False
@@ -33,14 +37,14 @@ class AutoCompaction:
 
     def is_needed(self, model: Model) -> bool:
         """Whether the next request should be preceded by a summary."""
-        enough = self._context.compact_at(model, self._profile)
+        enough = self._compact_at(model)
         if enough is None or self._is_vain or self._compaction.is_under_way:
             return False
-        return expected(self._context.fold) >= enough
+        return expected(self._fold) >= enough
 
     async def make(self, model: Model) -> None:
         """Sum up all but the end; if that cannot be, the model itself will say that it is full."""
-        enough = self._context.compact_at(model, self._profile)
+        enough = self._compact_at(model)
         if enough is None or not self.is_needed(model):
             return
         try:
@@ -48,7 +52,7 @@ class AutoCompaction:
         except (ModelError, UserMustActError):
             self._is_vain = True
             return
-        self._is_vain = expected(self._context.fold) >= enough
+        self._is_vain = expected(self._fold) >= enough
 
     async def squeeze(self) -> bool:
         """The model found it too long: sum up all that can be. Whether it is worth asking again."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from keryx import events as ev
@@ -56,7 +56,8 @@ class Turn:
         turn = context.fold.turn
         assert turn is not None
         self._settings = turn.settings
-        self._auto_compaction = AutoCompaction(context, compaction, self.scope, self._settings)
+        compact_at = partial(context.compact_at, self._settings.profile)
+        self._auto_compaction = AutoCompaction(context.fold, compaction, self.scope, compact_at)
         self._step_scope = self.scope.child("first step")
         """What a steer cuts; there is one at any time, for a steer may come at any time."""
         self._batch: Batch | None = None
@@ -214,7 +215,9 @@ class Turn:
 
     @cached_property
     def _answer_check(self) -> AnswerCheck:
-        return AnswerCheck(self._context, self.turn_id)
+        context = self._context
+        bridge = context.services.executor.bridge
+        return AnswerCheck(context.fold, context.log, bridge, self.turn_id)
 
     @cached_property
     def _requests(self) -> Requests:

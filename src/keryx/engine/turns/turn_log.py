@@ -44,7 +44,7 @@ class TurnLog:
             cost=None if finished is None else finished.cost,
             context=ev.ContextSize(
                 window=model.window,
-                compact_at=self._context.compact_at(model, turn.settings.profile),
+                compact_at=self._context.compact_at(turn.settings.profile, model),
                 last_prompt_tokens=None if usage is None else usage.input_tokens,
             ),
             stop_reason=None if finished is None else finished.stop_reason,
