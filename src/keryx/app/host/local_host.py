@@ -83,11 +83,8 @@ class LocalHost:
             let_go=self._places.forget,
         )
         # The bus is the dispatch's own: there is nothing to add on the way.
-        self.tell, self.watch, self.view = (
-            self._dispatch.tell,
-            self._dispatch.watch,
-            self._dispatch.view,
-        )
+        dispatch = self._dispatch
+        self.tell, self.watch, self.view = dispatch.tell, dispatch.watch, dispatch.view
         self.changes = self._feed.read
         self.sharing = Sharing(self, home, runtime, self._dispatch, self._feed.note)
         self._services = self._surroundings(Uploads(home.path, runtime.bridge), titles=titles)

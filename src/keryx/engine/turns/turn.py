@@ -9,24 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import cached_property, partial
-from pathlib import Path
+from functools import partial
 
 from keryx import events as ev
 from keryx.aio.scope import Reason
-from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.executor import Batch
 from keryx.engine.log import resume_plan
 from keryx.engine.log.state import OpenTurn
 from keryx.engine.operations.compaction import Compaction
 from keryx.engine.session_context import PromptParts, SessionContext
-from keryx.engine.turns.answer_check import AnswerCheck
 from keryx.engine.turns.auto_compaction import AutoCompaction
-from keryx.engine.turns.model_request import Requests
-from keryx.engine.turns.session_hooks import SessionHooks
 from keryx.engine.turns.streaming_reply import StreamingReply
 from keryx.engine.turns.turn_log import TurnLog
 from keryx.engine.turns.turn_outcome import TurnEnd, cancelled, defect, failure
+from keryx.engine.turns.turn_parts import TurnParts
 from keryx.errors import ModelError
 from keryx.ids import new_id
 from keryx.messages import CallOutcome, ToolCall
@@ -52,6 +48,7 @@ class Turn:
         self._resumed = resumed
         self.turn_id = turn_id
         self._log = TurnLog(context, turn_id)
+        self._parts = TurnParts(context, turn_id, self._prompt)
         self.scope = context.scope.child(turn_id)
         turn = context.fold.turn
         assert turn is not None
@@ -124,10 +121,10 @@ class Turn:
         if self._has_results:
             # The model sees the outcome of a call only once that is durable.
             await self._context.log.durable()
-        error = await self._requests.ask(model, reply, self._step_scope, self._open.schema)
+        error = await self._parts.requests.ask(model, reply, self._step_scope, self._open.schema)
         is_last = error is None and not (reply.calls or self._step_scope.is_cancelled)
         needs_check = is_last and self._open.schema is not None
-        misfits = await self._answer_check.misfits(reply.text) if needs_check else []
+        misfits = await self._parts.answer_check.misfits(reply.text) if needs_check else []
         return await self._follow(model, reply, error, misfits)
 
     def _open_step(self, step_id: str) -> None:
@@ -186,43 +183,22 @@ class Turn:
             return self._cancelled()
         if self._context.fold.steers:
             return None
-        return self._answer_check.rest(misfits) if misfits else TurnEnd("completed")
+        return self._parts.answer_check.rest(misfits) if misfits else TurnEnd("completed")
 
     async def run_calls(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls of a step; each outcome is logged as it comes."""
         self._has_results = True
         self._batch = self._context.services.executor.start(
-            self._environment, calls, self._step_scope
+            self._parts.environment, calls, self._step_scope
         )
         async for outcome in self._batch.as_ended():
             self._state(outcome)
         self._batch = None
 
     def _state(self, outcome: CallOutcome) -> None:
-        self._log.ended(outcome, self._hooks.picture(outcome.call_id))
+        self._log.ended(outcome, self._parts.hooks.picture(outcome.call_id))
         if (awaited := self._awaited.pop(outcome.call_id, None)) is not None:
             awaited.set_result(None)
-
-    # What only some turns need is made when it is needed.
-
-    @cached_property
-    def _hooks(self) -> SessionHooks:
-        return SessionHooks(self._context, self.turn_id)
-
-    @cached_property
-    def _environment(self) -> CallEnvironment:
-        return self._context.environment(self._settings, Path(self._open.workspace), self._hooks)
-
-    @cached_property
-    def _answer_check(self) -> AnswerCheck:
-        context = self._context
-        bridge = context.services.executor.bridge
-        return AnswerCheck(context.fold, context.log, bridge, self.turn_id)
-
-    @cached_property
-    def _requests(self) -> Requests:
-        tools = self._context.services.tools(self._settings)
-        return Requests(self._context, self._prompt, tools, self._settings.effort)
 
     # -- facts
 
@@ -278,8 +254,8 @@ class Turn:
         return self._cancelled() if found.rested is None else await self._rest(found.rested)
 
     async def _rest(self, last_reply: str) -> TurnEnd | None:
-        misfits = await self._answer_check.misfits(last_reply)
-        return self._cancelled() or self._answer_check.rest(misfits)
+        misfits = await self._parts.answer_check.misfits(last_reply)
+        return self._cancelled() or self._parts.answer_check.rest(misfits)
 
     def _is_stopping(self) -> bool:
         return self.scope.reason == "shutdown"
