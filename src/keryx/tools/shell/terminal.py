@@ -45,7 +45,9 @@ class Shell(msgspec.Struct, frozen=True):
 def find_shell() -> Shell:
     """The shell that models know best, if it is there. Asks the disk."""
     program = next((each for each in SHELLS if Path(each).exists()), SHELLS[-1])
-    return Shell(program, Path(__file__).with_name("pseudo_terminal.py").read_text(encoding="utf-8"))
+    return Shell(
+        program, Path(__file__).with_name("pseudo_terminal.py").read_text(encoding="utf-8")
+    )
 
 
 def shell_tools(shell: Shell, home: Path | None = None, *, confined: bool = True) -> list[Tool]:
