@@ -65,7 +65,7 @@ def test_a_text_is_found_by_itself_and_its_snippet_is_a_part_of_it(before: str, 
     if wanted:
         whole = before + " " + text
         if len(fold(text).split()) <= 16:
-            assert wanted.closeness(whole) is not None
+            assert wanted.rank(whole) is not None
         snippet = wanted.snippet(whole)
         assert sum(len(piece.text) for piece in snippet) <= 170
 
@@ -73,8 +73,8 @@ def test_a_text_is_found_by_itself_and_its_snippet_is_a_part_of_it(before: str, 
 @given(st.text(alphabet="ab 東京"), st.text(alphabet="ab 東京"))
 def test_what_fits_has_every_term_among_its_words(text: str, words: str) -> None:
     wanted = Query(words)
-    if wanted and wanted.closeness(text) is not None:
+    if wanted and wanted.rank(text) is not None:
         found = words_of(text)
         assert set(wanted.terms) <= found
-        for beginning in wanted.beginnings:
-            assert any(word.startswith(beginning) for word in found)
+        for prefix in wanted.prefixes:
+            assert any(word.startswith(prefix) for word in found)

@@ -129,7 +129,7 @@ async def test_the_files_hold_no_byte_of_a_deleted_session(
 async def test_what_a_large_file_still_holds_goes_when_the_store_is_closed(
     tmp_path: Path, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "PURGE_AT_ONCE", 0)
+    monkeypatch.setattr(writer, "PURGE_SIZE", 0)
     names = [f"{number:03}" for number in range(8)]
     store = await SqliteStore.open(tmp_path / "store.db", bridge)
     await fill(store, names, random.Random(1))

@@ -106,7 +106,7 @@ async def test_overwritten_pages_are_found_when_the_file_is_opened(
 async def test_damage_found_while_reading_ends_all_writing(
     path: Path, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "LOOK_THROUGH", 0)  # as if the file were too large for that
+    monkeypatch.setattr(files, "FULL_CHECK_SIZE", 0)  # as if the file were too large for that
     await make(path, bridge)
     overwrite(path, (pages_of(path, "events") - 1) * PAGE, random.Random(3).randbytes(PAGE))
     before = content(path)
@@ -123,7 +123,7 @@ async def test_damage_found_while_reading_ends_all_writing(
 async def test_damage_found_while_writing_loses_nothing_that_was_written_before(
     path: Path, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "LOOK_THROUGH", 0)
+    monkeypatch.setattr(files, "FULL_CHECK_SIZE", 0)
     await make(path, bridge)
     overwrite(path, (pages_of(path, "events") - 1) * PAGE, random.Random(3).randbytes(PAGE))
     before = content(path)

@@ -51,7 +51,7 @@ def open_files(
 def read_start(path: Path, name: str, size: int) -> str:
     """The first bytes of a file, by its canonical path; `ToolFailedError` if it is none."""
     disk = importlib.import_module("keryx.tools.files.safe_open")
-    with disk.telling(name), disk.open_file(path, name) as file:
+    with disk.readable_errors(name), disk.open_file(path, name) as file:
         data: bytes = file.read(0, size)
     return data.decode(errors="replace")
 

@@ -1,6 +1,6 @@
-"""What one commit changes beside the log, as plain data: the list that every store applies.
+"""The changes that one commit makes to the tables beside the log, as plain data.
 
-It refuses to know which event changes what; that is for `keryx.store.projections`.
+Every store applies the same list. `keryx.store.projections` knows which event changes what.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from keryx.messages import File, Image, Part
 
 OpenKind = Literal["turn", "message", "approval", "question", "call"]
 OpenKey = tuple[OpenKind, str]
-"""Something that a fact began and a later one will end."""
+"""Something that one event began and a later event will end."""
 
-NOTHING: Final = Usage()
+NO_USAGE: Final = Usage()
 
 
-class Shown(msgspec.Struct, frozen=True):
+class TranscriptEntry(msgspec.Struct, frozen=True):
     """One entry of the transcript, made of the events `sources`.
 
-    If `message_id` is there, the message was accepted by an earlier commit: the sources that are
-    kept with it come first.
+    If `message_id` is set, an earlier commit accepted the message: the store has its sources.
     """
 
     seq: int
@@ -34,11 +33,11 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 QUARTER: Final = 900
-"""What is spent is kept by quarters of an hour: at their bounds days begin, wherever one lives."""
+"""Usage is summed by quarters of an hour: in every time zone a day begins with one of them."""
 
 
-class Spent(msgspec.Struct, frozen=True):
-    """What one event says was spent with one model."""
+class UsageEntry(msgspec.Struct, frozen=True):
+    """The tokens and the cost that one event reports for one model."""
 
     at: float
     model: str
@@ -50,8 +49,8 @@ class Spent(msgspec.Struct, frozen=True):
         return int(self.at // QUARTER)
 
 
-class SessionFacts(msgspec.Struct):
-    """What a session is called and set to; None is what this commit leaves as it was."""
+class SessionFields(msgspec.Struct):
+    """The fields of a session's row in the list; None: this commit does not change the field."""
 
     title: str | None = None
     model: str | None = None
@@ -62,22 +61,22 @@ class SessionFacts(msgspec.Struct):
     """The last turn, if it ended badly; empty if it did not, or if another has started."""
 
 
-NEW: Final = SessionFacts("", "", "", False, False, "")
-"""What a session is before its first fact."""
+NEW_SESSION: Final = SessionFields("", "", "", False, False, "")
+"""The fields of a session before its first event."""
 
 
 class Projection(msgspec.Struct):
-    """What a commit changes; to be applied in the order of the fields."""
+    """The changes of one commit; a store applies them in the order of these fields."""
 
     step_model: str
-    facts: SessionFacts = msgspec.field(default_factory=SessionFacts)
+    fields: SessionFields = msgspec.field(default_factory=SessionFields)
     changed: list[tuple[str, int]] = msgspec.field(default_factory=list[tuple[str, int]])
-    """Messages accepted before, each with a fact that changed it."""
-    shown: list[Shown] = msgspec.field(default_factory=list[Shown])
+    """Messages of earlier commits, each with the number of an event that changed it."""
+    entries: list[TranscriptEntry] = msgspec.field(default_factory=list[TranscriptEntry])
     closed: list[OpenKey] = msgspec.field(default_factory=list[OpenKey])
     opened: dict[OpenKey, list[int]] = msgspec.field(default_factory=dict[OpenKey, list[int]])
     undone: list[str] = msgspec.field(default_factory=list[str])
-    spent: list[Spent] = msgspec.field(default_factory=list[Spent])
+    usages: list[UsageEntry] = msgspec.field(default_factory=list[UsageEntry])
     blobs: list[str] = msgspec.field(default_factory=list[str])
 
     def open(self, kind: OpenKind, name: str, seq: int) -> None:
@@ -85,7 +84,7 @@ class Projection(msgspec.Struct):
 
     def close(self, kind: OpenKind, name: str) -> None:
         was_opened_here = self.opened.pop((kind, name), None) is not None
-        # A turn is opened again whenever it is resumed, so it may be open from before all the same.
+        # A resumed turn is opened again, so an earlier commit may have opened it too.
         if kind == "turn" or not was_opened_here:
             self.closed.append((kind, name))
 
@@ -97,16 +96,16 @@ class Projection(msgspec.Struct):
         self.blobs.extend(part.blob for part in parts if isinstance(part, Image | File))
 
     def show(self, event: LoggedEvent, turn_id: str | None) -> None:
-        self.shown.append(Shown(event.seq, turn_id, (event.seq,)))
+        self.entries.append(TranscriptEntry(event.seq, turn_id, (event.seq,)))
 
-    def settle(self, before: SessionFacts) -> SessionFacts:
-        """What the session is called and set to after this commit."""
-        given = {
+    def fields_after(self, before: SessionFields) -> SessionFields:
+        """Return the fields of the session's row after this commit."""
+        changed_fields = {
             name: value
-            for name, value in msgspec.structs.asdict(self.facts).items()
+            for name, value in msgspec.structs.asdict(self.fields).items()
             if value is not None
         }
-        after = msgspec.structs.replace(before, **given)
+        after = msgspec.structs.replace(before, **changed_fields)
         if after.failed_turn in self.undone:
             after.failed_turn = ""
         return after

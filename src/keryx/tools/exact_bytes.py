@@ -1,6 +1,6 @@
-"""Bytes as a script gets them: as text if that is exact, and otherwise in base64 as well.
+"""Bytes for a script: as text, and in base64 too if the text is not exact.
 
-JSON carries text only. It refuses to know where the bytes come from.
+JSON has no bytes. It refuses to know where the bytes come from.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from keryx.ports.tool import Emitted, ToolContext
 
 
 def printed(emitted: Emitted) -> dict[str, Any]:
-    """What a command printed: `output`, and `base64` if some of it is not UTF-8."""
+    """Return the output of a command: `output`, and `base64` if some of it is not UTF-8."""
     data, left_out = emitted.data, emitted.left_out
     if left_out:
-        whole = without_half_a_character(data)
-        left_out += len(data) - len(whole)
-        data = whole
+        complete = without_cut_character(data)
+        left_out += len(data) - len(complete)
+        data = complete
     result = text_or_bytes("output", data)
     result["truncated"] = bool(left_out)
     if left_out:
@@ -28,17 +28,17 @@ def printed(emitted: Emitted) -> dict[str, Any]:
 
 
 def text_or_bytes(key: str, data: bytes) -> dict[str, Any]:
-    """The text under this key. If it stands for bytes that are not UTF-8, they are in `base64`."""
+    """Return the text under this key; bytes that are not UTF-8 are also in `base64`."""
     try:
         return {key: data.decode()}
     except UnicodeDecodeError:
         return {key: data.decode(errors="replace"), "base64": in_base64(data)}
 
 
-def without_half_a_character(data: bytes) -> bytes:
-    """The same without the beginning of a character that goes on after it."""
-    _, used = codecs.utf_8_decode(data, "replace", False)
-    return data[:used]
+def without_cut_character(data: bytes) -> bytes:
+    """Return the data without an incomplete character at its end."""
+    _, length = codecs.utf_8_decode(data, "replace", False)
+    return data[:length]
 
 
 def in_base64(data: bytes) -> str:
@@ -46,5 +46,5 @@ def in_base64(data: bytes) -> str:
 
 
 def output_of(context: ToolContext) -> dict[str, Any]:
-    """What a call printed, for whoever reads its result."""
+    """Return the output of a call, for a model or for a script."""
     return printed(context.emitted) if context.nested else {"output": context.printed}

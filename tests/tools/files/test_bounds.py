@@ -117,7 +117,7 @@ async def test_hidden_trees_inside_the_workspace_are_kept_from_every_tool(
     await session.grant(hidden=[session.root / "state", session.root / ".env"])
     hidden = ("state/deep/key[1].txt", "way/key[1].txt", ".env", "link.txt", "state/new.txt")
     for path in hidden:
-        await refuses_all(session, path, "is kept from tools")
+        await refuses_all(session, path, "is hidden from tools")
     found = await session.done("search_files", pattern="key", kind="names", hidden=True)
     assert "nothing found" in found
     for glob in (None, "*.txt", "**/*.txt", "state/**"):
@@ -203,7 +203,7 @@ async def test_a_folder_moved_away_between_record_and_rename_takes_the_write_alo
 def test_what_was_seen_longest_ago_is_forgotten_first(
     made: FileSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_access, "MOST_SEEN", 2)
+    monkeypatch.setattr(file_access, "MAX_STAMPS", 2)
     files, paths = made.space(), [Path(f"/{number}") for number in range(3)]
     for path in (paths[0], paths[1], paths[0], paths[2]):
         files.seen(path, Stamp(1, 1, 1))

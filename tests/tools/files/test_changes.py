@@ -104,10 +104,10 @@ async def test_a_change_that_was_recorded_but_never_made_is_no_obstacle(
 async def test_what_was_too_large_to_keep_is_not_reverted(
     session: FileSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edits, "KEPT", 3)
+    monkeypatch.setattr(edits, "MAX_LOGGED", 3)
     session.put("a.txt", "long")
     await session.done("write_file", path="a.txt", content="x", overwrite=True)
-    with pytest.raises(ToolFailedError, match="too large to be kept"):
+    with pytest.raises(ToolFailedError, match="too large to be stored"):
         await revert(session)
     assert await shown(session) == "# a.txt: too large to be compared\n"
 
@@ -115,7 +115,7 @@ async def test_what_was_too_large_to_keep_is_not_reverted(
 async def test_binary_and_very_long_files_are_told_of_not_compared(
     session: FileSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(revert, "COMPARED", 3)
+    monkeypatch.setattr(undo, "MAX_COMPARED", 3)
     session.put("a.bin", b"\0\1")
     session.put("b.txt", "x\n" * 5)
     for name in ("a.bin", "b.txt"):

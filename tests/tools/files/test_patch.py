@@ -158,7 +158,7 @@ async def test_a_patch_that_half_matches_changes_nothing(session: FileSession) -
     assert "nothing was done" in said
     assert "b.txt, hunk 1 (line 8 of the patch): not found; the closest place is at line 1" in said
     assert "      2  beta\n      ^  the patch has 'betta'" in said
-    assert "b.txt, hunk 2 (line 12 of the patch): found nowhere" in said
+    assert "b.txt, hunk 2 (line 12 of the patch): not found, and no line" in said
     assert "missing.txt does not exist" in said
 
 
@@ -210,7 +210,7 @@ async def test_blanks_at_the_ends_of_lines_do_not_matter(session: FileSession) -
     session.put("a.txt", "one  \ntwo\t\nthree\n")
     said = await session.done("patch", patch=marked("*** Update File: a.txt", " one", "-two", "+2"))
     assert session.text("a.txt") == "one  \n2\nthree\n"
-    assert "matched but for blanks at the ends of lines, at line 1" in said
+    assert "matched except for blanks at the ends of lines, at line 1" in said
 
 
 async def test_another_indentation_is_adapted(session: FileSession) -> None:
@@ -296,8 +296,8 @@ async def test_what_the_encoding_lacks_is_refused(session: FileSession) -> None:
         ("", "this is no patch"),
         ("just words", "this is no patch"),
         ("*** Begin Patch\n*** End Patch", "there is no `*** Update File: path` in it"),
-        (marked("*** Update File: a.txt"), "says nothing of what to change"),
-        (marked("*** Update File: a.txt", "one"), "line 3 of the patch: a line begins with"),
+        (marked("*** Update File: a.txt"), "has no changes for it"),
+        (marked("*** Update File: a.txt", "one"), "line 3 of the patch: a line must begin with"),
         (marked("*** Add File: b.txt", "one"), "every line of an added file begins with +"),
         (marked("*** Delete File: a.txt", "-one"), "nothing follows `*** Delete File: a.txt`"),
         (marked("*** Add File: a.txt", "+x"), "a.txt exists already"),
@@ -308,7 +308,7 @@ async def test_what_the_encoding_lacks_is_refused(session: FileSession) -> None:
         (marked("*** Add File: a.txt/below", "+y"), "a part of the path is not a folder"),
         ("diff --git a/b.bin b/b.bin\nBinary files a/b.bin and b/b.bin differ\n", "binary"),
         ("--- a/a.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n", "but not all of its lines"),
-        ("--- a/a.txt\n+++ b/a.txt\n@@ -9 +9 @@\n-nine\n+9\n", "found nowhere"),
+        ("--- a/a.txt\n+++ b/a.txt\n@@ -9 +9 @@\n-nine\n+9\n", "not found, and no line"),
     ],
 )
 async def test_what_is_wrong_with_a_patch_is_told(
@@ -357,7 +357,7 @@ async def test_a_rename_that_fails_undoes_those_before_it(
     session: FileSession, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
 ) -> None:
     if not can_exchange:
-        monkeypatch.setattr(renames, "_found", lambda: (None, 0, 0))
+        monkeypatch.setattr(renames, "_system_rename", lambda: (None, 0, 0))
     session.put("a.txt", "one\n").chmod(0o640)
     session.put("b.txt", "one\n")
     session.put("c.txt", "one\n")
@@ -401,7 +401,7 @@ async def test_what_cannot_be_undone_is_named(
     outcome = await session.call(
         "patch", patch=marked("*** Add File: a.txt", "+a", "*** Update File: b.txt", "-one", "+1")
     )
-    assert "done to a.txt could not be undone" in outcome.text
+    assert "The changes of a.txt could not be undone" in outcome.text
 
 
 def test_a_patch_declares_all_paths_that_it_writes() -> None:

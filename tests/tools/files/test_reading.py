@@ -158,7 +158,7 @@ async def test_an_image_is_an_image(session: FileSession, data: bytes, kind: str
 
 async def test_an_image_that_nobody_could_take_is_refused(session: FileSession) -> None:
     path = session.put("a.png", PNG)
-    os.truncate(path, reading.IMAGE + 1)
+    os.truncate(path, reading.MAX_IMAGE + 1)
     assert "make a smaller copy" in await session.refused("read_file", path="a.png")
 
 
@@ -182,14 +182,14 @@ async def test_the_beginning_of_a_huge_text_can_be_read(session: FileSession) ->
 
 
 async def test_a_large_file_can_be_read_to_its_end(session: FileSession) -> None:
-    session.put("a.log", b"0123456\n" * (safe_open.WHOLE // 8) + b"the end")
-    shown = await session.done("read_file", path="a.log", start=safe_open.WHOLE // 8)
+    session.put("a.log", b"0123456\n" * (safe_open.MAX_WHOLE // 8) + b"the end")
+    shown = await session.done("read_file", path="a.log", start=safe_open.MAX_WHOLE // 8)
     assert shown.startswith("0123456\nthe end\n[lines ")
     assert "fewer lines" in await session.refused("read_file", path="a.log", start=3_000_000)
 
 
 async def test_a_large_wide_text_is_refused(session: FileSession) -> None:
-    session.put("a.txt", ("x" * (safe_open.WHOLE // 2 + 1)).encode("utf-16"))
+    session.put("a.txt", ("x" * (safe_open.MAX_WHOLE // 2 + 1)).encode("utf-16"))
     assert "convert it to UTF-8 first" in await session.refused("read_file", path="a.txt")
 
 

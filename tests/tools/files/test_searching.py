@@ -121,7 +121,7 @@ async def test_endless_findings_are_stopped_early(session: FileSession) -> None:
         session.put(f"{number}.txt", f"{'hit ' * 1000}\n" * 200)
     told = await session.done("search_files", pattern="hit", limit=2000)
     assert len(told) < 100_000
-    assert all(len(line) < searching.COLUMNS + 100 for line in told.split("\n"))
+    assert all(len(line) < searching.MAX_COLUMNS + 100 for line in told.split("\n"))
 
 
 async def test_a_search_ends_with_its_call(
@@ -240,8 +240,8 @@ async def test_a_folder_is_listed_as_deep_as_asked(
 
 
 async def test_a_listing_is_bounded(session: FileSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "MOST", 3)
-    monkeypatch.setattr(listing, "MOST_IN_ONE", 5)
+    monkeypatch.setattr(listing, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(listing, "MAX_FOLDER_ENTRIES", 5)
     for number in range(9):
         session.put(str(number), "")
     told = (await session.done("list_files")).split("\n")

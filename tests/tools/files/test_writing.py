@@ -148,7 +148,7 @@ async def test_an_edit_at_the_last_instant_is_not_lost(
     can_exchange: bool,
 ) -> None:
     if not can_exchange:
-        monkeypatch.setattr(renames, "_found", lambda: (None, 0, 0))
+        monkeypatch.setattr(renames, "_system_rename", lambda: (None, 0, 0))
     path = session.put("a.txt", "start")
     secret = session.outside / "secret"
     secret.write_text("secret")
@@ -171,7 +171,7 @@ async def test_a_file_that_appears_at_the_last_instant_is_not_lost(
         raise PermissionError(errno.EPERM, "no links here")
 
     if not can_exchange:
-        monkeypatch.setattr(renames, "_found", lambda: (None, 0, 0))
+        monkeypatch.setattr(renames, "_system_rename", lambda: (None, 0, 0))
     if not can_link:
         monkeypatch.setattr(renames.os, "link", refuse)
     await session.done("write_file", path="before.txt", content="works")
@@ -253,8 +253,8 @@ async def test_what_may_not_be_read_is_told(session: FileSession) -> None:
 async def test_a_large_file_can_be_replaced_though_its_content_is_not_kept(
     session: FileSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edits.safe_open, "WHOLE", 1000)
-    monkeypatch.setattr(edits, "KEPT", 500)
+    monkeypatch.setattr(edits.safe_open, "MAX_WHOLE", 1000)
+    monkeypatch.setattr(edits, "MAX_LOGGED", 500)
     for size, name in ((600, "a.txt"), (2000, "b.txt")):
         session.put(name, "x" * size)
         await session.done("write_file", path=name, content="small", overwrite=True)

@@ -1,7 +1,7 @@
-"""What somebody searches for: whether a text fits, how well, and the place to show of it.
+"""The words of a search: whether a text matches, how well, and the snippet to show of it.
 
-All words must be there. The last one may be the beginning of a word, because it may still be
-typed, unless something follows it that is no word. It refuses to know where texts are kept.
+A text must have all words. The last one may be the beginning of a word, because a person may
+still type, unless a space or sign follows it. It refuses to know where texts are stored.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from keryx.store.search.tokenizer import (
     spans_of,
 )
 
-# More would only make one search slow.
-MOST_WORDS: Final = 16
-# How much is shown of a text, and how much of that stands before what was found.
-SHOWN: Final = 160
-SHOWN_BEFORE: Final = 40
-# A text that repeats one word all over is marked up to here; no more of it is shown.
-_MOST_FOUND: Final = 200
+# More words would only make a search slow.
+MAX_WORDS: Final = 16
+# The length of a snippet, and how much of it stands before the first match.
+SNIPPET_LENGTH: Final = 160
+SNIPPET_BEFORE: Final = 40
+# In a text that repeats a word only so many matches are marked; a snippet shows no more.
+_MAX_MARKS: Final = 200
 
 _SPACES: Final = re.compile(r"\s+")
 
@@ -37,55 +37,55 @@ _Span = tuple[int, int]
 class Query:
     """The words that somebody searches for."""
 
-    __slots__ = ("_begun", "_inside", "_needles", "_runs", "_together", "_whole", "terms")
+    __slots__ = ("_full_words", "_needles", "_phrase", "_prefixes", "_runs", "_unspaced", "terms")
 
     def __init__(self, words: str) -> None:
         folded = fold(words)
-        self._runs = list(dict.fromkeys(runs_of(folded)))[:MOST_WORDS]
-        self._inside = [run for run in self._runs if is_unspaced(run)]
-        self._begun: tuple[str, ...] = ()
+        self._runs = list(dict.fromkeys(runs_of(folded)))[:MAX_WORDS]
+        self._unspaced = [run for run in self._runs if is_unspaced(run)]
+        self._prefixes: tuple[str, ...] = ()
         spaced = [run for run in self._runs if not is_unspaced(run)]
         if spaced and spaced[-1] == self._runs[-1] and not folded.endswith(" "):
-            self._begun = (spaced.pop()[:LONGEST_WORD],)
-        # Of long ones only the beginning is known to an index.
-        self._begun += tuple(run[:LONGEST_WORD] for run in spaced if len(run) >= LONGEST_WORD)
-        self._whole = {run for run in spaced if len(run) < LONGEST_WORD}
-        self.terms = sorted(self._whole.union(*map(marks_of, self._inside)))
-        """Words that a text that fits has among its own (see `folding.words_of`)."""
+            self._prefixes = (spaced.pop()[:LONGEST_WORD],)
+        # The index has only the beginning of long words.
+        self._prefixes += tuple(run[:LONGEST_WORD] for run in spaced if len(run) >= LONGEST_WORD)
+        self._full_words = {run for run in spaced if len(run) < LONGEST_WORD}
+        self.terms = sorted(self._full_words.union(*map(marks_of, self._unspaced)))
+        """Words that every matching text has (see `tokenizer.words_of`)."""
         self._needles = [
-            *(f" {run} " for run in self._whole),
-            *(f" {run}" for run in self._begun),
-            *self._inside,
+            *(f" {run} " for run in self._full_words),
+            *(f" {run}" for run in self._prefixes),
+            *self._unspaced,
         ]
-        self._together = _all_together(self._runs)
+        self._phrase = _phrase_of(self._runs)
 
     def __bool__(self) -> bool:
         return bool(self._runs)
 
     @property
-    def beginnings(self) -> tuple[str, ...]:
-        """Each of these begins one of its words too."""
-        return self._begun
+    def prefixes(self) -> tuple[str, ...]:
+        """The beginnings of words that every matching text has too."""
+        return self._prefixes
 
-    def closeness(self, text: str) -> int | None:
-        """How well a text fits: 0 if the words stand in it together as they were typed, 1 if they
-        stand about in it or one is only begun, None if one of them is not in it."""
+    def rank(self, text: str) -> int | None:
+        """Return how well a text matches: 0 if it has the words together as they were typed, 1 if
+        it has them apart or has a longer word, None if one of them is missing."""
         joined = f" {' '.join(runs_of(fold(text)))} "
         for needle in self._needles:
             if needle not in joined:
                 return None
-        return 0 if self._together in joined else 1
+        return 0 if self._phrase in joined else 1
 
     def snippet(self, text: str) -> tuple[Piece, ...]:
-        """The part of the text that shows best what was found."""
+        """Return the part of the text that shows the matches best."""
         if not text.isascii():
             text = unicodedata.normalize("NFC", text)
         folded, places = fold_with_places(text)
         first, spans = self._find(folded)
         marks = [(places[begin], places[end - 1] + 1) for begin, end in spans]
         at = places[first]
-        begin = max(0, min(at - SHOWN_BEFORE, len(text) - SHOWN))
-        end = min(len(text), begin + SHOWN)
+        begin = max(0, min(at - SNIPPET_BEFORE, len(text) - SNIPPET_LENGTH))
+        end = min(len(text), begin + SNIPPET_LENGTH)
         pieces = _cut(text, marks, begin, end)
         if begin:
             pieces.insert(0, Piece("…", False))
@@ -94,46 +94,46 @@ class Query:
         return tuple(_joined(pieces))
 
     def _find(self, folded: str) -> tuple[int, list[_Span]]:
-        """Where the words stand, and which of the places is to be shown."""
-        found: list[_Span] = []
-        together: int | None = None
-        before: list[tuple[str, int]] = []
+        """Return where the snippet should begin, and the places of all matches."""
+        spans: list[_Span] = []
+        phrase_start: int | None = None
+        last_runs: list[tuple[str, int]] = []
         for run, begin, end in spans_of(folded):
-            before = [*before, (run, begin)][-len(self._runs) :]
-            if together is None and [each for each, _ in before] == self._runs:
-                together = before[0][1]
-            if run in self._whole or (self._begun and run.startswith(self._begun)):
-                found.append((begin, end))
-            elif self._inside and is_unspaced(run):
-                found += _merged(self._places_in(run, begin))
-            if len(found) >= _MOST_FOUND:
+            last_runs = [*last_runs, (run, begin)][-len(self._runs) :]
+            if phrase_start is None and [word for word, _ in last_runs] == self._runs:
+                phrase_start = last_runs[0][1]
+            if run in self._full_words or (self._prefixes and run.startswith(self._prefixes)):
+                spans.append((begin, end))
+            elif self._unspaced and is_unspaced(run):
+                spans += _merge_overlaps(self._places_in(run, begin))
+            if len(spans) >= _MAX_MARKS:
                 break
-        first = found[0][0] if found else 0
-        return (first if together is None else together), found
+        first = spans[0][0] if spans else 0
+        return (first if phrase_start is None else phrase_start), spans
 
     def _places_in(self, run: str, begin: int) -> list[_Span]:
         return [
             (begin + match.start(), begin + match.end())
-            for wanted in self._inside
-            for match in re.finditer(re.escape(wanted), run)
+            for word in self._unspaced
+            for match in re.finditer(re.escape(word), run)
         ]
 
 
-def _all_together(runs: list[str]) -> str:
-    """How it stands in a text of runs with a space around each; an unspaced one may go on."""
+def _phrase_of(runs: list[str]) -> str:
+    """Return the words as they stand in a folded text; an unspaced run may go on at both ends."""
     before = "" if not runs or is_unspaced(runs[0]) else " "
     after = "" if not runs or is_unspaced(runs[-1]) else " "
     return before + " ".join(runs) + after
 
 
-def _merged(spans: list[_Span]) -> list[_Span]:
-    found: list[_Span] = []
+def _merge_overlaps(spans: list[_Span]) -> list[_Span]:
+    merged: list[_Span] = []
     for begin, end in sorted(spans):
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            found.append((begin, end))
-    return found
+            merged.append((begin, end))
+    return merged
 
 
 def _cut(text: str, marks: list[_Span], begin: int, end: int) -> list[Piece]:
@@ -149,12 +149,12 @@ def _cut(text: str, marks: list[_Span], begin: int, end: int) -> list[Piece]:
 
 
 def _joined(pieces: list[Piece]) -> list[Piece]:
-    """Without empty ones, in one line, and each unlike the one before."""
-    found: list[Piece] = []
+    """Join neighbours of the same kind, drop empty pieces and put all in one line."""
+    joined: list[Piece] = []
     for piece in pieces:
         text = _SPACES.sub(" ", piece.text)
-        if found and found[-1].found == piece.found:
-            found[-1] = Piece(found[-1].text + text, piece.found)
+        if joined and joined[-1].found == piece.found:
+            joined[-1] = Piece(joined[-1].text + text, piece.found)
         elif text:
-            found.append(Piece(text, piece.found))
-    return found
+            joined.append(Piece(text, piece.found))
+    return joined

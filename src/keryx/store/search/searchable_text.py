@@ -1,4 +1,4 @@
-"""What of a transcript can be found: the texts of each entry, and how much of each.
+"""The searchable texts of a transcript: which texts an entry has, and how much of each.
 
 It owns the bounds. It refuses to know how texts are compared.
 """
@@ -14,26 +14,26 @@ from keryx.events import CallFinished, CallStarted, LoggedEvent, MessageAccepted
 from keryx.messages import Json, Text
 from keryx.ports.store import FoundKind
 
-# Nobody reads further in one message, and one that is a pasted file must not be most of an index.
-MOST_OF_TEXT: Final = 64 * 1024
-# Arguments and results are mostly data; what they are about stands at their beginning.
-MOST_OF_CALL: Final = 4 * 1024
+# People do not read further in one message, and a pasted file must not fill the index.
+MAX_TEXT: Final = 64 * 1024
+# Arguments and results are mostly data; their beginning says what they are about.
+MAX_CALL_TEXT: Final = 4 * 1024
 
 
 def texts_of(event: LoggedEvent) -> Iterator[tuple[FoundKind, str]]:
-    """The texts of one entry of a transcript, each with what it is."""
+    """Yield the texts of one entry of a transcript, each with its kind."""
     match event:
         case MessageAccepted():
-            yield "message", event.text[:MOST_OF_TEXT]
+            yield "message", event.text[:MAX_TEXT]
         case StepReplied():
-            yield "reply", event.text[:MOST_OF_TEXT]
+            yield "reply", event.text[:MAX_TEXT]
             if event.calls:
-                asked = [f"{call.tool} {_plain(call.arguments)}" for call in event.calls]
-                yield "call", "\n".join(text[:MOST_OF_CALL] for text in asked)
+                calls = [f"{call.tool} {_plain(call.arguments)}" for call in event.calls]
+                yield "call", "\n".join(text[:MAX_CALL_TEXT] for text in calls)
         case CallStarted():
-            yield "call", f"{event.tool} {_plain(event.arguments)}"[:MOST_OF_CALL]
+            yield "call", f"{event.tool} {_plain(event.arguments)}"[:MAX_CALL_TEXT]
         case CallFinished():
-            yield "call", "\n".join(_parts(event))[:MOST_OF_CALL]
+            yield "call", "\n".join(_parts(event))[:MAX_CALL_TEXT]
         case _:
             pass
 
@@ -42,7 +42,7 @@ def _parts(event: CallFinished) -> Iterator[str]:
     for part in event.result:
         match part:
             case Text():
-                yield part.text[:MOST_OF_CALL]
+                yield part.text[:MAX_CALL_TEXT]
             case Json():
                 yield _plain(bytes(part.value))
             case _:
@@ -50,21 +50,21 @@ def _parts(event: CallFinished) -> Iterator[str]:
 
 
 def _plain(encoded: str | bytes) -> str:
-    """The values in a JSON text, as they read; a text that is none (any more) as it is."""
+    """Return the values of a JSON text as plain words; a text that is not JSON is unchanged."""
     try:
         value: object = msgspec.json.decode(encoded)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return encoded if isinstance(encoded, str) else encoded.decode(errors="replace")
-    found: list[str] = []
+    values: list[str] = []
     length = 0
-    waiting = [value]
-    while waiting and length < MOST_OF_CALL:
-        value = waiting.pop()
+    stack = [value]
+    while stack and length < MAX_CALL_TEXT:
+        value = stack.pop()
         if isinstance(value, dict):
-            waiting.extend(reversed(list(cast("dict[str, object]", value).values())))
+            stack.extend(reversed(list(cast("dict[str, object]", value).values())))
         elif isinstance(value, list):
-            waiting.extend(reversed(cast("list[object]", value)))
+            stack.extend(reversed(cast("list[object]", value)))
         elif isinstance(value, str | int | float) and not isinstance(value, bool):
-            found.append(str(value))
-            length += len(found[-1]) + 1
-    return " ".join(found)
+            values.append(str(value))
+            length += len(values[-1]) + 1
+    return " ".join(values)

@@ -20,5 +20,5 @@ __all__ = [
 
 
 def file_tools() -> list[Tool]:
-    """All of them."""
+    """Return all file tools."""
     return [read_file, write_file, patch, search_files, list_files]

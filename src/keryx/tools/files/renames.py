@@ -1,7 +1,7 @@
-"""The two renames that the standard library lacks: to a free name only, and of two files at once.
+"""Two renames that the standard library lacks: to a free name only, and an exchange of two files.
 
-Both tell afterwards what really was at a name, so that nobody's work is lost between a look and a
-rename. Where the system cannot do them, the caller is told and does without.
+Both are atomic, so that no file of someone else is lost between a check and a rename. If the system
+does not support them, the caller gets to know and uses another way.
 """
 
 from __future__ import annotations
@@ -13,55 +13,55 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-# Of <linux/fs.h> and of <sys/stdio.h> on macOS.
+# The flags of <linux/fs.h>, and of <sys/stdio.h> on macOS.
 _FLAGS: Final = {"linux": ("renameat2", 1, 2), "darwin": ("renameatx_np", 4, 2)}
-_CANNOT: Final = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+_UNSUPPORTED: Final = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 _Rename = Callable[[int, bytes, bytes, int], int]
 
 
 @functools.cache
-def _found() -> tuple[_Rename | None, int, int]:
-    """The system's own rename, which tells what went wrong, and its two flags."""
+def _system_rename() -> tuple[_Rename | None, int, int]:
+    """Return the system's rename function, which returns an error number, and its two flags."""
     import ctypes  # noqa: PLC0415 (slow to load, and only needed once a file is written)
 
-    name, free, both = _FLAGS.get(sys.platform, ("", 0, 0))
+    name, no_replace, exchange_flag = _FLAGS.get(sys.platform, ("", 0, 0))
     function = getattr(ctypes.CDLL(None, use_errno=True), name, None) if name else None
     if function is None:
-        return None, free, both
+        return None, no_replace, exchange_flag
     number, text = ctypes.c_int, ctypes.c_char_p
     function.argtypes = (number, text, number, text, ctypes.c_uint)
 
     def rename(folder: int, old: bytes, new: bytes, flag: int) -> int:
-        done: int = function(folder, old, folder, new, flag)
-        return 0 if done == 0 else ctypes.get_errno()
+        result: int = function(folder, old, folder, new, flag)
+        return 0 if result == 0 else ctypes.get_errno()
 
-    return rename, free, both
+    return rename, no_replace, exchange_flag
 
 
-def exchange(folder: int, one: str, other: str) -> bool:
-    """Let two files of a folder change places, in one instant. False: that cannot be done here."""
-    return _flagged(folder, one, other, _found()[2])
+def exchange(folder: int, first: str, second: str) -> bool:
+    """Exchange two files of a folder atomically. Return False if the system does not support it."""
+    return _rename(folder, first, second, _system_rename()[2])
 
 
 def rename_to_free(folder: int, old: str, new: str) -> None:
-    """Rename within a folder; `FileExistsError` if the new name is taken."""
-    if _flagged(folder, old, new, _found()[1]):
+    """Rename within a folder. Raise `FileExistsError` if the new name exists."""
+    if _rename(folder, old, new, _system_rename()[1]):
         return
     try:
         os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
         raise
     except OSError:
-        # No such links here either: all that is left is to look first.
-        if _is_taken(folder, new):
-            raise FileExistsError(errno.EEXIST, "the name is taken", new) from None
+        # Hard links are not supported either: check the name first, then rename.
+        if _exists(folder, new):
+            raise FileExistsError(errno.EEXIST, "the name exists already", new) from None
         os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
     else:
         os.unlink(old, dir_fd=folder)
 
 
-def _is_taken(folder: int, name: str) -> bool:
+def _exists(folder: int, name: str) -> bool:
     try:
         os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -69,13 +69,13 @@ def _is_taken(folder: int, name: str) -> bool:
     return True
 
 
-def _flagged(folder: int, old: str, new: str, flag: int) -> bool:
-    rename = _found()[0]
+def _rename(folder: int, old: str, new: str, flag: int) -> bool:
+    rename = _system_rename()[0]
     if rename is None:
         return False
     number = rename(folder, os.fsencode(old), os.fsencode(new), flag)
     if number == 0:
         return True
-    if number in _CANNOT:
+    if number in _UNSUPPORTED:
         return False
     raise OSError(number, os.strerror(number), new)

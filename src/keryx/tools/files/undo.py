@@ -1,7 +1,7 @@
-"""What a session changed, as a diff, and its way back.
+"""The diff of what a session changed, and the revert of it.
 
-Works on changes as they were logged and on the files as they are now. Which changes are meant (a
-turn's, a call's, all) is the caller's affair; a revert is recorded like any other change.
+It works on the logged changes and on the files as they are now. The caller chooses the changes (of
+a turn, of a call, or all); a revert is recorded like any other change.
 """
 
 from __future__ import annotations
@@ -15,139 +15,139 @@ from typing import Final
 from keryx.errors import ToolFailedError
 from keryx.ports.files import FileChange, Files
 from keryx.tools.files.content import Content, decode, sized
-from keryx.tools.files.edits import Before, Edit, Record, look, replace_all
+from keryx.tools.files.edits import Edit, FileBefore, Record, read_before, replace_all
 
-COMPARED: Final = 20_000
-"""Lines of a file that are compared; the time grows with their square."""
+MAX_COMPARED: Final = 20_000
+"""The most lines of a file that are compared; the time grows with their square."""
 
 
 @dataclass(slots=True)
-class _Course:
-    """All that was done to one file, in order."""
+class _FileHistory:
+    """All changes of one file, in order."""
 
     path: Path
     first: FileChange
-    left: set[str | None] = field(default_factory=set[str | None])
-    """What the session had there at some time. A change that a crash came before counts for none:
-    the one before it is what is there."""
+    session_hashes: set[str | None] = field(default_factory=set[str | None])
+    """The hashes that the session gave the file. If a crash prevented the last change, the file
+    still has an earlier one of them."""
     interrupted: bool = False
-    """Someone else's edit lies between two of the session's own."""
+    """Someone else edited the file between two edits of the session."""
 
 
-def _courses(changes: Iterable[FileChange]) -> list[_Course]:
-    found: dict[Path, _Course] = {}
+def _histories(changes: Iterable[FileChange]) -> list[_FileHistory]:
+    histories: dict[Path, _FileHistory] = {}
     for change in changes:
-        course = found.get(change.path)
-        if course is None:
-            course = found[change.path] = _Course(change.path, change)
-        elif change.before_hash not in {*course.left, course.first.before_hash}:
-            course.interrupted = True
-        course.left.add(change.after_hash)
-    return list(found.values())
+        history = histories.get(change.path)
+        if history is None:
+            history = histories[change.path] = _FileHistory(change.path, change)
+        elif change.before_hash not in {*history.session_hashes, history.first.before_hash}:
+            history.interrupted = True
+        history.session_hashes.add(change.after_hash)
+    return list(histories.values())
 
 
 def diff(files: Files, changes: Iterable[FileChange]) -> str:
-    """The files before the first of these changes against what they are now."""
-    return "".join(text for course in _courses(changes) for text in _compared(files, course))
+    """Return the diff from the files before the first of these changes to the files now."""
+    return "".join(text for history in _histories(changes) for text in _compared(files, history))
 
 
 class Revert:
-    """Makes files what they were before the first of these changes."""
+    """Restores files to what they were before the first of these changes."""
 
     def __init__(self, files: Files, changes: Iterable[FileChange]) -> None:
-        """Asks the disk what stands there now; nothing is changed yet."""
+        """Read the files as they are now; nothing is changed yet."""
         self.files = files
         self._edits: list[Edit] = []
         self.obstacles: list[str] = []
-        """Why it cannot be done: files that someone edited since."""
-        for course in _courses(changes):
-            self._add(course)
+        """The reasons against the revert: files that someone edited since."""
+        for history in _histories(changes):
+            self._add(history)
 
     def perform(self, record: Record) -> list[str]:
-        """All of them, or none; returns their names."""
+        """Restore all files, or none; return their names."""
         if self._edits:
             replace_all(self.files, self._edits, record)
         return [edit.name for edit in self._edits]
 
-    def _add(self, course: _Course) -> None:
-        name = self.files.name(course.path)
-        now = _now(self.files, course.path)
-        current = None if now is None else now.hash
-        if current == course.first.before_hash:
+    def _add(self, history: _FileHistory) -> None:
+        name = self.files.name(history.path)
+        current = _current(self.files, history.path)
+        current_hash = None if current is None else current.hash
+        if current_hash == history.first.before_hash:
             return
-        if current not in course.left:
+        if current_hash not in history.session_hashes:
             self.obstacles.append(f"{name}: someone edited it since")
-        elif course.interrupted:
-            why = "someone edited it in between, and that would be lost too"
-            self.obstacles.append(f"{name}: {why}")
-        elif not course.first.can_be_undone:
-            self.obstacles.append(f"{name}: what it held before was too large to be kept")
+        elif history.interrupted:
+            reason = "someone edited it in between, and that would be lost too"
+            self.obstacles.append(f"{name}: {reason}")
+        elif not history.first.can_be_undone:
+            self.obstacles.append(f"{name}: what it held before was too large to be stored")
         else:
-            self._edits.append(Edit(course.path, name, now, course.first.before))
+            self._edits.append(Edit(history.path, name, current, history.first.before))
 
 
 def check_all(reverts: Iterable[Revert]) -> None:
-    """`ToolFailedError` names what stands in the way of any of them."""
+    """Raise `ToolFailedError` with all obstacles, if there are any."""
     obstacles = [obstacle for revert in reverts for obstacle in revert.obstacles]
     if obstacles:
         raise ToolFailedError("nothing was reverted. " + "; ".join(obstacles))
 
 
 def revert(files: Files, changes: Iterable[FileChange], record: Record) -> list[str]:
-    """Make the files what they were before the first of these changes; returns their names.
+    """Restore the files to what they were before the first of these changes; return their names.
 
     All of them, or none: `ToolFailedError` names those that someone edited since.
     """
-    whole = Revert(files, changes)
-    check_all([whole])
-    return whole.perform(record)
+    planned = Revert(files, changes)
+    check_all([planned])
+    return planned.perform(record)
 
 
-def _now(files: Files, path: Path) -> Before | None:
+def _current(files: Files, path: Path) -> FileBefore | None:
     if files.resolve(str(path), write=True) != path:
         raise ToolFailedError(
             f"nothing was reverted. {files.name(path)}: a symbolic link leads elsewhere now"
         )
-    return look(path, files.name(path))
+    return read_before(path, files.name(path))
 
 
-def _compared(files: Files, course: _Course) -> Iterator[str]:
-    name = files.name(course.path)
+def _compared(files: Files, history: _FileHistory) -> Iterator[str]:
+    name = files.name(history.path)
     try:
-        now = look(files.resolve(str(course.path), write=False), name)
+        current = read_before(files.resolve(str(history.path), write=False), name)
     except ToolFailedError as error:
         yield f"# {error}\n"  # something else was put in its place
         return
-    current = None if now is None else now.hash
-    if current == course.first.before_hash:
+    current_hash = None if current is None else current.hash
+    if current_hash == history.first.before_hash:
         return
-    if current not in course.left:
+    if current_hash not in history.session_hashes:
         yield f"# {name}: someone edited it since\n"
-    if not course.first.can_be_undone or (now is not None and now.data is None):
+    if not history.first.can_be_undone or (current is not None and current.data is None):
         yield f"# {name}: too large to be compared\n"
         return
-    old, new = _text(course.first.before), _text(None if now is None else now.data)
+    old, new = _text(history.first.before), _text(None if current is None else current.data)
     if old is None or new is None:
-        size = "deleted" if now is None else f"now {sized(now.size)}"
+        size = "deleted" if current is None else f"now {sized(current.size)}"
         yield f"# {name}: binary file, {size}\n"
-    elif max(len(old.lines), len(new.lines)) > COMPARED:
+    elif max(len(old.lines), len(new.lines)) > MAX_COMPARED:
         yield f"# {name}: {len(old.lines)} lines before, {len(new.lines)} now\n"
     else:
-        there = "/dev/null" if course.first.before_hash is None else f"a/{name}"
-        here = "/dev/null" if now is None else f"b/{name}"
-        yield from _unified(old, new, there, here)
+        old_name = "/dev/null" if history.first.before_hash is None else f"a/{name}"
+        new_name = "/dev/null" if current is None else f"b/{name}"
+        yield from _unified(old, new, old_name, new_name)
 
 
 def _text(data: bytes | None) -> Content | None:
     return decode(data or b"")
 
 
-def _unified(old: Content, new: Content, there: str, here: str) -> Iterator[str]:
-    for line in difflib.unified_diff(_kept(old), _kept(new), there, here):
+def _unified(old: Content, new: Content, old_name: str, new_name: str) -> Iterator[str]:
+    for line in difflib.unified_diff(_diff_lines(old), _diff_lines(new), old_name, new_name):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def _kept(content: Content) -> Sequence[str]:
+def _diff_lines(content: Content) -> Sequence[str]:
     lines = [f"{line}\n" for line in content.lines]
     if lines and not content.ends_with_newline:
         lines[-1] = lines[-1].removesuffix("\n")

@@ -1,8 +1,8 @@
-"""The file of the index: its tables, and how it is opened, or begun anew.
+"""The file of the index: its tables, and how it is opened or rebuilt.
 
-Words stand in volumes, one table of FTS5 for each so many entries, in the order in which they
-were indexed. A search opens the last volume first and seldom needs the others; and when a
-session is deleted, only the volumes that told of it are written anew. Blocking code.
+The words are in volumes: one FTS5 table for a number of entries, in the order of indexing. A
+search opens the last volume first and seldom needs the others; when a session is deleted, only
+the volumes with its words are rebuilt. Blocking code.
 """
 
 from __future__ import annotations
@@ -13,29 +13,28 @@ from pathlib import Path
 from typing import Final
 
 from keryx.store.sqlite.faults import DAMAGED, primary_code
-from keryx.store.sqlite.files import LOCK_PATIENCE, open_for_reading
+from keryx.store.sqlite.files import LOCK_TIMEOUT, open_for_reading
 
 NAME: Final = "search.db"
 
 VERSION: Final = 1
-"""Of the tables and of what a word is (`keryx.store.search`). Another one is indexed anew."""
+"""The version of the tables and of the tokenizer. An index of another version is rebuilt."""
 
 _APPLICATION_ID: Final = 0x4B455257
 
 _TABLES: Final = (
-    # identity: of the store that it belongs to. position: all commits up to it are in.
-    # deleted: how many sessions of the store were gone by then.
-    # purge: the log of this file may still hold words of one of them.
+    # identity: of the store of this index. position: all commits up to it are indexed.
+    # deleted: how many sessions of the store had been deleted by then.
+    # purge: the write-ahead log of this file may still have words of a deleted session.
     "CREATE TABLE state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
     "INSERT INTO state VALUES ('identity', 0), ('position', 0), ('deleted', 0), ('purge', 0)",
-    # seq: the session's facts up to it are in.
+    # seq: the session's events up to it are indexed.
     "CREATE TABLE sessions (no INTEGER PRIMARY KEY, seq INTEGER NOT NULL)",
-    # Which entry of a transcript is meant by the number that a volume knows it by, and which of
-    # its texts.
+    # The entry of a transcript, and the number of its text, for each rowid in a volume.
     """CREATE TABLE entries (
         id INTEGER PRIMARY KEY, no INTEGER NOT NULL, seq INTEGER NOT NULL, text INTEGER NOT NULL
     )""",
-    # The entries first..last belong to it; the words of those up to filled are in.
+    # The entries first..last belong to the volume; those up to filled are indexed.
     """CREATE TABLE volumes (
         volume INTEGER PRIMARY KEY,
         first INTEGER NOT NULL,
@@ -45,27 +44,27 @@ _TABLES: Final = (
     )""",
 )
 
-# So much may stay free, because what comes next needs it again.
+# So many pages may stay free, because the next entries will use them.
 _FREE_PAGES: Final = 64
 
 
-def beside(store: Path) -> Path:
+def index_path(store: Path) -> Path:
     return store.with_name(NAME)
 
 
 def open_index(path: Path) -> sqlite3.Connection:
-    """The connection that writes. What is no index of this version is replaced by an empty one."""
+    """Return the connection that writes. Replace an index of another version by an empty one."""
     try:
         return _open(path)
     except sqlite3.Error as error:
         if primary_code(error) not in DAMAGED:
             raise
-    throw_away(path)
+    delete_index(path)
     return _open(path)
 
 
 def read_index(path: Path) -> sqlite3.Connection | None:
-    """A connection that cannot write; None if there is nothing that could be read."""
+    """Return a connection that cannot write; None if there is no readable index."""
     if not path.is_file():
         return None
     connection = open_for_reading(path)
@@ -75,53 +74,52 @@ def read_index(path: Path) -> sqlite3.Connection | None:
     return connection
 
 
-def throw_away(path: Path) -> None:
+def delete_index(path: Path) -> None:
     for ending in ("", "-wal", "-shm"):
         path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
-def empty(connection: sqlite3.Connection, identity: int) -> None:
-    """Forget everything, for a store with that identity."""
+def clear(connection: sqlite3.Connection, identity: int) -> None:
+    """Remove all entries, and set the identity of the store."""
     for (volume,) in connection.execute("SELECT volume FROM volumes").fetchall():
         connection.execute(f"DROP TABLE words_{volume}")
     for table in ("volumes", "entries", "sessions"):
         connection.execute(f"DELETE FROM {table}")  # noqa: S608 (names of ours)
     connection.execute("UPDATE state SET value = 0")
-    put(connection, "identity", identity)
+    set_state(connection, "identity", identity)
 
 
-def get(connection: sqlite3.Connection, name: str) -> int:
+def get_state(connection: sqlite3.Connection, name: str) -> int:
     (value,) = connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
     return int(value)
 
 
-def put(connection: sqlite3.Connection, name: str, value: int) -> None:
+def set_state(connection: sqlite3.Connection, name: str, value: int) -> None:
     connection.execute("UPDATE state SET value = ? WHERE name = ?", (value, name))
 
 
-def make_volume(connection: sqlite3.Connection, volume: int) -> None:
-    # Which entries a word is in, and nothing else of it: neither the text nor the places in it,
-    # nor how long texts are. Words come folded, with a space between them, so that the simplest
-    # way of cutting them apart is the right one.
+def create_volume(connection: sqlite3.Connection, volume: int) -> None:
+    # The table has only the entries of each word: no texts, no offsets, no lengths. The words are
+    # folded and separated by spaces already, so the simplest tokenizer is right.
     connection.execute(
         f"CREATE VIRTUAL TABLE words_{volume} USING fts5"
         "(words, content = '', detail = none, columnsize = 0, tokenize = 'ascii')"
     )
 
 
-def empty_volume(connection: sqlite3.Connection, volume: int) -> None:
-    """Nothing that was in it stays in the file: pages that become free are overwritten."""
+def clear_volume(connection: sqlite3.Connection, volume: int) -> None:
+    """Remove all words of a volume; SQLite overwrites the freed pages."""
     connection.execute(f"DROP TABLE words_{volume}")
-    make_volume(connection, volume)
+    create_volume(connection, volume)
     connection.execute("UPDATE volumes SET filled = first - 1 WHERE volume = ?", (volume,))
 
 
-def make_small(connection: sqlite3.Connection) -> None:
-    """Give back what is free, if that is much."""
+def shrink(connection: sqlite3.Connection) -> None:
+    """Give free pages back to the file system, if there are many."""
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     if free > max(_FREE_PAGES, pages // 8):
-        # Only a script goes on to its end: each step gives back one page and no row to fetch.
+        # executescript runs it to the end; execute would free one page only.
         connection.executescript("PRAGMA incremental_vacuum")
 
 
@@ -137,28 +135,28 @@ def _open(path: Path) -> sqlite3.Connection:
     if path.stat().st_size:
         with closing(open_for_reading(path)) as reader:
             (tables,) = reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            is_of_another = tables and _version(reader) != VERSION
-        if is_of_another:
-            throw_away(path)
+            is_foreign = tables and _version(reader) != VERSION
+        if is_foreign:
+            delete_index(path)
             path.touch(mode=0o600)
     connection = sqlite3.connect(
-        path, timeout=LOCK_PATIENCE, isolation_level=None, check_same_thread=False
+        path, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
     )
     try:
-        # Merging leaves as much free as it wrote; it must be set before there is anything else.
+        # FTS5 merges free many pages. This must be set before any table exists.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        # What is lost with the power is indexed again.
+        # Entries that are lost with the power are indexed again.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON").fetchone()
-        _make_tables(connection)
+        _create_tables(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
+def _create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _version(connection) != VERSION:

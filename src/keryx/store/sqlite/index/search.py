@@ -1,7 +1,7 @@
-"""Searching: the index names entries, the log says whether and how well they fit.
+"""Searching: the index names candidates, the log says whether and how well they match.
 
 Many searches may run at once, each in a reader's thread with a connection of its own to the
-index. A damaged index is no damage of the store. Blocking code.
+index. A damaged index does not mean that the store is damaged. Blocking code.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from keryx.errors import StoreError
 from keryx.ports.store import Covered, Found
 from keryx.store.search.query import Query
 from keryx.store.search.searchable_text import texts_of
-from keryx.store.sqlite.index.index_file import beside, get, read_index
-from keryx.store.sqlite.queries import Entry, read_entry
+from keryx.store.sqlite.index.index_file import get_state, index_path, read_index
+from keryx.store.sqlite.queries import StoredEntry, read_entry
 from keryx.store.sqlite.transaction import LAST_POSITION
 
-# The best are chosen among so many of the last that fit. To weigh all of them would take as long
-# as there are many, and of more than these nobody wants an old one.
-MOST_WEIGHED: Final = 200
-# If a volume has no more entries than this with all the whole words, the log is asked which of
-# them also have the word that is only begun. FTS5 would first put together all that begin so.
-FEW: Final = 32
+# The best hits are chosen among so many of the newest matches. To rank all matches would take too
+# long when there are many, and then people do not need the old ones.
+MAX_MATCHES: Final = 200
+# If a volume has at most so many entries with all full words, the log is asked which of them also
+# have the prefixes. FTS5 would first collect all words with that prefix.
+FEW_CANDIDATES: Final = 32
 
 _Rank = tuple[int, int, int, int]
-_Fitting = tuple[_Rank, Found, str]
-_Place = tuple[int, int, int]
+_Match = tuple[_Rank, Found, str]
+_Candidate = tuple[int, int, int]
 
 
 class IndexUnreadableError(StoreError):
-    """The index is damaged. Nothing is lost by it: it can be made anew."""
+    """The index is damaged. Nothing is lost: it can be rebuilt."""
 
 
 class IndexSearch:
@@ -44,24 +44,24 @@ class IndexSearch:
 
     def __init__(self, store: Path) -> None:
         self._path = store
-        self._shelf = beside(store)
+        self._index_path = index_path(store)
         self._idle: deque[sqlite3.Connection] = deque()
 
     def search(self, store: sqlite3.Connection, words: str, limit: int) -> list[Found]:
-        """`IndexUnreadableError` if the index is damaged."""
-        wanted = Query(words)
-        found: list[_Fitting] = []
+        """Return the best hits. Raise `IndexUnreadableError` if the index is damaged."""
+        query = Query(words)
+        matches: list[_Match] = []
         with self._index() as index:
-            if wanted and index is not None and limit > 0:
+            if query and index is not None and limit > 0:
                 store.execute("BEGIN")
                 try:
-                    self._weigh(store, self._named(index, wanted), wanted, found)
+                    self._collect(store, self._candidates(index, query), query, matches)
                 finally:
                     store.execute("ROLLBACK")
-        found.sort(key=lambda each: each[0])
+        matches.sort(key=lambda match: match[0])
         return [
-            msgspec.structs.replace(each, snippet=wanted.snippet(text))
-            for _, each, text in found[:limit]
+            msgspec.structs.replace(hit, snippet=query.snippet(text))
+            for _, hit, text in matches[:limit]
         ]
 
     def covered(self, store: sqlite3.Connection) -> Covered:
@@ -69,8 +69,8 @@ class IndexSearch:
         with self._index() as index:
             if index is None:
                 return Covered(position=0, is_whole=not last)
-            with self._named_if_unreadable():
-                position = get(index, "position")
+            with self._index_errors():
+                position = get_state(index, "position")
                 row = index.execute("SELECT 1 FROM volumes WHERE filled < last").fetchone()
         return Covered(position=position, is_whole=row is None and position >= (last or 0))
 
@@ -79,19 +79,20 @@ class IndexSearch:
             self._idle.pop().close()
 
     @contextmanager
-    def _named_if_unreadable(self) -> Generator[None]:
+    def _index_errors(self) -> Generator[None]:
         try:
             yield
         except sqlite3.Error as error:
             raise IndexUnreadableError(
-                f"{self._shelf} cannot be searched ({error}); it is made anew when it is removed"
+                f"{self._index_path} cannot be searched ({error}); "
+                "remove the file, and it is built again"
             ) from error
 
     @contextmanager
     def _index(self) -> Generator[sqlite3.Connection | None]:
-        """A connection that sees one state of the index; None if there is none to be read."""
-        with self._named_if_unreadable():
-            connection = self._idle.pop() if self._idle else read_index(self._shelf)
+        """Yield a connection that sees one state of the index; None if there is no index."""
+        with self._index_errors():
+            connection = self._idle.pop() if self._idle else read_index(self._index_path)
         if connection is None:
             yield None
             return
@@ -106,36 +107,38 @@ class IndexSearch:
 
     # -- one search
 
-    def _weigh(
+    def _collect(
         self,
         store: sqlite3.Connection,
-        named: Iterator[_Place],
-        wanted: Query,
-        found: list[_Fitting],
+        candidates: Iterator[_Candidate],
+        query: Query,
+        matches: list[_Match],
     ) -> None:
-        for place in named:
-            fitting = self._look_up(store, wanted, place)
-            if fitting is not None:
-                found.append(fitting)
-                if len(found) >= MOST_WEIGHED:
+        for candidate in candidates:
+            match = self._check(store, query, candidate)
+            if match is not None:
+                matches.append(match)
+                if len(matches) >= MAX_MATCHES:
                     return
 
-    def _named(self, index: sqlite3.Connection, wanted: Query) -> Iterator[_Place]:
-        """Entries that may fit, the last first."""
-        whole = " AND ".join(f'"{term}"' for term in wanted.terms)
-        begun = " AND ".join(f'"{term}"*' for term in wanted.beginnings)
-        every = " AND ".join(part for part in (whole, begun) if part)
-        with self._named_if_unreadable():
+    def _candidates(self, index: sqlite3.Connection, query: Query) -> Iterator[_Candidate]:
+        """Yield entries that may match, the newest first."""
+        terms = " AND ".join(f'"{term}"' for term in query.terms)
+        prefixes = " AND ".join(f'"{term}"*' for term in query.prefixes)
+        all_words = " AND ".join(part for part in (terms, prefixes) if part)
+        with self._index_errors():
             for volume in _volumes(index):
-                if whole and begun:
-                    few = _ask(index, volume, whole, FEW + 1).fetchall()
-                    if len(few) <= FEW:
-                        yield from few
+                if terms and prefixes:
+                    candidates = _lookup(index, volume, terms, FEW_CANDIDATES + 1).fetchall()
+                    if len(candidates) <= FEW_CANDIDATES:
+                        yield from candidates
                         continue
-                yield from _ask(index, volume, every, -1)
+                yield from _lookup(index, volume, all_words, -1)
 
-    def _look_up(self, store: sqlite3.Connection, wanted: Query, place: _Place) -> _Fitting | None:
-        no, seq, number = place
+    def _check(
+        self, store: sqlite3.Connection, query: Query, candidate: _Candidate
+    ) -> _Match | None:
+        no, seq, number = candidate
         row = store.execute(
             "SELECT s.session_id, s.position, t.turn_id, t.source, t.later, e.body"
             " FROM transcript t JOIN events e ON e.no = t.no AND e.seq = t.source"
@@ -144,20 +147,22 @@ class IndexSearch:
         ).fetchone()
         if row is None:
             return None  # it was undone or deleted since
-        session_id, position, turn_id, *rest = row
+        session_id, position, turn_id, *columns = row
         try:
-            event = read_entry(store, self._path, Entry(session_id, no, seq, turn_id, *rest))
+            event = read_entry(
+                store, self._path, StoredEntry(session_id, no, seq, turn_id, *columns)
+            )
         except StoreError:
-            return None  # whoever reads the session is told
+            return None  # reading the session reports the damage
         texts = list(texts_of(event))
         kind, text = texts[number] if number < len(texts) else ("message", "")
-        closeness = wanted.closeness(text)
-        if closeness is None:
+        rank = query.rank(text)
+        if rank is None:
             return None
-        found = Found(
+        match = Found(
             session_id=session_id, seq=seq, turn_id=turn_id, kind=kind, at=event.at, snippet=()
         )
-        return (closeness, -position, -seq, number), found, text
+        return (rank, -position, -seq, number), match, text
 
 
 def _volumes(index: sqlite3.Connection) -> list[int]:
@@ -165,9 +170,9 @@ def _volumes(index: sqlite3.Connection) -> list[int]:
     return [volume for (volume,) in rows]
 
 
-def _ask(index: sqlite3.Connection, volume: int, words: str, most: int) -> sqlite3.Cursor:
+def _lookup(index: sqlite3.Connection, volume: int, words: str, limit: int) -> sqlite3.Cursor:
     return index.execute(
         f"SELECT e.no, e.seq, e.text FROM words_{volume} w CROSS JOIN entries e ON e.id = w.rowid"  # noqa: S608 (a number of ours)
         f" WHERE words_{volume} MATCH ? ORDER BY w.rowid DESC LIMIT ?",
-        (words, most),
+        (words, limit),
     )

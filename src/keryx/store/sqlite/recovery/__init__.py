@@ -1,4 +1,4 @@
-"""Reading a damaged database without SQLite, which gives up where a page makes no sense.
+"""Reading a damaged database without SQLite, which stops at the first invalid page.
 
-Every page is looked at by itself, whoever points to it or no longer does. Nothing is written.
+Every page is read by itself, whether another page points to it or not. Nothing is written.
 """

@@ -1,4 +1,4 @@
-"""Whether a store is damaged at all: every page and every fact is looked at, and nothing changed.
+"""Checks whether a store is damaged: it reads every page and every event, and changes nothing.
 
 Blocking code; nobody may write to the store meanwhile.
 """
@@ -17,15 +17,15 @@ from keryx.store.sqlite.migrations import version_of
 
 
 def damage_of(path: Path) -> StoreDamagedError | None:
-    """What is wrong with the store, or None.
+    """Return what is wrong with the store, or None.
 
-    `StoreError` if that cannot be said: it is locked, of another program or of a newer version.
+    Raise `StoreError` if it cannot be checked: locked, of another program or of a newer version.
     """
     try:
         with closing(open_for_reading(path)) as connection:
             if version_of(connection, path) > 0:
                 _check_pages(connection, path)
-                _check_facts(connection, path)
+                _check_events(connection, path)
     except StoreDamagedError as error:
         return error
     except sqlite3.Error as error:
@@ -42,15 +42,15 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
         raise damaged(path, " ".join(str(report).split()))
 
 
-def _check_facts(connection: sqlite3.Connection, path: Path) -> None:
+def _check_events(connection: sqlite3.Connection, path: Path) -> None:
     counts = dict(connection.execute("SELECT session_id, last_seq FROM sessions"))
     rows = connection.execute(
         "SELECT coalesce(session_id, ''), seq, body FROM events LEFT JOIN sessions USING (no)"
         " ORDER BY no, seq"
     )
-    for session_id, facts in groupby(rows, key=lambda row: str(row[0])):
+    for session_id, events in groupby(rows, key=lambda row: str(row[0])):
         last = 0
-        for last, (_, seq, body) in enumerate(facts, 1):
+        for last, (_, seq, body) in enumerate(events, 1):
             if seq != last:
                 raise damaged(path, f"event {last} of session {session_id} is missing")
             read_event(path, session_id, seq, body)

@@ -1,6 +1,6 @@
-"""The pages of a database file, with those of its write-ahead log that were committed.
+"""The pages of a database file, with the committed pages of its write-ahead log.
 
-It owns the layout of the two files. It refuses to know what stands on a page.
+It owns the layout of the two files. It refuses to know the content of a page.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ class Pages:
         header = file.read(100)
         self.size = _page_size(header)
         is_sane = header.startswith(_MAGIC)
-        # At the end of each page; it is not used by this program, but by some others.
+        # Some programs reserve bytes at the end of each page; this program does not.
         self.usable = self.size - (header[20] if is_sane else 0)
         length = file.seek(0, 2)
         self._in_file = length // self.size
-        self._logged, in_log = _committed(log, self.size)
-        said = int.from_bytes(header[28:32], "big") if is_sane else 0
+        self._logged, in_log = _committed_pages(log, self.size)
+        stated_count = int.from_bytes(header[28:32], "big") if is_sane else 0
         if not in_log and header[24:28] != header[92:96]:
-            said = 0  # written by a program that did not keep it
-        # What stands in the file after its end by the log is from before it was made smaller.
+            stated_count = 0  # the last program that wrote the file did not update the count
+        # Pages of the file after the count in the log are from before the file was made smaller.
         self.count = in_log or self._in_file
-        self.missing = max(0, said - self._in_file) if not in_log else 0
+        self.missing = max(0, stated_count - self._in_file) if not in_log else 0
         self.is_cut = length % self.size > 0
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(1, self.count + 1))
 
     def read(self, number: int) -> bytes:
-        """One page; empty if there is none."""
-        found = self._logged.get(number)
-        if found is not None:
-            return found
+        """Return one page; empty if there is none."""
+        page = self._logged.get(number)
+        if page is not None:
+            return page
         if not 0 < number <= self._in_file:
             return b""
         self._file.seek((number - 1) * self.size)
@@ -69,19 +69,19 @@ def _page_size(header: bytes) -> int:
     return size if is_sane else _USUAL_SIZE
 
 
-def _committed(log: bytes, size: int) -> tuple[dict[int, bytes], int]:
-    """The last form of each page in the log, and how many pages the file has by it."""
-    found: dict[int, bytes] = {}
+def _committed_pages(log: bytes, size: int) -> tuple[dict[int, bytes], int]:
+    """Return the last committed version of each page in the log, and the count of pages."""
+    committed: dict[int, bytes] = {}
     if len(log) < _LOG_HEADER:
-        return found, 0
+        return committed, 0
     magic, _, log_size = struct.unpack(">III", log[:12])
     if magic not in _LOG_MAGIC or log_size != size:
-        return found, 0
+        return committed, 0
     order = ">" if magic & 1 else "<"
     salts = log[16:24]
     sums = _checksum(log[:24], order, (0, 0))
     if struct.pack(">II", *sums) != log[24:32]:
-        return found, 0
+        return committed, 0
     pending: dict[int, bytes] = {}
     count = 0
     for at in range(_LOG_HEADER, len(log) - size - _FRAME_HEADER + 1, size + _FRAME_HEADER):
@@ -92,10 +92,10 @@ def _committed(log: bytes, size: int) -> tuple[dict[int, bytes], int]:
         number, after = struct.unpack(">II", head[:8])
         pending[number] = page
         if after:
-            found.update(pending)
+            committed.update(pending)
             pending.clear()
             count = after
-    return {number: page for number, page in found.items() if number <= count}, count
+    return {number: page for number, page in committed.items() if number <= count}, count
 
 
 def _checksum(data: bytes, order: str, before: tuple[int, int]) -> tuple[int, int]:
