@@ -16,8 +16,7 @@ from keryx.store.table_changes import Projection, TranscriptEntry, UsageEntry
 def current_state(connection: sqlite3.Connection, no: int) -> SessionState:
     """Return the state of a session, from what is open in it."""
     turn, person = connection.execute(
-        "SELECT EXISTS (SELECT 1 FROM open WHERE no = ?1 AND kind = 'turn'),"
-        " EXISTS (SELECT 1 FROM open WHERE no = ?1 AND kind IN ('approval', 'question'))",
+        "SELECT max(kind = 'turn'), max(kind IN ('approval', 'question')) FROM open WHERE no = ?",
         (no,),
     ).fetchone()
     return state_of(turn=bool(turn), person=bool(person))

@@ -8,11 +8,16 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-LAST_POSITION: Final = (
-    "SELECT max(p) FROM (SELECT max(position) AS p FROM sessions WHERE archived = 0"
-    " UNION ALL SELECT max(position) FROM sessions WHERE archived = 1)"
+_POSITIONS: Final = (
+    "SELECT max(position) AS p FROM sessions WHERE archived = 0"
+    " UNION ALL SELECT max(position) FROM sessions WHERE archived = 1"
 )
+LAST_POSITION: Final = f"SELECT max(p) FROM ({_POSITIONS})"  # noqa: S608 (constants of ours)
 """The last position of any session; each half reads one entry of the index."""
+_LAST_EVER: Final = (
+    f"SELECT max(p) FROM ({_POSITIONS} UNION ALL SELECT value FROM meta WHERE name = 'position')"  # noqa: S608 (constants of ours)
+)
+"""The same, with the sessions that were deleted."""
 
 
 class Transaction:
@@ -54,6 +59,5 @@ def host_number(connection: sqlite3.Connection, *, take_over: bool) -> int:
 
 
 def last_position(connection: sqlite3.Connection) -> int:
-    # The meta table is only written when a session is deleted.
-    (position,) = connection.execute(LAST_POSITION).fetchone()
-    return max(position or 0, get_meta(connection, "position"))
+    (position,) = connection.execute(_LAST_EVER).fetchone()
+    return int(position)

@@ -69,8 +69,6 @@ def append(transaction: Transaction, commit: Commit) -> int:
     connection = transaction.connection
     session = _owned_session(connection, commit)
     _check_sequence(session, commit)
-    for row in commit.enters:
-        _check_key(connection, session.no, row)
     for key in commit.consumes:
         _consume(connection, session.no, key)
     for key in commit.withdraws:
@@ -209,12 +207,15 @@ def _check_key(connection: sqlite3.Connection, no: int, row: InboxRow) -> None:
 
 
 def _insert_inbox(connection: sqlite3.Connection, no: int, rows: Sequence[InboxRow]) -> None:
+    inserted: set[str] = set()
     for row in rows:
         try:
             connection.execute("INSERT INTO inbox VALUES (?, ?, ?, NULL)", (no, row.key, row.body))
         except sqlite3.IntegrityError:
-            # The key was checked before, so it is in this commit twice.
+            if row.key not in inserted:
+                _check_key(connection, no, row)
             raise KeyReusedError(f"the key {row.key!r} is in this commit twice") from None
+        inserted.add(row.key)
 
 
 def _consume(connection: sqlite3.Connection, no: int, key: str) -> None:
