@@ -69,6 +69,10 @@ def append(transaction: Transaction, commit: Commit) -> int:
     connection = transaction.connection
     session = _owned_session(connection, commit)
     _check_sequence(session, commit)
+    if commit.consumes or commit.withdraws:
+        # Which error a commit with several faults gets must not depend on the store.
+        for row in commit.enters:
+            _check_key(connection, session.no, row)
     for key in commit.consumes:
         _consume(connection, session.no, key)
     for key in commit.withdraws:
