@@ -98,7 +98,11 @@ it("sends what is entered while a message is on its way when that has arrived, e
   enter();
   composing.type(`${typed}four`);
   await vi.waitFor(() => expect(composing.text.value).toBe("four"));
-  expect(door.tried.map((each) => [each.text, each.attachments?.length])).toEqual([["one", 1], ["two", 0], ["three", 0]]);
+  expect(door.tried.map((each) => [each.text, each.attachments?.length])).toEqual([
+    ["one", 1],
+    ["two", 0],
+    ["three", 0],
+  ]);
   expect(composing.sending.value).toBe(false);
 });
 

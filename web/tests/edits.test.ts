@@ -68,8 +68,19 @@ describe("an edit", () => {
 
 it("the changes of a session are put to the files of its diff", () => {
   const change = (seq: number, path: string) => ({ seq, path, call_id: null, turn_id: null, at: 0 });
-  const changes = [change(4, "/ws/x.py"), change(7, "/ws/back.py"), change(9, "/ws/x.py"), change(11, "/other/new.txt")];
-  const files = changedFiles({ diff: `# x.py: someone edited it since\n${UNIFIED.replace("b/new.txt", "/other/new.txt")}# back.py: binary file, now 3 kB\n`, changes }, "/ws");
+  const changes = [
+    change(4, "/ws/x.py"),
+    change(7, "/ws/back.py"),
+    change(9, "/ws/x.py"),
+    change(11, "/other/new.txt"),
+  ];
+  const files = changedFiles(
+    {
+      diff: `# x.py: someone edited it since\n${UNIFIED.replace("b/new.txt", "/other/new.txt")}# back.py: binary file, now 3 kB\n`,
+      changes,
+    },
+    "/ws",
+  );
   expect(files.map(({ path, seqs, diff, notes }) => [path, seqs, diff?.path ?? null, notes])).toEqual([
     ["x.py", [4, 9], "x.py", ["someone edited it since"]],
     ["back.py", [7], null, ["binary file, now 3 kB"]],

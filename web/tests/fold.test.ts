@@ -72,7 +72,11 @@ describe("a story", () => {
   it.each(events.map((_, at) => at))("is the same if the reader was too slow at event %i", (at) => {
     const state = fold(events.slice(0, at));
     apply(state, { type: "resync", session_id: "s-1", at: 0 });
-    expect(liveSteps(state).map((row) => row.text).join("")).toBe("");
+    expect(
+      liveSteps(state)
+        .map((row) => row.text)
+        .join(""),
+    ).toBe("");
     const snapshot = snapshotAfter(events.slice(0, at));
     if (snapshot !== null) apply(state, snapshot);
     expect(liveSteps(state)).toEqual(liveSteps(fold(events.slice(0, at))));
@@ -135,7 +139,9 @@ describe("a live step", () => {
 
   it("is skipped with everything else that nobody knows", () => {
     const state = fold(begun().events);
-    expect(apply(state, { type: "new.thing", session_id: "s-1", at: 0, seq: 3 } as unknown as SessionEvent)).toBe("applied");
+    expect(apply(state, { type: "new.thing", session_id: "s-1", at: 0, seq: 3 } as unknown as SessionEvent)).toBe(
+      "applied",
+    );
     expect(state.seq).toBe(3);
     expect(apply(state, { type: "new.delta", session_id: "s-1", at: 0 } as unknown as SessionEvent)).toBe("known");
   });

@@ -49,7 +49,8 @@ class Tab {
       },
     };
     this.hears = (data) => {
-      if (!this.frozen) queueMicrotask(() => channel.onmessage?.call(channel as BroadcastChannel, { data } as MessageEvent));
+      if (!this.frozen)
+        queueMicrotask(() => channel.onmessage?.call(channel as BroadcastChannel, { data } as MessageEvent));
     };
     const around: Around = {
       lock: (name, options, held) => locks.request(name, options, held),
@@ -117,7 +118,11 @@ describe("tabs of one browser", () => {
     const tabs = [await world.opens(), await world.opens(), await world.opens()];
     await world.changes(1);
     await world.changes(2);
-    expect(tabs.map((tab) => tab.heard)).toEqual([["1", "2"], ["1", "2"], ["1", "2"]]);
+    expect(tabs.map((tab) => tab.heard)).toEqual([
+      ["1", "2"],
+      ["1", "2"],
+      ["1", "2"],
+    ]);
     expect([...world.connected]).toEqual([tabs[0]]);
   });
 
@@ -136,7 +141,10 @@ describe("tabs of one browser", () => {
     expect(third.openings.map((each) => each.id)).toEqual(second.openings.map((each) => each.id));
     expect(third.openings).toHaveLength(2);
     await world.changes(8);
-    expect([second.heard, third.heard]).toEqual([["7", "8"], ["7", "8"]]);
+    expect([second.heard, third.heard]).toEqual([
+      ["7", "8"],
+      ["7", "8"],
+    ]);
   });
 
   it("in the background leave the reading to one that is looked at", async () => {

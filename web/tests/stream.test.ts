@@ -138,7 +138,8 @@ describe("the stream", () => {
 });
 
 describe("frames", () => {
-  const text = 'retry: 1000\n\n: beat\n\nevent: a\ndata: {"b":"ü"}\nid: 3\n\r\nevent:c\r\ndata:one\r\ndata: two\r\n\r\n';
+  const text =
+    'retry: 1000\n\n: beat\n\nevent: a\ndata: {"b":"ü"}\nid: 3\n\r\nevent:c\r\ndata:one\r\ndata: two\r\n\r\n';
   const whole = new Frames().take(text);
 
   it("are read as the format says", () => {

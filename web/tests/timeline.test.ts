@@ -85,7 +85,11 @@ describe("the bar of a call", () => {
   });
 
   it("lies on an axis that begins with the reply and reaches to the last end, or to now", () => {
-    const calls = [call({}), call({ startedAt: 11, duration: 7 }), call({ started: false, startedAt: 5, finishedAt: 5 })];
+    const calls = [
+      call({}),
+      call({ startedAt: 11, duration: 7 }),
+      call({ started: false, startedAt: 5, finishedAt: 5 }),
+    ];
     expect(originOf(9, calls)).toBe(9);
     expect(originOf(null, calls)).toBe(10);
     expect(originOf(null, [])).toBeNull();
@@ -154,9 +158,14 @@ describe("nested calls", () => {
   });
 
   it("are a number where nothing else is known of them", () => {
-    expect(crowd(nested({ began: 500, ended: 400, bunched: true }), 7)).toMatchObject(
-      { tool: "", form: "running", count: 500, ended: 400, start: 7, end: null },
-    );
+    expect(crowd(nested({ began: 500, ended: 400, bunched: true }), 7)).toMatchObject({
+      tool: "",
+      form: "running",
+      count: 500,
+      ended: 400,
+      start: 7,
+      end: null,
+    });
   });
 
   it("of a container that has ended are what its blob tells, with previews for those who saw them", () => {
@@ -200,15 +209,37 @@ describe("the time of a turn", () => {
   });
 
   it("does not begin before what was before it is over", () => {
-    expect(timesOf([{ what: "said", at: 10 }, { what: "replied", at: 30, calls: [] }], 28).model).toBe(2);
+    expect(
+      timesOf(
+        [
+          { what: "said", at: 10 },
+          { what: "replied", at: 30, calls: [] },
+        ],
+        28,
+      ).model,
+    ).toBe(2);
   });
 
   it("counts what a container called one after another, and what it did by itself", () => {
-    const call = (start: number, duration: number) => ({ call_id: "", tool: "t", start, duration, outcome: "completed" as const });
+    const call = (start: number, duration: number) => ({
+      call_id: "",
+      tool: "t",
+      start,
+      duration,
+      outcome: "completed" as const,
+    });
     const fan = { finishedAt: 10, duration: 6, nested: { calls: [call(1, 4), call(1, 4), call(2, 3)], sums: [] } };
     expect(alone(fan)).toBe(2 + 11);
-    expect(timesOf([{ what: "replied", at: 4, calls: [fan] }], 4)).toMatchObject({ tools: 6, serial: 13, saved: 7, calls: 4 });
-    const crowd = { ...fan, nested: { calls: [call(0, 6)], sums: [{ tool: "t", calls: 9, duration: 20, completed: 9 }] } };
+    expect(timesOf([{ what: "replied", at: 4, calls: [fan] }], 4)).toMatchObject({
+      tools: 6,
+      serial: 13,
+      saved: 7,
+      calls: 4,
+    });
+    const crowd = {
+      ...fan,
+      nested: { calls: [call(0, 6)], sums: [{ tool: "t", calls: 9, duration: 20, completed: 9 }] },
+    };
     expect(alone(crowd)).toBe(26);
   });
 });

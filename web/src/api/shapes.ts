@@ -148,7 +148,13 @@ export interface NewProvider {
 /** The calls of a container: those that are listed, and what the others add up to. */
 export interface NestedCalls {
   calls?: { call_id: string; tool: string; start: number; duration: number; outcome: Outcome; preview?: string }[];
-  sums?: { tool: string; calls: number; duration: number; completed: number; ended?: Partial<Record<Outcome, number>> }[];
+  sums?: {
+    tool: string;
+    calls: number;
+    duration: number;
+    completed: number;
+    ended?: Partial<Record<Outcome, number>>;
+  }[];
 }
 
 export interface Entry {

@@ -132,7 +132,7 @@ function offered(name: string, { profile }: Choices): readonly string[] {
     case "workspace":
       return workspaces;
     case "personality":
-      return ["", ...(all.find((each) => each.name === profile) ?? all[0])?.personalities ?? []];
+      return ["", ...((all.find((each) => each.name === profile) ?? all[0])?.personalities ?? [])];
     case "effort":
       return ["", ...Object.keys(texts.header.efforts)];
     default:

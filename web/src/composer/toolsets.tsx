@@ -15,10 +15,13 @@ export function Toolsets({ chosen, onChange }: Props) {
   const all = tools.map((each) => each.name);
   const has = new Set(chosen ?? all);
   const held = all.filter((name) => has.has(name)).length;
-  const sum = held === all.length ? texts.tools.all : held === 0 ? texts.tools.none : texts.tools.some(held, all.length);
+  const sum =
+    held === all.length ? texts.tools.all : held === 0 ? texts.tools.none : texts.tools.some(held, all.length);
   const put = (names: readonly string[], wanted: boolean): void => {
     const next = new Set(has);
-    for (const name of names) if (wanted) next.add(name); else next.delete(name);
+    for (const name of names)
+      if (wanted) next.add(name);
+      else next.delete(name);
     // In the order in which the server has them, so that the same choice is the same list.
     onChange(all.filter((name) => next.has(name)));
   };

@@ -76,7 +76,13 @@ function Facts({ opened, call }: { opened: Opened; call: Call }) {
       {call.phase === "finished" ? null : (
         <>
           <dt>{words.waits}</dt>
-          <dd>{call.asking ? words.waitsFor.person : call.phase === "asked" ? words.waitsFor.order : words.waitsFor.nothing}</dd>
+          <dd>
+            {call.asking
+              ? words.waitsFor.person
+              : call.phase === "asked"
+                ? words.waitsFor.order
+                : words.waitsFor.nothing}
+          </dd>
         </>
       )}
       <dt>{words.where}</dt>
@@ -119,7 +125,10 @@ function State({ call }: { call: Call }) {
   const outcome = call.outcome ?? "unknown";
   if (outcome === "completed") return <>{words.done(seconds(call.duration ?? 0))}</>;
   if (!call.started && outcome === "cancelled") return <>{texts.call.unstarted}</>;
-  const why = [call.reason === outcome ? "" : texts.call.why(call.reason), call.settled ? texts.call.settled : ""].filter(Boolean);
+  const why = [
+    call.reason === outcome ? "" : texts.call.why(call.reason),
+    call.settled ? texts.call.settled : "",
+  ].filter(Boolean);
   const took = call.started && call.duration !== null ? [seconds(call.duration)] : [];
   return <>{[texts.call.outcome(outcome), ...why, ...took].join(", ")}</>;
 }
@@ -141,7 +150,13 @@ function NestedSums({ opened, call }: { opened: Opened; call: Call }) {
         {sumsOf(lines).flatMap(({ tool, all: count, done, others }) => [
           <Share key={tool} name={tool} part={done / count} number={`${done}/${count}`} />,
           ...others.map(([form, number]) => (
-            <Share key={`${tool} ${form}`} name={texts.call.outcome(form)} part={number / count} number={`${number}`} kind={form} />
+            <Share
+              key={`${tool} ${form}`}
+              name={texts.call.outcome(form)}
+              part={number / count}
+              number={`${number}`}
+              kind={form}
+            />
           )),
         ])}
       </div>

@@ -128,7 +128,10 @@ function Reverting({ sessionId, files, onClose }: RevertingProps) {
   const revert = async (): Promise<void> => {
     setBusy(true);
     try {
-      await keryx.revert(sessionId, files.flatMap((file) => file.seqs));
+      await keryx.revert(
+        sessionId,
+        files.flatMap((file) => file.seqs),
+      );
       onClose(true);
     } catch (error) {
       setProblem(asProblem(error));

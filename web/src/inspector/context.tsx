@@ -29,7 +29,8 @@ export function ContextTab({ opened }: { opened: Opened }) {
   const { value, problem, again } = useAsked(ask, [turn, settings, line]);
   // The session's own is as new as the last reply.
   const size = opened.head.context.value ?? value?.context ?? null;
-  const told: Told | null = value?.line !== line ? null : { text: value.summary ?? "", tokens: value.summary_tokens ?? null };
+  const told: Told | null =
+    value?.line !== line ? null : { text: value.summary ?? "", tokens: value.summary_tokens ?? null };
   return (
     <>
       <Labelled label={words.meter}>
@@ -43,7 +44,12 @@ export function ContextTab({ opened }: { opened: Opened }) {
           <Labelled label={words.parts}>
             {value.parts.length === 0 ? <p class="dim">{words.none}</p> : null}
             {value.parts.map(({ part, text }) => (
-              <Part key={part} part={part} text={text} most={Math.max(...value.parts.map((each) => each.text.length))} />
+              <Part
+                key={part}
+                part={part}
+                text={text}
+                most={Math.max(...value.parts.map((each) => each.text.length))}
+              />
             ))}
           </Labelled>
           <Labelled label={words.tools(value.tools.length)}>

@@ -20,7 +20,10 @@ export function FilesTab({ opened }: { opened: Opened }) {
   const [path, setPath] = useState(".");
   const changed = opened.filesChanged.value;
   const { workspace } = opened.head.settings.value;
-  const { value, problem, again } = useAsked((signal) => keryx.look(opened.id, path, signal), [path, changed, workspace]);
+  const { value, problem, again } = useAsked(
+    (signal) => keryx.look(opened.id, path, signal),
+    [path, changed, workspace],
+  );
   return (
     <>
       <div class="crumbline">

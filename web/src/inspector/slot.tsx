@@ -19,7 +19,11 @@ export function InspectorSlot({ keeper }: { keeper: SessionKeeper | null }) {
   useEffect(() => {
     if (!visible || loaded.value !== null) return;
     return whenIdle(
-      () => void import("./inspector").then(({ Inspector }) => (loaded.value = Inspector), () => undefined),
+      () =>
+        void import("./inspector").then(
+          ({ Inspector }) => (loaded.value = Inspector),
+          () => undefined,
+        ),
     );
   }, [visible]);
   if (!visible) return null;

@@ -27,8 +27,7 @@ export function CallView({ opened, id, axis }: { opened: Opened; id: string; axi
     <div class={`call ${tone(call)}`} role="group" aria-label={call.tool}>
       <div class={isChosen(id).value ? "line sel" : "line"}>
         <Fold open={open}>
-          <b>{call.tool}</b>{" "}
-          <span class="arg">{shown}</span>
+          <b>{call.tool}</b> <span class="arg">{shown}</span>
         </Fold>
         <Standing call={call} />
         <Lane call={call} axis={axis} />
@@ -93,7 +92,9 @@ function State({ call }: { call: Call }) {
   const outcome = call.outcome ?? "unknown";
   if (outcome === "completed") return null;
   if (!call.started && outcome === "cancelled") return <>{texts.call.unstarted}</>;
-  const why = [call.reason === outcome ? "" : texts.call.why(call.reason), call.settled ? texts.call.settled : ""].filter(Boolean).join(", ");
+  const why = [call.reason === outcome ? "" : texts.call.why(call.reason), call.settled ? texts.call.settled : ""]
+    .filter(Boolean)
+    .join(", ");
   return (
     <span>
       {texts.call.outcome(outcome)}

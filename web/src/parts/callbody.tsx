@@ -89,7 +89,8 @@ export function resultText(parts: readonly Part[]): string {
   const texts = parts.map((part) => {
     if (part.type === "text") return part.text;
     if (part.type !== "json") return "";
-    const { output } = typeof part.value === "object" && part.value !== null ? (part.value as { output?: unknown }) : {};
+    const { output } =
+      typeof part.value === "object" && part.value !== null ? (part.value as { output?: unknown }) : {};
     return typeof output === "string" ? output : JSON.stringify(part.value, null, 2);
   });
   return texts.filter(Boolean).join("\n");

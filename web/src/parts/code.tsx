@@ -55,7 +55,11 @@ function useColour(text: string, language: string, growing: boolean): string | n
     if (growing || language === "" || text.length > MOST_COLOURED) return setHtml(null);
     // What only passes by while somebody scrolls need not be coloured.
     const callOff = whenIdle(
-      () => void colour(text, language).then((done) => wanted && setHtml(done), () => undefined),
+      () =>
+        void colour(text, language).then(
+          (done) => wanted && setHtml(done),
+          () => undefined,
+        ),
     );
     return () => {
       wanted = false;

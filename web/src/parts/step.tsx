@@ -89,7 +89,12 @@ function NestedCount({ opened, ids }: { opened: Opened; ids: readonly string[] }
       computed(() => {
         const nested = ids.flatMap((id) => opened.call(id).value?.nested ?? []);
         const began = nested.reduce((sum, each) => sum + each.began, 0);
-        return began === 0 ? "" : texts.call.nested(began, nested.reduce((sum, each) => sum + each.completed, 0));
+        return began === 0
+          ? ""
+          : texts.call.nested(
+              began,
+              nested.reduce((sum, each) => sum + each.completed, 0),
+            );
       }),
     [opened, ids],
   );

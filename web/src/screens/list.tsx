@@ -152,7 +152,10 @@ function Item({ id }: { id: string }) {
   return (
     <li class={on ? "s on" : "s"}>
       {doing === "renaming" ? (
-        <Rename title={summary.title} onDone={(next) => (next === null ? setDoing("nothing") : change({ title: next }))} />
+        <Rename
+          title={summary.title}
+          onDone={(next) => (next === null ? setDoing("nothing") : change({ title: next }))}
+        />
       ) : (
         <>
           <button

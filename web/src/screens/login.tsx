@@ -54,7 +54,11 @@ function Trouble() {
   const problem = loginProblem.value;
   if (problem === null) return null;
   const { wrong, slow } = texts.login;
-  const said = { unauthorized: problem.message === texts.usedLink ? texts.usedLink : wrong, busy: slow, unreachable: texts.unreachable }[problem.kind as string];
+  const said = {
+    unauthorized: problem.message === texts.usedLink ? texts.usedLink : wrong,
+    busy: slow,
+    unreachable: texts.unreachable,
+  }[problem.kind as string];
   return (
     <p class="failure" role="alert">
       {said ?? problem.message}

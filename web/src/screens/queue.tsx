@@ -44,8 +44,7 @@ function Item({ sessionId, message, label, up, down }: ItemProps) {
   const [editing, setEditing] = useState(false);
   const id = message.message_id;
   const named = (action: string): string => texts.queue.of(action, message.text);
-  const move = (before: string | null): void =>
-    void attempt(() => keryx.changeMessage(sessionId, id, { before }));
+  const move = (before: string | null): void => void attempt(() => keryx.changeMessage(sessionId, id, { before }));
   const files = message.attachments?.length ?? 0;
   if (editing) return <Editor sessionId={sessionId} message={message} onDone={() => setEditing(false)} />;
   return (

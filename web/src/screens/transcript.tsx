@@ -138,7 +138,8 @@ function Activity({ opened }: { opened: Opened }) {
   const last = opened.order.value.at(-1);
   const row = last === undefined ? undefined : opened.row(last).value;
   const { approvals, questions, compacting } = opened.head;
-  if (compacting.value !== null && !turn?.cancelling) return <Doing text={texts.summing.running(compacting.value.before)} />;
+  if (compacting.value !== null && !turn?.cancelling)
+    return <Doing text={texts.summing.running(compacting.value.before)} />;
   if (turn === null) return <div class="activity" />;
   const { stopping, waiting, working } = texts.transcript;
   if (turn.cancelling) return <Doing text={stopping} />;

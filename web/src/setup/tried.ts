@@ -25,7 +25,8 @@ export function tried(opened: Opened, survived: boolean): Tried {
         const cut = nested !== null && nested.ended > nested.completed;
         found.cancel ||= cut || (call.outcome === "cancelled" && call.reason === "interrupt");
         // The command that needs consent is the one that the model calls by itself.
-        found.answer ||= call.tool === "terminal" && call.phase !== "asked" && call.phase !== "writing" && !asking.has(id);
+        found.answer ||=
+          call.tool === "terminal" && call.phase !== "asked" && call.phase !== "writing" && !asking.has(id);
       }
     }
   }

@@ -71,9 +71,7 @@ export function writeArguments(table: Table, callId: string, tool: string, text:
 export function startCall(table: Table, event: CallStarted): void {
   const known = table.calls.get(event.call_id);
   // A call's own event has only the beginning of long arguments; the reply has them whole.
-  const written = known?.arguments
-    ? {}
-    : { arguments: event.arguments, argumentsBlob: event.arguments_blob ?? null };
+  const written = known?.arguments ? {} : { arguments: event.arguments, argumentsBlob: event.arguments_blob ?? null };
   // Its end may be known before: it stands in a newer page.
   const phase = known?.phase === "finished" ? {} : { phase: "started" as const, started: true, asking: false };
   putCall(table, event.call_id, event.tool, { ...written, ...phase, preview: event.preview, startedAt: event.at });
@@ -115,9 +113,7 @@ export function askAbout(table: Table, callId: string, asking: boolean): void {
 export function addOutput(table: Table, event: CallOutput): void {
   // What a nested call prints is its script's to read; the screen shows the script's own words.
   if (event.parent) return;
-  change(table, event.call_id, (call) =>
-    call.phase === "started" ? { output: tail(call.output + event.text) } : {},
-  );
+  change(table, event.call_id, (call) => (call.phase === "started" ? { output: tail(call.output + event.text) } : {}));
 }
 
 /** At most the bound, cut at a line where there is one, and only now and then. */

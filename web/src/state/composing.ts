@@ -186,7 +186,12 @@ export class Composing {
   private refuseFailedUploads(): boolean {
     const [first] = this.attachments.failed.value;
     if (first === undefined) return false;
-    this.problem.value = new Problem("refused", 0, texts.composer.notUploaded(first.name), texts.composer.notUploadedHint);
+    this.problem.value = new Problem(
+      "refused",
+      0,
+      texts.composer.notUploaded(first.name),
+      texts.composer.notUploadedHint,
+    );
     return true;
   }
 

@@ -3,16 +3,7 @@
  * so whoever shows it can tell by identity whether it must be shown anew.
  */
 
-import type {
-  Attachment,
-  Mode,
-  Outcome,
-  Part,
-  Settings,
-  TurnError,
-  TurnOutcome,
-  Usage,
-} from "../api/events";
+import type { Attachment, Mode, Outcome, Part, Settings, TurnError, TurnOutcome, Usage } from "../api/events";
 
 interface RowOf<K extends string> {
   readonly kind: K;

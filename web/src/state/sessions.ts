@@ -160,7 +160,12 @@ export class Sessions {
   }
 
   private renew(page: SessionPage, archived: boolean): void {
-    for (const id of gone([...this.table.values()].map((each) => each.peek()), page, archived)) this.table.delete(id);
+    for (const id of gone(
+      [...this.table.values()].map((each) => each.peek()),
+      page,
+      archived,
+    ))
+      this.table.delete(id);
     for (const summary of page.sessions) this.put(summary);
   }
 

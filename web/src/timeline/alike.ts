@@ -87,7 +87,18 @@ function folded(items: readonly Item[]): NestedLine[] {
 
 function alone(item: Item): NestedLine {
   const { callId, tool, form, preview, start, end } = item;
-  return { key: callId, tool, form, single: callId, count: 1, ended: end === null ? 0 : 1, preview, start, end, ones: [] };
+  return {
+    key: callId,
+    tool,
+    form,
+    single: callId,
+    count: 1,
+    ended: end === null ? 0 : 1,
+    preview,
+    start,
+    end,
+    ones: [],
+  };
 }
 
 function together(key: string, group: readonly Item[]): NestedLine {
@@ -122,7 +133,10 @@ function bunches({ tool, began, ended, firstAt, lastAt }: NestedTool, apart: num
   };
   const wrong = WRONG.map((form) => line(form, ended[form] ?? 0, ended[form] ?? 0));
   const done = ended.completed ?? 0;
-  const count = Math.max(wrong.reduce((left, each) => left - each.count, began - apart), done);
+  const count = Math.max(
+    wrong.reduce((left, each) => left - each.count, began - apart),
+    done,
+  );
   return [line(done < count ? "running" : "completed", count, done), ...wrong].filter((each) => each.count > 0);
 }
 

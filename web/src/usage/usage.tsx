@@ -101,7 +101,11 @@ function OfSession({ opened, rows }: { opened: Opened; rows: readonly UsageRow[]
           {context!.compact_at === null ? null : <small>{texts.summing.at(context!.compact_at)}</small>}
         </p>
       )}
-      {isNothing(usage) ? <p class="dim">{texts.usage.nothing}</p> : <Amounts usage={usage} cost={opened.head.cost.value} />}
+      {isNothing(usage) ? (
+        <p class="dim">{texts.usage.nothing}</p>
+      ) : (
+        <Amounts usage={usage} cost={opened.head.cost.value} />
+      )}
       {models.length > 1 ? <Table models={models} total={total} alone /> : null}
     </section>
   );

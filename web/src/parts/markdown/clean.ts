@@ -4,9 +4,10 @@ import DOMPurify from "dompurify";
 import { SAFE_ADDRESS } from "./parser";
 
 const ALLOWED = {
-  ALLOWED_TAGS: (
-    "a blockquote br code del div em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul"
-  ).split(" "),
+  ALLOWED_TAGS:
+    "a blockquote br code del div em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul".split(
+      " ",
+    ),
   ALLOWED_ATTR: ["href", "rel", "target", "class", "start", "tabindex"],
   ALLOWED_URI_REGEXP: SAFE_ADDRESS,
   // Every other attribute would have to look like such an address too.
