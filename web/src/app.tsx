@@ -1,20 +1,24 @@
 /** The page: the list beside the session, or the login. */
 
 import { useEffect } from "preact/hooks";
-import { RulesDialog } from "./approvals/dialog";
-import { show, shown, watchRoom, wide } from "./inspector/choice";
-import { InspectorSlot } from "./inspector/slot";
-import { watchFocus } from "./parts/focus";
-import { EmptyScreen } from "./screens/empty";
-import { SessionList, startNew } from "./screens/list";
-import { LoginScreen } from "./screens/login";
-import { Search } from "./screens/search";
-import { SessionScreen } from "./screens/session";
-import { ModelsDialog } from "./setup/dialog";
-import { current, listShown, login, notice, searchShown } from "./state/app";
-import { asking } from "./state/telling";
+import { RulesDialog } from "./approvals/rules_dialog";
+import { InspectorSlot } from "./inspector/inspector_slot";
+import { show, shown, watchRoom, wide } from "./inspector/selection";
+import { LoginScreen } from "./login/login_screen";
+import { enter, login } from "./login/login_state";
+import { listShown, searchShown } from "./navigation/panels";
+import { asking } from "./notifications/notifications";
+import { ListFooter } from "./screens/list_footer";
+import { SessionScreen } from "./screens/session_screen";
+import { EmptyScreen } from "./screens/start_screen";
+import { Search } from "./search/search_dialog";
+import { current } from "./session/current_session";
+import { SessionList, startNew } from "./session_list/session_list";
+import { ModelsDialog } from "./setup/models_dialog";
 import { texts } from "./texts";
-import { UsageDialog } from "./usage/usage";
+import { watchFocus } from "./ui/focus";
+import { Notice } from "./ui/notice";
+import { UsageDialog } from "./usage/usage_dialog";
 
 export function App() {
   const state = login.value;
@@ -41,7 +45,7 @@ function Page() {
       <a class="skip" href="#message" onClick={toMessage}>
         {texts.skip}
       </a>
-      <SessionList />
+      <SessionList ready={login.value === "done"} onRetry={() => void enter()} footer={<ListFooter />} />
       <div class="veil" onClick={() => (listShown.value = false)} />
       <main class="stage">{keeper === null ? <EmptyScreen /> : <SessionScreen key={keeper.id} keeper={keeper} />}</main>
       <InspectorSlot keeper={keeper} />
@@ -73,7 +77,7 @@ function onShortcut(event: KeyboardEvent): void {
   }
   const target = event.target as HTMLElement;
   const typing = target.closest("input, textarea, select, dialog, [contenteditable]") !== null;
-  const plain = !typing && !event.ctrlKey && !event.metaKey && !event.altKey;
+  const plain = !(typing || event.ctrlKey || event.metaKey || event.altKey);
   if (plain && event.key === "i" && current.value !== null) {
     event.preventDefault();
     show(!shown.value);
@@ -83,18 +87,4 @@ function onShortcut(event: KeyboardEvent): void {
     startNew();
     document.getElementById("message")?.focus();
   }
-}
-
-function Notice() {
-  const problem = notice.value;
-  if (problem === null) return null;
-  const message = problem.kind === "unreachable" ? texts.unreachable : problem.message;
-  return (
-    <div class="notice" role="alert">
-      <span>{texts.problem(message, problem.hint)}</span>
-      <button type="button" class="quiet" onClick={() => (notice.value = null)}>
-        {texts.dismiss}
-      </button>
-    </div>
-  );
 }

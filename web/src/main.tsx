@@ -1,6 +1,6 @@
 /** Starts the page: asks for what it will show, then reads the rest of its own code. */
 
-import { askAhead } from "./state/ahead";
+import { askAhead } from "./session/prefetch";
 import { clockTime } from "./texts/amounts";
 import "./styles/index.css";
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { LoggedEvent } from "../src/api/events";
-import { noteOf } from "../src/state/notes";
+import { noteOf } from "../src/session/notes";
 
 const fact = (fields: object): LoggedEvent =>
   ({ session_id: "s-1", at: 0, seq: 1, turn_id: "t1", ...fields }) as LoggedEvent;

@@ -1,6 +1,6 @@
 /** One story with everything in it that happens to a session. */
 
-import { CONTEXT, Story, USAGE } from "./log";
+import { CONTEXT, Story, USAGE } from "./event_log";
 
 const said = { key: null, by: "me", workspace: "/project" };
 const done = { usage: USAGE, cost: 0.5 };

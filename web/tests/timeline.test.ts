@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../src/api/events";
-import type { Call, Nested, NestedItem } from "../src/state/rows";
-import { crowd, linesOf, linesOfAll } from "../src/timeline/alike";
+import type { Call, Nested, NestedItem } from "../src/session/rows";
 import { barOf, originOf, reachOf } from "../src/timeline/bars";
+import { crowd, linesOf, linesOfAll } from "../src/timeline/grouping";
 import { placeOf, tickFor, tickTexts } from "../src/timeline/scale";
 import { covered, summed, united } from "../src/timeline/spans";
-import { alone, timesOf } from "../src/timeline/times";
+import { alone, timesOf } from "../src/timeline/turn_times";
 
 describe("the time axis", () => {
   it("is the shortest that holds what there is, and never under a second", () => {

@@ -2,13 +2,13 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Opened } from "../state/opened";
+import type { Opened } from "../session/session_store";
 import { texts } from "../texts";
-import { CallTab } from "./call";
-import { ChangesTab } from "./changes";
-import { show, tab, wide, type Tab } from "./choice";
-import { ContextTab } from "./context";
-import { FilesTab } from "./files";
+import { CallTab } from "./call_tab";
+import { ChangesTab } from "./changes_tab";
+import { ContextTab } from "./context_tab";
+import { FilesTab } from "./files_tab";
+import { show, type Tab, tab, wide } from "./selection";
 
 const TABS: Record<Tab, ComponentType<{ opened: Opened }>> = {
   call: CallTab,

@@ -1,16 +1,17 @@
 /** Above the transcript: what the session is called, what it works with, what it has used. */
 
 import { useRef, useState } from "preact/hooks";
-import * as keryx from "../api/keryx";
-import { InspectorButton } from "../inspector/slot";
+import * as keryx from "../api/client";
 import type { Changes } from "../api/shapes";
-import { Button } from "../parts/button";
-import { showModels } from "../setup/steps";
-import { attempt, listShown } from "../state/app";
-import type { Opened } from "../state/opened";
+import { InspectorButton } from "../inspector/inspector_slot";
+import { listShown } from "../navigation/panels";
+import type { Opened } from "../session/session_store";
+import { Fields } from "../settings/settings_fields";
+import { showModels } from "../setup/setup_state";
 import { texts } from "../texts";
-import { UsageChip } from "../usage/chip";
-import { Fields } from "./settings";
+import { Button } from "../ui/button";
+import { attempt } from "../ui/notice";
+import { UsageChip } from "../usage/usage_chip";
 
 export function ListButton() {
   return (

@@ -1,10 +1,10 @@
 /** The start page of a home with no model: the tour, or a model of one's own. */
 
-import { Button } from "../parts/button";
-import { attempt } from "../state/app";
 import { texts } from "../texts";
-import { PasteKey, Servers } from "./models";
-import { takeTour } from "./steps";
+import { Button } from "../ui/button";
+import { attempt } from "../ui/notice";
+import { PasteKey, Servers } from "./model_sources";
+import { takeTour } from "./setup_state";
 
 export function Welcome() {
   const { title, lead, tour } = texts.setup;

@@ -1,9 +1,9 @@
 /** The time axis that the calls of a step share; numbers, so that bars are drawn anew only if it changes. */
 
 import { computed, type ReadonlySignal } from "@preact/signals";
-import { second } from "../state/clock";
-import type { Opened } from "../state/opened";
-import { serverTime } from "../state/serverclock";
+import { serverTime } from "../api/server_clock";
+import type { Opened } from "../session/session_store";
+import { second } from "../ui/clock";
 import { originOf, reachOf } from "./bars";
 import { tickFor } from "./scale";
 

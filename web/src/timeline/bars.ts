@@ -1,7 +1,7 @@
 /** The bar of a call on the time axis of its step. Pure. */
 
-import type { Call } from "../state/rows";
-import type { Form } from "./alike";
+import type { Call } from "../session/rows";
+import type { Form } from "./grouping";
 
 export interface BarSpan {
   readonly form: Form;

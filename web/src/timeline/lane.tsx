@@ -1,11 +1,11 @@
 /** Bars in a lane of the time axis. Those that run grow with the frames, and only those. */
 
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { Form } from "./alike";
 import type { Axis } from "./axis";
-import { eachFrame } from "./frames";
+import { eachFrame } from "./frame_loop";
+import type { Form } from "./grouping";
 import { PARTS, placeOf, tickTexts } from "./scale";
-import { united, type Span } from "./spans";
+import { type Span, united } from "./spans";
 
 /** Gaps that are smaller than this part of the axis cannot be seen. */
 const SEEN = 1 / 150;

@@ -1,10 +1,10 @@
 /** The turns of a loaded session: where each ends, and where its time went. */
 
 import { computed, type ReadonlySignal } from "@preact/signals";
-import type { Opened } from "../state/opened";
-import type { Row, StepRow } from "../state/rows";
-import { storedNested } from "./stored";
-import { timesOf, type Moment, type TimedCall, type TurnTimes } from "./times";
+import type { Row, StepRow } from "../session/rows";
+import type { Opened } from "../session/session_store";
+import { storedNested } from "./stored_calls";
+import { type Moment, type TimedCall, type TurnTimes, timesOf } from "./turn_times";
 
 const known = new WeakMap<Opened, ReadonlySignal<ReadonlyMap<string, string>>>();
 

@@ -1,0 +1,39 @@
+/** What can be completed, above the field; the keys are the field's. */
+
+import { useEffect, useRef } from "preact/hooks";
+import { texts } from "../texts";
+import type { Suggest, Suggestion } from "./completion";
+
+export const MENU = "suggestions";
+export const optionId = (at: number): string => `${MENU}-${at}`;
+
+export function Menu({ suggest, onTake }: { suggest: Suggest; onTake: (suggestion: Suggestion) => void }) {
+  const box = useRef<HTMLUListElement>(null);
+  const list = suggest.list.value;
+  const at = suggest.at.value;
+  useEffect(() => {
+    box.current?.children[at]?.scrollIntoView({ block: "nearest" });
+  }, [at, list]);
+  if (list.length === 0) {
+    return suggest.says.value ? <p class="nofile dim">{suggest.says.value}</p> : null;
+  }
+  return (
+    <ul ref={box} id={MENU} class="menu" role="listbox" aria-label={texts.commands.label} tabIndex={0}>
+      {list.map((each, index) => (
+        <li
+          key={each.key}
+          id={optionId(index)}
+          role="option"
+          aria-selected={index === at}
+          class={index === at ? "on" : ""}
+          // The field keeps the focus, or a phone would take its keyboard away.
+          onMouseDown={(event) => event.preventDefault()}
+          onClick={() => onTake(each)}
+        >
+          <b>{each.name}</b>
+          <span class="dim">{each.about}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}

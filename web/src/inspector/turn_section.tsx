@@ -1,0 +1,90 @@
+/** Where the time of a turn went, on one axis: that of the chosen call, or the last one. */
+
+import { computed } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import { Labelled } from "../calls/call_body";
+import type { Opened } from "../session/session_store";
+import { texts } from "../texts";
+import { seconds } from "../texts/amounts";
+import { PARTS, placeOf, tickFor, tickTexts } from "../timeline/scale";
+import { type Span, united } from "../timeline/spans";
+import { turnTimes } from "../timeline/turns";
+import { Share } from "./share_bar";
+
+/** Less than this is not worth a line. */
+const WORTH_SAYING = 0.1;
+
+export function ThisTurn({ opened, callId = null }: { opened: Opened; callId?: string | null }) {
+  const found = useMemo(
+    () =>
+      computed(() => {
+        const turnId = turnOf(opened, callId);
+        return turnId === null ? null : turnTimes(opened, turnId);
+      }),
+    [opened, callId],
+  );
+  const times = found.value;
+  if (times === null) return null;
+  const { label, model, tools, saved, serial } = texts.inspector.thisTurn;
+  const { course } = times;
+  const all = [...course.model, ...course.tools];
+  const start = Math.min(...all.map((span) => span.start));
+  const tick = tickFor(Math.max(...all.map((span) => span.end)) - start);
+  const part = (spans: readonly Span[]): Span[] =>
+    united(spans, (tick * PARTS) / 150).map((span) => ({ start: span.start - start, end: span.end - start }));
+  return (
+    <Labelled label={label}>
+      <div class="shares course">
+        <Course name={model} kind="" spans={part(course.model)} tick={tick} number={seconds(times.model)} />
+        <Course name={tools} kind="completed" spans={part(course.tools)} tick={tick} number={seconds(times.tools)} />
+        <div class="share" aria-hidden="true">
+          <span />
+          <span class="ticks">
+            {tickTexts(tick).map((text, index) => (
+              <span key={index}>{text}</span>
+            ))}
+          </span>
+          <span class="amount" />
+        </div>
+        {times.saved >= WORTH_SAYING ? (
+          <Share name={saved} part={times.saved / times.serial} number={seconds(times.saved)} kind="saved" />
+        ) : null}
+      </div>
+      {times.saved >= WORTH_SAYING ? <p class="dim">{serial(seconds(times.serial))}</p> : null}
+    </Labelled>
+  );
+}
+
+interface CourseProps {
+  name: string;
+  kind: string;
+  spans: readonly Span[];
+  tick: number;
+  number: string;
+}
+
+function Course({ name, kind, spans, tick, number }: CourseProps) {
+  return (
+    <div class="share">
+      <span>{name}</span>
+      <span class="lane" aria-hidden="true">
+        {spans.map(({ start, end }, index) => {
+          const left = placeOf(start, tick);
+          const style = { left: `min(${left}%, 100% - 3px)`, width: `${placeOf(end, tick) - left}%` };
+          return <i key={index} class={`beam ${kind}`} style={style} />;
+        })}
+      </span>
+      <span class="amount">{number}</span>
+    </div>
+  );
+}
+
+function turnOf(opened: Opened, callId: string | null): string | null {
+  const order = (callId === null ? opened.order : opened.shown).value;
+  for (let at = order.length - 1; at >= 0; at--) {
+    const row = opened.peek(order[at]!);
+    if (row === undefined || row.turnId === null || row.kind === "call") continue;
+    if (callId === null || (row.kind === "step" && row.calls.includes(callId))) return row.turnId;
+  }
+  return null;
+}

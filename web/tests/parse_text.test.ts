@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { matching, read, wanted, written } from "../src/composer/parse_text";
+
+describe("what a text is", () => {
+  it.each([
+    ["hello", "message"],
+    ["!", "message"],
+    [" !ls", "message"],
+    [" /stop", "message"],
+    ["/", "message"],
+    ["/etc/hosts is broken", "message"],
+    ["/usr", "unknown"],
+    ["/stop", "slash"],
+    ["/STOP", "slash"],
+    ["/exec", "slash"],
+    ["/model  ", "slash"],
+  ])("%j is a %s", (text, what) => {
+    expect(read(text).what).toBe(what);
+  });
+
+  it("has the command of the terminal as it was typed", () => {
+    expect(read("!  git log | head -3 ")).toEqual({ what: "terminal", command: "git log | head -3" });
+  });
+
+  it("keeps the lines of code", () => {
+    expect(read("/exec for n in range(3):\n    print(n)")).toEqual({
+      what: "code",
+      code: "for n in range(3):\n    print(n)",
+    });
+  });
+
+  it("has what a command is about", () => {
+    const said = read("/model openai:one ");
+    expect(said.what === "slash" && [said.slash.name, said.rest]).toEqual(["model", "openai:one"]);
+  });
+});
+
+describe("what is completed", () => {
+  const at = (text: string): unknown => wanted(text, text.length);
+
+  it("completes commands only at the beginning", () => {
+    expect(at("/mo")).toEqual({ what: "slash", typed: "mo", from: 0 });
+    expect(at("see /mo")).toBeNull();
+  });
+
+  it("completes values of those commands that choose", () => {
+    expect(at("/model gp")).toEqual({ what: "choice", name: "model", typed: "gp", from: 7 });
+    expect(at("/exec pr")).toBeNull();
+  });
+
+  it("completes files behind an at sign that stands by itself, folder by folder", () => {
+    expect(at("look at @")).toEqual({ what: "file", folder: "", typed: "", from: 8 });
+    expect(at("look at @src/ke")).toEqual({ what: "file", folder: "src/", typed: "ke", from: 8 });
+    expect(at("write to me@example")).toBeNull();
+    expect(at("@done and more")).toBeNull();
+  });
+
+  it("looks at what stands before the caret", () => {
+    expect(wanted("@src and more", 4)).toEqual({ what: "file", folder: "", typed: "src", from: 0 });
+  });
+
+  it("puts what begins with it before what holds it", () => {
+    expect(matching(["gamma", "magma", "ma"], "MA", (each) => each)).toEqual(["magma", "ma", "gamma"]);
+  });
+
+  it("quotes a path that has spaces", () => {
+    expect([written("a/b.txt"), written("a b.txt")]).toEqual(["a/b.txt", '"a b.txt"']);
+  });
+});
