@@ -59,9 +59,11 @@ lint: $(VENV)/.everything $(VENV)/.page  ## format, lint, types, layers
 	@$(NODE)
 	$(BIN)/python hatch_build.py check
 
-format: $(VENV)/.everything  ## rewrite the sources as `make lint` wants them
+format: $(VENV)/.everything $(VENV)/.page  ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --quiet --fix-only .
 	$(BIN)/ruff format --quiet .
+	@$(NODE)
+	$(BIN)/python hatch_build.py format
 
 # Tests look at the page in a real browser, also through a real proxy: Debian's, as they come.
 $(VENV)/.browser: Makefile | $(BIN)/python

@@ -42,6 +42,7 @@ function Page() {
   }, [title, asking.value]);
   return (
     <div class={`page${listShown.value ? " listed" : ""}${beside ? " inspected" : ""}`}>
+      {/* biome-ignore lint/a11y/useValidAnchor: it goes to the message box, which the address cannot name */}
       <a class="skip" href="#message" onClick={toMessage}>
         {texts.skip}
       </a>

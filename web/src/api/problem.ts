@@ -28,8 +28,8 @@ const KINDS: Record<number, ProblemKind> = {
 export async function problemOf(response: Response): Promise<Problem> {
   const kind = KINDS[response.status] ?? "refused";
   const told = await document(response);
-  const message = text(told["detail"]) || text(told["title"]) || response.statusText || `HTTP ${response.status}`;
-  return new Problem(kind, response.status, message, text(told["hint"]), text(told["kind"]));
+  const message = text(told.detail) || text(told.title) || response.statusText || `HTTP ${response.status}`;
+  return new Problem(kind, response.status, message, text(told.hint), text(told.kind));
 }
 
 /** No document, or none that can be read, is no reason to hide the status. */

@@ -19,11 +19,11 @@ export function object(text: string): Record<string, unknown> | null {
 export function brief(tool: string, text: string): string {
   const read = object(text);
   if (read === null) return text.slice(-80);
-  if (tool === "patch" && typeof read["patch"] === "string") {
-    const paths = filesOf(read["patch"]).map((file) => file.path);
+  if (tool === "patch" && typeof read.patch === "string") {
+    const paths = filesOf(read.patch).map((file) => file.path);
     if (paths.length > 0) return [...new Set(paths)].sort().join(", ").slice(0, MOST);
   }
-  if (typeof read["code"] === "string") return script(read["code"]);
+  if (typeof read.code === "string") return script(read.code);
   const first = Object.values(read).find((value) => value !== null && value !== "");
   const shown = Array.isArray(first) ? first.join(", ") : typeof first === "object" ? "" : String(first ?? "");
   return shown.split("\n", 1)[0]!.slice(0, MOST);

@@ -16,7 +16,7 @@ export interface Suggestion {
   /** What stands in the place of what was typed. */
   readonly text: string;
   /** done: it says all, and can be done at once. more: what comes next is completed too. */
-  readonly then: "done" | "more" | "nothing";
+  readonly followUp: "done" | "more" | "nothing";
 }
 
 /** What the values are that a command chooses from, and which one holds now. */
@@ -107,7 +107,7 @@ function slashes(typed: string, { sessionId }: Choices): Suggestion[] {
     name: `/${name}${takes === "nothing" ? "" : ` ${texts.commands.takes[name] ?? ""}`}`,
     about: texts.commands.about[name],
     text: takes === "nothing" ? `/${name}` : `/${name} `,
-    then: takes === "nothing" ? "done" : takes === "choice" ? "more" : "nothing",
+    followUp: takes === "nothing" ? "done" : takes === "choice" ? "more" : "nothing",
   }));
 }
 
@@ -119,7 +119,7 @@ function values(name: string, typed: string, choices: Choices): Suggestion[] {
     name: value || texts.commands.standard,
     about: (value || null) === now ? texts.commands.now : value ? "" : texts.commands.standardAbout,
     text: value || texts.commands.standard,
-    then: "done" as const,
+    followUp: "done" as const,
   }));
   return matching(known, typed, (each) => each.name).slice(0, MOST);
 }
@@ -148,8 +148,8 @@ function files({ folder, typed }: Wanted & { what: "file" }, entries: readonly E
     .map(({ name, kind }) => {
       const path = folder + name;
       return kind === "folder" && !/\s/.test(path)
-        ? { key: path, name: `${name}/`, about: texts.commands.folder, text: `@${path}/`, then: "more" }
-        : { key: path, name, about: folder, text: `${written(path)} `, then: "nothing" };
+        ? { key: path, name: `${name}/`, about: texts.commands.folder, text: `@${path}/`, followUp: "more" }
+        : { key: path, name, about: folder, text: `${written(path)} `, followUp: "nothing" };
     });
   if (folder === "" || typed !== "") return found;
   const here: Suggestion = {
@@ -157,7 +157,7 @@ function files({ folder, typed }: Wanted & { what: "file" }, entries: readonly E
     name: folder,
     about: texts.commands.here,
     text: `${written(folder)} `,
-    then: "nothing",
+    followUp: "nothing",
   };
   return [...found, here];
 }

@@ -53,7 +53,7 @@ export function read(text: string): Said {
     return command === "" ? MESSAGE : { what: "terminal", command };
   }
   // A path has a second slash in its first word, and is no command.
-  const match = /^\/([a-zA-Z]+)(?:\s+([^]*))?$/.exec(text);
+  const match = /^\/([a-zA-Z]+)(?:\s+([\s\S]*))?$/.exec(text);
   if (match === null) return MESSAGE;
   const [, name = "", rest = ""] = match;
   const slash = SLASHES.find((each) => each.name === name.toLowerCase());

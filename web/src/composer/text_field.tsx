@@ -44,9 +44,15 @@ export function Field({ composing, suggest, choices, running, onSend, onStop }: 
     const next = suggest.taken(suggestion, area.value, area.selectionEnd);
     caret.current = next.caret;
     composing.type(next.text);
-    if (suggestion.then === "more") return suggest.look(next.text, next.caret, choices());
+    if (suggestion.followUp === "more") return suggest.look(next.text, next.caret, choices());
     suggest.close(next.text);
-    if (suggestion.then === "done" && sends) onSend("queue");
+    if (suggestion.followUp === "done" && sends) onSend("queue");
+  };
+  const onEscape = (event: KeyboardEvent): void => {
+    if (composing.postponed.peek() !== null) composing.takeBack();
+    else if (running) onStop();
+    else return;
+    event.preventDefault();
   };
   const onKey = (event: KeyboardEvent): void => {
     if (event.isComposing) return;
@@ -54,15 +60,8 @@ export function Field({ composing, suggest, choices, running, onSend, onStop }: 
       event.preventDefault();
     } else if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
-      if (!running) onSend("queue");
-      else onSend(event.ctrlKey || event.metaKey ? "steer" : event.altKey ? "after" : "queue");
-    } else if (event.key === "Escape" && composing.postponed.peek() !== null) {
-      event.preventDefault();
-      composing.takeBack();
-    } else if (event.key === "Escape" && running) {
-      event.preventDefault();
-      onStop();
-    }
+      onSend(running ? sendingOf(event) : "queue");
+    } else if (event.key === "Escape") onEscape(event);
   };
   const open = suggest.list.value.length > 0;
   return (
@@ -97,6 +96,12 @@ export function Field({ composing, suggest, choices, running, onSend, onStop }: 
       />
     </>
   );
+}
+
+/** What Enter means while a turn runs. */
+function sendingOf(event: KeyboardEvent): Sending {
+  if (event.ctrlKey || event.metaKey) return "steer";
+  return event.altKey ? "after" : "queue";
 }
 
 /** Whether the key was one of the menu's. */

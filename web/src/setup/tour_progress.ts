@@ -1,5 +1,6 @@
 /** What a person has tried in a tour, as its transcript tells. */
 
+import type { Call } from "../session/rows";
 import type { Opened } from "../session/session_store";
 
 export interface Tried {
@@ -10,25 +11,28 @@ export interface Tried {
 }
 
 export function tried(opened: Opened, survived: boolean): Tried {
-  const found = { cancel: false, answer: false, steer: false, kill: survived };
-  const asking = new Set(opened.head.approvals.value.map((each) => each.call_id));
+  const progress = { cancel: false, answer: false, steer: false, kill: survived };
+  const asking = new Set(opened.head.approvals.value.map((approval) => approval.call_id));
   for (const key of opened.order.value) {
     const row = opened.row(key).value;
-    if (row?.kind === "message") found.steer ||= row.mode === "steer";
-    else if (row?.kind === "note") found.kill ||= row.note.what === "resumed";
+    if (row?.kind === "message") progress.steer ||= row.mode === "steer";
+    else if (row?.kind === "note") progress.kill ||= row.note.what === "resumed";
     else if (row?.kind === "step") {
-      for (const id of row.calls) {
-        const call = opened.call(id).value;
-        if (call === undefined) continue;
-        // A script that ended with one call less than it began had one cancelled.
-        const { nested } = call;
-        const cut = nested !== null && nested.ended > nested.completed;
-        found.cancel ||= cut || (call.outcome === "cancelled" && call.reason === "interrupt");
-        // The command that needs consent is the one that the model calls by itself.
-        found.answer ||=
-          call.tool === "terminal" && call.phase !== "asked" && call.phase !== "writing" && !asking.has(id);
-      }
+      const calls = row.calls.flatMap((id) => opened.call(id).value ?? []);
+      progress.cancel ||= calls.some(wasCancelled);
+      progress.answer ||= calls.some((call) => wasAnswered(call) && !asking.has(call.callId));
     }
   }
-  return found;
+  return progress;
+}
+
+/** A script that ended with one call less than it began had one cancelled. */
+function wasCancelled({ nested, outcome, reason }: Call): boolean {
+  const cut = nested !== null && nested.ended > nested.completed;
+  return cut || (outcome === "cancelled" && reason === "interrupt");
+}
+
+/** The command that needs consent is the one that the model calls by itself. */
+function wasAnswered({ tool, phase }: Call): boolean {
+  return tool === "terminal" && phase !== "asked" && phase !== "writing";
 }

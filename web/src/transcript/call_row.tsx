@@ -87,7 +87,7 @@ function State({ call }: { call: Call }) {
   if (call.phase !== "finished") {
     // The bar moves, which says the same to those who see it.
     const plain = call.phase === "started" && !call.asking && call.done === null && !call.note;
-    return plain ? <span class="unseen">{underWay(call)}</span> : <>{underWay(call)}</>;
+    return plain ? <span class="unseen">{underWay(call)}</span> : underWay(call);
   }
   const outcome = call.outcome ?? "unknown";
   if (outcome === "completed") return null;

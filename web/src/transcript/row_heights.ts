@@ -32,7 +32,7 @@ export class Heights {
     this.counted = Float64Array.from(keys, (key) => this.measured.get(key) ?? this.guess(key));
     this.tree = new Float64Array(keys.length + 1);
     this.tree.set(this.counted, 1);
-    keys.forEach((key, at) => this.index.set(key, at));
+    for (const [at, key] of keys.entries()) this.index.set(key, at);
     for (let at = 1; at <= keys.length; at++) {
       const parent = at + (at & -at);
       if (parent <= keys.length) this.tree[parent]! += this.tree[at]!;

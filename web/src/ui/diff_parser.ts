@@ -69,8 +69,8 @@ function unified(lines: readonly string[]): Making[] {
     if (hunk !== null) [before, after] = [Number(hunk[1] ?? 1), Number(hunk[2] ?? 1)];
     else if (/^(# |diff |index |new file|deleted file|similarity |rename )/.test(line)) continue;
     else {
-      if (!(line.startsWith("+") || line.startsWith("\\"))) before -= 1;
-      if (!(line.startsWith("-") || line.startsWith("\\"))) after -= 1;
+      before -= Number(!/^[+\\]/.test(line));
+      after -= Number(!/^[-\\]/.test(line));
     }
     file.lines.push(lineOf(line));
   }

@@ -18,8 +18,8 @@ function stored(): Theme {
 export const theme = signal<Theme>(stored());
 
 export function applyTheme(): void {
-  if (theme.value === "system") delete document.documentElement.dataset["theme"];
-  else document.documentElement.dataset["theme"] = theme.value;
+  if (theme.value === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme.value;
 }
 
 export function chooseTheme(next: Theme): void {

@@ -31,7 +31,7 @@ async function ask(): Promise<void> {
 }
 
 function askSoon(): void {
-  timer ??= setTimeout(() => void ask(), ASK_AFTER_MS);
+  if (timer === null) timer = setTimeout(() => void ask(), ASK_AFTER_MS);
 }
 
 /** Whether something may have been used between the two. */

@@ -12,7 +12,7 @@ markdown.disable("image");
 
 const { rules } = markdown.renderer;
 
-rules["link_open"] = (tokens, index, options, _env, self) => {
+rules.link_open = (tokens, index, options, _env, self) => {
   tokens[index]!.attrSet("target", "_blank");
   tokens[index]!.attrSet("rel", "noopener noreferrer");
   return self.renderToken(tokens, index, options);
@@ -28,5 +28,5 @@ for (const cell of ["th_open", "td_open"]) {
 }
 
 // A wide table scrolls by itself, and by the keyboard too.
-rules["table_open"] = () => '<div class="table" tabindex="0"><table>';
-rules["table_close"] = () => "</table></div>";
+rules.table_open = () => '<div class="table" tabindex="0"><table>';
+rules.table_close = () => "</table></div>";
