@@ -7,11 +7,11 @@ import { show, shown, watchRoom, wide } from "./inspector/selection";
 import { LoginScreen } from "./login/login_screen";
 import { enter, login } from "./login/login_state";
 import { listShown, searchShown } from "./navigation/panels";
-import { asking } from "./notifications/notifications";
+import { waitingCount } from "./notifications/notifications";
 import { ListFooter } from "./screens/list_footer";
 import { SessionScreen } from "./screens/session_screen";
-import { EmptyScreen } from "./screens/start_screen";
-import { Search } from "./search/search_dialog";
+import { StartScreen } from "./screens/start_screen";
+import { SearchDialog } from "./search/search_dialog";
 import { current } from "./session/current_session";
 import { SessionList, startNew } from "./session_list/session_list";
 import { ModelsDialog } from "./setup/models_dialog";
@@ -35,11 +35,11 @@ function Page() {
     return () => document.removeEventListener("keydown", onShortcut);
   }, []);
   const keeper = current.value;
-  const beside = shown.value && wide.value && (keeper?.opened.value ?? null) !== null;
-  const title = keeper?.opened.value?.head.settings.value.title ?? "";
+  const beside = shown.value && wide.value && (keeper?.store.value ?? null) !== null;
+  const title = keeper?.store.value?.head.settings.value.title ?? "";
   useEffect(() => {
-    document.title = texts.telling.badge(asking.value, title ? `${title} · ${texts.name}` : texts.name);
-  }, [title, asking.value]);
+    document.title = texts.telling.badge(waitingCount.value, title ? `${title} · ${texts.name}` : texts.name);
+  }, [title, waitingCount.value]);
   return (
     <div class={`page${listShown.value ? " listed" : ""}${beside ? " inspected" : ""}`}>
       {/* biome-ignore lint/a11y/useValidAnchor: it goes to the message box, which the address cannot name */}
@@ -48,9 +48,9 @@ function Page() {
       </a>
       <SessionList ready={login.value === "done"} onRetry={() => void enter()} footer={<ListFooter />} />
       <div class="veil" onClick={() => (listShown.value = false)} />
-      <main class="stage">{keeper === null ? <EmptyScreen /> : <SessionScreen key={keeper.id} keeper={keeper} />}</main>
+      <main class="stage">{keeper === null ? <StartScreen /> : <SessionScreen key={keeper.id} keeper={keeper} />}</main>
       <InspectorSlot keeper={keeper} />
-      {searchShown.value ? <Search onClose={() => (searchShown.value = false)} /> : null}
+      {searchShown.value ? <SearchDialog onClose={() => (searchShown.value = false)} /> : null}
       <UsageDialog />
       <RulesDialog />
       <ModelsDialog />

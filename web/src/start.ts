@@ -6,7 +6,7 @@ import { dropComposer, leaveComposer, saveAllDrafts } from "./composer/composers
 import { enter, enterByLink, login, watchLogin } from "./login/login_state";
 import { readToken } from "./navigation/address";
 import { go, route, watchRoute } from "./navigation/route";
-import { watchNews } from "./notifications/notifications";
+import { watchSessions } from "./notifications/notifications";
 import { current } from "./session/current_session";
 import { SessionKeeper } from "./session/session_keeper";
 import { sessions } from "./session_list/sessions";
@@ -16,7 +16,7 @@ export async function start(): Promise<void> {
   applyTheme();
   watchRoute();
   watchPresence();
-  watchNews(sessions);
+  watchSessions(sessions);
   watchLogin();
   window.addEventListener("pagehide", () => void saveAllDrafts());
   const token = readToken();

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LoggedEvent, SessionEvent } from "../src/api/events";
 import type { MessagePage } from "../src/api/shapes";
 import { fromView } from "../src/session/from_view";
-import { apply, cutOff } from "../src/session/reducer";
+import { apply, dropUnlogged } from "../src/session/reducer";
 import type { Row } from "../src/session/rows";
 import type { SessionState } from "../src/session/session_state";
 import { lastSummary } from "../src/session/summaries";
@@ -83,7 +83,7 @@ describe("while it is summed up", () => {
   it("a lost connection leaves nothing that may be over when it is back", () => {
     const state = fold(begins(said(new Story(), 1)).events);
     const before = plain(state);
-    cutOff(state);
+    dropUnlogged(state);
     expect(plain(state)).toEqual({ ...(before as object), compacting: null });
   });
 });
@@ -124,7 +124,7 @@ describe("when it was summed up", () => {
     const rows = facts.flatMap((event): MessagePage["rows"] => {
       if (!listed.includes(event.type)) return [];
       if (event.type !== "message.delivered") return [{ seq: event.seq, event }];
-      const accepted = facts.find((each) => each.type === "message.accepted" && each.message_id === event.message_id)!;
+      const accepted = facts.find((fact) => fact.type === "message.accepted" && fact.message_id === event.message_id)!;
       return [{ seq: event.seq, event: { ...accepted, seq: event.seq } as LoggedEvent }];
     });
     const anew = fromView({ ...emptyView(), seq: story.seq, context: FULL }, { rows, next: null });
@@ -151,8 +151,8 @@ describe("the summary that stands for the earlier part", () => {
   });
 
   it("says when that begins what it does not stand for", () => {
-    const kept = rows.find((row) => row.seq === second)!;
-    expect(lastSummary(rows)?.since).toBe(kept.at);
+    const keptRow = rows.find((row) => row.seq === second)!;
+    expect(lastSummary(rows)?.since).toBe(keptRow.at);
   });
 
   it("says when it was made if it stands for everything", () => {

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Problem } from "../src/api/problem";
 import type { Outgoing } from "../src/api/shapes";
-import { Composing } from "../src/composer/composer_state";
-import { Unsaved } from "../src/composer/unsaved_draft";
+import { ComposerState } from "../src/composer/composer_state";
+import { UnsavedDraft } from "../src/composer/unsaved_draft";
 
 class Door {
   readonly tried: Outgoing[] = [];
   /** What happens to each message that comes. */
   answer: () => Promise<void> = async () => undefined;
-  readonly composing = new Composing(async (message) => {
+  readonly composing = new ComposerState(async (message) => {
     this.tried.push(message);
     await this.answer();
   }, null);
@@ -32,7 +32,7 @@ it("keeps the text until the server has it, and sends it again under the same ke
   expect(composing.problem.value?.kind).toBe("unreachable");
   door.answer = async () => undefined;
   await composing.send("queue");
-  expect(door.tried.map((each) => each.key)).toEqual([door.tried[0]!.key, door.tried[0]!.key]);
+  expect(door.tried.map((message) => message.key)).toEqual([door.tried[0]!.key, door.tried[0]!.key]);
   expect([composing.text.value, composing.problem.value]).toEqual(["", null]);
 });
 
@@ -48,7 +48,7 @@ it("gives another message another key", async () => {
   await composing.send("queue");
   composing.type("hello there");
   await composing.send("queue");
-  expect(new Set(door.tried.map((each) => each.key)).size).toBe(5);
+  expect(new Set(door.tried.map((message) => message.key)).size).toBe(5);
 });
 
 it("sends what was entered in place of a message that was on its way", async () => {
@@ -63,7 +63,7 @@ it("sends what was entered in place of a message that was on its way", async () 
   door.answer = async () => undefined;
   arrive();
   await first;
-  expect(door.tried.map((each) => each.text)).toEqual(["then sing", "then rest"]);
+  expect(door.tried.map((message) => message.text)).toEqual(["then sing", "then rest"]);
 });
 
 it("leaves what was typed while the message was on its way", async () => {
@@ -98,7 +98,7 @@ it("sends what is entered while a message is on its way when that has arrived, e
   enter();
   composing.type(`${typed}four`);
   await vi.waitFor(() => expect(composing.text.value).toBe("four"));
-  expect(door.tried.map((each) => [each.text, each.attachments?.length])).toEqual([
+  expect(door.tried.map((message) => [message.text, message.attachments?.length])).toEqual([
     ["one", 1],
     ["two", 0],
     ["three", 0],
@@ -120,7 +120,7 @@ it("sends nothing more by itself after a failure", async () => {
 it("puts a saved draft before what was typed until it was known, and saves nothing over it", async () => {
   vi.useFakeTimers();
   const saved: string[] = [];
-  const composing = new Composing(
+  const composing = new ComposerState(
     async () => undefined,
     async (text) => void saved.push(text),
   );
@@ -176,15 +176,15 @@ class Tab {
   }
 
   /** A page that is opened or loaded anew; it knows nothing of the one before. */
-  load(): Composing {
+  load(): ComposerState {
     const save = async (text: string): Promise<void> => {
       if (this.saving !== "lost") this.draft = text;
       if (this.saving !== "confirmed") await fails();
     };
-    return new Composing(async () => undefined, save, new Unsaved("s-1"));
+    return new ComposerState(async () => undefined, save, new UnsavedDraft("s-1"));
   }
 
-  opened(): Composing {
+  opened(): ComposerState {
     const composing = this.load();
     composing.restore({ text: this.draft });
     return composing;
@@ -290,7 +290,7 @@ describe("a message that is entered while a file is uploading", () => {
     uploads[1]!.done("u2");
     await vi.waitFor(() => expect(door.tried).toHaveLength(1));
     expect(door.tried[0]).toMatchObject({ text: "look", mode: "steer", wait: true });
-    expect(door.tried[0]!.attachments?.map((each) => each.upload_id)).toEqual(["u1", "u2"]);
+    expect(door.tried[0]!.attachments?.map((attachment) => attachment.upload_id)).toEqual(["u1", "u2"]);
     await vi.waitFor(() => expect([composing.text.value, composing.postponed.value]).toEqual(["", null]));
   });
 
@@ -304,7 +304,7 @@ describe("a message that is entered while a file is uploading", () => {
     composing.type("look");
     await composing.send("queue");
     change();
-    for (const [at, each] of uploads.entries()) each.done(`u${at}`);
+    for (const [at, upload] of uploads.entries()) upload.done(`u${at}`);
     await uploaded();
     expect([door.tried.length, composing.postponed.value]).toEqual([0, null]);
     await composing.send("queue");

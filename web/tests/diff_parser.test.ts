@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { brief } from "../src/calls/arguments_preview";
+import { argumentsPreview } from "../src/calls/arguments_preview";
 import { changedFiles } from "../src/inspector/changed_files";
-import { filesOf, languageOf } from "../src/ui/diff_parser";
+import { languageOf, parseDiff } from "../src/ui/diff_parser";
 
 const MARKED = `*** Begin Patch
 *** Update File: a.py
@@ -36,33 +36,35 @@ const UNIFIED = `--- a/x.py
 
 describe("an edit", () => {
   it("in sections is read file by file", () => {
-    expect(filesOf(MARKED)).toMatchObject([
+    expect(parseDiff(MARKED)).toMatchObject([
       { path: "a.py", change: "changed", movedTo: "b.py", added: 1, removed: 1 },
       { path: "c.md", change: "added", movedTo: null, added: 2, removed: 0 },
       { path: "d.txt", change: "deleted", lines: [] },
     ]);
-    expect(filesOf(MARKED)[0]!.lines.map((line) => line.kind)).toEqual(["place", "same", "remove", "add"]);
+    expect(parseDiff(MARKED)[0]!.lines.map((line) => line.kind)).toEqual(["place", "same", "remove", "add"]);
   });
 
   it("as a unified diff is read by the counts of its hunks", () => {
-    expect(filesOf(UNIFIED)).toMatchObject([
+    expect(parseDiff(UNIFIED)).toMatchObject([
       { path: "x.py", change: "changed", added: 1, removed: 1 },
       { path: "new.txt", change: "added", added: 1 },
       { path: "gone.txt", change: "deleted", removed: 1 },
     ]);
-    expect(filesOf(UNIFIED)[0]!.lines.at(2)).toEqual({ kind: "remove", text: "-- removed, and no header" });
+    expect(parseDiff(UNIFIED)[0]!.lines.at(2)).toEqual({ kind: "remove", text: "-- removed, and no header" });
   });
 
   it("that is none has no files", () => {
-    expect(filesOf("just words\nand more")).toEqual([]);
-    expect(filesOf("")).toEqual([]);
+    expect(parseDiff("just words\nand more")).toEqual([]);
+    expect(parseDiff("")).toEqual([]);
   });
 
   it("is named by its paths, a script by its first line, all else by its first value", () => {
-    expect(brief("patch", JSON.stringify({ patch: MARKED }))).toBe("a.py, c.md, d.txt");
-    expect(brief("execute_code", JSON.stringify({ code: "\nimport os\n\nprint(1)\n" }))).toBe("import os … (2 lines)");
-    expect(brief("terminal", '{"command": "ls\\nls", "timeout": 3}')).toBe("ls");
-    expect(brief("terminal", '{"comm')).toBe('{"comm');
+    expect(argumentsPreview("patch", JSON.stringify({ patch: MARKED }))).toBe("a.py, c.md, d.txt");
+    expect(argumentsPreview("execute_code", JSON.stringify({ code: "\nimport os\n\nprint(1)\n" }))).toBe(
+      "import os … (2 lines)",
+    );
+    expect(argumentsPreview("terminal", '{"command": "ls\\nls", "timeout": 3}')).toBe("ls");
+    expect(argumentsPreview("terminal", '{"comm')).toBe('{"comm');
   });
 });
 

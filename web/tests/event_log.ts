@@ -112,8 +112,8 @@ function grow(snapshot: StepSnapshot, event: SessionEvent): void {
   else if (event.type === "step.reset") Object.assign(snapshot, { text: "", reasoning: "", calls: [] });
   else if (event.type === "arguments.delta") {
     const { call_id, tool, text } = event;
-    const known = snapshot.calls!.find((call) => call.call_id === call_id);
-    if (known === undefined) snapshot.calls!.push({ call_id, tool, arguments: text });
-    else known.arguments += text;
+    const existing = snapshot.calls!.find((call) => call.call_id === call_id);
+    if (existing === undefined) snapshot.calls!.push({ call_id, tool, arguments: text });
+    else existing.arguments += text;
   }
 }

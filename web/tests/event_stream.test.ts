@@ -3,14 +3,14 @@ import { type Connection, EventStream, FIRST_DELAY_MS, MOST_DELAY_MS, SILENCE_MS
 import { type Frame, Frames } from "../src/api/sse_frames";
 
 class Server {
-  readonly asked: (string | null)[] = [];
+  readonly requests: (string | null)[] = [];
   /** What the next connection gets: a status, a broken line, or a stream that is fed by hand. */
   next: number | "broken" | "stream" = "stream";
   private feed: ReadableStreamDefaultController<Uint8Array> | null = null;
   aborted = 0;
 
   readonly fetch: typeof fetch = async (_address, init) => {
-    this.asked.push(new Headers(init?.headers).get("Last-Event-ID"));
+    this.requests.push(new Headers(init?.headers).get("Last-Event-ID"));
     init?.signal?.addEventListener("abort", () => (this.aborted += 1));
     if (this.next === "broken") throw new TypeError("no network");
     if (typeof this.next === "number") return new Response("", { status: this.next });
@@ -69,7 +69,7 @@ describe("the stream", () => {
     await server.now.hangUp();
     expect(connections.at(-1)).toBe("lost");
     await vi.advanceTimersByTimeAsync(FIRST_DELAY_MS);
-    expect(server.now.asked).toEqual(["7", "8"]);
+    expect(server.now.requests).toEqual(["7", "8"]);
     expect(connections).toEqual(["connecting", "open", "lost", "open"]);
     stream.stop();
   });
@@ -81,9 +81,9 @@ describe("the stream", () => {
     let waited = FIRST_DELAY_MS;
     for (let attempt = 2; attempt <= 9; attempt++) {
       await vi.advanceTimersByTimeAsync(waited - 1);
-      expect(server.now.asked).toHaveLength(attempt - 1);
+      expect(server.now.requests).toHaveLength(attempt - 1);
       await vi.advanceTimersByTimeAsync(1);
-      expect(server.now.asked).toHaveLength(attempt);
+      expect(server.now.requests).toHaveLength(attempt);
       waited = Math.min(MOST_DELAY_MS, waited * 2);
     }
     server.now.next = "stream";
@@ -91,7 +91,7 @@ describe("the stream", () => {
     await server.now.say(": beat\n\n");
     await server.now.hangUp();
     await vi.advanceTimersByTimeAsync(FIRST_DELAY_MS);
-    expect(server.now.asked).toHaveLength(11);
+    expect(server.now.requests).toHaveLength(11);
     stream.stop();
   });
 
@@ -113,7 +113,7 @@ describe("the stream", () => {
     const { connections, refused } = open(server.now);
     await settle();
     await vi.advanceTimersByTimeAsync(10 * MOST_DELAY_MS);
-    expect(server.now.asked).toHaveLength(1);
+    expect(server.now.requests).toHaveLength(1);
     expect(connections.at(-1)).toBe("ended");
     expect(refused).toEqual([status]);
   });
@@ -123,7 +123,7 @@ describe("the stream", () => {
     const { stream } = open(server.now);
     await settle();
     await vi.advanceTimersByTimeAsync(FIRST_DELAY_MS);
-    expect(server.now.asked).toHaveLength(2);
+    expect(server.now.requests).toHaveLength(2);
     stream.stop();
   });
 
@@ -132,7 +132,7 @@ describe("the stream", () => {
     await settle();
     stream.stop();
     await vi.advanceTimersByTimeAsync(10 * SILENCE_MS);
-    expect(server.now.asked).toHaveLength(1);
+    expect(server.now.requests).toHaveLength(1);
     expect(frames).toEqual([]);
   });
 });

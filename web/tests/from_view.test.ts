@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { CallStarted, LoggedEvent, SessionEvent } from "../src/api/events";
 import type { MessagePage, View } from "../src/api/shapes";
 import { fromView } from "../src/session/from_view";
-import { growUp } from "../src/session/history_window";
+import { addOlder } from "../src/session/history_window";
 import { noteOf } from "../src/session/notes";
 import { apply } from "../src/session/reducer";
 import type { SessionState } from "../src/session/session_state";
@@ -58,7 +58,7 @@ function opened(at: number, limit: number): SessionState {
   while (state.older !== null) {
     const older = rows.filter((row) => row.seq < state.older!);
     const next = older.slice(-limit);
-    growUp(state, { rows: next, next: older.length > limit ? next[0]!.seq : null });
+    addOlder(state, { rows: next, next: older.length > limit ? next[0]!.seq : null });
   }
   const snapshot = snapshotAfter(before);
   if (snapshot !== null) apply(state, snapshot);
@@ -68,11 +68,11 @@ function opened(at: number, limit: number): SessionState {
 /** A view tells no times of what began before it; all else must be alike. */
 function essence(state: SessionState): unknown {
   const { rows, calls, turn, ...rest } = plain(state) as Record<string, unknown>;
-  const told = rows as { at: number; seq: number }[];
+  const timed = rows as { at: number; seq: number }[];
   return {
     ...rest,
     turn: turn === null ? null : (turn as { turnId: string }).turnId,
-    rows: told.map(({ at: _at, seq: _seq, ...row }) => row),
+    rows: timed.map(({ at: _at, seq: _seq, ...row }) => row),
     calls: (calls as [string, object][]).map(([id, call]) => [id, { ...call, startedAt: 0, preview: "", settled: 0 }]),
   };
 }

@@ -3,14 +3,14 @@ import type { LoggedEvent } from "../src/api/events";
 import type { MessagePage } from "../src/api/shapes";
 import { fromView } from "../src/session/from_view";
 import {
-  bound,
-  closeStretch,
+  addNewer,
+  addOlder,
+  closeWindow,
   covers,
-  growDown,
-  growUp,
-  openStretch,
-  readPart,
+  limitRows,
+  openWindow,
   rowAt,
+  shownPart,
 } from "../src/session/history_window";
 import { apply } from "../src/session/reducer";
 import type { SessionState } from "../src/session/session_state";
@@ -18,7 +18,7 @@ import { CONTEXT, emptyView, plain, Story, USAGE } from "./event_log";
 
 const TURNS = 120;
 const LIMIT = 10;
-const BOUNDS = { most: 80, kept: 40, end: 10 };
+const BOUNDS = { most: 80, keep: 40, end: 10 };
 
 /** Each turn: a message, a step with a call, its end, a second step; now and then a call of one's own. */
 function longStory(turns: number): Story {
@@ -82,12 +82,12 @@ class Host {
 
   /** What the reader does: up and down from the place, until all is there. */
   readOn(state: SessionState): void {
-    while (state.stretch !== null) growDown(state, this.after(state.stretch.newer));
-    while (state.older !== null) growUp(state, this.before(state.older));
+    while (state.historyWindow !== null) addNewer(state, this.after(state.historyWindow.newer));
+    while (state.older !== null) addOlder(state, this.before(state.older));
   }
 
   goTo(state: SessionState, seq: number): void {
-    openStretch(state, seq, this.before(seq + 1), this.after(seq));
+    openWindow(state, seq, this.before(seq + 1), this.after(seq));
   }
 }
 
@@ -98,7 +98,7 @@ function whole(host: Host): SessionState {
 }
 
 /** Totals are the events' to tell, and a view knows them by itself. */
-function told(state: SessionState): unknown {
+function shownState(state: SessionState): unknown {
   const { usage: _usage, cost: _cost, context: _context, ...rest } = plain(state) as Record<string, unknown>;
   return rest;
 }
@@ -111,14 +111,14 @@ describe("a stretch", () => {
     const state = host.open();
     const { order } = state;
     host.goTo(state, seqOf("a30"));
-    expect(readPart(state).order).toContain("a30");
-    expect(readPart(state).order).not.toContain(order.at(-1));
+    expect(shownPart(state).order).toContain("a30");
+    expect(shownPart(state).order).not.toContain(order.at(-1));
     expect(rowAt(state, seqOf("a30"))).toBe("a30");
-    const before = state.stretch!.order;
+    const before = state.historyWindow!.order;
     tellTurn(host.story, TURNS + 1);
     for (const event of host.story.events.slice(-7)) apply(state, event);
     expect(state.order).toEqual([...order, `m${TURNS + 1}`, `a${TURNS + 1}`, `b${TURNS + 1}`]);
-    expect(state.stretch!.order).toBe(before);
+    expect(state.historyWindow!.order).toBe(before);
   });
 
   it.each(["m1", "a2", "b37", "a60", "own60", "m115", "b118", "a120"])("at %s grows until it meets the end", (key) => {
@@ -127,14 +127,14 @@ describe("a stretch", () => {
     own.goTo(state, seqOf(key));
     expect(rowAt(state, seqOf(key))).toBe(key);
     own.readOn(state);
-    expect(told(state)).toEqual(told(whole(own)));
+    expect(shownState(state)).toEqual(shownState(whole(own)));
   });
 
   it("meets an end that went on meanwhile", () => {
     const own = new Host(longStory(40));
     const state = own.open();
     own.goTo(state, seqOf("a10"));
-    growDown(state, own.after(state.stretch!.newer));
+    addNewer(state, own.after(state.historyWindow!.newer));
     for (let turn = 41; turn < 60; turn++) {
       const from = own.story.events.length;
       tellTurn(own.story, turn);
@@ -142,11 +142,11 @@ describe("a stretch", () => {
         own.note(event);
         apply(state, event);
       }
-      bound(state, "a10", BOUNDS);
+      limitRows(state, "a10", BOUNDS);
     }
     expect(state.order.length).toBeLessThanOrEqual(BOUNDS.end * 2);
     own.readOn(state);
-    expect(told(state)).toEqual(told(whole(own)));
+    expect(shownState(state)).toEqual(shownState(whole(own)));
   });
 
   it("finds the row of what happened in a call", () => {
@@ -158,7 +158,7 @@ describe("a stretch", () => {
   it("says nothing of places that are not in it", () => {
     const state = host.open();
     host.goTo(state, seqOf("a30"));
-    expect(covers(state.stretch!, seqOf("a90"))).toBe(false);
+    expect(covers(state.historyWindow!, seqOf("a90"))).toBe(false);
     expect([rowAt(state, seqOf("a90")), rowAt(state, 1)]).toEqual([null, null]);
   });
 
@@ -166,10 +166,10 @@ describe("a stretch", () => {
     const state = host.open();
     const [rows, calls] = [state.rows.size, state.calls.size];
     for (const key of ["a10", "own50", "b77", "m3"]) host.goTo(state, seqOf(key));
-    closeStretch(state);
+    closeWindow(state);
     expect([state.rows.size, state.calls.size]).toEqual([rows, calls]);
     host.readOn(state);
-    expect(told(state)).toEqual(told(whole(host)));
+    expect(shownState(state)).toEqual(shownState(whole(host)));
   });
 
   it("loses a turn that is undone, and so does the end", () => {
@@ -181,7 +181,7 @@ describe("a stretch", () => {
       apply(state, own.story.events.at(-1)!);
     }
     expect([...state.rows.keys()].filter((key) => /^[mab](30|120)$/.test(key))).toEqual([]);
-    expect(readPart(state).order).toContain("a31");
+    expect(shownPart(state).order).toContain("a31");
   });
 
   it("takes what happens late to a call in it", () => {
@@ -195,26 +195,26 @@ describe("a stretch", () => {
 });
 
 describe("memory", () => {
-  const held = (state: SessionState): number => state.order.length + (state.stretch?.order.length ?? 0);
+  const held = (state: SessionState): number => state.order.length + (state.historyWindow?.order.length ?? 0);
 
   it("is bounded for whoever reads up to the beginning, and down again", () => {
     const state = host.open();
     const most: number[] = [];
-    while (readPart(state).older !== null) {
-      growUp(state, host.before(readPart(state).older!));
-      bound(state, readPart(state).order[3]!, BOUNDS);
+    while (shownPart(state).older !== null) {
+      addOlder(state, host.before(shownPart(state).older!));
+      limitRows(state, shownPart(state).order[3]!, BOUNDS);
       most.push(held(state), state.rows.size, state.calls.size);
     }
-    expect(readPart(state).order[0]).toBe("m1");
-    while (state.stretch !== null) {
-      growDown(state, host.after(state.stretch.newer));
-      bound(state, readPart(state).order.at(-8)!, BOUNDS);
+    expect(shownPart(state).order[0]).toBe("m1");
+    while (state.historyWindow !== null) {
+      addNewer(state, host.after(state.historyWindow.newer));
+      limitRows(state, shownPart(state).order.at(-8)!, BOUNDS);
       most.push(held(state), state.rows.size, state.calls.size);
     }
-    expect(readPart(state).order.at(-1)).toBe(whole(host).order.at(-1));
+    expect(shownPart(state).order.at(-1)).toBe(whole(host).order.at(-1));
     expect(Math.max(...most)).toBeLessThanOrEqual(BOUNDS.most + LIMIT + BOUNDS.end * 2);
     host.readOn(state);
-    expect(told(state)).toEqual(told(whole(host)));
+    expect(shownState(state)).toEqual(shownState(whole(host)));
   });
 
   it("is bounded at the end, and for whoever reads while it goes on", () => {
@@ -229,14 +229,14 @@ describe("memory", () => {
           own.note(event);
           apply(state, event);
         }
-        bound(state, reader, BOUNDS);
+        limitRows(state, reader, BOUNDS);
         most.push(held(state), state.calls.size);
       }
-      const bounded = reader === null ? BOUNDS.kept + BOUNDS.end : BOUNDS.most + BOUNDS.end * 2;
+      const bounded = reader === null ? BOUNDS.keep + BOUNDS.end : BOUNDS.most + BOUNDS.end * 2;
       expect(Math.max(...most)).toBeLessThanOrEqual(bounded);
-      if (reader !== null) expect(readPart(state).order).toContain(reader);
+      if (reader !== null) expect(shownPart(state).order).toContain(reader);
       own.readOn(state);
-      expect(told(state)).toEqual(told(whole(own)));
+      expect(shownState(state)).toEqual(shownState(whole(own)));
     }
   });
 });

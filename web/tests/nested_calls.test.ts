@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { NestedProgress } from "../src/api/events";
 import { apply } from "../src/session/reducer";
 import type { Nested } from "../src/session/rows";
-import { linesOf } from "../src/timeline/grouping";
+import { runningLines } from "../src/timeline/grouping";
 import { CONTEXT, emptyState, Story, USAGE } from "./event_log";
 
 function begun() {
@@ -16,7 +16,7 @@ function begun() {
   return story.fact({ type: "call.started", turn_id: "t1", step_id: "p1", call_id: "c1", ...start });
 }
 
-function told(story: Story): Nested {
+function nestedOf(story: Story): Nested {
   const state = emptyState();
   for (const event of story.events) apply(state, event);
   return state.calls.get("c1")!.nested!;
@@ -30,7 +30,7 @@ it("each nested call is known from its beginning to its end", () => {
   tell(story, "n1", { tool: "terminal", preview: "one" });
   tell(story, "n2", { tool: "terminal", preview: "two" });
   tell(story, "n1", { tool: "terminal", outcome: "failed", duration: 2 });
-  const { listed, ...sums } = told(story);
+  const { listed, ...sums } = nestedOf(story);
   expect(sums).toMatchObject({ began: 2, ended: 1, completed: 0, bunched: false });
   expect(listed).toMatchObject([
     { callId: "n1", preview: "one", outcome: "failed", duration: 2 },
@@ -44,7 +44,7 @@ it("bunches leave the sums of each tool, and nothing that only seems to run", ()
   tell(story, "c1", { tool: "read_file", count: 30 });
   tell(story, "n1", { tool: "terminal", outcome: "completed", duration: 9, count: 1 });
   tell(story, "c1", { tool: "read_file", outcome: "completed", duration: 9, count: 28 });
-  expect(told(story)).toMatchObject({
+  expect(nestedOf(story)).toMatchObject({
     began: 31,
     ended: 29,
     completed: 29,
@@ -68,10 +68,10 @@ function crowd(): Story {
 }
 
 const shown = (nested: Nested): unknown[] =>
-  linesOf(nested).map(({ single, preview, count, ended, form }) => [single ?? "", preview, count, ended, form]);
+  runningLines(nested).map(({ single, preview, count, ended, form }) => [single ?? "", preview, count, ended, form]);
 
 it("those of a crowd that are named have lines of their own, which are not in the sums", () => {
-  const nested = told(crowd());
+  const nested = nestedOf(crowd());
   expect(nested).toMatchObject({ began: 300, ended: 297, completed: 297, bunched: true });
   expect(nested.tools).toMatchObject([{ began: 300, ended: { completed: 297 } }]);
   expect(shown(nested)).toEqual([
@@ -85,7 +85,7 @@ it("those of a crowd that are named have lines of their own, which are not in th
 it("the bar of one that is named begins when it did", () => {
   const story = crowd();
   const naming = story.events.at(-1)!;
-  expect(told(story).listed.at(-1)).toMatchObject({ callId: "n9", at: naming.at - 1.5 });
+  expect(nestedOf(story).listed.at(-1)).toMatchObject({ callId: "n9", at: naming.at - 1.5 });
 });
 
 it("one that is named and ends goes into the sums, once", () => {
@@ -93,7 +93,7 @@ it("one that is named and ends goes into the sums, once", () => {
   tell(story, "n9", { tool: "terminal", outcome: "cancelled", duration: 3 });
   tell(story, "n1", { tool: "terminal", outcome: "completed", duration: 3 });
   tell(story, "n8", { tool: "terminal", preview: "eight", duration: 4, count: 0 });
-  const nested = told(story);
+  const nested = nestedOf(story);
   expect(nested).toMatchObject({ began: 300, ended: 299, completed: 298 });
   expect(shown(nested)).toEqual([
     ["", "", 298, 298, "completed"],
@@ -107,7 +107,7 @@ it("a bunch of one names nobody", () => {
   tell(story, "n1", { tool: "terminal", preview: "first" });
   tell(story, "c1", { tool: "terminal", count: 1 });
   tell(story, "c1", { tool: "terminal", outcome: "completed", duration: 1, count: 1 });
-  expect(shown(told(story))).toEqual([
+  expect(shown(nestedOf(story))).toEqual([
     ["", "", 1, 1, "completed"],
     ["n1", "first", 1, 0, "running"],
   ]);
@@ -127,8 +127,8 @@ it("who comes late to a crowd is shown what those are who saw all of it", () => 
   const nested = { began: 340, ended: 328, completed: 297, calls: [one("n1", "first"), one("n8", "eight")], tools };
   const running = [{ call_id: "c1", tool: "execute_code", nested }];
   late.live({ type: "calls.snapshot", after: late.seq, running });
-  expect(shown(told(late))).toEqual(shown(told(seen)));
-  expect(shown(told(late))).toEqual([
+  expect(shown(nestedOf(late))).toEqual(shown(nestedOf(seen)));
+  expect(shown(nestedOf(late))).toEqual([
     ["", "", 297, 297, "completed"],
     ["", "", 1, 1, "cancelled"],
     ["", "", 10, 0, "running"],
@@ -137,7 +137,7 @@ it("who comes late to a crowd is shown what those are who saw all of it", () => 
     ["n8", "eight", 1, 0, "running"],
   ]);
   const since = (story: Story): number => story.events.find((event) => event.type === "call.started")!.at;
-  expect(linesOf(told(late)).map(({ start }) => start - since(late))).toEqual([1, 1, 5, 5, 1, 1]);
+  expect(runningLines(nestedOf(late)).map(({ start }) => start - since(late))).toEqual([1, 1, 5, 5, 1, 1]);
 });
 
 it("who comes late to a crowd is shown those that are named in it", () => {
@@ -147,15 +147,15 @@ it("who comes late to a crowd is shown those that are named in it", () => {
   const nested = { began: 300, ended: 297, completed: 297, calls: two, tools };
   const running = [{ call_id: "c1", tool: "execute_code", nested }];
   story.live({ type: "calls.snapshot", after: story.seq, running });
-  expect(shown(told(story))).toEqual([
+  expect(shown(nestedOf(story))).toEqual([
     ["", "", 298, 297, "running"],
     ["n7", "wait 7", 1, 0, "running"],
     ["n8", "wait 8", 1, 0, "running"],
   ]);
   tell(story, "n7", { tool: "terminal", outcome: "cancelled", duration: 9 });
   tell(story, "c1", { tool: "terminal", outcome: "completed", duration: 9, count: 1 });
-  expect(told(story)).toMatchObject({ began: 300, ended: 299, completed: 298 });
-  expect(shown(told(story))).toEqual([
+  expect(nestedOf(story)).toMatchObject({ began: 300, ended: 299, completed: 298 });
+  expect(shown(nestedOf(story))).toEqual([
     ["", "", 298, 298, "completed"],
     ["", "", 1, 1, "cancelled"],
     ["n8", "wait 8", 1, 0, "running"],
@@ -168,7 +168,7 @@ it("a container that ended names where all is told, and keeps what was seen of i
   const end = { reason: null, started: true, result: [], duration: 3, outcome: "completed" as const };
   const nested = { calls: 1, completed: 1, blob: "b" };
   story.fact({ type: "call.finished", turn_id: "t1", call_id: "c1", tool: "execute_code", nested, ...end });
-  expect(told(story)).toMatchObject({ began: 1, ended: 1, blob: "b", listed: [{ preview: "one" }] });
+  expect(nestedOf(story)).toMatchObject({ began: 1, ended: 1, blob: "b", listed: [{ preview: "one" }] });
 });
 
 it("alike ones say together what they have in common only once", () => {
@@ -177,11 +177,11 @@ it("alike ones say together what they have in common only once", () => {
     tell(story, region, { tool: "terminal", preview: `clusters -r ${region}` });
     tell(story, region, { tool: "terminal", outcome: "completed", duration: 1 });
   }
-  const previews = (nested: Nested): string[] => linesOf(nested).map((line) => line.preview);
-  expect(previews(told(story))).toEqual(["clusters -r eu-west-1 … us-east-1"]);
+  const previews = (nested: Nested): string[] => runningLines(nested).map((line) => line.preview);
+  expect(previews(nestedOf(story))).toEqual(["clusters -r eu-west-1 … us-east-1"]);
   tell(story, "again", { tool: "terminal", preview: "clusters -r eu-west-1" });
   tell(story, "again", { tool: "terminal", outcome: "completed", duration: 1 });
-  expect(previews(told(story))).toEqual(["clusters -r eu-west-1 … clusters -r eu-west-1"]);
+  expect(previews(nestedOf(story))).toEqual(["clusters -r eu-west-1 … clusters -r eu-west-1"]);
 });
 
 it("who comes late is shown each of them while they are few, and then their number", () => {
@@ -192,7 +192,7 @@ it("who comes late is shown each of them while they are few, and then their numb
     const running = [{ call_id: "c1", tool: "execute_code", nested }];
     story.live({ type: "calls.snapshot", after: story.events.length, running } as never);
     tell(story, "n2", { tool: "terminal", outcome: "cancelled", duration: 3 });
-    return told(story);
+    return nestedOf(story);
   };
   const one = { call_id: "n1", tool: "terminal", start: 0.5, preview: "one", outcome: "completed", duration: 2 };
   const two = { call_id: "n2", tool: "terminal", start: 1, preview: "two", outcome: null, duration: null };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { matching, read, wanted, written } from "../src/composer/parse_text";
+import { completionTarget, matching, parseText, quotedPath } from "../src/composer/parse_text";
 
 describe("what a text is", () => {
   it.each([
@@ -15,28 +15,28 @@ describe("what a text is", () => {
     ["/exec", "slash"],
     ["/model  ", "slash"],
   ])("%j is a %s", (text, what) => {
-    expect(read(text).what).toBe(what);
+    expect(parseText(text).what).toBe(what);
   });
 
   it("has the command of the terminal as it was typed", () => {
-    expect(read("!  git log | head -3 ")).toEqual({ what: "terminal", command: "git log | head -3" });
+    expect(parseText("!  git log | head -3 ")).toEqual({ what: "terminal", command: "git log | head -3" });
   });
 
   it("keeps the lines of code", () => {
-    expect(read("/exec for n in range(3):\n    print(n)")).toEqual({
+    expect(parseText("/exec for n in range(3):\n    print(n)")).toEqual({
       what: "code",
       code: "for n in range(3):\n    print(n)",
     });
   });
 
   it("has what a command is about", () => {
-    const said = read("/model openai:one ");
+    const said = parseText("/model openai:one ");
     expect(said.what === "slash" && [said.slash.name, said.rest]).toEqual(["model", "openai:one"]);
   });
 });
 
 describe("what is completed", () => {
-  const at = (text: string): unknown => wanted(text, text.length);
+  const at = (text: string): unknown => completionTarget(text, text.length);
 
   it("completes commands only at the beginning", () => {
     expect(at("/mo")).toEqual({ what: "slash", typed: "mo", from: 0 });
@@ -56,14 +56,14 @@ describe("what is completed", () => {
   });
 
   it("looks at what stands before the caret", () => {
-    expect(wanted("@src and more", 4)).toEqual({ what: "file", folder: "", typed: "src", from: 0 });
+    expect(completionTarget("@src and more", 4)).toEqual({ what: "file", folder: "", typed: "src", from: 0 });
   });
 
   it("puts what begins with it before what holds it", () => {
-    expect(matching(["gamma", "magma", "ma"], "MA", (each) => each)).toEqual(["magma", "ma", "gamma"]);
+    expect(matching(["gamma", "magma", "ma"], "MA", (word) => word)).toEqual(["magma", "ma", "gamma"]);
   });
 
   it("quotes a path that has spaces", () => {
-    expect([written("a/b.txt"), written("a b.txt")]).toEqual(["a/b.txt", '"a b.txt"']);
+    expect([quotedPath("a/b.txt"), quotedPath("a b.txt")]).toEqual(["a/b.txt", '"a b.txt"']);
   });
 });

@@ -17,52 +17,52 @@ const turns = (): Promise<void> => new Promise((done) => setTimeout(done));
 
 describe("what is changed and said in one session", () => {
   it("is asked for in its order", async () => {
-    const asked: string[] = [];
-    const first = request(asked, "first");
-    const second = request(asked, "second");
+    const requests: string[] = [];
+    const first = request(requests, "first");
+    const second = request(requests, "second");
     const changes = [inOrder("one", first.ask), inOrder("one", second.ask)];
-    const said = afterChanges("one", request(asked, "said").ask);
+    const said = afterChanges("one", request(requests, "said").ask);
     await turns();
-    expect(asked).toEqual(["first"]);
+    expect(requests).toEqual(["first"]);
     first.resolve("one");
     await turns();
-    expect(asked).toEqual(["first", "second"]);
+    expect(requests).toEqual(["first", "second"]);
     second.resolve("two");
     await turns();
-    expect(asked).toEqual(["first", "second", "said"]);
+    expect(requests).toEqual(["first", "second", "said"]);
     expect(await Promise.all(changes)).toEqual(["one", "two"]);
     void said;
   });
 
   it("is not said with what could not be changed, and after that it is", async () => {
-    const asked: string[] = [];
-    const change = request(asked, "change");
-    const made = inOrder("two", change.ask);
-    const said = afterChanges("two", request(asked, "said").ask);
+    const requests: string[] = [];
+    const change = request(requests, "change");
+    const changed = inOrder("two", change.ask);
+    const said = afterChanges("two", request(requests, "said").ask);
     change.reject(new Error("no such model"));
-    await expect(made).rejects.toThrow("no such model");
+    await expect(changed).rejects.toThrow("no such model");
     await expect(said).rejects.toThrow("no such model");
-    void afterChanges("two", request(asked, "again").ask);
+    void afterChanges("two", request(requests, "again").ask);
     await turns();
-    expect(asked).toEqual(["change", "again"]);
+    expect(requests).toEqual(["change", "again"]);
   });
 
   it("is changed although the change before was not possible", async () => {
-    const asked: string[] = [];
-    const first = request(asked, "first");
+    const requests: string[] = [];
+    const first = request(requests, "first");
     const failed = inOrder("three", first.ask);
-    void inOrder("three", request(asked, "second").ask);
+    void inOrder("three", request(requests, "second").ask);
     first.reject(new Error("no"));
     await expect(failed).rejects.toThrow("no");
     await turns();
-    expect(asked).toEqual(["first", "second"]);
+    expect(requests).toEqual(["first", "second"]);
   });
 
   it("waits for no other session", async () => {
-    const asked: string[] = [];
-    void inOrder("four", request(asked, "change").ask);
-    void afterChanges("five", request(asked, "said").ask);
+    const requests: string[] = [];
+    void inOrder("four", request(requests, "change").ask);
+    void afterChanges("five", request(requests, "said").ask);
     await turns();
-    expect(asked.sort()).toEqual(["change", "said"]);
+    expect(requests.sort()).toEqual(["change", "said"]);
   });
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { SessionPage, Summary } from "../src/api/shapes";
-import { type Around, GONE_MS, type Opening, SharedStream, STEP_IN_MS } from "../src/api/shared_stream";
+import { GONE_MS, type Opening, SharedStream, STEP_IN_MS, type TabServices } from "../src/api/shared_stream";
 import { gone } from "../src/session_list/session_list_store";
 import { Locks } from "./locks";
 
@@ -35,13 +35,13 @@ class Tab {
   readonly openings: Opening[] = [];
   feed: ReadableStreamDefaultController<Uint8Array> | null = null;
   readonly shared: SharedStream;
-  private readonly told = new Set<() => void>();
+  private readonly listeners = new Set<() => void>();
 
   constructor(
     readonly world: World,
     locks: Locks,
   ) {
-    const channel: Around["channel"] = {
+    const channel: TabServices["channel"] = {
       onmessage: null,
       close: () => (channel.onmessage = null),
       postMessage: (data: unknown) => {
@@ -52,13 +52,13 @@ class Tab {
       if (!this.frozen)
         queueMicrotask(() => channel.onmessage?.call(channel as BroadcastChannel, { data } as MessageEvent));
     };
-    const around: Around = {
+    const around: TabServices = {
       lock: (name, options, held) => locks.request(name, options, held),
       channel,
       isResting: () => this.resting,
       onRest: (tell) => {
-        this.told.add(tell);
-        return () => this.told.delete(tell);
+        this.listeners.add(tell);
+        return () => this.listeners.delete(tell);
       },
     };
     const source = {
@@ -79,7 +79,7 @@ class Tab {
 
   async rests(resting: boolean): Promise<void> {
     this.resting = resting;
-    for (const tell of this.told) tell();
+    for (const tell of this.listeners) tell();
     await settle();
   }
 
@@ -138,7 +138,7 @@ describe("tabs of one browser", () => {
     await first.closes();
     expect([...world.connected]).toEqual([second]);
     expect(second.openings.at(-1)).toMatchObject({ since: "7" });
-    expect(third.openings.map((each) => each.id)).toEqual(second.openings.map((each) => each.id));
+    expect(third.openings.map((opening) => opening.id)).toEqual(second.openings.map((opening) => opening.id));
     expect(third.openings).toHaveLength(2);
     await world.changes(8);
     expect([second.heard, third.heard]).toEqual([
@@ -191,13 +191,17 @@ describe("tabs of one browser", () => {
 
   it("read by themselves where there are no locks", async () => {
     const source = { onFrame: () => undefined, onPause: () => undefined, onConnection: () => undefined };
-    const asked = vi.fn(() => Promise.resolve(new Response(new ReadableStream(), { status: 200 })));
+    const fetching = vi.fn(() => Promise.resolve(new Response(new ReadableStream(), { status: 200 })));
     const openings: Opening[] = [];
     const onOpening = (opening: Opening): void => void openings.push(opening);
-    const alone = new SharedStream({ address: "/events", lastId: () => "4", ...source, onOpening }, null, asked);
+    const alone = new SharedStream({ address: "/events", lastId: () => "4", ...source, onOpening }, null, fetching);
     alone.start();
     await settle();
-    expect([alone.reads, asked.mock.calls.length, openings.map((each) => each.since)]).toEqual([true, 1, ["4"]]);
+    expect([alone.reads, fetching.mock.calls.length, openings.map((opening) => opening.since)]).toEqual([
+      true,
+      1,
+      ["4"],
+    ]);
     alone.stop();
   });
 });
@@ -208,18 +212,18 @@ describe("after a stream was lost", () => {
   const page = (next: number | null, ...sessions: Summary[]): SessionPage => ({ sessions, next });
 
   it("those that the newest page does not list any more are gone", () => {
-    const known = [summary("a", 9), summary("b", 7), summary("c", 5)];
-    expect(gone(known, page(null, summary("a", 9), summary("c", 5)), false)).toEqual(["b"]);
+    const loaded = [summary("a", 9), summary("b", 7), summary("c", 5)];
+    expect(gone(loaded, page(null, summary("a", 9), summary("c", 5)), false)).toEqual(["b"]);
   });
 
   it("those that are older than the page, or newer, are not", () => {
-    const known = [summary("newer", 12), summary("b", 7), summary("older", 2)];
-    expect(gone(known, page(5, summary("a", 9), summary("c", 5)), false)).toEqual(["b"]);
+    const loaded = [summary("newer", 12), summary("b", 7), summary("older", 2)];
+    expect(gone(loaded, page(5, summary("a", 9), summary("c", 5)), false)).toEqual(["b"]);
   });
 
   it("those of the other kind are not its to tell", () => {
-    const known = [summary("a", 9), summary("old", 7, true)];
-    expect(gone(known, page(null, summary("a", 9)), false)).toEqual([]);
-    expect(gone(known, page(null), true)).toEqual(["old"]);
+    const loaded = [summary("a", 9), summary("old", 7, true)];
+    expect(gone(loaded, page(null, summary("a", 9)), false)).toEqual([]);
+    expect(gone(loaded, page(null), true)).toEqual(["old"]);
   });
 });

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import type { Summary, UsageRow } from "../src/api/shapes";
-import { news } from "../src/notifications/news_text";
+import { newsText } from "../src/notifications/news_text";
 import { nameOf } from "../src/setup/providers";
-import { sums } from "../src/usage/usage_totals";
+import { usageTotals } from "../src/usage/usage_totals";
 
 const row = (session_id: string, model: string, input_tokens: number, cost: number | null): UsageRow => ({
   session_id,
@@ -15,8 +15,8 @@ const row = (session_id: string, model: string, input_tokens: number, cost: numb
 });
 
 it("adds up what was used by model and in all, and counts a session once", () => {
-  const { models, total } = sums([row("a", "x", 10, 0.5), row("b", "x", 5, 0.25), row("a", "y", 100, 1)]);
-  expect(models.map((each) => [each.model, each.sessions, each.input_tokens, each.cost])).toEqual([
+  const { models, total } = usageTotals([row("a", "x", 10, 0.5), row("b", "x", 5, 0.25), row("a", "y", 100, 1)]);
+  expect(models.map((sum) => [sum.model, sum.sessions, sum.input_tokens, sum.cost])).toEqual([
     ["y", 1, 100, 1],
     ["x", 2, 15, 0.75],
   ]);
@@ -24,8 +24,8 @@ it("adds up what was used by model and in all, and counts a session once", () =>
 });
 
 it("does not make nothing of a cost that is unknown", () => {
-  const { models, total } = sums([row("a", "x", 10, null), row("b", "x", 5, 0.25), row("b", "y", 1, 0.5)]);
-  expect(models.map((each) => each.cost)).toEqual([null, 0.5]);
+  const { models, total } = usageTotals([row("a", "x", 10, null), row("b", "x", 5, 0.25), row("b", "y", 1, 0.5)]);
+  expect(models.map((sum) => sum.cost)).toEqual([null, 0.5]);
   expect(total.cost).toBeNull();
 });
 
@@ -45,12 +45,12 @@ const summary = (state: Summary["state"], failed = false): Summary => ({
 });
 
 it("tells of what asks and of what ends, and of nothing else", () => {
-  expect(news(summary("running"), summary("waiting"))).toBe("Tidy up asks you");
-  expect(news(summary("running"), summary("idle"))).toBe("Tidy up has finished");
-  expect(news(summary("running"), summary("idle", true))).toBe("Tidy up failed");
-  expect(news(summary("idle"), summary("running"))).toBeNull();
-  expect(news(summary("waiting"), summary("running"))).toBeNull();
-  expect(news(summary("idle"), summary("idle"))).toBeNull();
+  expect(newsText(summary("running"), summary("waiting"))).toBe("Tidy up asks you");
+  expect(newsText(summary("running"), summary("idle"))).toBe("Tidy up has finished");
+  expect(newsText(summary("running"), summary("idle", true))).toBe("Tidy up failed");
+  expect(newsText(summary("idle"), summary("running"))).toBeNull();
+  expect(newsText(summary("waiting"), summary("running"))).toBeNull();
+  expect(newsText(summary("idle"), summary("idle"))).toBeNull();
 });
 
 it.each([

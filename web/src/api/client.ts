@@ -4,7 +4,7 @@
  */
 
 import type { Decision, Mode, Reach } from "./events";
-import { ask, readText, sendBytes } from "./http";
+import { readText, request, sendBytes } from "./http";
 import { afterChanges, inOrder } from "./request_order";
 import type {
   ApprovalRules,
@@ -35,108 +35,109 @@ const at = (id: string, rest = ""): string => `api/sessions/${encodeURIComponent
 const part = encodeURIComponent;
 
 export const login = (proof: { token?: string; password?: string; browser?: string }) =>
-  ask<void>("POST", "api/login", proof);
-export const logout = () => ask<void>("POST", "api/logout");
-export const models = () => ask<Models>("GET", "api/models");
-export const profiles = () => ask<Profiles>("GET", "api/profiles");
-export const tools = () => ask<Tools>("GET", "api/tools");
+  request<void>("POST", "api/login", proof);
+export const logout = () => request<void>("POST", "api/logout");
+export const models = () => request<Models>("GET", "api/models");
+export const profiles = () => request<Profiles>("GET", "api/profiles");
+export const tools = () => request<Tools>("GET", "api/tools");
 /** Since then, in seconds; with nothing said, ever. */
 export const usage = (since?: number) =>
-  ask<{ rows: UsageRow[] }>("GET", since === undefined ? "api/usage" : `api/usage?since=${since}`);
-export const setup = () => ask<Setup>("GET", "api/setup");
-export const servers = () => ask<{ servers: FoundServer[] }>("GET", "api/setup/servers");
+  request<{ rows: UsageRow[] }>("GET", since === undefined ? "api/usage" : `api/usage?since=${since}`);
+export const setup = () => request<Setup>("GET", "api/setup");
+export const servers = () => request<{ servers: FoundServer[] }>("GET", "api/setup/servers");
 export const configure = (provider: NewProvider) =>
-  ask<{ model: string; models: string[] }>("POST", "api/setup", provider);
+  request<{ model: string; models: string[] }>("POST", "api/setup", provider);
 /** What the configured servers offer right now. */
-export const offered = () => ask<{ models: string[]; problems: string[] }>("GET", "api/setup/models");
-export const chooseDefault = (model: string) => ask<Setup>("POST", "api/setup/model", { model });
+export const offered = () => request<{ models: string[]; problems: string[] }>("GET", "api/setup/models");
+export const chooseDefault = (model: string) => request<Setup>("POST", "api/setup/model", { model });
 
 export function listSessions(before: number | null, archived: boolean, limit = 50): Promise<SessionPage> {
   const query = new URLSearchParams({ limit: String(limit), archived: String(archived) });
   if (before !== null) query.set("before", String(before));
-  return ask("GET", `api/sessions?${query}`);
+  return request("GET", `api/sessions?${query}`);
 }
 
 export function search(words: string, signal: AbortSignal): Promise<{ hits: Hit[] }> {
   const query = new URLSearchParams({ search: words, limit: "40" });
-  return ask("GET", `api/sessions?${query}`, undefined, signal);
+  return request("GET", `api/sessions?${query}`, undefined, signal);
 }
 
-export const openSession = (opening: Opening) => ask<View>("POST", "api/sessions", opening);
-export const view = (id: string, signal?: AbortSignal) => ask<View>("GET", at(id), undefined, signal);
-export const changeSession = (id: string, changes: Changes) => inOrder(id, () => ask<View>("PATCH", at(id), changes));
-export const deleteSession = (id: string) => ask<void>("DELETE", at(id));
+export const openSession = (opening: Opening) => request<View>("POST", "api/sessions", opening);
+export const view = (id: string, signal?: AbortSignal) => request<View>("GET", at(id), undefined, signal);
+export const changeSession = (id: string, changes: Changes) =>
+  inOrder(id, () => request<View>("PATCH", at(id), changes));
+export const deleteSession = (id: string) => request<void>("DELETE", at(id));
 
 /** The last page, or the one next to a fact. */
 export function messages(id: string, from: PageEdge, limit: number, signal?: AbortSignal): Promise<MessagePage> {
   const query = new URLSearchParams({ limit: String(limit) });
   for (const [edge, seq] of Object.entries(from)) query.set(edge, String(seq));
-  return ask("GET", at(id, `/messages?${query}`), undefined, signal);
+  return request("GET", at(id, `/messages?${query}`), undefined, signal);
 }
 
 export const send = (id: string, message: Outgoing) =>
   afterChanges(id, () =>
-    ask<{ message_id: string; turn_id: string; seq: number }>("POST", at(id, "/messages"), message),
+    request<{ message_id: string; turn_id: string; seq: number }>("POST", at(id, "/messages"), message),
   );
 
 export const changeMessage = (
   id: string,
   messageId: string,
   changes: { text?: string; mode?: Mode; before?: string | null },
-) => ask<unknown>("PATCH", at(id, `/messages/${part(messageId)}`), changes);
+) => request<unknown>("PATCH", at(id, `/messages/${part(messageId)}`), changes);
 
 export const withdraw = (id: string, messageId: string) =>
-  ask<{ withdrawn: boolean }>("DELETE", at(id, `/messages/${part(messageId)}`));
+  request<{ withdrawn: boolean }>("DELETE", at(id, `/messages/${part(messageId)}`));
 
 export const cancelTurn = (id: string, turnId: string) =>
-  ask<{ cancelled: boolean }>("POST", at(id, `/turns/${part(turnId)}/cancel`));
+  request<{ cancelled: boolean }>("POST", at(id, `/turns/${part(turnId)}/cancel`));
 
 export const cancelCall = (id: string, callId: string) =>
-  ask<{ cancelled: boolean }>("POST", at(id, `/calls/${part(callId)}/cancel`));
+  request<{ cancelled: boolean }>("POST", at(id, `/calls/${part(callId)}/cancel`));
 
 /** A call that a person runs, with no model. */
 export const runCall = (id: string, tool: string, args: Record<string, unknown>, key: string) =>
-  afterChanges(id, () => ask<{ call_id: string }>("POST", at(id, "/calls"), { tool, arguments: args, key }));
+  afterChanges(id, () => request<{ call_id: string }>("POST", at(id, "/calls"), { tool, arguments: args, key }));
 
 export const approve = (id: string, approvalId: string, decision: Decision, reach: Reach | null) =>
-  ask<unknown>("POST", at(id, `/approvals/${part(approvalId)}`), { decision, reach });
+  request<unknown>("POST", at(id, `/approvals/${part(approvalId)}`), { decision, reach });
 
-export const rules = () => ask<ApprovalRules>("GET", "api/approvals/rules");
-export const removeRule = (ruleId: string) => ask<void>("DELETE", `api/approvals/rules/${part(ruleId)}`);
+export const rules = () => request<ApprovalRules>("GET", "api/approvals/rules");
+export const removeRule = (ruleId: string) => request<void>("DELETE", `api/approvals/rules/${part(ruleId)}`);
 
 export const answer = (id: string, questionId: string, words: string) =>
-  ask<unknown>("POST", at(id, `/questions/${part(questionId)}`), { answer: words });
+  request<unknown>("POST", at(id, `/questions/${part(questionId)}`), { answer: words });
 
 export const saveDraft = (id: string, text: string, attachments: readonly Attaching[]) =>
-  ask<void>("PUT", at(id, "/draft"), { text, attachments });
+  request<void>("PUT", at(id, "/draft"), { text, attachments });
 
 export const upload = (file: Blob, name: string, signal: AbortSignal) =>
   sendBytes<Upload>(`api/uploads?name=${part(name)}`, file, signal);
 
 export const blobText = (id: string, blob: string) => readText(blobAddress(id, blob));
-export const nestedCalls = (id: string, blob: string) => ask<NestedCalls>("GET", blobAddress(id, blob));
+export const nestedCalls = (id: string, blob: string) => request<NestedCalls>("GET", blobAddress(id, blob));
 
 export const look = (id: string, path: string, signal?: AbortSignal) =>
-  ask<Shown>("GET", at(id, `/files?${new URLSearchParams({ path })}`), undefined, signal);
+  request<Shown>("GET", at(id, `/files?${new URLSearchParams({ path })}`), undefined, signal);
 
 export const fileChanges = (id: string, signal?: AbortSignal) =>
-  ask<FileChanges>("GET", at(id, "/changes"), undefined, signal);
+  request<FileChanges>("GET", at(id, "/changes"), undefined, signal);
 
 export const revert = (id: string, changes: readonly number[]) =>
-  ask<unknown>("POST", at(id, "/changes/revert"), { changes });
+  request<unknown>("POST", at(id, "/changes/revert"), { changes });
 
 export const modelContext = (id: string, signal?: AbortSignal) =>
-  ask<ModelContext>("GET", at(id, "/context"), undefined, signal);
+  request<ModelContext>("GET", at(id, "/context"), undefined, signal);
 
 export const fork = (id: string, turnId: string | null, newId: string) =>
-  ask<View>("POST", at(id, "/fork"), { turn_id: turnId, session_id: newId });
+  request<View>("POST", at(id, "/fork"), { turn_id: turnId, session_id: newId });
 
 /** With its changes of files, unless the person says otherwise. */
 export const undo = (id: string, turnId: string, files: boolean) =>
-  ask<{ undone: boolean }>("POST", at(id, "/undo"), { turn_id: turnId, files });
+  request<{ undone: boolean }>("POST", at(id, "/undo"), { turn_id: turnId, files });
 
 /** Answered when the summary is there. */
-export const compact = (id: string) => afterChanges(id, () => ask<unknown>("POST", at(id, "/compact")));
+export const compact = (id: string) => afterChanges(id, () => request<unknown>("POST", at(id, "/compact")));
 
 export const pictureAddress = (id: string, path: string) => at(id, `/pictures?path=${part(path)}`);
 export const blobAddress = (id: string, blob: string) => at(id, `/blobs/${part(blob)}`);

@@ -4,13 +4,13 @@ const underway = new Map<string, Promise<unknown>>();
 
 /** Changes of one session are made in their order, whether or not the one before was possible. */
 export function inOrder<T>(id: string, change: () => Promise<T>): Promise<T> {
-  const made = (underway.get(id)?.catch(() => undefined) ?? Promise.resolve()).then(change);
-  underway.set(id, made);
+  const request = (underway.get(id)?.catch(() => undefined) ?? Promise.resolve()).then(change);
+  underway.set(id, request);
   const forget = (): void => {
-    if (underway.get(id) === made) underway.delete(id);
+    if (underway.get(id) === request) underway.delete(id);
   };
-  made.then(forget, forget);
-  return made;
+  request.then(forget, forget);
+  return request;
 }
 
 /** Done when nothing is being changed; not at all if that failed, since it is not what the person wanted. */

@@ -4,7 +4,7 @@
 let ahead: number | null = null;
 
 /** A live event came that was made at this moment; the fastest one tells the clocks apart best. */
-export function heard(at: number): void {
+export function noteServerTime(at: number): void {
   const seen = Date.now() / 1_000 - at;
   if (ahead === null || seen < ahead) ahead = seen;
 }

@@ -25,7 +25,7 @@ export interface SharedSource extends Source {
   onOpening: (opening: Opening) => void;
 }
 
-type Said =
+type TabMessage =
   | { says: "who" }
   | { says: "stands"; connection: Connection; opening: Opening | null; resting: boolean }
   | { says: "frames"; frames: readonly Frame[] };
@@ -33,7 +33,7 @@ type Said =
 type Options = { steal?: true; signal?: AbortSignal };
 
 /** What a browser offers for this, as far as it is used. */
-export interface Around {
+export interface TabServices {
   readonly lock: (name: string, options: Options, held: () => Promise<void>) => Promise<void>;
   readonly channel: Pick<BroadcastChannel, "postMessage" | "close" | "onmessage">;
   readonly isResting: () => boolean;
@@ -46,9 +46,10 @@ export const GONE_MS = SILENCE_MS + 5_000;
 /** Several that are looked at may see that nobody reads who is; the first one is enough. */
 export const STEP_IN_MS = 400;
 
-function browser(): Around | null {
+function browser(): TabServices | null {
   if (!("locks" in navigator && "BroadcastChannel" in globalThis)) return null;
-  const lock: Around["lock"] = async (name, options, held) => void (await navigator.locks.request(name, options, held));
+  const lock: TabServices["lock"] = async (name, options, held) =>
+    void (await navigator.locks.request(name, options, held));
   return { lock, channel: new BroadcastChannel(NAME), isResting, onRest };
 }
 
@@ -65,7 +66,7 @@ export class SharedStream {
 
   constructor(
     private readonly source: SharedSource,
-    private readonly around: Around | null = browser(),
+    private readonly around: TabServices | null = browser(),
     reach?: typeof fetch,
   ) {
     let since: string | null = null;
@@ -86,7 +87,7 @@ export class SharedStream {
       onRefused: (status) => source.onRefused?.(status),
     };
     this.stream = new EventStream(own, reach);
-    if (around !== null) around.channel.onmessage = (event: MessageEvent<Said>) => this.hear(event.data);
+    if (around !== null) around.channel.onmessage = (event: MessageEvent<TabMessage>) => this.hear(event.data);
   }
 
   /** Whether this tab is the one that reads. */
@@ -129,8 +130,8 @@ export class SharedStream {
     this.around!.lock(NAME, options, () => this.read(lining.signal)).then(again, again);
   }
 
-  private read(wanted: AbortSignal): Promise<void> {
-    if (wanted.aborted) return Promise.resolve();
+  private read(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve();
     this.cancelTimers();
     return new Promise((resolve) => {
       this.letGo = resolve;
@@ -147,7 +148,7 @@ export class SharedStream {
 
   // -- what is said
 
-  private say(said: Said): void {
+  private say(said: TabMessage): void {
     this.around?.channel.postMessage(said);
   }
 
@@ -173,7 +174,7 @@ export class SharedStream {
     this.source.onOpening(opening);
   }
 
-  private hear(said: Said): void {
+  private hear(said: TabMessage): void {
     if (said.says === "who") {
       if (this.reads) this.stands(this.connection, this.opening);
       return;

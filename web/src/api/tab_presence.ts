@@ -4,14 +4,14 @@
  * concerns all sessions one tab goes on reading for all of them, and that may be one that rests.
  */
 
-import { hall, Seat } from "./connection_slots";
+import { browserLocks, ConnectionSlot } from "./connection_slots";
 import type { EventStream } from "./event_stream";
 
 const REST_AFTER_MS = 1_000;
 
-/** Each with its seat; without one it goes on while nobody looks. */
-const watched = new Map<EventStream, Pick<Seat, "take" | "leave"> | null>();
-const told = new Set<(resting: boolean) => void>();
+/** Each with its slot; without one it goes on while nobody looks. */
+const watched = new Map<EventStream, Pick<ConnectionSlot, "take" | "leave"> | null>();
+const listeners = new Set<(resting: boolean) => void>();
 let resting = false;
 let timer: ReturnType<typeof setTimeout> | null = null;
 
@@ -21,9 +21,9 @@ export function keep(stream: EventStream, always = false): void {
     watched.set(stream, null);
     return stream.start();
   }
-  const seat = seatOf(stream);
-  watched.set(stream, seat);
-  if (!resting) seat.take();
+  const slot = slotOf(stream);
+  watched.set(stream, slot);
+  if (!resting) slot.take();
 }
 
 export function release(stream: EventStream): void {
@@ -32,19 +32,19 @@ export function release(stream: EventStream): void {
   stream.stop();
 }
 
-/** Where seats cannot be seen, nobody waits for one. */
-function seatOf(stream: EventStream): Pick<Seat, "take" | "leave"> {
-  const around = hall();
-  const [sit, rise] = [() => stream.start(), () => stream.stop()];
-  return around === null ? { take: sit, leave: rise } : new Seat(sit, rise, around);
+/** Where slots cannot be seen, nobody waits for one. */
+function slotOf(stream: EventStream): Pick<ConnectionSlot, "take" | "leave"> {
+  const locks = browserLocks();
+  const [open, close] = [() => stream.start(), () => stream.stop()];
+  return locks === null ? { take: open, leave: close } : new ConnectionSlot(open, close, locks);
 }
 
 export const isResting = (): boolean => resting;
 
 /** Tells whenever a rest begins or ends; returns how to end that. */
 export function onRest(tell: (resting: boolean) => void): () => void {
-  told.add(tell);
-  return () => void told.delete(tell);
+  listeners.add(tell);
+  return () => void listeners.delete(tell);
 }
 
 function onVisibility(): void {
@@ -56,11 +56,11 @@ function onVisibility(): void {
 
 function rest(now: boolean): void {
   resting = now;
-  for (const seat of watched.values()) {
-    if (now) seat?.leave();
-    else seat?.take();
+  for (const slot of watched.values()) {
+    if (now) slot?.leave();
+    else slot?.take();
   }
-  for (const tell of told) tell(now);
+  for (const tell of listeners) tell(now);
 }
 
 export function watchPresence(): void {

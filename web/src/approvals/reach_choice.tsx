@@ -9,8 +9,8 @@ import { rulesShown } from "./rules_shown";
 export type Lasting = "session" | "always";
 
 /** Within one session there is no other folder, so that would be no choice. */
-export function choices(asked: ApprovalAsked, lasting: Lasting): readonly Offer[] {
-  const offers = asked.offers ?? [];
+export function choices(approval: ApprovalAsked, lasting: Lasting): readonly Offer[] {
+  const offers = approval.offers ?? [];
   if (lasting === "always") return offers;
   return offers.filter(({ reach }, at) => at === 0 || reach !== "everywhere");
 }
@@ -23,7 +23,7 @@ interface Props {
   onBack: () => void;
 }
 
-export function Reaches({ lasting, offers, busy, onChoose, onBack }: Props) {
+export function ReachChoice({ lasting, offers, busy, onChoose, onBack }: Props) {
   const group = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => group.current?.querySelector("button")?.focus(), []);
   return (

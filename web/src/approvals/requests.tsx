@@ -5,24 +5,24 @@ import * as keryx from "../api/client";
 import type { ApprovalAsked, Decision, QuestionAsked, Reach } from "../api/events";
 import { Problem } from "../api/problem";
 import { serverTime } from "../api/server_clock";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { second } from "../ui/clock";
 import { attempt } from "../ui/notice";
-import { choices, type Lasting, Reaches } from "./reach_choice";
+import { choices, type Lasting, ReachChoice } from "./reach_choice";
 
-export function Asks({ opened }: { opened: Opened }) {
-  const approvals = opened.head.approvals.value;
-  const questions = opened.head.questions.value;
+export function ApprovalRequests({ session }: { session: SessionStore }) {
+  const approvals = session.head.approvals.value;
+  const questions = session.head.questions.value;
   if (approvals.length + questions.length === 0) return null;
   return (
     <section class="asks" aria-label={texts.asks.label}>
-      {approvals.map((asked) => (
-        <Approval key={asked.approval_id} sessionId={opened.id} asked={asked} />
+      {approvals.map((approval) => (
+        <Approval key={approval.approval_id} sessionId={session.id} approval={approval} />
       ))}
-      {questions.map((asked) => (
-        <Question key={asked.question_id} sessionId={opened.id} asked={asked} />
+      {questions.map((question) => (
+        <Question key={question.question_id} sessionId={session.id} question={question} />
       ))}
     </section>
   );
@@ -37,19 +37,19 @@ async function first(answer: () => Promise<unknown>): Promise<void> {
   }
 }
 
-function Approval({ sessionId, asked }: { sessionId: string; asked: ApprovalAsked }) {
+function Approval({ sessionId, approval }: { sessionId: string; approval: ApprovalAsked }) {
   const [busy, setBusy] = useState(false);
   const [lasting, setLasting] = useState<Lasting | null>(null);
   const card = useRef<HTMLDivElement>(null);
-  const title = texts.asks.allow(asked.tool || asked.what);
+  const title = texts.asks.allow(approval.tool || approval.what);
   const decide = async (decision: Decision, reach: Reach | null = null): Promise<void> => {
     setBusy(true);
-    await attempt(() => first(() => keryx.approve(sessionId, asked.approval_id, decision, reach)));
+    await attempt(() => first(() => keryx.approve(sessionId, approval.approval_id, decision, reach)));
     setBusy(false);
   };
   // “Always” is never done at once: first one sees what it covers.
   const last = (how: Lasting): void => {
-    const offers = choices(asked, how);
+    const offers = choices(approval, how);
     if (offers.length > (how === "always" ? 0 : 1)) setLasting(how);
     else void decide(how, offers[0]?.reach ?? null);
   };
@@ -58,26 +58,26 @@ function Approval({ sessionId, asked }: { sessionId: string; asked: ApprovalAske
     card.current?.focus();
   };
   // Consent to more than this very call must have something to be about.
-  const wider = asked.patterns === undefined || asked.patterns === null || asked.patterns.length > 0;
+  const wider = approval.patterns === undefined || approval.patterns === null || approval.patterns.length > 0;
   const button = (decision: Decision, text: string, kind: "plain" | "main" = "plain") => (
     <Button kind={kind} busy={busy} onClick={() => void decide(decision)}>
       {text}
     </Button>
   );
   return (
-    <div class={`ask ${asked.risk}`} role="group" aria-label={title} ref={card} tabIndex={-1}>
+    <div class={`ask ${approval.risk}`} role="group" aria-label={title} ref={card} tabIndex={-1}>
       <div class="what">
         <b>{title}</b>
-        {asked.tool ? <pre tabIndex={0}>{without(asked.what, asked.tool)}</pre> : null}
+        {approval.tool ? <pre tabIndex={0}>{without(approval.what, approval.tool)}</pre> : null}
         <p class="dim">
-          {[texts.asks.risks[asked.risk], asked.why, ...needs(asked)].filter(Boolean).join(" · ")}
-          <Expiry at={asked.expires} />
+          {[texts.asks.risks[approval.risk], approval.why, ...needs(approval)].filter(Boolean).join(" · ")}
+          <Expiry at={approval.expires} />
         </p>
       </div>
       {lasting !== null ? (
-        <Reaches
+        <ReachChoice
           lasting={lasting}
-          offers={choices(asked, lasting)}
+          offers={choices(approval, lasting)}
           busy={busy}
           onChoose={({ reach }) => void decide(lasting, reach)}
           onBack={back}
@@ -107,8 +107,8 @@ function without(what: string, tool: string): string {
   return what.startsWith(`${tool}: `) ? what.slice(tool.length + 2) : what;
 }
 
-function needs({ needs: told }: ApprovalAsked): string[] {
-  const { network = false, reads = [], writes = [] } = told ?? {};
+function needs({ needs: access }: ApprovalAsked): string[] {
+  const { network = false, reads = [], writes = [] } = access ?? {};
   return [
     network ? texts.asks.network : "",
     reads.length > 0 ? texts.asks.reads(reads.join(", ")) : "",
@@ -122,30 +122,30 @@ function Expiry({ at }: { at: number | null }) {
   return left > 0 ? <span> · {texts.asks.expires(Math.ceil(left))}</span> : null;
 }
 
-function Question({ sessionId, asked }: { sessionId: string; asked: QuestionAsked }) {
+function Question({ sessionId, question }: { sessionId: string; question: QuestionAsked }) {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
   const reply = async (words: string): Promise<void> => {
     setBusy(true);
-    await attempt(() => first(() => keryx.answer(sessionId, asked.question_id, words)));
+    await attempt(() => first(() => keryx.answer(sessionId, question.question_id, words)));
     setBusy(false);
   };
   return (
     <form
       class="ask question"
-      aria-label={asked.text}
+      aria-label={question.text}
       onSubmit={(event) => {
         event.preventDefault();
         if (text.trim() && !busy) void reply(text);
       }}
     >
       <div class="what">
-        <b>{asked.text}</b>
-        <Expiry at={asked.expires} />
+        <b>{question.text}</b>
+        <Expiry at={question.expires} />
       </div>
-      {asked.choices?.length ? (
+      {question.choices?.length ? (
         <div class="btns choices">
-          {asked.choices.map((choice) => (
+          {question.choices.map((choice) => (
             <Button key={choice} busy={busy} onClick={() => void reply(choice)}>
               {choice}
             </Button>

@@ -15,18 +15,18 @@ export function RulesDialog() {
 }
 
 function Shown() {
-  const [told, setTold] = useState<ApprovalRules | null>(null);
+  const [answer, setAnswer] = useState<ApprovalRules | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [removing, setRemoving] = useState<string | null>(null);
   const title = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    let wanted = true;
+    let mounted = true;
     keryx.rules().then(
-      (rules) => wanted && setTold(rules),
-      (error: unknown) => wanted && setProblem(asProblem(error)),
+      (rules) => mounted && setAnswer(rules),
+      (error: unknown) => mounted && setProblem(asProblem(error)),
     );
     return () => {
-      wanted = false;
+      mounted = false;
     };
   }, []);
   const close = (): void => {
@@ -37,7 +37,7 @@ function Shown() {
     try {
       await gone(rule.rule_id);
       setProblem(null);
-      setTold((now) => now && { ...now, rules: now.rules.filter(({ rule_id }) => rule_id !== rule.rule_id) });
+      setAnswer((now) => now && { ...now, rules: now.rules.filter(({ rule_id }) => rule_id !== rule.rule_id) });
       title.current?.focus();
     } catch (error) {
       setProblem(asProblem(error));
@@ -54,17 +54,17 @@ function Shown() {
           {problem.kind === "unreachable" ? texts.unreachable : texts.problem(problem.message, problem.hint)}
         </p>
       )}
-      {told === null ? (
+      {answer === null ? (
         problem === null ? (
           <p class="dim">{texts.loading}</p>
         ) : null
       ) : (
         <>
           <p class="dim" role="status">
-            {told.rules.length === 0 ? texts.rules.none : texts.rules.lead}
+            {answer.rules.length === 0 ? texts.rules.none : texts.rules.lead}
           </p>
           <ul class="rulelist" aria-label={texts.rules.title}>
-            {told.rules.map((rule) => (
+            {answer.rules.map((rule) => (
               <li key={rule.rule_id}>
                 <span class="says">
                   {rule.says}
@@ -80,7 +80,7 @@ function Shown() {
               </li>
             ))}
           </ul>
-          <Configured rules={told.configured} />
+          <Configured rules={answer.configured} />
         </>
       )}
       <div class="btns">

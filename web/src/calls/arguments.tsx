@@ -2,11 +2,11 @@
 
 import { Code } from "../ui/code";
 import { Diff } from "../ui/diff";
-import { filesOf, languageOf } from "../ui/diff_parser";
-import { object } from "./arguments_preview";
+import { languageOf, parseDiff } from "../ui/diff_parser";
+import { parseObject } from "./arguments_preview";
 
 export function Arguments({ text, growing }: { text: string; growing: boolean }) {
-  const read = growing ? null : object(text);
+  const read = growing ? null : parseObject(text);
   if (read === null) return <Code text={text} language="json" growing={growing} />;
   const shown = specially(read);
   if (shown === null && isPlain(read)) return <Rest entries={Object.entries(read)} />;
@@ -27,7 +27,7 @@ function specially(read: Record<string, unknown>): [preact.ComponentChild, ...st
   if (typeof code === "string") return [<Code text={code} language="python" />, "code"];
   if (typeof command === "string") return [<Code text={command} language="bash" />, "command"];
   if (typeof patch === "string") {
-    const files = filesOf(patch);
+    const files = parseDiff(patch);
     return [files.length > 0 ? <Diff files={files} /> : <Code text={patch} language="diff" />, "patch"];
   }
   if (typeof content === "string" && typeof path === "string") {

@@ -1,10 +1,10 @@
 /** What a call works on, in few words: what its tool would say of its arguments. Pure. */
 
-import { filesOf } from "../ui/diff_parser";
+import { parseDiff } from "../ui/diff_parser";
 
 const MOST = 200;
 
-export function object(text: string): Record<string, unknown> | null {
+export function parseObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && !Array.isArray(value)
@@ -16,11 +16,11 @@ export function object(text: string): Record<string, unknown> | null {
 }
 
 /** Arguments that are still being written are shown by their end. */
-export function brief(tool: string, text: string): string {
-  const read = object(text);
+export function argumentsPreview(tool: string, text: string): string {
+  const read = parseObject(text);
   if (read === null) return text.slice(-80);
   if (tool === "patch" && typeof read.patch === "string") {
-    const paths = filesOf(read.patch).map((file) => file.path);
+    const paths = parseDiff(read.patch).map((file) => file.path);
     if (paths.length > 0) return [...new Set(paths)].sort().join(", ").slice(0, MOST);
   }
   if (typeof read.code === "string") return script(read.code);

@@ -5,7 +5,7 @@ import type { Call } from "../session/rows";
 import { texts } from "../texts";
 import { Code, Copy } from "../ui/code";
 import { AttachmentView } from "./attachment";
-import { WholeArguments } from "./full_text";
+import { FullArguments } from "./full_text";
 
 /** Longer results are shown by their beginning and end; the whole stays in the log. */
 const MOST_SHOWN = 40_000;
@@ -14,7 +14,7 @@ export function CallBody({ call, sessionId }: { call: Call; sessionId: string })
   return (
     <div class="callbody">
       <Labelled label={texts.call.arguments}>
-        <WholeArguments call={call} sessionId={sessionId} />
+        <FullArguments call={call} sessionId={sessionId} />
       </Labelled>
       {call.phase === "finished" ? (
         <Labelled label={texts.call.result} copy={resultText(call.result)}>
@@ -73,7 +73,7 @@ export function Result({ parts, sessionId }: { parts: readonly Part[]; sessionId
 function Value({ value }: { value: unknown }) {
   const { output, ...rest } = typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
   if (typeof output !== "string") return <Code text={shortened(JSON.stringify(value, null, 2))} language="json" />;
-  const more = Object.entries(rest).map(([name, each]) => texts.call.also(name, each));
+  const more = Object.entries(rest).map(([name, field]) => texts.call.also(name, field));
   return (
     <>
       <pre class="output" tabIndex={0} aria-label={texts.call.result}>

@@ -6,26 +6,26 @@ import type { Call } from "../session/rows";
 import { Arguments } from "./arguments";
 
 const MOST_KEPT = 20;
-const kept = new Map<string, Signal<string | null>>();
+const cache = new Map<string, Signal<string | null>>();
 
 /** Null while it is read, and if it cannot be: then it is tried again by the next who looks. */
 function stored(sessionId: string, blob: string): Signal<string | null> {
   const key = `${sessionId} ${blob}`;
-  const known = kept.get(key);
-  if (known !== undefined) return known;
-  const made = signal<string | null>(null);
-  kept.set(key, made);
-  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value!);
+  const cached = cache.get(key);
+  if (cached !== undefined) return cached;
+  const loaded = signal<string | null>(null);
+  cache.set(key, loaded);
+  if (cache.size > MOST_KEPT) cache.delete(cache.keys().next().value!);
   blobText(sessionId, blob).then(
     (text) => {
-      made.value = text;
+      loaded.value = text;
     },
-    () => void kept.delete(key),
+    () => void cache.delete(key),
   );
-  return made;
+  return loaded;
 }
 
-export function WholeArguments({ call, sessionId }: { call: Call; sessionId: string }) {
+export function FullArguments({ call, sessionId }: { call: Call; sessionId: string }) {
   const { arguments: text, argumentsBlob: blob } = call;
   const whole = blob === null ? text : stored(sessionId, blob).value;
   // Only the beginning reads as nothing else than text.

@@ -28,8 +28,10 @@ function attaching({ uploadId, name, mediaType }: Attached): Attaching[] {
 
 export class Attachments {
   readonly list = signal<readonly Attached[]>([]);
-  readonly pending = computed(() => this.list.value.some((each) => each.uploadId === null && each.problem === null));
-  readonly failed = computed(() => this.list.value.filter((each) => each.problem !== null));
+  readonly pending = computed(() =>
+    this.list.value.some((attachment) => attachment.uploadId === null && attachment.problem === null),
+  );
+  readonly failed = computed(() => this.list.value.filter((attachment) => attachment.problem !== null));
   readonly uploaded = computed(() => this.list.value.flatMap(attaching));
   private readonly uploads = new Map<string, AbortController>();
 
@@ -45,14 +47,14 @@ export class Attachments {
 
   remove(key: string): void {
     this.uploads.get(key)?.abort();
-    this.forget((each) => each.key === key);
+    this.forget((attachment) => attachment.key === key);
     this.changed();
   }
 
   /** They are sent; what was added meanwhile stays. */
   drop(sent: readonly Attaching[]): void {
-    const ids = new Set(sent.map((each) => each.upload_id));
-    this.forget((each) => each.uploadId !== null && ids.has(each.uploadId));
+    const ids = new Set(sent.map((attachment) => attachment.upload_id));
+    this.forget((attachment) => attachment.uploadId !== null && ids.has(attachment.uploadId));
   }
 
   restore(saved: readonly Attaching[]): void {
@@ -73,16 +75,16 @@ export class Attachments {
     const abort = new AbortController();
     this.uploads.set(key, abort);
     const preview = PREVIEWED.test(file.type) ? URL.createObjectURL(file) : null;
-    const told = {
+    const description = {
       key,
       name: file.name || texts.composer.pasted,
       mediaType: file.type || UNKNOWN_TYPE,
       size: file.size,
       preview,
     };
-    this.list.value = [...this.list.value, { ...told, uploadId: null, problem: null }];
+    this.list.value = [...this.list.value, { ...description, uploadId: null, problem: null }];
     try {
-      const { upload_id } = await keryx.upload(file, told.name, abort.signal);
+      const { upload_id } = await keryx.upload(file, description.name, abort.signal);
       this.change(key, { uploadId: upload_id });
       this.changed();
     } catch (error) {
@@ -94,11 +96,14 @@ export class Attachments {
   }
 
   private change(key: string, changes: Partial<Attached>): void {
-    this.list.value = this.list.value.map((each) => (each.key === key ? { ...each, ...changes } : each));
+    this.list.value = this.list.value.map((attachment) =>
+      attachment.key === key ? { ...attachment, ...changes } : attachment,
+    );
   }
 
-  private forget(gone: (each: Attached) => boolean): void {
-    for (const each of this.list.value) if (gone(each) && each.preview !== null) URL.revokeObjectURL(each.preview);
-    this.list.value = this.list.value.filter((each) => !gone(each));
+  private forget(gone: (attachment: Attached) => boolean): void {
+    for (const attachment of this.list.value)
+      if (gone(attachment) && attachment.preview !== null) URL.revokeObjectURL(attachment.preview);
+    this.list.value = this.list.value.filter((attachment) => !gone(attachment));
   }
 }

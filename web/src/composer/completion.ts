@@ -5,7 +5,7 @@ import * as keryx from "../api/client";
 import type { Entry } from "../api/shapes";
 import { models, profiles } from "../session/choices";
 import { texts } from "../texts";
-import { matching, SLASHES, type Wanted, wanted, written } from "./parse_text";
+import { type CompletionTarget, completionTarget, matching, quotedPath, SLASH_COMMANDS } from "./parse_text";
 
 const MOST = 60;
 
@@ -28,26 +28,26 @@ export interface Choices {
   readonly now: Readonly<Partial<Record<string, string | null>>>;
 }
 
-export class Suggest {
+export class Completion {
   readonly list = signal<readonly Suggestion[]>([]);
   readonly at = signal(0);
   /** Why nothing is offered for what was typed after an `@`. */
   readonly says = signal("");
   private from = 0;
-  private asked: AbortController | null = null;
+  private request: AbortController | null = null;
   private folder: { path: string; entries: readonly Entry[] } | null = null;
   private closed: string | null = null;
 
   /** The text or the caret has changed. */
   look(text: string, caret: number, choices: Choices): void {
     if (this.closed !== null && this.closed !== text) this.closed = null;
-    const found = this.closed === null ? wanted(text, caret) : null;
-    this.asked?.abort();
-    if (found?.what !== "file") this.folder = null;
-    if (found === null) return this.show([], 0);
-    if (found.what === "slash") this.show(slashes(found.typed, choices), found.from);
-    else if (found.what === "choice") this.show(values(found.name, found.typed, choices), found.from);
-    else void this.lookForFiles(found, choices.files);
+    const target = this.closed === null ? completionTarget(text, caret) : null;
+    this.request?.abort();
+    if (target?.what !== "file") this.folder = null;
+    if (target === null) return this.show([], 0);
+    if (target.what === "slash") this.show(slashes(target.typed, choices), target.from);
+    else if (target.what === "choice") this.show(values(target.name, target.typed, choices), target.from);
+    else void this.lookForFiles(target, choices.files);
   }
 
   move(by: number): void {
@@ -58,7 +58,7 @@ export class Suggest {
   /** Until something else is typed. */
   close(text: string): void {
     this.closed = text;
-    this.asked?.abort();
+    this.request?.abort();
     this.show([], 0);
   }
 
@@ -67,42 +67,44 @@ export class Suggest {
   }
 
   /** The text with the suggestion in it, and where the caret stands then. */
-  taken(suggestion: Suggestion, text: string, caret: number): { text: string; caret: number } {
+  complete(suggestion: Suggestion, text: string, caret: number): { text: string; caret: number } {
     const before = text.slice(0, this.from) + suggestion.text;
     return { text: before + text.slice(caret), caret: before.length };
   }
 
   private show(list: readonly Suggestion[], from: number, says = ""): void {
-    const kept = list.findIndex((each) => each.key === this.chosen?.key);
+    const index = list.findIndex((suggestion) => suggestion.key === this.chosen?.key);
     this.from = from;
     this.list.value = list;
-    this.at.value = Math.max(0, kept);
+    this.at.value = Math.max(0, index);
     this.says.value = says;
   }
 
-  private async lookForFiles(found: Wanted & { what: "file" }, sessionId: string | null): Promise<void> {
+  private async lookForFiles(target: CompletionTarget & { what: "file" }, sessionId: string | null): Promise<void> {
     if (sessionId === null) return this.show([], 0, texts.commands.noFilesYet);
-    if (this.folder?.path !== found.folder) {
+    if (this.folder?.path !== target.folder) {
       const abort = new AbortController();
-      this.asked = abort;
+      this.request = abort;
       try {
-        const shown = await keryx.look(sessionId, found.folder || ".", abort.signal);
-        this.folder = { path: found.folder, entries: shown.kind === "folder" ? shown.entries : [] };
+        const shown = await keryx.look(sessionId, target.folder || ".", abort.signal);
+        this.folder = { path: target.folder, entries: shown.kind === "folder" ? shown.entries : [] };
       } catch {
         // There is no such folder, or it must not be seen: then nothing fits.
-        if (!abort.signal.aborted) this.folder = { path: found.folder, entries: [] };
+        if (!abort.signal.aborted) this.folder = { path: target.folder, entries: [] };
       }
       if (abort.signal.aborted) return;
     }
-    const list = files(found, this.folder?.entries ?? []);
-    this.show(list, found.from, list.length === 0 ? texts.commands.noFile : "");
+    const list = files(target, this.folder?.entries ?? []);
+    this.show(list, target.from, list.length === 0 ? texts.commands.noFile : "");
   }
 }
 
 function slashes(typed: string, { sessionId }: Choices): Suggestion[] {
-  const usable = SLASHES.filter((each) => sessionId !== null || !each.inSession);
-  const found = matching(usable, typed, (each) => each.name).filter((each) => each.name.startsWith(typed));
-  return found.map(({ name, takes }) => ({
+  const usable = SLASH_COMMANDS.filter((command) => sessionId !== null || !command.inSession);
+  const commands = matching(usable, typed, (command) => command.name).filter((command) =>
+    command.name.startsWith(typed),
+  );
+  return commands.map(({ name, takes }) => ({
     key: name,
     name: `/${name}${takes === "nothing" ? "" : ` ${texts.commands.takes[name] ?? ""}`}`,
     about: texts.commands.about[name],
@@ -114,14 +116,14 @@ function slashes(typed: string, { sessionId }: Choices): Suggestion[] {
 function values(name: string, typed: string, choices: Choices): Suggestion[] {
   const now = choices.now[name] ?? null;
   const all = offered(name, choices);
-  const known = all.map((value) => ({
+  const suggestions = all.map((value) => ({
     key: `${name} ${value}`,
     name: value || texts.commands.standard,
     about: (value || null) === now ? texts.commands.now : value ? "" : texts.commands.standardAbout,
     text: value || texts.commands.standard,
     followUp: "done" as const,
   }));
-  return matching(known, typed, (each) => each.name).slice(0, MOST);
+  return matching(suggestions, typed, (suggestion) => suggestion.name).slice(0, MOST);
 }
 
 function offered(name: string, { profile }: Choices): readonly string[] {
@@ -132,7 +134,7 @@ function offered(name: string, { profile }: Choices): readonly string[] {
     case "workspace":
       return workspaces;
     case "personality":
-      return ["", ...((all.find((each) => each.name === profile) ?? all[0])?.personalities ?? [])];
+      return ["", ...((all.find((entry) => entry.name === profile) ?? all[0])?.personalities ?? [])];
     case "effort":
       return ["", ...Object.keys(texts.header.efforts)];
     default:
@@ -140,24 +142,24 @@ function offered(name: string, { profile }: Choices): readonly string[] {
   }
 }
 
-function files({ folder, typed }: Wanted & { what: "file" }, entries: readonly Entry[]): Suggestion[] {
+function files({ folder, typed }: CompletionTarget & { what: "file" }, entries: readonly Entry[]): Suggestion[] {
   // What begins with a dot is hidden, until somebody asks for it.
-  const seen = entries.filter((each) => !each.name.startsWith(".") || typed.startsWith("."));
-  const found: Suggestion[] = matching(seen, typed, (each) => each.name)
+  const seen = entries.filter((entry) => !entry.name.startsWith(".") || typed.startsWith("."));
+  const suggestions: Suggestion[] = matching(seen, typed, (entry) => entry.name)
     .slice(0, MOST)
     .map(({ name, kind }) => {
       const path = folder + name;
       return kind === "folder" && !/\s/.test(path)
         ? { key: path, name: `${name}/`, about: texts.commands.folder, text: `@${path}/`, followUp: "more" }
-        : { key: path, name, about: folder, text: `${written(path)} `, followUp: "nothing" };
+        : { key: path, name, about: folder, text: `${quotedPath(path)} `, followUp: "nothing" };
     });
-  if (folder === "" || typed !== "") return found;
+  if (folder === "" || typed !== "") return suggestions;
   const here: Suggestion = {
     key: `${folder}.`,
     name: folder,
     about: texts.commands.here,
-    text: `${written(folder)} `,
+    text: `${quotedPath(folder)} `,
     followUp: "nothing",
   };
-  return [...found, here];
+  return [...suggestions, here];
 }

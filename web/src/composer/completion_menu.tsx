@@ -2,12 +2,12 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { texts } from "../texts";
-import type { Suggest, Suggestion } from "./completion";
+import type { Completion, Suggestion } from "./completion";
 
 export const MENU = "suggestions";
 export const optionId = (at: number): string => `${MENU}-${at}`;
 
-export function Menu({ suggest, onTake }: { suggest: Suggest; onTake: (suggestion: Suggestion) => void }) {
+export function CompletionMenu({ suggest, onTake }: { suggest: Completion; onTake: (suggestion: Suggestion) => void }) {
   const box = useRef<HTMLUListElement>(null);
   const list = suggest.list.value;
   const at = suggest.at.value;
@@ -19,19 +19,19 @@ export function Menu({ suggest, onTake }: { suggest: Suggest; onTake: (suggestio
   }
   return (
     <ul ref={box} id={MENU} class="menu" role="listbox" aria-label={texts.commands.label} tabIndex={0}>
-      {list.map((each, index) => (
+      {list.map((suggestion, index) => (
         <li
-          key={each.key}
+          key={suggestion.key}
           id={optionId(index)}
           role="option"
           aria-selected={index === at}
           class={index === at ? "on" : ""}
           // The field keeps the focus, or a phone would take its keyboard away.
           onMouseDown={(event) => event.preventDefault()}
-          onClick={() => onTake(each)}
+          onClick={() => onTake(suggestion)}
         >
-          <b>{each.name}</b>
-          <span class="dim">{each.about}</span>
+          <b>{suggestion.name}</b>
+          <span class="dim">{suggestion.about}</span>
         </li>
       ))}
     </ul>

@@ -8,16 +8,16 @@ import { sessions } from "../session_list/sessions";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import type { Attached } from "./attachments";
-import { type Choices, Suggest } from "./completion";
-import type { Composing } from "./composer_state";
-import { Help } from "./help_dialog";
-import { read, type Said } from "./parse_text";
-import { carryOut, whenOpened } from "./run_command";
+import { type Choices, Completion } from "./completion";
+import type { ComposerState } from "./composer_state";
+import { HelpDialog } from "./help_dialog";
+import { type ParsedText, parseText } from "./parse_text";
+import { runCommand, whenOpened } from "./run_command";
 import { STEER_SAYS, SteerLine } from "./steer_line";
-import { Field, type Sending } from "./text_field";
+import { type Sending, TextField } from "./text_field";
 
 interface Props {
-  composing: Composing;
+  composing: ComposerState;
   running: boolean;
   stopping: boolean;
   onStop: () => void;
@@ -28,10 +28,10 @@ interface Props {
 export function Composer({ composing, running, stopping, onStop, keeper }: Props) {
   const picker = useRef<HTMLInputElement>(null);
   const [over, setOver] = useState(false);
-  const suggest = useMemo(() => new Suggest(), [composing]);
-  const opened = keeper?.opened.value ?? null;
+  const suggest = useMemo(() => new Completion(), [composing]);
+  const session = keeper?.store.value ?? null;
   const choices = (): Choices => {
-    const now = opened?.head.settings.peek() ?? opening.peek();
+    const now = session?.head.settings.peek() ?? opening.peek();
     const { model, workspace, personality, effort, profile } = now;
     return {
       sessionId: keeper?.id ?? null,
@@ -40,12 +40,12 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
       now: { model, workspace, personality, effort },
     } as Choices;
   };
-  const said = read(composing.text.value);
-  const carry = async (what: Said, key: string): Promise<void> =>
-    carryOut(what, keeper === undefined ? null : (opened ?? (await whenOpened(keeper))), key);
+  const said = parseText(composing.text.value);
+  const carry = async (what: ParsedText, key: string): Promise<void> =>
+    runCommand(what, keeper === undefined ? null : (session ?? (await whenOpened(keeper))), key);
   const send = (how: Sending): void =>
     composing.enter((text) => {
-      const what = read(text);
+      const what = parseText(text);
       if (what.what !== "message") void composing.run((key) => carry(what, key), text);
       else void composing.send(how === "queue" ? "queue" : "steer", how === "after", text);
     });
@@ -72,7 +72,7 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
       }}
     >
       <Files composing={composing} />
-      <Field
+      <TextField
         composing={composing}
         suggest={suggest}
         choices={choices}
@@ -85,8 +85,8 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
         <p class="steerline">{texts.commands.runs[said.what]}</p>
       ) : composing.postponed.value !== null ? (
         <PostponedLine composing={composing} />
-      ) : running && ready && plain && opened !== null ? (
-        <SteerLine opened={opened} onAfter={() => send("after")} />
+      ) : running && ready && plain && session !== null ? (
+        <SteerLine session={session} onAfter={() => send("after")} />
       ) : null}
       <div class="actions">
         <Button onClick={() => picker.current?.click()}>
@@ -127,24 +127,24 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
           </Button>
         ) : null}
       </div>
-      <Help />
+      <HelpDialog />
     </form>
   );
 }
 
-function Failure({ composing }: { composing: Composing }) {
+function Failure({ composing }: { composing: ComposerState }) {
   const problem = composing.problem.value;
   if (problem === null) return null;
   const message = problem.kind === "unreachable" ? texts.unreachable : problem.message;
   return (
     <p class="failure" role="alert">
-      {read(composing.text.value).what === "message" ? texts.composer.failed : texts.commands.failed}{" "}
+      {parseText(composing.text.value).what === "message" ? texts.composer.failed : texts.commands.failed}{" "}
       {texts.problem(message, problem.hint)}
     </p>
   );
 }
 
-function PostponedLine({ composing }: { composing: Composing }) {
+function PostponedLine({ composing }: { composing: ComposerState }) {
   return (
     <p class="steerline">
       <span role="status">{texts.composer.postponed}</span>
@@ -155,21 +155,21 @@ function PostponedLine({ composing }: { composing: Composing }) {
   );
 }
 
-function Files({ composing }: { composing: Composing }) {
+function Files({ composing }: { composing: ComposerState }) {
   const list = composing.attachments.list.value;
   if (list.length === 0) return null;
   return (
     <ul class="attached" aria-label={texts.composer.files}>
-      {list.map((each) => (
-        <li key={each.key} class={each.problem === null ? "" : "bad"}>
-          {each.preview === null ? null : <img src={each.preview} alt="" />}
-          <span class="name">{each.name}</span>
-          <small>{fileState(each)}</small>
+      {list.map((attachment) => (
+        <li key={attachment.key} class={attachment.problem === null ? "" : "bad"}>
+          {attachment.preview === null ? null : <img src={attachment.preview} alt="" />}
+          <span class="name">{attachment.name}</span>
+          <small>{fileState(attachment)}</small>
           <button
             type="button"
             class="x"
-            aria-label={texts.composer.remove(each.name)}
-            onClick={() => composing.detach(each.key)}
+            aria-label={texts.composer.remove(attachment.name)}
+            onClick={() => composing.detach(attachment.key)}
           >
             ✕
           </button>
@@ -179,8 +179,8 @@ function Files({ composing }: { composing: Composing }) {
   );
 }
 
-function fileState(each: Attached): string {
-  if (each.problem !== null) return each.problem.message || texts.unreachable;
-  if (each.uploadId === null) return texts.composer.uploading;
-  return each.size === null ? "" : texts.composer.size(each.size);
+function fileState(attachment: Attached): string {
+  if (attachment.problem !== null) return attachment.problem.message || texts.unreachable;
+  if (attachment.uploadId === null) return texts.composer.uploading;
+  return attachment.size === null ? "" : texts.composer.size(attachment.size);
 }

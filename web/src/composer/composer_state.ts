@@ -7,7 +7,7 @@ import { asProblem, Problem } from "../api/problem";
 import type { Attaching, Outgoing, View } from "../api/shapes";
 import { texts } from "../texts";
 import { Attachments } from "./attachments";
-import { type Content, isSame, type Unsaved } from "./unsaved_draft";
+import { type Content, isSame, type UnsavedDraft } from "./unsaved_draft";
 
 const SAVE_AFTER_MS = 700;
 
@@ -17,7 +17,7 @@ export interface Postponed {
   readonly text: string;
 }
 
-export class Composing {
+export class ComposerState {
   readonly text = signal("");
   readonly attachments = new Attachments(
     () => this.changed(),
@@ -45,7 +45,7 @@ export class Composing {
   constructor(
     private readonly deliver: (message: Outgoing) => Promise<void>,
     private readonly save: ((text: string, attachments: readonly Attaching[]) => Promise<void>) | null,
-    private readonly unsaved: Unsaved | null = null,
+    private readonly unsaved: UnsavedDraft | null = null,
   ) {
     const left = unsaved?.take() ?? null;
     if (left === null) return;
@@ -82,8 +82,8 @@ export class Composing {
     if (isSame(saved, typed)) return;
     const isApart = this.unsaved?.isBegun === true && saved.text !== "" && typed.text !== "";
     this.text.value = saved.text + (isApart ? "\n" : "") + typed.text;
-    const known = new Set(typed.attachments.map((each) => each.upload_id));
-    this.attachments.restore(saved.attachments.filter((each) => !known.has(each.upload_id)));
+    const typedIds = new Set(typed.attachments.map((attachment) => attachment.upload_id));
+    this.attachments.restore(saved.attachments.filter((attachment) => !typedIds.has(attachment.upload_id)));
   }
 
   type(text: string): void {

@@ -3,15 +3,15 @@
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { Dialog } from "../ui/dialog";
-import { SLASHES } from "./parse_text";
+import { SLASH_COMMANDS } from "./parse_text";
 import { helpShown } from "./run_command";
 
-export function Help() {
+export function HelpDialog() {
   if (!helpShown.value) return null;
   const close = (): void => {
     helpShown.value = false;
   };
-  const commands = SLASHES.map(({ name, takes }) => [
+  const commands = SLASH_COMMANDS.map(({ name, takes }) => [
     `/${name}${takes === "nothing" ? "" : ` ${texts.commands.takes[name] ?? ""}`}`,
     texts.commands.about[name],
   ]);

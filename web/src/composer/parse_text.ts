@@ -15,7 +15,7 @@ export type SlashName =
   | "exec"
   | "help";
 
-export interface Slash {
+export interface SlashCommand {
   readonly name: SlashName;
   /** What it is about: a value to choose, free words, or nothing. */
   readonly takes: "choice" | "words" | "nothing";
@@ -23,7 +23,7 @@ export interface Slash {
   readonly inSession: boolean;
 }
 
-export const SLASHES: readonly Slash[] = [
+export const SLASH_COMMANDS: readonly SlashCommand[] = [
   { name: "model", takes: "choice", inSession: false },
   { name: "workspace", takes: "choice", inSession: false },
   { name: "personality", takes: "choice", inSession: false },
@@ -36,18 +36,18 @@ export const SLASHES: readonly Slash[] = [
   { name: "help", takes: "nothing", inSession: false },
 ];
 
-export type Said =
+export type ParsedText =
   | { readonly what: "message" }
   | { readonly what: "terminal"; readonly command: string }
   | { readonly what: "code"; readonly code: string }
-  | { readonly what: "slash"; readonly slash: Slash; readonly rest: string }
+  | { readonly what: "slash"; readonly slash: SlashCommand; readonly rest: string }
   /** It looks like a slash command, and there is none of that name. */
   | { readonly what: "unknown"; readonly name: string };
 
-const MESSAGE: Said = { what: "message" };
+const MESSAGE: ParsedText = { what: "message" };
 
 /** A space before it makes a message of anything. */
-export function read(text: string): Said {
+export function parseText(text: string): ParsedText {
   if (text.startsWith("!")) {
     const command = text.slice(1).trim();
     return command === "" ? MESSAGE : { what: "terminal", command };
@@ -56,27 +56,27 @@ export function read(text: string): Said {
   const match = /^\/([a-zA-Z]+)(?:\s+([\s\S]*))?$/.exec(text);
   if (match === null) return MESSAGE;
   const [, name = "", rest = ""] = match;
-  const slash = SLASHES.find((each) => each.name === name.toLowerCase());
+  const slash = SLASH_COMMANDS.find((command) => command.name === name.toLowerCase());
   if (slash === undefined) return { what: "unknown", name };
   if (slash.name === "exec" && rest.trim() !== "") return { what: "code", code: rest };
   return { what: "slash", slash, rest: rest.trim() };
 }
 
 /** What the text before the caret asks to be completed. */
-export type Wanted =
+export type CompletionTarget =
   | { readonly what: "slash"; readonly typed: string; readonly from: number }
   | { readonly what: "choice"; readonly name: SlashName; readonly typed: string; readonly from: number }
   | { readonly what: "file"; readonly folder: string; readonly typed: string; readonly from: number };
 
-export function wanted(text: string, caret: number): Wanted | null {
+export function completionTarget(text: string, caret: number): CompletionTarget | null {
   const before = text.slice(0, caret);
   const slash = /^\/([a-zA-Z]*)$/.exec(before);
   if (slash !== null) return { what: "slash", typed: slash[1]!.toLowerCase(), from: 0 };
   const choice = /^\/([a-zA-Z]+)[ \t]+([^\n]*)$/.exec(before);
   if (choice !== null) {
-    const found = SLASHES.find((each) => each.name === choice[1]!.toLowerCase());
-    if (found?.takes !== "choice") return null;
-    return { what: "choice", name: found.name, typed: choice[2]!, from: caret - choice[2]!.length };
+    const command = SLASH_COMMANDS.find((command) => command.name === choice[1]!.toLowerCase());
+    if (command?.takes !== "choice") return null;
+    return { what: "choice", name: command.name, typed: choice[2]!, from: caret - choice[2]!.length };
   }
   const file = /(?:^|\s)@([^\s@]*)$/.exec(before);
   if (file === null) return null;
@@ -86,14 +86,14 @@ export function wanted(text: string, caret: number): Wanted | null {
 }
 
 /** Those that begin with what was typed, then those that hold it; in the order given otherwise. */
-export function matching<T>(all: readonly T[], typed: string, name: (each: T) => string): T[] {
+export function matching<T>(all: readonly T[], typed: string, name: (item: T) => string): T[] {
   const sought = typed.toLowerCase();
-  const ranked = all.map((each) => ({ each, at: name(each).toLowerCase().indexOf(sought) }));
-  const found = ranked.filter(({ at }) => at >= 0);
-  return [...found.filter(({ at }) => at === 0), ...found.filter(({ at }) => at > 0)].map(({ each }) => each);
+  const ranked = all.map((item) => ({ item, at: name(item).toLowerCase().indexOf(sought) }));
+  const hits = ranked.filter(({ at }) => at >= 0);
+  return [...hits.filter(({ at }) => at === 0), ...hits.filter(({ at }) => at > 0)].map(({ item }) => item);
 }
 
 /** A path as it stands in a sentence. */
-export function written(path: string): string {
+export function quotedPath(path: string): string {
   return /\s/.test(path) ? `"${path}"` : path;
 }

@@ -6,12 +6,12 @@ import { newSessionId } from "../api/ids";
 import { Problem } from "../api/problem";
 import type { Changes } from "../api/shapes";
 import { go } from "../navigation/route";
-import { sumUp } from "../session/compact";
+import { compact } from "../session/compact";
 import { beginSession, opening } from "../session/new_session";
 import type { SessionKeeper } from "../session/session_keeper";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
-import type { Said, SlashName } from "./parse_text";
+import type { ParsedText, SlashName } from "./parse_text";
 
 export const helpShown = signal(false);
 
@@ -22,12 +22,12 @@ function refuse(message: string, hint = ""): never {
 }
 
 /** The session, once it is loaded; whoever says something to it before that waits. */
-export function whenOpened(keeper: SessionKeeper): Promise<Opened> {
+export function whenOpened(keeper: SessionKeeper): Promise<SessionStore> {
   return new Promise((resolve, reject) => {
     effect(function (this: { dispose: () => void }) {
-      const opened = keeper.opened.value;
+      const session = keeper.store.value;
       const problem = keeper.problem.value;
-      if (opened !== null) resolve(opened);
+      if (session !== null) resolve(session);
       else if (problem !== null) reject(problem);
       else return;
       this.dispose();
@@ -36,51 +36,51 @@ export function whenOpened(keeper: SessionKeeper): Promise<Opened> {
 }
 
 /** Does it; the key makes a second try of the same do nothing twice. */
-export async function carryOut(said: Said, opened: Opened | null, key: string): Promise<void> {
+export async function runCommand(said: ParsedText, session: SessionStore | null, key: string): Promise<void> {
   switch (said.what) {
     case "terminal":
-      return run(opened, "terminal", { command: said.command }, `! ${said.command}`, key);
+      return run(session, "terminal", { command: said.command }, `! ${said.command}`, key);
     case "code":
-      return run(opened, "execute_code", { code: said.code }, said.code, key);
+      return run(session, "execute_code", { code: said.code }, said.code, key);
     case "unknown":
       return refuse(texts.commands.unknown(said.name), texts.commands.unknownHint);
     case "slash":
-      if (said.slash.inSession && opened === null) return refuse(texts.commands.needsSession);
-      if (said.slash.takes === "nothing") return act(said.slash.name, opened);
+      if (said.slash.inSession && session === null) return refuse(texts.commands.needsSession);
+      if (said.slash.takes === "nothing") return act(said.slash.name, session);
       if (said.rest === "") {
         return refuse(texts.commands.needs(said.slash.name, texts.commands.takes[said.slash.name] ?? ""));
       }
-      return choose(said.slash.name, said.rest, opened);
+      return choose(said.slash.name, said.rest, session);
     case "message":
       return;
   }
 }
 
 async function run(
-  opened: Opened | null,
+  session: SessionStore | null,
   tool: string,
   args: Record<string, unknown>,
   title: string,
   key: string,
 ): Promise<void> {
   const call = (id: string): Promise<unknown> => keryx.runCall(id, tool, args, key);
-  if (opened !== null) await call(opened.id);
+  if (session !== null) await call(session.id);
   else await beginSession({ title: title.split("\n", 1)[0]!.slice(0, LONGEST_TITLE) }, call);
 }
 
-async function choose(name: SlashName, rest: string, opened: Opened | null): Promise<void> {
+async function choose(name: SlashName, rest: string, session: SessionStore | null): Promise<void> {
   const value = rest === texts.commands.standard && (name === "personality" || name === "effort") ? null : rest;
-  if (opened !== null) return void (await keryx.changeSession(opened.id, { [name]: value } as Changes));
+  if (session !== null) return void (await keryx.changeSession(session.id, { [name]: value } as Changes));
   const { [name as "model"]: _before, ...others } = opening.value;
   opening.value = value === null ? others : { ...others, [name]: value };
 }
 
-async function act(name: SlashName, opened: Opened | null): Promise<void> {
+async function act(name: SlashName, session: SessionStore | null): Promise<void> {
   if (name === "help") {
     helpShown.value = true;
     return;
   }
-  const { id, head } = opened!;
+  const { id, head } = session!;
   if (name === "stop") {
     const turn = head.turn.peek() ?? refuse(texts.commands.nothingRuns);
     await keryx.cancelTurn(id, turn.turnId);
@@ -88,17 +88,17 @@ async function act(name: SlashName, opened: Opened | null): Promise<void> {
     const forked = await keryx.fork(id, null, newSessionId());
     go(forked.summary.session_id);
   } else if (name === "undo") {
-    await keryx.undo(id, lastTurn(opened!) ?? refuse(texts.commands.noTurn), true);
+    await keryx.undo(id, lastTurn(session!) ?? refuse(texts.commands.noTurn), true);
   } else if (name === "compact") {
     // It may take a minute, and one goes on typing meanwhile.
-    void sumUp(id);
+    void compact(id);
   }
 }
 
-function lastTurn(opened: Opened): string | null {
-  const keys = opened.order.peek();
+function lastTurn(session: SessionStore): string | null {
+  const keys = session.order.peek();
   for (let at = keys.length - 1; at >= 0; at--) {
-    const row = opened.peek(keys[at]!);
+    const row = session.peek(keys[at]!);
     if (row?.kind === "message" && row.turnId !== null) return row.turnId;
   }
   return null;

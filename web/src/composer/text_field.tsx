@@ -2,22 +2,22 @@
 
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { texts } from "../texts";
-import type { Choices, Suggest, Suggestion } from "./completion";
-import { MENU, Menu, optionId } from "./completion_menu";
-import type { Composing } from "./composer_state";
+import type { Choices, Completion, Suggestion } from "./completion";
+import { CompletionMenu, MENU, optionId } from "./completion_menu";
+import type { ComposerState } from "./composer_state";
 
 export type Sending = "queue" | "steer" | "after";
 
 interface Props {
-  composing: Composing;
-  suggest: Suggest;
+  composing: ComposerState;
+  suggest: Completion;
   choices: () => Choices;
   running: boolean;
   onSend: (how: Sending) => void;
   onStop: () => void;
 }
 
-export function Field({ composing, suggest, choices, running, onSend, onStop }: Props) {
+export function TextField({ composing, suggest, choices, running, onSend, onStop }: Props) {
   const field = useRef<HTMLTextAreaElement>(null);
   /** Where the caret goes once the text that was put in is drawn. */
   const caret = useRef<number | null>(null);
@@ -41,7 +41,7 @@ export function Field({ composing, suggest, choices, running, onSend, onStop }: 
   const look = (): void => suggest.look(composing.text.peek(), field.current!.selectionStart, choices());
   const take = (suggestion: Suggestion, sends: boolean): void => {
     const area = field.current!;
-    const next = suggest.taken(suggestion, area.value, area.selectionEnd);
+    const next = suggest.complete(suggestion, area.value, area.selectionEnd);
     caret.current = next.caret;
     composing.type(next.text);
     if (suggestion.followUp === "more") return suggest.look(next.text, next.caret, choices());
@@ -66,7 +66,7 @@ export function Field({ composing, suggest, choices, running, onSend, onStop }: 
   const open = suggest.list.value.length > 0;
   return (
     <>
-      <Menu suggest={suggest} onTake={(suggestion) => take(suggestion, true)} />
+      <CompletionMenu suggest={suggest} onTake={(suggestion) => take(suggestion, true)} />
       <textarea
         id="message"
         ref={field}
@@ -107,7 +107,7 @@ function sendingOf(event: KeyboardEvent): Sending {
 /** Whether the key was one of the menu's. */
 function onMenuKey(
   event: KeyboardEvent,
-  suggest: Suggest,
+  suggest: Completion,
   take: (suggestion: Suggestion, sends: boolean) => void,
   text: string,
 ): boolean {

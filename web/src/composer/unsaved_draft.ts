@@ -10,7 +10,7 @@ export interface Content {
   readonly attachments: readonly Attaching[];
 }
 
-interface Kept extends Content {
+interface StoredDraft extends Content {
   /** The drafts of the server that this goes on from; none while nobody knows what was saved. */
   readonly after: readonly string[];
 }
@@ -19,7 +19,7 @@ const PREFIX = "keryx.unsaved.";
 /** Drafts that may be what the server has: the last that was read, and those on their way to it. */
 const MOST_AFTER = 4;
 
-export class Unsaved {
+export class UnsavedDraft {
   private readonly key: string;
   private after: readonly string[] = [];
 
@@ -29,9 +29,9 @@ export class Unsaved {
 
   /** What the page that was here before left behind. */
   take(): Content | null {
-    const kept = read(this.key);
-    this.after = kept?.after ?? [];
-    return kept;
+    const stored = read(this.key);
+    this.after = stored?.after ?? [];
+    return stored;
   }
 
   put(content: Content): void {
@@ -82,21 +82,21 @@ export function isSame(one: Content, other: Content): boolean {
 }
 
 function mark({ text, attachments }: Content): string {
-  return JSON.stringify([text, ...attachments.map((each) => each.upload_id)]);
+  return JSON.stringify([text, ...attachments.map((attachment) => attachment.upload_id)]);
 }
 
-function read(key: string): Kept | null {
+function read(key: string): StoredDraft | null {
   try {
-    return JSON.parse(sessionStorage.getItem(key) ?? "null") as Kept | null;
+    return JSON.parse(sessionStorage.getItem(key) ?? "null") as StoredDraft | null;
   } catch {
     return null;
   }
 }
 
-function write(key: string, kept: Kept | null): void {
+function write(key: string, stored: StoredDraft | null): void {
   try {
-    if (kept === null) sessionStorage.removeItem(key);
-    else sessionStorage.setItem(key, JSON.stringify(kept));
+    if (stored === null) sessionStorage.removeItem(key);
+    else sessionStorage.setItem(key, JSON.stringify(stored));
   } catch {
     // Storage may be forbidden or full; then it is there until the page is left.
   }

@@ -2,50 +2,50 @@
 
 import { cancelCall } from "../api/client";
 import { Labelled, Result, resultText } from "../calls/call_body";
-import { WholeArguments } from "../calls/full_text";
+import { FullArguments } from "../calls/full_text";
 import type { Call } from "../session/rows";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { clockTime, seconds } from "../texts/amounts";
-import { linesOf, linesOfAll, type NestedLine } from "../timeline/grouping";
+import { type NestedLine, runningLines, storedLines } from "../timeline/grouping";
 import { storedNested } from "../timeline/stored_calls";
 import { Button } from "../ui/button";
 import { useElapsed } from "../ui/elapsed";
 import { attempt } from "../ui/notice";
 import { chosen } from "./selection";
-import { Share } from "./share_bar";
-import { ThisTurn } from "./turn_section";
+import { ShareBar } from "./share_bar";
+import { TurnSection } from "./turn_section";
 
 /** Less than this is not worth a word. */
 const WORTH_SAYING = 0.1;
 
-export function CallTab({ opened }: { opened: Opened }) {
+export function CallTab({ session }: { session: SessionStore }) {
   const id = chosen.value;
-  const call = id === null ? undefined : opened.call(id).value;
+  const call = id === null ? undefined : session.call(id).value;
   if (call === undefined) {
     return (
       <>
         <p class="dim">{id === null ? texts.inspector.call.none : texts.inspector.call.gone}</p>
-        <ThisTurn opened={opened} />
+        <TurnSection session={session} />
       </>
     );
   }
   return (
     <>
-      <Facts opened={opened} call={call} />
+      <Facts session={session} call={call} />
       {call.phase === "started" ? (
-        <Button kind="stop" onClick={() => void attempt(() => cancelCall(opened.id, call.callId))}>
+        <Button kind="stop" onClick={() => void attempt(() => cancelCall(session.id, call.callId))}>
           {texts.inspector.call.cancel}
         </Button>
       ) : null}
       <div class="callbody">
         <Labelled label={texts.call.arguments}>
-          <WholeArguments call={call} sessionId={opened.id} />
+          <FullArguments call={call} sessionId={session.id} />
         </Labelled>
-        {call.nested !== null && call.nested.began > 0 ? <NestedSums opened={opened} call={call} /> : null}
+        {call.nested !== null && call.nested.began > 0 ? <NestedSums session={session} call={call} /> : null}
         {call.phase === "finished" ? (
           <Labelled label={texts.call.result} copy={resultText(call.result)}>
-            <Result parts={call.result} sessionId={opened.id} />
+            <Result parts={call.result} sessionId={session.id} />
           </Labelled>
         ) : call.output ? (
           <Labelled label={texts.call.output} copy={call.output}>
@@ -55,13 +55,13 @@ export function CallTab({ opened }: { opened: Opened }) {
           </Labelled>
         ) : null}
       </div>
-      <ThisTurn opened={opened} callId={call.callId} />
+      <TurnSection session={session} callId={call.callId} />
     </>
   );
 }
 
-function Facts({ opened, call }: { opened: Opened; call: Call }) {
-  const { place, workspace } = opened.head.settings.value;
+function Facts({ session, call }: { session: SessionStore; call: Call }) {
+  const { place, workspace } = session.head.settings.value;
   const words = texts.inspector.call;
   return (
     <dl class="facts">
@@ -92,7 +92,7 @@ function Facts({ opened, call }: { opened: Opened; call: Call }) {
       {call.startedAt === null || !call.started ? null : (
         <>
           <dt>{words.began}</dt>
-          <dd>{words.beganAt(clockTime(call.startedAt), waitedFor(opened, call))}</dd>
+          <dd>{words.beganAt(clockTime(call.startedAt), waitedFor(session, call))}</dd>
         </>
       )}
     </dl>
@@ -100,10 +100,10 @@ function Facts({ opened, call }: { opened: Opened; call: Call }) {
 }
 
 /** How long it stood in line before it began, as far as that is worth a word. */
-function waitedFor(opened: Opened, call: Call): string {
-  const order = opened.shown.value;
+function waitedFor(session: SessionStore, call: Call): string {
+  const order = session.shown.value;
   for (let at = order.length - 1; at >= 0; at--) {
-    const row = opened.peek(order[at]!);
+    const row = session.peek(order[at]!);
     if (row?.kind !== "step" || !row.calls.includes(call.callId)) continue;
     const waited = row.repliedAt === null || call.startedAt === null ? 0 : call.startedAt - row.repliedAt;
     return waited < WORTH_SAYING ? "" : seconds(waited);
@@ -140,17 +140,17 @@ interface Sum {
   readonly others: readonly (readonly [string, number])[];
 }
 
-function NestedSums({ opened, call }: { opened: Opened; call: Call }) {
+function NestedSums({ session, call }: { session: SessionStore; call: Call }) {
   const nested = call.nested!;
-  const all = nested.blob === null ? null : storedNested(opened.id, nested.blob).value;
-  const lines = all === null ? linesOf(nested) : linesOfAll(all, 0, []);
+  const all = nested.blob === null ? null : storedNested(session.id, nested.blob).value;
+  const lines = all === null ? runningLines(nested) : storedLines(all, 0, []);
   return (
     <Labelled label={texts.timeline.nested}>
       <div class="shares">
         {sumsOf(lines).flatMap(({ tool, all: count, done, others }) => [
-          <Share key={tool} name={tool} part={done / count} number={`${done}/${count}`} />,
+          <ShareBar key={tool} name={tool} part={done / count} number={`${done}/${count}`} />,
           ...others.map(([form, number]) => (
-            <Share
+            <ShareBar
               key={`${tool} ${form}`}
               name={texts.call.outcome(form)}
               part={number / count}

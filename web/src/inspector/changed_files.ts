@@ -1,7 +1,7 @@
 /** The changes of a session by file: the diff of each, and the facts that it is made of. Pure. */
 
 import type { FileChanges } from "../api/shapes";
-import { type FileDiff, filesOf } from "../ui/diff_parser";
+import { type FileDiff, parseDiff } from "../ui/diff_parser";
 
 export interface ChangedFile {
   readonly path: string;
@@ -17,20 +17,20 @@ const NOTE = /^# (.+): (.+)$/gm;
 
 /** In the order in which they were first changed. Facts name whole paths, a diff those it is asked for. */
 export function changedFiles({ diff, changes }: FileChanges, workspace: string): ChangedFile[] {
-  const diffs = filesOf(diff);
-  const told = [...diff.matchAll(NOTE)].map(([, path, note]) => ({ path, note: note! }));
+  const diffs = parseDiff(diff);
+  const fileNotes = [...diff.matchAll(NOTE)].map(([, path, note]) => ({ path, note: note! }));
   const seqs = new Map<string, number[]>();
   for (const { path, seq } of changes) {
-    const known = seqs.get(path);
-    if (known === undefined) seqs.set(path, [seq]);
-    else known.push(seq);
+    const numbers = seqs.get(path);
+    if (numbers === undefined) seqs.set(path, [seq]);
+    else numbers.push(seq);
   }
   return [...seqs].map(([path, of]) => {
     const name = within(path, workspace);
-    const mine = (each: { path?: string | undefined }): boolean => each.path === name || each.path === path;
-    const found = diffs.find(mine) ?? null;
-    const notes = told.filter(mine).map((each) => each.note);
-    return { path: name, diff: found, notes, isLeft: found !== null || notes.length > 0, seqs: of };
+    const mine = (file: { path?: string | undefined }): boolean => file.path === name || file.path === path;
+    const fileDiff = diffs.find(mine) ?? null;
+    const notes = fileNotes.filter(mine).map((fileNote) => fileNote.note);
+    return { path: name, diff: fileDiff, notes, isLeft: fileDiff !== null || notes.length > 0, seqs: of };
   });
 }
 

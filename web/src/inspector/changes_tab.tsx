@@ -3,27 +3,27 @@
 import { useState } from "preact/hooks";
 import * as keryx from "../api/client";
 import { asProblem, type Problem } from "../api/problem";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { Dialog } from "../ui/dialog";
 import { DiffLines, DiffTitle } from "../ui/diff";
-import { unfoldedOf } from "../ui/disclosure_state";
+import { disclosureOf } from "../ui/disclosure_state";
 import { Refusal } from "../ui/refusal";
 import { type ChangedFile, changedFiles } from "./changed_files";
-import { Trouble } from "./load_error";
-import { useAsked } from "./use_request";
+import { LoadError } from "./load_error";
+import { useRequest } from "./use_request";
 
 const words = texts.inspector.changes;
 
-export function ChangesTab({ opened }: { opened: Opened }) {
-  const changed = opened.filesChanged.value;
-  const { value, problem, again } = useAsked((signal) => keryx.fileChanges(opened.id, signal), [changed]);
+export function ChangesTab({ session }: { session: SessionStore }) {
+  const changed = session.filesChanged.value;
+  const { value, problem, again } = useRequest((signal) => keryx.fileChanges(session.id, signal), [changed]);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [reverting, setReverting] = useState<readonly ChangedFile[] | null>(null);
-  if (problem !== null) return <Trouble problem={problem} onRetry={again} />;
+  if (problem !== null) return <LoadError problem={problem} onRetry={again} />;
   if (value === null) return <p class="dim">{texts.loading}</p>;
-  const files = changedFiles(value, opened.head.settings.value.workspace);
+  const files = changedFiles(value, session.head.settings.value.workspace);
   if (files.length === 0) return <p class="dim">{words.none}</p>;
   const left = files.filter((file) => file.isLeft);
   const picked = left.filter((file) => selected.has(file.path));
@@ -51,12 +51,12 @@ export function ChangesTab({ opened }: { opened: Opened }) {
           file={file}
           selected={selected.has(file.path)}
           onSelect={() => toggle(file.path)}
-          name={`changed ${opened.id} ${file.path}`}
+          name={`changed ${session.id} ${file.path}`}
         />
       ))}
       {reverting === null ? null : (
         <Reverting
-          sessionId={opened.id}
+          sessionId={session.id}
           files={reverting}
           onClose={(done) => {
             setReverting(null);
@@ -79,7 +79,7 @@ interface ChangedProps {
 
 /** Unfolded unless it was folded: the name says what the reader did to it. */
 function Changed({ file, selected, onSelect, name }: ChangedProps) {
-  const folded = unfoldedOf(name);
+  const folded = disclosureOf(name);
   const { diff } = file;
   return (
     <section class="changed" aria-label={file.path}>

@@ -5,40 +5,40 @@ import { useMemo } from "preact/hooks";
 import * as keryx from "../api/client";
 import type { ContextSize } from "../api/events";
 import { Labelled } from "../calls/call_body";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { lastSummary } from "../session/summaries";
 import { texts } from "../texts";
-import { Fold } from "../ui/disclosure";
-import { unfoldedOf } from "../ui/disclosure_state";
+import { Disclosure } from "../ui/disclosure";
+import { disclosureOf } from "../ui/disclosure_state";
 import { CompactMark } from "../usage/usage_chip";
-import { Trouble } from "./load_error";
-import { Earlier, SumUp, type Told } from "./summary_section";
-import { useAsked } from "./use_request";
+import { LoadError } from "./load_error";
+import { CompactButton, type ServerSummary, SummarySection } from "./summary_section";
+import { useRequest } from "./use_request";
 
 const words = texts.inspector.context;
 
-export function ContextTab({ opened }: { opened: Opened }) {
-  const turn = opened.head.turn.value?.turnId ?? null;
-  const settings = opened.head.settings.value;
+export function ContextTab({ session }: { session: SessionStore }) {
+  const turn = session.head.turn.value?.turnId ?? null;
+  const settings = session.head.settings.value;
   const last = useMemo(
-    () => computed(() => lastSummary(opened.order.value.flatMap((key) => opened.peek(key) ?? []))),
-    [opened],
+    () => computed(() => lastSummary(session.order.value.flatMap((key) => session.peek(key) ?? []))),
+    [session],
   ).value;
   const line = last?.key ?? null;
-  const ask = async (signal: AbortSignal) => ({ line, ...(await keryx.modelContext(opened.id, signal)) });
-  const { value, problem, again } = useAsked(ask, [turn, settings, line]);
+  const ask = async (signal: AbortSignal) => ({ line, ...(await keryx.modelContext(session.id, signal)) });
+  const { value, problem, again } = useRequest(ask, [turn, settings, line]);
   // The session's own is as new as the last reply.
-  const size = opened.head.context.value ?? value?.context ?? null;
-  const told: Told | null =
+  const size = session.head.context.value ?? value?.context ?? null;
+  const serverSummary: ServerSummary | null =
     value?.line !== line ? null : { text: value.summary ?? "", tokens: value.summary_tokens ?? null };
   return (
     <>
       <Labelled label={words.meter}>
         <Meter size={size} />
-        <SumUp opened={opened} />
+        <CompactButton session={session} />
       </Labelled>
-      {problem !== null ? <Trouble problem={problem} onRetry={again} /> : null}
-      <Earlier opened={opened} last={last} told={told} />
+      {problem !== null ? <LoadError problem={problem} onRetry={again} /> : null}
+      <SummarySection session={session} last={last} serverSummary={serverSummary} />
       {value === null ? null : (
         <>
           <Labelled label={words.parts}>
@@ -48,7 +48,7 @@ export function ContextTab({ opened }: { opened: Opened }) {
                 key={part}
                 part={part}
                 text={text}
-                most={Math.max(...value.parts.map((each) => each.text.length))}
+                most={Math.max(...value.parts.map((part) => part.text.length))}
               />
             ))}
           </Labelled>
@@ -93,16 +93,16 @@ function Meter({ size }: { size: ContextSize | null }) {
 }
 
 function Part({ part, text, most }: { part: string; text: string; most: number }) {
-  const open = unfoldedOf(`context ${part}`);
+  const open = disclosureOf(`context ${part}`);
   return (
     <div class="part">
-      <Fold open={open}>
+      <Disclosure open={open}>
         <span class="name">{part}</span>
         <span class="track" aria-hidden="true">
           <i style={{ width: `${(text.length / Math.max(1, most)) * 100}%` }} />
         </span>
         <small>{words.size(text.length)}</small>
-      </Fold>
+      </Disclosure>
       {open.value ? (
         <pre class="output" tabIndex={0} aria-label={part}>
           {text}

@@ -3,25 +3,25 @@
 import { useState } from "preact/hooks";
 import * as keryx from "../api/client";
 import type { Entry, Shown } from "../api/shapes";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { Code } from "../ui/code";
 import { languageOf } from "../ui/diff_parser";
-import { Trouble } from "./load_error";
-import { useAsked } from "./use_request";
+import { LoadError } from "./load_error";
+import { useRequest } from "./use_request";
 
 /** What every browser shows, and the server gives as it is. */
 const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 const words = texts.inspector.files;
 
-export function FilesTab({ opened }: { opened: Opened }) {
+export function FilesTab({ session }: { session: SessionStore }) {
   const [path, setPath] = useState(".");
-  const changed = opened.filesChanged.value;
-  const { workspace } = opened.head.settings.value;
-  const { value, problem, again } = useAsked(
-    (signal) => keryx.look(opened.id, path, signal),
+  const changed = session.filesChanged.value;
+  const { workspace } = session.head.settings.value;
+  const { value, problem, again } = useRequest(
+    (signal) => keryx.look(session.id, path, signal),
     [path, changed, workspace],
   );
   return (
@@ -32,8 +32,8 @@ export function FilesTab({ opened }: { opened: Opened }) {
           {words.again}
         </Button>
       </div>
-      {problem !== null ? <Trouble problem={problem} onRetry={again} /> : null}
-      {value === null || problem !== null ? null : <Look id={opened.id} shown={value} path={path} onOpen={setPath} />}
+      {problem !== null ? <LoadError problem={problem} onRetry={again} /> : null}
+      {value === null || problem !== null ? null : <Look id={session.id} shown={value} path={path} onOpen={setPath} />}
     </>
   );
 }

@@ -2,7 +2,7 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { CallTab } from "./call_tab";
 import { ChangesTab } from "./changes_tab";
@@ -10,7 +10,7 @@ import { ContextTab } from "./context_tab";
 import { FilesTab } from "./files_tab";
 import { show, type Tab, tab, wide } from "./selection";
 
-const TABS: Record<Tab, ComponentType<{ opened: Opened }>> = {
+const TABS: Record<Tab, ComponentType<{ session: SessionStore }>> = {
   call: CallTab,
   files: FilesTab,
   changes: ChangesTab,
@@ -18,7 +18,7 @@ const TABS: Record<Tab, ComponentType<{ opened: Opened }>> = {
 };
 const NAMES = Object.keys(TABS) as Tab[];
 
-export function Inspector({ opened }: { opened: Opened }) {
+export function Inspector({ session }: { session: SessionStore }) {
   const ref = useRef<HTMLElement>(null);
   const over = !wide.value;
   useEffect(() => {
@@ -67,7 +67,7 @@ export function Inspector({ opened }: { opened: Opened }) {
         </button>
       </div>
       <div id="tabpanel" class="tabpanel" role="tabpanel" aria-labelledby={`tab-${tab.value}`} tabIndex={0}>
-        <Shown key={opened.id} opened={opened} />
+        <Shown key={session.id} session={session} />
       </div>
     </aside>
   );

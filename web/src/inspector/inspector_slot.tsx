@@ -4,16 +4,16 @@ import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import type { SessionKeeper } from "../session/session_keeper";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { whenIdle } from "../ui/idle";
 import { chosen, show, shown, wide } from "./selection";
 
-const loaded = signal<ComponentType<{ opened: Opened }> | null>(null);
+const loaded = signal<ComponentType<{ session: SessionStore }> | null>(null);
 
 export function InspectorSlot({ keeper }: { keeper: SessionKeeper | null }) {
-  const opened = keeper?.opened.value ?? null;
-  const visible = shown.value && opened !== null;
+  const session = keeper?.store.value ?? null;
+  const visible = shown.value && session !== null;
   useEffect(() => {
     chosen.value = null;
   }, [keeper]);
@@ -32,7 +32,7 @@ export function InspectorSlot({ keeper }: { keeper: SessionKeeper | null }) {
   return (
     <>
       {wide.value ? null : <div class="veil over" onClick={() => show(false)} />}
-      {Inspector === null ? <div class="inspector" /> : <Inspector opened={opened} />}
+      {Inspector === null ? <div class="inspector" /> : <Inspector session={session} />}
     </>
   );
 }

@@ -4,7 +4,7 @@ import type { Problem } from "../api/problem";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 
-export function Trouble({ problem, onRetry }: { problem: Problem; onRetry: () => void }) {
+export function LoadError({ problem, onRetry }: { problem: Problem; onRetry: () => void }) {
   return (
     <div class="trouble" role="alert">
       <p class="failure">

@@ -54,10 +54,10 @@ const choices = new Map<string, ReadonlySignal<boolean>>();
 
 /** One signal per call, so that a choice draws two rows anew and not all of them. */
 export function isChosen(callId: string): ReadonlySignal<boolean> {
-  const known = choices.get(callId);
-  if (known !== undefined) return known;
-  const made = computed(() => chosen.value === callId && shown.value);
-  choices.set(callId, made);
+  const existing = choices.get(callId);
+  if (existing !== undefined) return existing;
+  const isShown = computed(() => chosen.value === callId && shown.value);
+  choices.set(callId, isShown);
   if (choices.size > MOST_KEPT) choices.delete(choices.keys().next().value!);
-  return made;
+  return isShown;
 }

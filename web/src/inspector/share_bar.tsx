@@ -8,7 +8,7 @@ interface Props {
   kind?: string;
 }
 
-export function Share({ name, part, number, kind = "" }: Props) {
+export function ShareBar({ name, part, number, kind = "" }: Props) {
   return (
     <div class="share">
       <span>{name}</span>

@@ -2,46 +2,46 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { Labelled } from "../calls/call_body";
-import { sumUp } from "../session/compact";
-import type { Opened } from "../session/session_store";
+import { compact } from "../session/compact";
+import type { SessionStore } from "../session/session_store";
 import type { Summary } from "../session/summaries";
 import { texts } from "../texts";
 import { shortTime } from "../texts/amounts";
 import { Button } from "../ui/button";
-import { Fold } from "../ui/disclosure";
-import { unfoldedOf } from "../ui/disclosure_state";
+import { Disclosure } from "../ui/disclosure";
+import { disclosureOf } from "../ui/disclosure_state";
 import { SummaryText } from "../ui/summary_text";
 
 const words = texts.summing;
 
 /** What the server says of it; no text: there is none. */
-export interface Told {
+export interface ServerSummary {
   readonly text: string;
   readonly tokens: number | null;
 }
 
 interface Props {
-  opened: Opened;
+  session: SessionStore;
   /** The line of the transcript that tells it, if that is here. */
   last: Summary | null;
   /** Null until the server has told of this one; until then the line is believed. */
-  told: Told | null;
+  serverSummary: ServerSummary | null;
 }
 
-export function Earlier({ opened, last, told }: Props) {
-  const open = unfoldedOf(`earlier ${opened.id}`);
-  const text = told?.text ?? last?.summary ?? "";
+export function SummarySection({ session, last, serverSummary }: Props) {
+  const open = disclosureOf(`earlier ${session.id}`);
+  const text = serverSummary?.text ?? last?.summary ?? "";
   const owner = useMemo(() => ({}), [text]);
   if (text === "") return null;
-  const tokens = told?.tokens ?? null;
+  const tokens = serverSummary?.tokens ?? null;
   return (
     <Labelled label={words.of(last?.since == null ? "" : shortTime(last.since))} copy={text}>
       <div class="part">
-        <Fold open={open}>
+        <Disclosure open={open}>
           <span class="name">{words.summary}</span>
           <span class="grow" />
           {tokens === null ? null : <small>{words.size(tokens)}</small>}
-        </Fold>
+        </Disclosure>
         {open.value ? <SummaryText key={text} text={text} owner={owner} /> : null}
       </div>
       <p class="dim">{words.about}</p>
@@ -49,13 +49,13 @@ export function Earlier({ opened, last, told }: Props) {
   );
 }
 
-export function SumUp({ opened }: { opened: Opened }) {
-  const [asked, setAsked] = useState(false);
-  const busy = asked || opened.head.compacting.value !== null;
+export function CompactButton({ session }: { session: SessionStore }) {
+  const [requested, setRequested] = useState(false);
+  const busy = requested || session.head.compacting.value !== null;
   const ask = async (): Promise<void> => {
-    setAsked(true);
-    await sumUp(opened.id);
-    setAsked(false);
+    setRequested(true);
+    await compact(session.id);
+    setRequested(false);
   };
   return (
     <Button busy={busy} onClick={() => void ask()}>

@@ -3,27 +3,27 @@
 import { computed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { Labelled } from "../calls/call_body";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { seconds } from "../texts/amounts";
 import { PARTS, placeOf, tickFor, tickTexts } from "../timeline/scale";
-import { type Span, united } from "../timeline/spans";
+import { joinSpans, type Span } from "../timeline/spans";
 import { turnTimes } from "../timeline/turns";
-import { Share } from "./share_bar";
+import { ShareBar } from "./share_bar";
 
 /** Less than this is not worth a line. */
 const WORTH_SAYING = 0.1;
 
-export function ThisTurn({ opened, callId = null }: { opened: Opened; callId?: string | null }) {
-  const found = useMemo(
+export function TurnSection({ session, callId = null }: { session: SessionStore; callId?: string | null }) {
+  const turn = useMemo(
     () =>
       computed(() => {
-        const turnId = turnOf(opened, callId);
-        return turnId === null ? null : turnTimes(opened, turnId);
+        const turnId = turnOf(session, callId);
+        return turnId === null ? null : turnTimes(session, turnId);
       }),
-    [opened, callId],
+    [session, callId],
   );
-  const times = found.value;
+  const times = turn.value;
   if (times === null) return null;
   const { label, model, tools, saved, serial } = texts.inspector.thisTurn;
   const { course } = times;
@@ -31,7 +31,7 @@ export function ThisTurn({ opened, callId = null }: { opened: Opened; callId?: s
   const start = Math.min(...all.map((span) => span.start));
   const tick = tickFor(Math.max(...all.map((span) => span.end)) - start);
   const part = (spans: readonly Span[]): Span[] =>
-    united(spans, (tick * PARTS) / 150).map((span) => ({ start: span.start - start, end: span.end - start }));
+    joinSpans(spans, (tick * PARTS) / 150).map((span) => ({ start: span.start - start, end: span.end - start }));
   return (
     <Labelled label={label}>
       <div class="shares course">
@@ -47,7 +47,7 @@ export function ThisTurn({ opened, callId = null }: { opened: Opened; callId?: s
           <span class="amount" />
         </div>
         {times.saved >= WORTH_SAYING ? (
-          <Share name={saved} part={times.saved / times.serial} number={seconds(times.saved)} kind="saved" />
+          <ShareBar name={saved} part={times.saved / times.serial} number={seconds(times.saved)} kind="saved" />
         ) : null}
       </div>
       {times.saved >= WORTH_SAYING ? <p class="dim">{serial(seconds(times.serial))}</p> : null}
@@ -79,10 +79,10 @@ function Course({ name, kind, spans, tick, number }: CourseProps) {
   );
 }
 
-function turnOf(opened: Opened, callId: string | null): string | null {
-  const order = (callId === null ? opened.order : opened.shown).value;
+function turnOf(session: SessionStore, callId: string | null): string | null {
+  const order = (callId === null ? session.order : session.shown).value;
   for (let at = order.length - 1; at >= 0; at--) {
-    const row = opened.peek(order[at]!);
+    const row = session.peek(order[at]!);
     if (row === undefined || row.turnId === null || row.kind === "call") continue;
     if (callId === null || (row.kind === "step" && row.calls.includes(callId))) return row.turnId;
   }

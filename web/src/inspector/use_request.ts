@@ -3,23 +3,23 @@
 import { useEffect, useState } from "preact/hooks";
 import { asProblem, type Problem } from "../api/problem";
 
-export interface Asked<T> {
+export interface Answer<T> {
   readonly value: T | null;
   readonly problem: Problem | null;
   readonly again: () => void;
 }
 
 /** What was there before stays until the new answer comes, so that nothing flickers. */
-export function useAsked<T>(ask: (signal: AbortSignal) => Promise<T>, reasons: readonly unknown[]): Asked<T> {
+export function useRequest<T>(ask: (signal: AbortSignal) => Promise<T>, reasons: readonly unknown[]): Answer<T> {
   const [value, setValue] = useState<T | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [times, setTimes] = useState(0);
   useEffect(() => {
     const abort = new AbortController();
     ask(abort.signal).then(
-      (told) => {
+      (answer) => {
         if (abort.signal.aborted) return;
-        setValue(told);
+        setValue(answer);
         setProblem(null);
       },
       (error: unknown) => {

@@ -27,10 +27,10 @@ export function LoginScreen() {
         <p class="dim">{texts.login.lead}</p>
         <fieldset>
           <legend>{texts.login.how}</legend>
-          {(["token", "password"] as const).map((each) => (
-            <label key={each} class="check">
-              <input type="radio" name="by" checked={by === each} onChange={() => setBy(each)} />
-              <span>{each === "token" ? texts.login.byToken : texts.login.byPassword}</span>
+          {(["token", "password"] as const).map((way) => (
+            <label key={way} class="check">
+              <input type="radio" name="by" checked={by === way} onChange={() => setBy(way)} />
+              <span>{way === "token" ? texts.login.byToken : texts.login.byPassword}</span>
             </label>
           ))}
         </fieldset>

@@ -4,7 +4,7 @@ import type { Summary } from "../api/shapes";
 import { texts } from "../texts";
 
 /** What is worth telling of this change, if anything. */
-export function news(before: Summary, now: Summary): string | null {
+export function newsText(before: Summary, now: Summary): string | null {
   if (before.state === now.state) return null;
   const title = now.title || texts.list.untitled;
   if (now.state === "waiting") return texts.telling.asks(title);

@@ -6,13 +6,13 @@ import { Problem } from "../api/problem";
 import { go } from "../navigation/route";
 import type { Sessions } from "../session_list/session_list_store";
 import { texts } from "../texts";
-import { news } from "./news_text";
+import { newsText } from "./news_text";
 
 const KEY = "keryx.tell";
 const CHANNEL = ownName("keryx.asking");
 
 /** Missing where the page is not served securely, and on some phones. */
-export const canTell = "Notification" in globalThis && "locks" in navigator;
+export const canNotify = "Notification" in globalThis && "locks" in navigator;
 
 function stored(): boolean {
   try {
@@ -22,37 +22,37 @@ function stored(): boolean {
   }
 }
 
-export const tells = signal(canTell && stored() && Notification.permission === "granted");
+export const notifying = signal(canNotify && stored() && Notification.permission === "granted");
 /** How many sessions wait for an answer. */
-export const asking = signal(0);
+export const waitingCount = signal(0);
 
 /** Only a click may ask for the permission. */
-export async function chooseTelling(wanted: boolean): Promise<void> {
-  const allowed = wanted && (await Notification.requestPermission()) === "granted";
-  tells.value = allowed;
+export async function setNotifying(on: boolean): Promise<void> {
+  const allowed = on && (await Notification.requestPermission()) === "granted";
+  notifying.value = allowed;
   try {
     localStorage.setItem(KEY, allowed ? "yes" : "no");
   } catch {
     // Storage may be forbidden; then the choice holds until the page is left.
   }
-  if (wanted && !allowed) throw new Problem("refused", 0, texts.telling.refused);
+  if (on && !allowed) throw new Problem("refused", 0, texts.telling.refused);
 }
 
-export function watchNews(sessions: Sessions): void {
+export function watchSessions(sessions: Sessions): void {
   sessions.onChange = (before, now) => {
     // All tabs hear of it; one tells, and none if another one is looked at, which then reads.
-    const text = document.hidden && sessions.reads && tells.peek() ? news(before, now) : null;
+    const text = document.hidden && sessions.reads && notifying.peek() ? newsText(before, now) : null;
     if (text !== null) notify(now.session_id, text);
   };
   // A tab that rests hears of it from the one that listens.
   const others = "BroadcastChannel" in globalThis ? new BroadcastChannel(CHANNEL) : null;
   others?.addEventListener("message", (event: MessageEvent<unknown>) => {
-    if (document.hidden && typeof event.data === "number") asking.value = event.data;
+    if (document.hidden && typeof event.data === "number") waitingCount.value = event.data;
   });
   effect(() => {
     const count = sessions.asking.value;
-    if (count === asking.peek()) return;
-    asking.value = count;
+    if (count === waitingCount.peek()) return;
+    waitingCount.value = count;
     others?.postMessage(count);
   });
 }

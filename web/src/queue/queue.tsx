@@ -3,24 +3,24 @@
 import { useState } from "preact/hooks";
 import * as keryx from "../api/client";
 import type { QueuedMessage } from "../api/shapes";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { attempt } from "../ui/notice";
 
-export function Queue({ opened }: { opened: Opened }) {
-  const queue = opened.head.queue.value;
-  const steers = opened.head.steers.value;
+export function Queue({ session }: { session: SessionStore }) {
+  const queue = session.head.queue.value;
+  const steers = session.head.steers.value;
   if (queue.length + steers.length === 0) return null;
   return (
     <ol class="queue" aria-label={texts.queue.label}>
       {steers.map((message) => (
-        <Item key={message.message_id} sessionId={opened.id} message={message} label={texts.queue.steers} />
+        <Item key={message.message_id} sessionId={session.id} message={message} label={texts.queue.steers} />
       ))}
       {queue.map((message, index) => (
         <Item
           key={message.message_id}
-          sessionId={opened.id}
+          sessionId={session.id}
           message={message}
           label={index === 0 ? texts.queue.next : ""}
           // Before the one above it; or before the one after the next, which may be the end.

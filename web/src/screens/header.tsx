@@ -5,8 +5,8 @@ import * as keryx from "../api/client";
 import type { Changes } from "../api/shapes";
 import { InspectorButton } from "../inspector/inspector_slot";
 import { listShown } from "../navigation/panels";
-import type { Opened } from "../session/session_store";
-import { Fields } from "../settings/settings_fields";
+import type { SessionStore } from "../session/session_store";
+import { SettingsFields } from "../settings/settings_fields";
 import { showModels } from "../setup/setup_state";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
@@ -30,15 +30,15 @@ export function ListButton() {
   );
 }
 
-export function Header({ opened }: { opened: Opened }) {
+export function Header({ session }: { session: SessionStore }) {
   const [open, setOpen] = useState(false);
   const dots = useRef<HTMLButtonElement>(null);
   const close = (): void => {
     setOpen(false);
     dots.current?.focus();
   };
-  const settings = opened.head.settings.value;
-  const change = (changes: Changes): void => void attempt(() => keryx.changeSession(opened.id, changes));
+  const settings = session.head.settings.value;
+  const change = (changes: Changes): void => void attempt(() => keryx.changeSession(session.id, changes));
   /** What it is, all of it, and the part of it that there is room for. */
   const chips: [string, string, string][] = [
     [texts.header.workspace, settings.workspace, folderName(settings.workspace)],
@@ -74,7 +74,7 @@ export function Header({ opened }: { opened: Opened }) {
             </button>
           ) : null,
         )}
-        <UsageChip opened={opened} />
+        <UsageChip session={session} />
         <button
           ref={dots}
           type="button"
@@ -94,7 +94,7 @@ export function Header({ opened }: { opened: Opened }) {
             <span>{texts.header.title}</span>
             <input value={settings.title} onChange={(event) => change({ title: event.currentTarget.value })} />
           </label>
-          <Fields chosen={settings} profile={settings.profile} onChange={change} />
+          <SettingsFields chosen={settings} profile={settings.profile} onChange={change} />
           <label class="check">
             <input
               type="checkbox"

@@ -2,7 +2,7 @@
 
 import { rulesShown } from "../approvals/rules_shown";
 import { logOut } from "../login/login_state";
-import { canTell, chooseTelling, tells } from "../notifications/notifications";
+import { canNotify, notifying, setNotifying } from "../notifications/notifications";
 import { sessions } from "../session_list/sessions";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
@@ -19,14 +19,14 @@ export function ListFooter() {
         <Button kind="quiet" title={texts.rules.lead} onClick={() => (rulesShown.value = true)}>
           {texts.rules.open}
         </Button>
-        {canTell ? (
+        {canNotify ? (
           <Button
             kind="quiet"
-            pressed={tells.value}
+            pressed={notifying.value}
             title={texts.telling.about}
-            onClick={() => void attempt(() => chooseTelling(!tells.value))}
+            onClick={() => void attempt(() => setNotifying(!notifying.value))}
           >
-            <span class={tells.value ? "switch on" : "switch"} aria-hidden="true" /> {texts.telling.name}
+            <span class={notifying.value ? "switch on" : "switch"} aria-hidden="true" /> {texts.telling.name}
           </Button>
         ) : null}
       </div>

@@ -2,14 +2,14 @@
 
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { cancelTurn } from "../api/client";
-import { Asks } from "../approvals/requests";
+import { ApprovalRequests } from "../approvals/requests";
 import { Composer } from "../composer/composer";
-import { composingOf } from "../composer/composers";
+import { composerOf } from "../composer/composers";
 import { listShown } from "../navigation/panels";
 import { go } from "../navigation/route";
 import { Queue } from "../queue/queue";
 import type { SessionKeeper } from "../session/session_keeper";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { sessions } from "../session_list/sessions";
 import { isTour } from "../setup/setup_state";
 import { NoModelLine, TourLine } from "../setup/tour_line";
@@ -21,7 +21,7 @@ import { attempt } from "../ui/notice";
 import { Header, ListButton } from "./header";
 
 export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
-  const opened = keeper.opened.value;
+  const session = keeper.store.value;
   const problem = keeper.problem.value;
   if (problem !== null) {
     return (
@@ -38,7 +38,7 @@ export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
   // One types below while it is loaded above: the box is the same before and after.
   return (
     <>
-      {opened === null ? <Loading id={keeper.id} /> : <Loaded opened={opened} keeper={keeper} />}
+      {session === null ? <Loading id={keeper.id} /> : <Loaded session={session} keeper={keeper} />}
       <Dock key="dock" keeper={keeper} />
     </>
   );
@@ -64,37 +64,37 @@ function Loading({ id }: { id: string }) {
   );
 }
 
-function Loaded({ opened, keeper }: { opened: Opened; keeper: SessionKeeper }) {
-  const { model } = opened.head.settings.value;
+function Loaded({ session, keeper }: { session: SessionStore; keeper: SessionKeeper }) {
+  const { model } = session.head.settings.value;
   return (
     <>
-      <Header opened={opened} />
-      {isTour(model) ? <TourLine opened={opened} keeper={keeper} /> : model === "" ? <NoModelLine /> : null}
+      <Header session={session} />
+      {isTour(model) ? <TourLine session={session} keeper={keeper} /> : model === "" ? <NoModelLine /> : null}
       {keeper.connection.value === "lost" ? (
         <p class="lost" role="status">
           {texts.connection.lost}
         </p>
       ) : null}
-      <Transcript key={opened.id} opened={opened} />
-      <Announcer opened={opened} />
+      <Transcript key={session.id} session={session} />
+      <Announcer session={session} />
     </>
   );
 }
 
 function Dock({ keeper }: { keeper: SessionKeeper }) {
-  const opened = keeper.opened.value;
-  const composing = composingOf(keeper.id);
-  const turn = opened?.head.turn.value ?? null;
+  const session = keeper.store.value;
+  const composing = composerOf(keeper.id);
+  const turn = session?.head.turn.value ?? null;
   const stop = (): void => {
-    const running = keeper.opened.peek()?.head.turn.peek() ?? null;
+    const running = keeper.store.peek()?.head.turn.peek() ?? null;
     if (running !== null) void attempt(() => cancelTurn(keeper.id, running.turnId));
   };
   useLayoutEffect(() => {
-    if (opened === null) return;
-    composing.restore(opened.draft);
+    if (session === null) return;
+    composing.restore(session.draft);
     // Whoever says something wants to see what becomes of it.
-    composing.onSent = () => toNewest(opened);
-  }, [composing, opened]);
+    composing.onSent = () => toNewest(session);
+  }, [composing, session]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key !== "Escape" || event.defaultPrevented || listShown.peek()) return;
@@ -108,8 +108,8 @@ function Dock({ keeper }: { keeper: SessionKeeper }) {
   return (
     <div class="dock">
       <div class="col">
-        {opened === null ? null : <Asks opened={opened} />}
-        {opened === null ? null : <Queue opened={opened} />}
+        {session === null ? null : <ApprovalRequests session={session} />}
+        {session === null ? null : <Queue session={session} />}
         <Composer
           key="composer"
           composing={composing}

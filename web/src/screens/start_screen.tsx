@@ -1,19 +1,19 @@
 /** No session is open: the next one begins with what is said here. */
 
 import { Composer } from "../composer/composer";
-import { composingOf } from "../composer/composers";
+import { composerOf } from "../composer/composers";
 import { profiles } from "../session/choices";
 import { opening } from "../session/new_session";
-import { type Chosen, Fields } from "../settings/settings_fields";
+import { type ChosenSettings, SettingsFields } from "../settings/settings_fields";
 import { DefaultModel } from "../setup/default_model";
-import { found, ready, setup, showModels } from "../setup/setup_state";
+import { offeredModels, readyModel, setup, showModels } from "../setup/setup_state";
 import { Welcome } from "../setup/welcome";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { ListButton } from "./header";
 
-export function EmptyScreen() {
-  const told = setup.value;
+export function StartScreen() {
+  const configuration = setup.value;
   return (
     <>
       <header class="head narrow">
@@ -21,10 +21,10 @@ export function EmptyScreen() {
           <ListButton />
         </div>
       </header>
-      {told === null ? <div class="centre" /> : told.configured ? <Start /> : <Welcome />}
+      {configuration === null ? <div class="centre" /> : configuration.configured ? <Start /> : <Welcome />}
       <div class="dock">
         <div class="col">
-          <Composer composing={composingOf(null)} running={false} stopping={false} onStop={() => undefined} />
+          <Composer composing={composerOf(null)} running={false} stopping={false} onStop={() => undefined} />
         </div>
       </div>
     </>
@@ -32,7 +32,7 @@ export function EmptyScreen() {
 }
 
 function Start() {
-  const change = (changes: Chosen): void => {
+  const change = (changes: ChosenSettings): void => {
     const next = { ...opening.value, ...changes };
     // What is left to the server is not named at all.
     opening.value = Object.fromEntries(Object.entries(next).filter(([, value]) => value !== "" && value !== null));
@@ -41,15 +41,15 @@ function Start() {
     <div class="centre start">
       <h1>{texts.empty.title}</h1>
       <p class="dim" role="status">
-        {ready.value === null ? "" : `${texts.setup.ready(ready.value)} `}
+        {readyModel.value === null ? "" : `${texts.setup.ready(readyModel.value)} `}
         {texts.empty.lead}
       </p>
-      <Fields
-        chosen={opening.value as Chosen}
+      <SettingsFields
+        chosen={opening.value as ChosenSettings}
         profile={opening.value.profile ?? profiles.value.profiles[0]?.name ?? null}
         onChange={change}
       />
-      {found.value.length > 1 ? <DefaultModel /> : null}
+      {offeredModels.value.length > 1 ? <DefaultModel /> : null}
       <Button kind="quiet" onClick={showModels}>
         {texts.setup.models}
       </Button>

@@ -13,7 +13,7 @@ import { Dialog } from "../ui/dialog";
 
 const ASK_AFTER_MS = 180;
 
-export function Search({ onClose }: { onClose: () => void }) {
+export function SearchDialog({ onClose }: { onClose: () => void }) {
   const [words, setWords] = useState("");
   const { hits, problem } = useHits(words.trim());
   const open = (hit: Hit): void => {
@@ -79,10 +79,10 @@ export function Search({ onClose }: { onClose: () => void }) {
 
 function moveTo(event: KeyboardEvent, selector: string): void {
   const dialog = (event.currentTarget as Element).closest("dialog");
-  const found = dialog?.querySelector<HTMLElement>(selector);
-  if (!found) return;
+  const target = dialog?.querySelector<HTMLElement>(selector);
+  if (!target) return;
   event.preventDefault();
-  found.focus();
+  target.focus();
 }
 
 function step(event: KeyboardEvent): void {

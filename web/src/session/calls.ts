@@ -46,34 +46,34 @@ function fresh(callId: string, tool: string): Call {
 }
 
 function putCall(table: Table, callId: string, tool: string, changes: Partial<Call>): void {
-  const known = table.calls.get(callId) ?? fresh(callId, tool);
-  table.calls.set(callId, { ...known, ...changes });
+  const call = table.calls.get(callId) ?? fresh(callId, tool);
+  table.calls.set(callId, { ...call, ...changes });
   table.touched.calls.add(callId);
 }
 
 function change(table: Table, callId: string, changes: (call: Call) => Partial<Call>): void {
-  const known = table.calls.get(callId);
-  if (known !== undefined) putCall(table, callId, known.tool, changes(known));
+  const call = table.calls.get(callId);
+  if (call !== undefined) putCall(table, callId, call.tool, changes(call));
 }
 
 /** The reply is there and asks for this call; what is known of it already stays. */
-export function askCall(table: Table, callId: string, tool: string, args: string): void {
-  const known = table.calls.get(callId);
-  const phase = known === undefined || known.phase === "writing" ? "asked" : known.phase;
+export function requestCall(table: Table, callId: string, tool: string, args: string): void {
+  const call = table.calls.get(callId);
+  const phase = call === undefined || call.phase === "writing" ? "asked" : call.phase;
   putCall(table, callId, tool, { tool, arguments: args, argumentsBlob: null, phase });
 }
 
 export function writeArguments(table: Table, callId: string, tool: string, text: string): void {
-  const known = table.calls.get(callId);
-  putCall(table, callId, tool, { phase: "writing", arguments: (known?.arguments ?? "") + text });
+  const call = table.calls.get(callId);
+  putCall(table, callId, tool, { phase: "writing", arguments: (call?.arguments ?? "") + text });
 }
 
 export function startCall(table: Table, event: CallStarted): void {
-  const known = table.calls.get(event.call_id);
+  const call = table.calls.get(event.call_id);
   // A call's own event has only the beginning of long arguments; the reply has them whole.
-  const written = known?.arguments ? {} : { arguments: event.arguments, argumentsBlob: event.arguments_blob ?? null };
+  const written = call?.arguments ? {} : { arguments: event.arguments, argumentsBlob: event.arguments_blob ?? null };
   // Its end may be known before: it stands in a newer page.
-  const phase = known?.phase === "finished" ? {} : { phase: "started" as const, started: true, asking: false };
+  const phase = call?.phase === "finished" ? {} : { phase: "started" as const, started: true, asking: false };
   putCall(table, event.call_id, event.tool, { ...written, ...phase, preview: event.preview, startedAt: event.at });
   if (event.step_id === null) {
     putRow(table, { kind: "call", key: event.call_id, seq: event.seq, turnId: event.turn_id, at: event.at });
@@ -81,7 +81,7 @@ export function startCall(table: Table, event: CallStarted): void {
 }
 
 export function finishCall(table: Table, event: CallFinished): void {
-  const known = table.calls.get(event.call_id);
+  const call = table.calls.get(event.call_id);
   putCall(table, event.call_id, event.tool, {
     tool: event.tool,
     phase: "finished",
@@ -89,7 +89,7 @@ export function finishCall(table: Table, event: CallFinished): void {
     outcome: event.outcome,
     reason: event.reason,
     started: event.started,
-    startedAt: known?.startedAt ?? event.at - event.duration,
+    startedAt: call?.startedAt ?? event.at - event.duration,
     finishedAt: event.at,
     finishedSeq: event.seq,
     duration: event.duration,
@@ -98,7 +98,7 @@ export function finishCall(table: Table, event: CallFinished): void {
     done: null,
     total: null,
     note: "",
-    nested: event.nested ? whole(event.nested, known?.nested ?? NO_NESTED) : null,
+    nested: event.nested ? whole(event.nested, call?.nested ?? NO_NESTED) : null,
   });
 }
 
@@ -106,7 +106,7 @@ export function settleCall(table: Table, callId: string): void {
   change(table, callId, () => ({ settled: true }));
 }
 
-export function askAbout(table: Table, callId: string, asking: boolean): void {
+export function setAsking(table: Table, callId: string, asking: boolean): void {
   change(table, callId, () => ({ asking }));
 }
 
@@ -138,43 +138,43 @@ export function addProgress(table: Table, event: CallProgress): void {
 }
 
 /** What began and ended is in the blob; what each worked on only those know who saw it begin. */
-function whole(told: NonNullable<CallFinished["nested"]>, known: Nested): Nested {
-  const { calls, completed, blob } = told;
-  return { ...NO_NESTED, began: calls, ended: calls, completed, blob, listed: known.bunched ? [] : known.listed };
+function whole(summary: NonNullable<CallFinished["nested"]>, before: Nested): Nested {
+  const { calls, completed, blob } = summary;
+  return { ...NO_NESTED, began: calls, ended: calls, completed, blob, listed: before.bunched ? [] : before.listed };
 }
 
-function addNested(known: Nested, event: CallProgress): Nested {
-  const told = event.nested!;
-  const count = told.count ?? 1;
-  const outcome = told.outcome ?? null;
-  const tools = count === 0 ? known.tools : addToTool(known.tools, told.tool, outcome, count, event.at);
+function addNested(nested: Nested, event: CallProgress): Nested {
+  const progress = event.nested!;
+  const count = progress.count ?? 1;
+  const outcome = progress.outcome ?? null;
+  const tools = count === 0 ? nested.tools : addToTool(nested.tools, progress.tool, outcome, count, event.at);
   // A bunch names the container, and none of those that are in it.
   const isBunch = count > 1 || event.call_id === event.parent;
   const sums = {
-    ...known,
-    began: known.began + (outcome === null ? count : 0),
-    ended: known.ended + (outcome === null ? 0 : count),
-    completed: known.completed + (outcome === "completed" ? count : 0),
+    ...nested,
+    began: nested.began + (outcome === null ? count : 0),
+    ended: nested.ended + (outcome === null ? 0 : count),
+    completed: nested.completed + (outcome === "completed" ? count : 0),
     tools,
   };
   if (isBunch) return crowded(sums);
   if (outcome === null) return listed(sums, event);
   const { call_id: callId } = event;
-  const duration = told.duration ?? 0;
-  const list = known.listed.map((each) => (each.callId === callId ? { ...each, outcome, duration } : each));
-  return known.bunched ? crowded({ ...sums, listed: list }) : { ...sums, listed: list };
+  const duration = progress.duration ?? 0;
+  const list = nested.listed.map((item) => (item.callId === callId ? { ...item, outcome, duration } : item));
+  return nested.bunched ? crowded({ ...sums, listed: list }) : { ...sums, listed: list };
 }
 
 /** Some are only counted now: of those that were told by themselves the ones that run stay apart. */
 function crowded(nested: Nested): Nested {
-  const running = nested.listed.filter((each) => each.outcome === null);
+  const running = nested.listed.filter((item) => item.outcome === null);
   return { ...nested, bunched: true, listed: running.length === nested.listed.length ? nested.listed : running };
 }
 
 /** One more that is told by itself; its end will be, too. */
 function listed(nested: Nested, event: CallProgress): Nested {
   const { tool, preview = "", duration } = event.nested!;
-  if (nested.listed.some((each) => each.callId === event.call_id)) return nested;
+  if (nested.listed.some((item) => item.callId === event.call_id)) return nested;
   if (nested.listed.length >= MOST_NESTED) return crowded(nested);
   // It has run for a while, if it was one of many that were only counted.
   const at = event.at - (duration ?? 0);
@@ -189,10 +189,16 @@ function addToTool(
   count: number,
   at: number,
 ): readonly NestedTool[] {
-  const known = tools.find((each) => each.tool === tool) ?? { tool, began: 0, ended: {}, firstAt: at, lastAt: at };
-  const ended = outcome === null ? known.ended : { ...known.ended, [outcome]: (known.ended[outcome] ?? 0) + count };
-  const next = { ...known, began: known.began + (outcome === null ? count : 0), ended, lastAt: at };
-  return tools.includes(known) ? tools.map((each) => (each === known ? next : each)) : [...tools, next];
+  const sum = tools.find((candidate) => candidate.tool === tool) ?? {
+    tool,
+    began: 0,
+    ended: {},
+    firstAt: at,
+    lastAt: at,
+  };
+  const ended = outcome === null ? sum.ended : { ...sum.ended, [outcome]: (sum.ended[outcome] ?? 0) + count };
+  const next = { ...sum, began: sum.began + (outcome === null ? count : 0), ended, lastAt: at };
+  return tools.includes(sum) ? tools.map((entry) => (entry === sum ? next : entry)) : [...tools, next];
 }
 
 /** A call under way, as a late reader is shown it. */
@@ -211,15 +217,15 @@ export function showRunning(table: Table, running: RunningCall): void {
 }
 
 /** While they are few each is told; then how many there are, and those that are named among them. */
-function nestedSoFar(told: RunningNested, since: number): Nested {
-  const { began = 0, ended = 0, completed = 0, calls = [], tools = [] } = told;
-  const listed = calls.map((each) => ({
-    callId: each.call_id,
-    tool: each.tool,
-    preview: each.preview ?? "",
-    at: since + each.start,
-    outcome: each.outcome ?? null,
-    duration: each.duration ?? null,
+function nestedSoFar(running: RunningNested, since: number): Nested {
+  const { began = 0, ended = 0, completed = 0, calls = [], tools = [] } = running;
+  const listed = calls.map((nestedCall) => ({
+    callId: nestedCall.call_id,
+    tool: nestedCall.tool,
+    preview: nestedCall.preview ?? "",
+    at: since + nestedCall.start,
+    outcome: nestedCall.outcome ?? null,
+    duration: nestedCall.duration ?? null,
   }));
   const sums = tools.map(({ first, last, ...sum }) => ({ ...sum, firstAt: since + first, lastAt: since + last }));
   return { ...NO_NESTED, began, ended, completed, listed, tools: sums, bunched: listed.length < began };

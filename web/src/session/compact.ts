@@ -4,6 +4,6 @@ import * as keryx from "../api/client";
 import { attempt } from "../ui/notice";
 
 /** Done when the summary is there, or the person was told why not. */
-export function sumUp(id: string): Promise<boolean> {
+export function compact(id: string): Promise<boolean> {
   return attempt(() => keryx.compact(id));
 }

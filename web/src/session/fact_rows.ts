@@ -1,7 +1,7 @@
 /** Which rows and calls a logged fact makes. Pure: it changes the table and nothing else. */
 
 import type { LoggedEvent } from "../api/events";
-import { askCall, finishCall, startCall } from "./calls";
+import { finishCall, requestCall, startCall } from "./calls";
 import { noteOf } from "./notes";
 import { putRow, type Row, type Table } from "./rows";
 
@@ -37,17 +37,17 @@ export function addFact(table: Table, event: LoggedEvent, seq: number): void {
 function addReply(table: Table, event: LoggedEvent & { type: "step.replied" }, seq: number): void {
   const calls = event.calls ?? [];
   const ids = calls.map((call) => call.call_id);
-  const known = table.rows.get(event.step_id);
-  if (known?.kind === "step") {
-    for (const id of known.calls) if (!ids.includes(id)) forgetCall(table, id);
+  const row = table.rows.get(event.step_id);
+  if (row?.kind === "step") {
+    for (const id of row.calls) if (!ids.includes(id)) forgetCall(table, id);
   }
-  for (const call of calls) askCall(table, call.call_id, call.tool, call.arguments ?? "{}");
+  for (const call of calls) requestCall(table, call.call_id, call.tool, call.arguments ?? "{}");
   putRow(table, {
     kind: "step",
     key: event.step_id,
     seq,
     turnId: event.turn_id,
-    at: known?.at ?? event.at,
+    at: row?.at ?? event.at,
     live: false,
     repliedAt: event.at,
     text: event.text,

@@ -2,7 +2,7 @@
 
 import type { MessagePage, View } from "../api/shapes";
 import { startCall } from "./calls";
-import { growUp } from "./history_window";
+import { addOlder } from "./history_window";
 import { emptyTable } from "./rows";
 import type { SessionState } from "./session_state";
 
@@ -15,8 +15,8 @@ export function fromView(view: View, page: MessagePage): SessionState {
     seq: view.seq,
     settings: view.settings,
     turn: view.turn && { turnId: view.turn.turn_id, cancelling: view.turn.cancelling, startedAt: null },
-    queue: view.queue.filter((each) => each.turn_id !== turnId),
-    steers: view.queue.filter((each) => each.turn_id === turnId),
+    queue: view.queue.filter((message) => message.turn_id !== turnId),
+    steers: view.queue.filter((message) => message.turn_id === turnId),
     approvals: view.approvals,
     questions: view.questions,
     context: view.context,
@@ -24,11 +24,11 @@ export function fromView(view: View, page: MessagePage): SessionState {
     usage,
     cost,
     older: null,
-    stretch: null,
+    historyWindow: null,
   };
-  growUp(state, page);
+  addOlder(state, page);
   for (const started of view.calls) startCall(state, started);
-  const asking = new Set([...view.approvals, ...view.questions].map((each) => each.call_id));
+  const asking = new Set([...view.approvals, ...view.questions].map((request) => request.call_id));
   for (const [id, call] of state.calls) if (asking.has(id)) state.calls.set(id, { ...call, asking: true });
   return state;
 }

@@ -1,7 +1,7 @@
 /**
- * A stretch of the transcript apart from its end, with a gap of rows between that are not here.
+ * A window of the transcript apart from its end, with a gap of rows between that are not here.
  *
- * The state's own order is the end, which events go on changing. While a stretch is open it is
+ * The state's own order is the end, which events go on changing. While a window is open it is
  * what is read: it grows both ways, and when it meets the end the two are one again. Rows and
  * calls are in the same table, whichever part they stand in. Pure.
  */
@@ -10,53 +10,53 @@ import type { MessagePage } from "../api/shapes";
 import { addFact } from "./fact_rows";
 import type { Call, Row, Table } from "./rows";
 import { removeRows } from "./rows";
-import type { Part, SessionState, Stretch } from "./session_state";
+import type { HistoryWindow, LoadedPart, SessionState } from "./session_state";
 
 /** What is read now. */
-export function readPart(state: SessionState): Part {
-  return state.stretch ?? state;
+export function shownPart(state: SessionState): LoadedPart {
+  return state.historyWindow ?? state;
 }
 
 /** An older page of what is read; what came after the view is left to the events. */
-export function growUp(state: SessionState, page: MessagePage): void {
-  const part = readPart(state);
+export function addOlder(state: SessionState, page: MessagePage): void {
+  const part = shownPart(state);
   part.order = [...rowsOf(state, page.rows), ...part.order];
   part.older = page.next;
 }
 
-/** A newer page of the stretch; it may be the one that meets the end. */
-export function growDown(state: SessionState, page: MessagePage): void {
-  const { stretch } = state;
-  if (stretch === null) return;
+/** A newer page of the window; it may be the one that meets the end. */
+export function addNewer(state: SessionState, page: MessagePage): void {
+  const { historyWindow } = state;
+  if (historyWindow === null) return;
   const end = state.older ?? 0;
   const between = page.rows.filter(({ seq }) => seq < end);
-  stretch.order = [...stretch.order, ...rowsOf(state, between)];
-  if (page.next !== null && between.length === page.rows.length) stretch.newer = page.next;
+  historyWindow.order = [...historyWindow.order, ...rowsOf(state, between)];
+  if (page.next !== null && between.length === page.rows.length) historyWindow.newer = page.next;
   else meet(state);
 }
 
 /** Reads from here on what is around a place: up to it, and after it. */
-export function openStretch(state: SessionState, seq: number, before: MessagePage, after: MessagePage): void {
-  closeStretch(state);
-  state.stretch = { order: [], older: null, newer: seq };
-  growUp(state, before);
-  growDown(state, after);
+export function openWindow(state: SessionState, seq: number, before: MessagePage, after: MessagePage): void {
+  closeWindow(state);
+  state.historyWindow = { order: [], older: null, newer: seq };
+  addOlder(state, before);
+  addNewer(state, after);
 }
 
-/** Back to the end; the stretch can be asked for again. */
-export function closeStretch(state: SessionState): void {
-  const { stretch } = state;
-  if (stretch === null) return;
-  state.stretch = null;
-  forget(state, stretch.order);
+/** Back to the end; the window can be asked for again. */
+export function closeWindow(state: SessionState): void {
+  const { historyWindow } = state;
+  if (historyWindow === null) return;
+  state.historyWindow = null;
+  forget(state, historyWindow.order);
 }
 
 function meet(state: SessionState): void {
-  const { stretch } = state;
-  if (stretch === null) return;
-  state.order = [...stretch.order, ...state.order];
-  state.older = stretch.older;
-  state.stretch = null;
+  const { historyWindow } = state;
+  if (historyWindow === null) return;
+  state.order = [...historyWindow.order, ...state.order];
+  state.older = historyWindow.older;
+  state.historyWindow = null;
 }
 
 function rowsOf(state: SessionState, rows: MessagePage["rows"]): readonly string[] {
@@ -66,31 +66,34 @@ function rowsOf(state: SessionState, rows: MessagePage["rows"]): readonly string
 }
 
 /** Whether all that there is of this fact is in this part. */
-export function covers({ older, newer = Number.POSITIVE_INFINITY }: Part & Partial<Stretch>, seq: number): boolean {
+export function covers(
+  { older, newer = Number.POSITIVE_INFINITY }: LoadedPart & Partial<HistoryWindow>,
+  seq: number,
+): boolean {
   return (older === null || seq >= older) && seq <= newer;
 }
 
 /** The row that this fact is a part of: the last one that is not after it. */
 export function rowAt(state: SessionState, seq: number): string | null {
-  const part = readPart(state);
+  const part = shownPart(state);
   if (!covers(part, seq)) return null;
-  let found: Row | null = null;
+  let last: Row | null = null;
   for (const key of part.order) {
     const row = state.rows.get(key);
-    if (row !== undefined && row.seq <= seq && (found === null || row.seq >= found.seq)) found = row;
+    if (row !== undefined && row.seq <= seq && (last === null || row.seq >= last.seq)) last = row;
   }
-  if (found === null && part.older === null) return part.order[0] ?? null;
-  return found?.key ?? null;
+  if (last === null && part.older === null) return part.order[0] ?? null;
+  return last?.key ?? null;
 }
 
 /** Removes rows wherever they stand. */
 export function removeEverywhere(state: SessionState, gone: (row: Row) => boolean): void {
   removeRows(state, gone);
-  const { stretch } = state;
-  if (stretch === null) return;
-  const table: Table = { order: stretch.order, rows: state.rows, calls: state.calls, touched: state.touched };
+  const { historyWindow } = state;
+  if (historyWindow === null) return;
+  const table: Table = { order: historyWindow.order, rows: state.rows, calls: state.calls, touched: state.touched };
   removeRows(table, gone);
-  stretch.order = table.order;
+  historyWindow.order = table.order;
 }
 
 // -- memory
@@ -99,32 +102,32 @@ export interface Bounds {
   /** More rows than this are too many. */
   readonly most: number;
   /** So many stay where the reader is. */
-  readonly kept: number;
+  readonly keep: number;
   /** So many stay at the end, while the reader is elsewhere. */
   readonly end: number;
 }
 
 /** Forgets rows far from the reader, who is at this row, or at the end. They can be asked for again. */
-export function bound(state: SessionState, reader: string | null, { most, kept, end }: Bounds): void {
-  if (state.stretch !== null) {
+export function limitRows(state: SessionState, reader: string | null, { most, keep, end }: Bounds): void {
+  if (state.historyWindow !== null) {
     if (state.order.length > end * 2) trim(state, end);
-    const { order } = state.stretch;
-    if (order.length > most) keepAround(state, state.stretch, order.indexOf(reader ?? ""), kept);
+    const { order } = state.historyWindow;
+    if (order.length > most) keepAround(state, state.historyWindow, order.indexOf(reader ?? ""), keep);
     return;
   }
   // Whoever follows the end reads nothing else: then it is as long as it needs to be, and no longer.
-  if (state.order.length <= (reader === null ? kept + end : most)) return;
+  if (state.order.length <= (reader === null ? keep + end : most)) return;
   const at = reader === null ? -1 : state.order.indexOf(reader);
-  if (at < 0) return trim(state, kept);
+  if (at < 0) return trim(state, keep);
   // So near to the end, a gap would not be worth it.
-  if (at + kept > state.order.length - end) return trim(state, state.order.length - Math.max(0, at - kept / 2));
+  if (at + keep > state.order.length - end) return trim(state, state.order.length - Math.max(0, at - keep / 2));
   const rest = state.order.slice(-end);
   const order = state.order.slice(0, -end);
-  const stretch: Stretch = { order, older: state.older, newer: seqOf(state, order.at(-1)) ?? 0 };
+  const historyWindow: HistoryWindow = { order, older: state.older, newer: seqOf(state, order.at(-1)) ?? 0 };
   state.order = rest;
   state.older = seqOf(state, rest[0]);
-  state.stretch = stretch;
-  keepAround(state, stretch, at, kept);
+  state.historyWindow = historyWindow;
+  keepAround(state, historyWindow, at, keep);
 }
 
 /** Forgets the oldest rows of the end past this number. */
@@ -136,14 +139,14 @@ export function trim(state: SessionState, keep: number): void {
   forget(state, gone);
 }
 
-function keepAround(state: SessionState, stretch: Stretch, at: number, kept: number): void {
+function keepAround(state: SessionState, historyWindow: HistoryWindow, at: number, keep: number): void {
   if (at < 0) return;
-  const { order } = stretch;
-  const from = Math.max(0, at - kept / 2);
-  const to = from + kept;
-  stretch.order = order.slice(from, to);
-  if (from > 0) stretch.older = seqOf(state, stretch.order[0]);
-  if (to < order.length) stretch.newer = seqOf(state, stretch.order.at(-1)) ?? stretch.newer;
+  const { order } = historyWindow;
+  const from = Math.max(0, at - keep / 2);
+  const to = from + keep;
+  historyWindow.order = order.slice(from, to);
+  if (from > 0) historyWindow.older = seqOf(state, historyWindow.order[0]);
+  if (to < order.length) historyWindow.newer = seqOf(state, historyWindow.order.at(-1)) ?? historyWindow.newer;
   forget(state, [...order.slice(0, from), ...order.slice(to)]);
 }
 
@@ -171,5 +174,5 @@ function forget(state: SessionState, keys: readonly string[]): void {
 
 /** Its row may come back with an older page, and its end stands in what is here and is not read again. */
 function isKnownToEnd(state: SessionState, { finishedSeq: seq }: Call): boolean {
-  return seq !== null && (covers(state, seq) || (state.stretch !== null && covers(state.stretch, seq)));
+  return seq !== null && (covers(state, seq) || (state.historyWindow !== null && covers(state.historyWindow, seq)));
 }

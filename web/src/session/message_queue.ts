@@ -3,14 +3,14 @@
 import type { MessageAccepted, MessageChanged } from "../api/events";
 import type { QueuedMessage } from "../api/shapes";
 
-export interface Waiting {
+export interface WaitingMessages {
   /** Messages that wait for a turn of their own, in order. */
   queue: readonly QueuedMessage[];
   /** Messages that wait to join the turn under way. */
   steers: readonly QueuedMessage[];
 }
 
-export function accept(waiting: Waiting, event: MessageAccepted, turnId: string | null): void {
+export function accept(waiting: WaitingMessages, event: MessageAccepted, turnId: string | null): void {
   const message: QueuedMessage = {
     message_id: event.message_id,
     turn_id: event.turn_id,
@@ -26,7 +26,7 @@ export function accept(waiting: Waiting, event: MessageAccepted, turnId: string 
   else waiting.queue = [...waiting.queue, message];
 }
 
-export function revise(waiting: Waiting, event: MessageChanged): void {
+export function revise(waiting: WaitingMessages, event: MessageChanged): void {
   const { message_id, turn_id, mode, text, workspace, attachments, before } = event;
   const changes = { turn_id, mode, text, workspace, attachments };
   const revised = (message: QueuedMessage): QueuedMessage =>
@@ -42,30 +42,30 @@ function present<T extends object>(changes: T): { [K in keyof T]?: Exclude<T[K],
 }
 
 function placed(queue: readonly QueuedMessage[], id: string, before: string | null): readonly QueuedMessage[] {
-  const message = queue.find((each) => each.message_id === id);
+  const message = queue.find((message) => message.message_id === id);
   if (message === undefined) return queue;
-  const others = queue.filter((each) => each !== message);
-  const at = others.findIndex((each) => each.message_id === before);
+  const others = queue.filter((other) => other !== message);
+  const at = others.findIndex((other) => other.message_id === before);
   others.splice(at < 0 ? others.length : at, 0, message);
   return others;
 }
 
 /** Takes the message out, wherever it waits. */
-export function take(waiting: Waiting, messageId: string): QueuedMessage | null {
-  const is = (each: QueuedMessage): boolean => each.message_id === messageId;
-  const found = waiting.queue.find(is) ?? waiting.steers.find(is) ?? null;
-  if (found !== null) {
-    waiting.queue = waiting.queue.filter((each) => !is(each));
-    waiting.steers = waiting.steers.filter((each) => !is(each));
+export function take(waiting: WaitingMessages, messageId: string): QueuedMessage | null {
+  const is = (message: QueuedMessage): boolean => message.message_id === messageId;
+  const removed = waiting.queue.find(is) ?? waiting.steers.find(is) ?? null;
+  if (removed !== null) {
+    waiting.queue = waiting.queue.filter((message) => !is(message));
+    waiting.steers = waiting.steers.filter((message) => !is(message));
   }
-  return found;
+  return removed;
 }
 
 /** The turn is over: its undelivered steers come next, behind the text of an interrupt. */
-export function release(waiting: Waiting): void {
+export function release(waiting: WaitingMessages): void {
   if (waiting.steers.length === 0) return;
-  const leading = waiting.queue.filter((each) => each.mode === "interrupt");
-  const rest = waiting.queue.filter((each) => each.mode !== "interrupt");
+  const leading = waiting.queue.filter((message) => message.mode === "interrupt");
+  const rest = waiting.queue.filter((message) => message.mode !== "interrupt");
   waiting.queue = [...leading, ...waiting.steers, ...rest];
   waiting.steers = [];
 }

@@ -21,28 +21,28 @@ let list: Promise<SessionPage> | null = null;
 let session: { readonly id: string; readonly beginning: Promise<Beginning> } | null = null;
 
 /** Whoever has no link is most likely logged in. */
-export function askAhead(): void {
+export function prefetch(): void {
   if (readToken() !== null) return;
   const { session: id } = readRoute();
-  if (id !== null) session = { id, beginning: heardLater(askBeginning(id)) };
-  list = heardLater(keryx.listSessions(null, false));
+  if (id !== null) session = { id, beginning: withoutRejection(loadBeginning(id)) };
+  list = withoutRejection(keryx.listSessions(null, false));
 }
 
 export function firstSessions(): Promise<SessionPage> {
-  const asked = list ?? keryx.listSessions(null, false);
+  const answer = list ?? keryx.listSessions(null, false);
   list = null;
-  return asked;
+  return answer;
 }
 
 export async function beginningOf(id: string, signal: AbortSignal): Promise<Beginning> {
-  const asked = session?.id === id ? session.beginning : askBeginning(id, signal);
+  const answer = session?.id === id ? session.beginning : loadBeginning(id, signal);
   session = null;
-  const beginning = await asked;
+  const beginning = await answer;
   signal.throwIfAborted();
   return beginning;
 }
 
-async function askBeginning(id: string, signal?: AbortSignal): Promise<Beginning> {
+async function loadBeginning(id: string, signal?: AbortSignal): Promise<Beginning> {
   const [view, page] = await Promise.all([keryx.view(id, signal), keryx.messages(id, {}, FIRST_PAGE, signal)]);
   // What the page has beyond the view comes again as events; what it lacks would never come.
   if (page.seq !== undefined && page.seq >= view.seq) return { view, page };
@@ -50,7 +50,7 @@ async function askBeginning(id: string, signal?: AbortSignal): Promise<Beginning
 }
 
 /** A refusal is for whoever takes the answer; until then it is nobody's. */
-function heardLater<T>(asked: Promise<T>): Promise<T> {
-  asked.catch(() => undefined);
-  return asked;
+function withoutRejection<T>(answer: Promise<T>): Promise<T> {
+  answer.catch(() => undefined);
+  return answer;
 }

@@ -5,7 +5,7 @@
 
 import type { LiveEvent, LoggedEvent, SessionEvent, Settings, StepSnapshot, Usage } from "../api/events";
 import { isFact } from "../api/events";
-import { addOutput, addProgress, askAbout, settleCall, showRunning, writeArguments } from "./calls";
+import { addOutput, addProgress, setAsking, settleCall, showRunning, writeArguments } from "./calls";
 import { addFact, forgetCall } from "./fact_rows";
 import { removeEverywhere } from "./history_window";
 import { accept, release, revise, take } from "./message_queue";
@@ -38,13 +38,13 @@ function applyFact(state: SessionState, event: LoggedEvent): void {
       return applyMessage(state, event);
     case "approval.asked":
       state.approvals = [...state.approvals, event];
-      return askAbout(state, event.call_id, true);
+      return setAsking(state, event.call_id, true);
     case "approval.answered":
     case "approval.expired":
       return endApproval(state, event.approval_id);
     case "question.asked":
       state.questions = [...state.questions, event];
-      return askAbout(state, event.call_id, true);
+      return setAsking(state, event.call_id, true);
     case "question.answered":
     case "question.expired":
       return endQuestion(state, event.question_id);
@@ -130,17 +130,17 @@ function changeSession(state: SessionState, event: LoggedEvent): void {
 }
 
 function endApproval(state: SessionState, id: string): void {
-  const asked = state.approvals.find((each) => each.approval_id === id);
-  if (asked === undefined) return;
-  state.approvals = state.approvals.filter((each) => each !== asked);
-  askAbout(state, asked.call_id, false);
+  const ended = state.approvals.find((approval) => approval.approval_id === id);
+  if (ended === undefined) return;
+  state.approvals = state.approvals.filter((approval) => approval !== ended);
+  setAsking(state, ended.call_id, false);
 }
 
 function endQuestion(state: SessionState, id: string): void {
-  const asked = state.questions.find((each) => each.question_id === id);
-  if (asked === undefined) return;
-  state.questions = state.questions.filter((each) => each !== asked);
-  askAbout(state, asked.call_id, false);
+  const ended = state.questions.find((question) => question.question_id === id);
+  if (ended === undefined) return;
+  state.questions = state.questions.filter((question) => question !== ended);
+  setAsking(state, ended.call_id, false);
 }
 
 /** A cost that is not known makes the sum unknown. */
@@ -209,12 +209,12 @@ function emptied(state: SessionState, row: StepRow): StepRow {
 }
 
 /** No connection: what leaves no fact behind may end meanwhile, and is told anew if it has not. */
-export function cutOff(state: SessionState): void {
+export function dropUnlogged(state: SessionState): void {
   state.compacting = null;
 }
 
 function resync(state: SessionState): Applied {
-  cutOff(state);
+  dropUnlogged(state);
   for (const key of state.order.slice(-8)) {
     const row = state.rows.get(key);
     if (row?.kind === "step" && row.live) putRow(state, emptied(state, row));
@@ -224,8 +224,8 @@ function resync(state: SessionState): Applied {
 
 function applySnapshot(state: SessionState, event: StepSnapshot): Applied {
   if (event.after > state.seq) return "gap";
-  const known = state.rows.get(event.step_id);
-  if (known === undefined) {
+  const existing = state.rows.get(event.step_id);
+  if (existing === undefined) {
     // The step began before the view was made, and nothing of its reply is logged yet.
     if (state.turn?.turnId !== event.turn_id) return "known";
     putRow(state, liveStep(event.step_id, event.after, event.turn_id, event.at));

@@ -8,10 +8,10 @@ import { asProblem, Problem } from "../api/problem";
 import { keep, release } from "../api/tab_presence";
 import { fromView } from "./from_view";
 import { beginningOf } from "./prefetch";
-import { Opened } from "./session_store";
+import { SessionStore } from "./session_store";
 
 export class SessionKeeper {
-  readonly opened = signal<Opened | null>(null);
+  readonly store = signal<SessionStore | null>(null);
   readonly problem = signal<Problem | null>(null);
   readonly connection = signal<Connection>("connecting");
   private readonly loading = new AbortController();
@@ -30,9 +30,9 @@ export class SessionKeeper {
     const { signal: abort } = this.loading;
     try {
       const { view, page } = await beginningOf(this.id, abort);
-      const opened = new Opened(fromView(view, page), view.draft);
-      this.opened.value = opened;
-      this.follow(opened);
+      const session = new SessionStore(fromView(view, page), view.draft);
+      this.store.value = session;
+      this.follow(session);
     } catch (error) {
       if (!abort.aborted) this.problem.value = asProblem(error);
     }
@@ -45,17 +45,17 @@ export class SessionKeeper {
     this.problem.value = new Problem("not_found", 404, "");
   }
 
-  private follow(opened: Opened): void {
+  private follow(session: SessionStore): void {
     const stream = new EventStream({
       address: keryx.eventsAddress(this.id),
-      lastId: () => String(opened.seq),
+      lastId: () => String(session.seq),
       onFrame: (frame) => {
         if (frame.event === "deleted") this.onGone(stream);
-        else if (!opened.take(JSON.parse(frame.data) as SessionEvent)) stream.later();
+        else if (!session.take(JSON.parse(frame.data) as SessionEvent)) stream.later();
       },
       onConnection: (connection) => {
         this.connection.value = connection;
-        if (connection !== "open") opened.cutOff();
+        if (connection !== "open") session.cutOff();
       },
       onRefused: (status) => {
         if (status === 404) this.problem.value = new Problem("not_found", status, "");

@@ -1,17 +1,17 @@
 /** What the page knows of one session. Types only. */
 
 import type { ApprovalAsked, ContextSize, QuestionAsked, Settings, Usage } from "../api/events";
-import type { Waiting } from "./message_queue";
+import type { WaitingMessages } from "./message_queue";
 import type { Table } from "./rows";
 
 /** A part of the transcript in which no row is missing. */
-export interface Part {
+export interface LoadedPart {
   order: readonly string[];
   /** Facts before this seq are not in it; null: there are none. */
   older: number | null;
 }
 
-export interface Stretch extends Part {
+export interface HistoryWindow extends LoadedPart {
   /** Facts after this seq are not in it. */
   newer: number;
 }
@@ -29,7 +29,7 @@ export interface Compacting {
   readonly at: number;
 }
 
-export interface SessionState extends Table, Part, Waiting {
+export interface SessionState extends Table, LoadedPart, WaitingMessages {
   readonly sessionId: string;
   /** The last fact that is in here. */
   seq: number;
@@ -43,5 +43,5 @@ export interface SessionState extends Table, Part, Waiting {
   usage: Usage;
   cost: number | null;
   /** What is read, if that is not the end. */
-  stretch: Stretch | null;
+  historyWindow: HistoryWindow | null;
 }

@@ -3,17 +3,17 @@
 import { batch, type Signal, signal } from "@preact/signals";
 import * as keryx from "../api/client";
 import type { SessionEvent } from "../api/events";
-import { heard } from "../api/server_clock";
+import { noteServerTime } from "../api/server_clock";
 import type { View } from "../api/shapes";
-import { bound, closeStretch, covers, growDown, growUp, openStretch, readPart, rowAt } from "./history_window";
+import { addNewer, addOlder, closeWindow, covers, limitRows, openWindow, rowAt, shownPart } from "./history_window";
 import { FIRST_PAGE } from "./prefetch";
-import { apply, cutOff } from "./reducer";
+import { apply, dropUnlogged } from "./reducer";
 import type { Call, Row } from "./rows";
 import type { SessionState } from "./session_state";
 
 const NEXT_PAGE = 150;
 /** Rows that are held at once: of more, those far from the reader are forgotten. */
-const BOUNDS = { most: 1_500, kept: 900, end: 150 };
+const BOUNDS = { most: 1_500, keep: 900, end: 150 };
 /** Pages of nothing but calls that are read to find the step that made them. */
 const MOST_PAGES = 20;
 /** A tab in the background draws no frames, but must not gather without end either. */
@@ -52,10 +52,10 @@ const HEAD = [
 type HeadSignals = { readonly [K in keyof Head]: Signal<Head[K]> };
 
 /** A session that is loaded: everything here has a value. */
-export class Opened {
+export class SessionStore {
   /** The rows at the end, where things happen. */
   readonly order: Signal<readonly string[]>;
-  /** The rows that are read: those at the end, or a stretch apart from it. */
+  /** The rows that are read: those at the end, or a window apart from it. */
   readonly shown: Signal<readonly string[]>;
   /** Whether rows between those that are read and the end are not here. */
   readonly apart = signal(false);
@@ -111,36 +111,37 @@ export class Opened {
     if (applied === "applied") this.schedule();
     if (event.type === "files.changed") this.filesChanged.value += 1;
     // That something is summed up is told to late readers as it was told when it began.
-    else if (!("seq" in event) && event.type !== "context.compacting") heard(event.at);
+    else if (!("seq" in event) && event.type !== "context.compacting") noteServerTime(event.at);
     return applied !== "gap";
   }
 
   /** The connection is lost, or about to be made. */
   cutOff(): void {
-    cutOff(this.state);
+    dropUnlogged(this.state);
     this.schedule();
   }
 
   /** The page before what is read. */
   async loadOlder(): Promise<void> {
-    const { stretch } = this.state;
-    const before = readPart(this.state).older;
+    const { historyWindow } = this.state;
+    const before = shownPart(this.state).older;
     if (before === null || this.loadingOlder.value) return;
     await this.loading(this.loadingOlder, async () => {
       const page = await keryx.messages(this.id, { before }, NEXT_PAGE);
       // What is read may be another part by now, or have been cut.
-      if (this.state.stretch === stretch && readPart(this.state).older === before) growUp(this.state, page);
+      if (this.state.historyWindow === historyWindow && shownPart(this.state).older === before)
+        addOlder(this.state, page);
     });
   }
 
-  /** The page after a stretch. */
+  /** The page after a window. */
   async loadNewer(): Promise<void> {
-    const { stretch } = this.state;
-    if (stretch === null || this.loadingNewer.value) return;
-    const after = stretch.newer;
+    const { historyWindow } = this.state;
+    if (historyWindow === null || this.loadingNewer.value) return;
+    const after = historyWindow.newer;
     await this.loading(this.loadingNewer, async () => {
       const page = await keryx.messages(this.id, { after }, NEXT_PAGE);
-      if (this.state.stretch === stretch && stretch.newer === after) growDown(this.state, page);
+      if (this.state.historyWindow === historyWindow && historyWindow.newer === after) addNewer(this.state, page);
     });
   }
 
@@ -158,18 +159,18 @@ export class Opened {
   async goTo(seq: number): Promise<string | null> {
     const sought = ++this.sought;
     const { state } = this;
-    if (covers(state, seq)) closeStretch(state);
-    else if (state.stretch === null || !covers(state.stretch, seq)) {
+    if (covers(state, seq)) closeWindow(state);
+    else if (state.historyWindow === null || !covers(state.historyWindow, seq)) {
       const [before, after] = await Promise.all([
         keryx.messages(this.id, { before: seq + 1 }, FIRST_PAGE),
         keryx.messages(this.id, { after: seq }, FIRST_PAGE),
       ]);
       if (sought !== this.sought) return null;
-      openStretch(state, seq, before, after);
+      openWindow(state, seq, before, after);
     }
     this.flush();
     for (let page = 0; page < MOST_PAGES && rowAt(state, seq) === null; page++) {
-      if (readPart(state).older === null || !covers(readPart(state), seq)) break;
+      if (shownPart(state).older === null || !covers(shownPart(state), seq)) break;
       await this.loadOlder();
       if (sought !== this.sought) return null;
     }
@@ -179,7 +180,7 @@ export class Opened {
   /** Back to the end, wherever the reader is. */
   toNewest(): void {
     this.sought += 1;
-    closeStretch(this.state);
+    closeWindow(this.state);
     this.flush();
     this.returns.value += 1;
   }
@@ -196,15 +197,15 @@ export class Opened {
   }
 
   private flush(): void {
-    bound(this.state, this.reader(), BOUNDS);
+    limitRows(this.state, this.reader(), BOUNDS);
     const { touched } = this.state;
-    const { order: shown, older } = readPart(this.state);
+    const { order: shown, older } = shownPart(this.state);
     batch(() => {
       for (const key of touched.rows) show(this.rows, key, this.state.rows.get(key));
       for (const id of touched.calls) show(this.calls, id, this.state.calls.get(id));
       this.order.value = this.state.order;
       this.shown.value = shown;
-      this.apart.value = this.state.stretch !== null;
+      this.apart.value = this.state.historyWindow !== null;
       const head: Head = { ...this.state, older };
       for (const name of HEAD) (this.head[name] as Signal<unknown>).value = head[name];
     });
@@ -214,16 +215,16 @@ export class Opened {
 }
 
 function lookup<T>(signals: Map<string, Signal<T>>, key: string, value: () => T): Signal<T> {
-  const known = signals.get(key);
-  if (known !== undefined) return known;
-  const made = signal(value());
-  signals.set(key, made);
-  return made;
+  const existing = signals.get(key);
+  if (existing !== undefined) return existing;
+  const created = signal(value());
+  signals.set(key, created);
+  return created;
 }
 
 function show<T>(signals: Map<string, Signal<T | undefined>>, key: string, value: T | undefined): void {
-  const known = signals.get(key);
-  if (known === undefined) return;
-  known.value = value;
+  const existing = signals.get(key);
+  if (existing === undefined) return;
+  existing.value = value;
   if (value === undefined) signals.delete(key);
 }

@@ -20,19 +20,19 @@ export function grouped(sessions: readonly Summary[], now: number): Group[] {
     else group.members.push(summary);
   };
   const newest = [...sessions].sort((a, b) => b.changed_at - a.changed_at || (a.session_id < b.session_id ? 1 : -1));
-  for (const each of newest) if (each.pinned) put("pinned", -1, each);
+  for (const summary of newest) if (summary.pinned) put("pinned", -1, summary);
   // What runs changes all the time; by its creation it keeps its place.
-  const active = newest.filter((each) => !each.pinned && each.state !== "idle");
-  for (const each of active.sort((a, b) => b.created_at - a.created_at)) put("active", -1, each);
-  for (const each of newest) {
-    if (each.pinned || each.state !== "idle") continue;
-    const day = startOfDay(each.changed_at * 1_000);
-    put(dayName(day), Math.max(0, Math.round((startOfDay(now) - day) / DAY_MS)), each);
+  const active = newest.filter((summary) => !summary.pinned && summary.state !== "idle");
+  for (const summary of active.sort((a, b) => b.created_at - a.created_at)) put("active", -1, summary);
+  for (const summary of newest) {
+    if (summary.pinned || summary.state !== "idle") continue;
+    const day = startOfDay(summary.changed_at * 1_000);
+    put(dayName(day), Math.max(0, Math.round((startOfDay(now) - day) / DAY_MS)), summary);
   }
   return Array.from(groups, ([name, { daysAgo, members }]) => ({
     name,
     daysAgo,
-    ids: members.map((each) => each.session_id),
+    ids: members.map((summary) => summary.session_id),
   }));
 }
 

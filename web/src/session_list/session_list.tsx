@@ -89,8 +89,8 @@ function GroupView({ group }: { group: Group }) {
     <section aria-labelledby={id}>
       <h2 id={id}>{groupName(group)}</h2>
       <ul>
-        {group.ids.map((each) => (
-          <Item key={each} id={each} />
+        {group.ids.map((sessionId) => (
+          <Item key={sessionId} id={sessionId} />
         ))}
       </ul>
     </section>

@@ -45,15 +45,15 @@ export class Sessions {
     });
     this.groups = computed(() => {
       this.version.value;
-      const shown = [...this.table.values()].map((each) => each.peek());
+      const shown = [...this.table.values()].map((row) => row.peek());
       return grouped(
-        shown.filter((each) => Boolean(each.archived) === this.archived.value),
+        shown.filter((summary) => Boolean(summary.archived) === this.archived.value),
         minute.value,
       );
     });
     this.asking = computed(() => {
       this.version.value;
-      return [...this.table.values()].filter((each) => each.peek().state === "waiting").length;
+      return [...this.table.values()].filter((row) => row.peek().state === "waiting").length;
     });
   }
 
@@ -64,8 +64,8 @@ export class Sessions {
 
   /** One that works in this folder, of those that are loaded. */
   within(workspace: string): string | null {
-    const found = [...this.table.values()].find((each) => each.peek().workspace === workspace);
-    return found?.peek().session_id ?? null;
+    const match = [...this.table.values()].find((row) => row.peek().workspace === workspace);
+    return match?.peek().session_id ?? null;
   }
 
   /** Whether this tab is the one that hears of changes first. */
@@ -161,7 +161,7 @@ export class Sessions {
 
   private renew(page: SessionPage, archived: boolean): void {
     for (const id of gone(
-      [...this.table.values()].map((each) => each.peek()),
+      [...this.table.values()].map((row) => row.peek()),
       page,
       archived,
     ))
@@ -171,15 +171,15 @@ export class Sessions {
 
   /** They are read anew when somebody looks at them. */
   private dropArchived(): void {
-    for (const [id, each] of this.table) if (each.peek().archived) this.table.delete(id);
+    for (const [id, row] of this.table) if (row.peek().archived) this.table.delete(id);
     this.next.value = [this.next.value[0], 0];
   }
 
   private put(summary: Summary): void {
-    const known = this.table.get(summary.session_id);
+    const existing = this.table.get(summary.session_id);
     // A page may be older than what the stream told meanwhile.
-    if (known === undefined) this.table.set(summary.session_id, signal(summary));
-    else if (summary.position >= known.peek().position) known.value = summary;
+    if (existing === undefined) this.table.set(summary.session_id, signal(summary));
+    else if (summary.position >= existing.peek().position) existing.value = summary;
   }
 
   private reached(position = 0): void {
@@ -187,24 +187,24 @@ export class Sessions {
   }
 
   private take(event: string, data: string, id: string | null): void {
-    const told = JSON.parse(data) as Summary;
+    const summary = JSON.parse(data) as Summary;
     if (event === "session") {
-      const before = this.table.get(told.session_id)?.peek();
-      this.put(told);
-      if (before !== undefined) this.onChange(before, told);
-    } else if (event === "deleted") this.forget(told.session_id);
+      const before = this.table.get(summary.session_id)?.peek();
+      this.put(summary);
+      if (before !== undefined) this.onChange(before, summary);
+    } else if (event === "deleted") this.forget(summary.session_id);
     if (id !== null) this.reached(Number(id) || 0);
   }
 }
 
 /** Those that this page of the newest would list, if they were still there as they were. Pure. */
-export function gone(known: readonly Summary[], page: SessionPage, archived: boolean): readonly string[] {
-  const listed = new Set(page.sessions.map((each) => each.session_id));
+export function gone(loaded: readonly Summary[], page: SessionPage, archived: boolean): readonly string[] {
+  const listed = new Set(page.sessions.map((summary) => summary.session_id));
   // What changed after the page was made is in none, and neither is what is older than its last one.
   const newest = page.sessions[0]?.position ?? (page.next === null ? Number.POSITIVE_INFINITY : 0);
   const oldest = page.next === null ? 0 : (page.sessions.at(-1)?.position ?? 0);
-  return known
-    .filter((each) => Boolean(each.archived) === archived && !listed.has(each.session_id))
-    .filter((each) => each.position >= oldest && each.position <= newest)
-    .map((each) => each.session_id);
+  return loaded
+    .filter((summary) => Boolean(summary.archived) === archived && !listed.has(summary.session_id))
+    .filter((summary) => summary.position >= oldest && summary.position <= newest)
+    .map((summary) => summary.session_id);
 }

@@ -3,35 +3,38 @@
 import type { ApprovalMode } from "../api/events";
 import type { Changes } from "../api/shapes";
 import { models, profiles } from "../session/choices";
-import { found, lookForModels } from "../setup/setup_state";
+import { lookForModels, offeredModels } from "../setup/setup_state";
 import { texts } from "../texts";
 import { Toolsets } from "./toolsets";
 
-export type Chosen = Pick<
+export type ChosenSettings = Pick<
   Changes,
   "model" | "workspace" | "profile" | "personality" | "effort" | "tools" | "approvals"
 >;
 
 interface Props {
-  chosen: Chosen;
+  chosen: ChosenSettings;
   profile: string | null;
-  onChange: (changes: Chosen) => void;
+  onChange: (changes: ChosenSettings) => void;
 }
 
 const EFFORTS = Object.entries(texts.header.efforts);
 const APPROVALS = Object.entries(texts.header.approvalModes);
 
-export function Fields({ chosen, profile, onChange }: Props) {
-  const { models: known, default: standard } = models.value;
+export function SettingsFields({ chosen, profile, onChange }: Props) {
+  const { models: offered, default: standard } = models.value;
   const { profiles: all, workspaces, workspace } = profiles.value;
-  const mine = all.find((each) => each.name === profile) ?? all[0];
+  const mine = all.find((entry) => entry.name === profile) ?? all[0];
   return (
     <div class="fields">
       <Choice
         label={texts.header.model}
         value={chosen.model ?? ""}
         standard={standard === null ? texts.header.standard : `${texts.header.standard} (${standard})`}
-        options={withValue([...new Set([...known, ...found.value])], chosen.model).map((name) => [name, name])}
+        options={withValue([...new Set([...offered, ...offeredModels.value])], chosen.model).map((name) => [
+          name,
+          name,
+        ])}
         // What the servers have is asked when somebody wants to choose.
         onFocus={() => void lookForModels()}
         onChange={(model) => onChange({ model })}

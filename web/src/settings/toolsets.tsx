@@ -12,15 +12,15 @@ interface Props {
 export function Toolsets({ chosen, onChange }: Props) {
   const { tools, toolsets } = toolkit.value;
   if (toolsets.length === 0) return null;
-  const all = tools.map((each) => each.name);
+  const all = tools.map((tool) => tool.name);
   const has = new Set(chosen ?? all);
   const held = all.filter((name) => has.has(name)).length;
   const sum =
     held === all.length ? texts.tools.all : held === 0 ? texts.tools.none : texts.tools.some(held, all.length);
-  const put = (names: readonly string[], wanted: boolean): void => {
+  const put = (names: readonly string[], on: boolean): void => {
     const next = new Set(has);
     for (const name of names)
-      if (wanted) next.add(name);
+      if (on) next.add(name);
       else next.delete(name);
     // In the order in which the server has them, so that the same choice is the same list.
     onChange(all.filter((name) => next.has(name)));
@@ -32,7 +32,7 @@ export function Toolsets({ chosen, onChange }: Props) {
         <span>{sum}</span>
       </summary>
       {toolsets.map((set) => {
-        const names = tools.filter((each) => each.toolset === set).map((each) => each.name);
+        const names = tools.filter((tool) => tool.toolset === set).map((tool) => tool.name);
         const count = names.filter((name) => has.has(name)).length;
         return (
           <label key={set} class="check" title={names.join(", ")}>

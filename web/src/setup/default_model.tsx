@@ -5,13 +5,13 @@ import { asProblem, type Problem } from "../api/problem";
 import { models } from "../session/choices";
 import { texts } from "../texts";
 import { Refusal } from "../ui/refusal";
-import { chooseDefault, found, setup, silent } from "./setup_state";
+import { chooseDefault, modelProblems, offeredModels, setup } from "./setup_state";
 
 export function DefaultModel() {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const now = setup.value?.model ?? "";
-  const all = [...new Set([...(now ? [now] : []), ...found.value, ...models.value.models])].sort();
+  const all = [...new Set([...(now ? [now] : []), ...offeredModels.value, ...models.value.models])].sort();
   const choose = async (model: string): Promise<void> => {
     setBusy(true);
     try {
@@ -33,7 +33,7 @@ export function DefaultModel() {
         </select>
       </label>
       <p class="dim">{texts.setup.standardLead}</p>
-      {silent.value.map((why) => (
+      {modelProblems.value.map((why) => (
         <p key={why} class="failure">
           {why}
         </p>

@@ -16,7 +16,7 @@ function Trouble({ problem }: { problem: Problem | null }) {
   const message = problem.kind === "unreachable" ? texts.unreachable : problem.message;
   return (
     <div class="failure trouble" role="alert">
-      {UNNAMED.has(problem.told) ? null : <b>{texts.transcript.error(problem.told)}</b>}
+      {UNNAMED.has(problem.serverKind) ? null : <b>{texts.transcript.error(problem.serverKind)}</b>}
       <p>{message}</p>
       {problem.hint ? <p>{problem.hint}</p> : null}
     </div>
@@ -24,7 +24,7 @@ function Trouble({ problem }: { problem: Problem | null }) {
 }
 
 export function Servers() {
-  const found = servers.value;
+  const local = servers.value;
   const { title, lead, looking, none, again } = texts.setup.servers;
   useEffect(() => {
     if (servers.peek() === null) void lookForServers();
@@ -32,21 +32,21 @@ export function Servers() {
   return (
     <section class="card" aria-label={title}>
       <h2>{title}</h2>
-      {found === null ? (
+      {local === null ? (
         <p class="dim">{looking}</p>
-      ) : found.length === 0 ? (
+      ) : local.length === 0 ? (
         <p class="dim">{none}</p>
       ) : (
         <>
           <p class="dim">{lead}</p>
           <ul class="servers">
-            {found.map((server) => (
+            {local.map((server) => (
               <Server key={server.base_url} server={server} />
             ))}
           </ul>
         </>
       )}
-      {found === null ? null : (
+      {local === null ? null : (
         <Button kind="quiet" onClick={() => void lookForServers()}>
           {again}
         </Button>
@@ -80,8 +80,8 @@ function Server({ server }: { server: FoundServer }) {
           value={model}
           onChange={(event) => setModel(event.currentTarget.value)}
         >
-          {server.models.map((each) => (
-            <option key={each}>{each}</option>
+          {server.models.map((modelName) => (
+            <option key={modelName}>{modelName}</option>
           ))}
         </select>
       ) : null}
@@ -103,7 +103,7 @@ export function PasteKey({ onKept }: { onKept?: () => void }) {
   const { title, lead } = texts.setup.key;
   const choose = (name: string): void => {
     setChosen(name);
-    setAddress(PROVIDERS.find((each) => each.name === name)?.address ?? "");
+    setAddress(PROVIDERS.find((provider) => provider.name === name)?.address ?? "");
   };
   const submit = async (): Promise<void> => {
     const field = key.current!;
@@ -139,9 +139,9 @@ export function PasteKey({ onKept }: { onKept?: () => void }) {
         <label>
           <span>{texts.setup.key.provider}</span>
           <select value={chosen} onChange={(event) => choose(event.currentTarget.value)}>
-            {PROVIDERS.map((each) => (
-              <option key={each.name} value={each.name}>
-                {each.title}
+            {PROVIDERS.map((provider) => (
+              <option key={provider.name} value={provider.name}>
+                {provider.title}
               </option>
             ))}
             <option value={OTHER}>{texts.setup.key.other}</option>

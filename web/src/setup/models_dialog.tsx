@@ -10,7 +10,7 @@ import { Dialog } from "../ui/dialog";
 import { attempt } from "../ui/notice";
 import { DefaultModel } from "./default_model";
 import { PasteKey, Servers } from "./model_sources";
-import { isTour, modelsShown, ready, setup } from "./setup_state";
+import { isTour, modelsShown, readyModel, setup } from "./setup_state";
 
 export function ModelsDialog() {
   return modelsShown.value ? <Shown onClose={() => (modelsShown.value = false)} /> : null;
@@ -19,7 +19,7 @@ export function ModelsDialog() {
 /** What was found just now is to be chosen from; the ways to more are there for whoever wants them. */
 function Shown({ onClose }: { onClose: () => void }) {
   const [more, setMore] = useState(false);
-  const model = ready.value;
+  const model = readyModel.value;
   const configured = setup.value?.configured ?? false;
   return (
     <Dialog title={texts.setup.choose} onClose={onClose} kind="choosemodel">
@@ -48,11 +48,11 @@ function Shown({ onClose }: { onClose: () => void }) {
 
 /** A session that has no model yet can use it right there; a tour cannot, and ends. */
 function Begin({ model, onClose }: { model: string; onClose: () => void }) {
-  const opened = current.value?.opened.value ?? null;
-  const here = opened !== null && !isTour(opened.head.settings.value.model);
+  const session = current.value?.store.value ?? null;
+  const here = session !== null && !isTour(session.head.settings.value.model);
   // At once, for the next keys are meant for the message; what is said waits for the change.
   const begin = (): void => {
-    if (here) void attempt(() => changeSession(opened.id, { model }));
+    if (here) void attempt(() => changeSession(session.id, { model }));
     else go(null);
     onClose();
   };

@@ -17,11 +17,11 @@ export const setup = signal<Setup | null>(null);
 /** Model servers on this machine; null while they are looked for. */
 export const servers = signal<readonly FoundServer[] | null>(null);
 /** The model that was configured just now. */
-export const ready = signal<string | null>(null);
+export const readyModel = signal<string | null>(null);
 /** All models that the configured servers have, as far as they were asked. */
-export const found = signal<readonly string[]>([]);
+export const offeredModels = signal<readonly string[]>([]);
 /** Servers that did not say what they have, each with the reason. */
-export const silent = signal<readonly string[]>([]);
+export const modelProblems = signal<readonly string[]>([]);
 export const modelsShown = signal(false);
 
 /** The tour that opens by itself is one, however many tabs are opened at once. */
@@ -33,8 +33,8 @@ export const isTour = (model: string): boolean => model === (setup.value?.tour ?
 
 export async function lookForServers(): Promise<void> {
   servers.value = null;
-  const found = await keryx.servers().catch(() => ({ servers: [] }));
-  servers.value = found.servers;
+  const answer = await keryx.servers().catch(() => ({ servers: [] }));
+  servers.value = answer.servers;
 }
 
 /** The server tries it before it keeps it; nothing of the key stays here. */
@@ -44,28 +44,28 @@ export async function configure(provider: NewProvider): Promise<void> {
   opening.value = others;
   setup.value = await keryx.setup();
   await loadChoices();
-  found.value = models;
-  ready.value = setup.value.model ?? model;
+  offeredModels.value = models;
+  readyModel.value = setup.value.model ?? model;
 }
 
 /** Asks the configured servers; what was known stays if they cannot be asked. */
 export async function lookForModels(): Promise<void> {
-  const told = await keryx.offered().catch(() => null);
-  if (told === null) return;
-  found.value = told.models;
-  silent.value = told.problems;
+  const answer = await keryx.offered().catch(() => null);
+  if (answer === null) return;
+  offeredModels.value = answer.models;
+  modelProblems.value = answer.problems;
 }
 
 /** Another that is known; the server has its key already. */
 export async function chooseDefault(model: string): Promise<void> {
   setup.value = await keryx.chooseDefault(model);
-  ready.value = setup.value.model;
+  readyModel.value = setup.value.model;
   await loadChoices();
 }
 
 /** What was said of it once need not be said again. */
 export function showModels(): void {
-  ready.value = null;
+  readyModel.value = null;
   modelsShown.value = true;
   if (setup.value?.configured) void lookForModels();
 }
@@ -81,12 +81,12 @@ export function takeTour(sessionId = newSessionId()): Promise<void> {
 /** A home that is new shows what is special at once, before anybody has to decide anything. */
 async function beginFirstSteps(): Promise<void> {
   // A server that cannot be asked now is not one that has no model.
-  const told = await keryx.setup().catch(() => ({ configured: true, model: null, tour: TOUR }));
+  const state = await keryx.setup().catch(() => ({ configured: true, model: null, tour: TOUR }));
   const fresh = sessions.groups.value.length === 0 && sessions.problem.peek() === null;
-  if (!told.configured && fresh && route.peek().session === null && !toured()) {
+  if (!state.configured && fresh && route.peek().session === null && !toured()) {
     await attempt(() => takeTour(FIRST_TOUR));
   }
-  setup.value = told;
+  setup.value = state;
 }
 
 /** At every login, since another server may have no model. */

@@ -3,20 +3,20 @@
 import { computed, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { SessionKeeper } from "../session/session_keeper";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { showModels } from "./setup_state";
-import { type Tried, tried } from "./tour_progress";
+import { type TourProgress, tourProgress } from "./tour_progress";
 
 /** Tours in which the connection was lost and came back: nothing in the log tells of that. */
 const survived = signal<ReadonlySet<string>>(new Set());
 
-const STEPS = ["cancel", "answer", "steer", "kill"] as const satisfies readonly (keyof Tried)[];
+const STEPS = ["cancel", "answer", "steer", "kill"] as const satisfies readonly (keyof TourProgress)[];
 
-export function TourLine({ opened, keeper }: { opened: Opened; keeper: SessionKeeper }) {
+export function TourLine({ session, keeper }: { session: SessionStore; keeper: SessionKeeper }) {
   useSurvival(keeper);
-  const done = useMemo(() => computed(() => tried(opened, survived.value.has(opened.id))), [opened]).value;
+  const done = useMemo(() => computed(() => tourProgress(session, survived.value.has(session.id))), [session]).value;
   const { tour } = texts.setup;
   return (
     <section class="tourline" aria-label={texts.setup.tour.title}>

@@ -1,24 +1,24 @@
 /** What a person has tried in a tour, as its transcript tells. */
 
 import type { Call } from "../session/rows";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 
-export interface Tried {
+export interface TourProgress {
   readonly cancel: boolean;
   readonly answer: boolean;
   readonly steer: boolean;
   readonly kill: boolean;
 }
 
-export function tried(opened: Opened, survived: boolean): Tried {
+export function tourProgress(session: SessionStore, survived: boolean): TourProgress {
   const progress = { cancel: false, answer: false, steer: false, kill: survived };
-  const asking = new Set(opened.head.approvals.value.map((approval) => approval.call_id));
-  for (const key of opened.order.value) {
-    const row = opened.row(key).value;
+  const asking = new Set(session.head.approvals.value.map((approval) => approval.call_id));
+  for (const key of session.order.value) {
+    const row = session.row(key).value;
     if (row?.kind === "message") progress.steer ||= row.mode === "steer";
     else if (row?.kind === "note") progress.kill ||= row.note.what === "resumed";
     else if (row?.kind === "step") {
-      const calls = row.calls.flatMap((id) => opened.call(id).value ?? []);
+      const calls = row.calls.flatMap((id) => session.call(id).value ?? []);
       progress.cancel ||= calls.some(wasCancelled);
       progress.answer ||= calls.some((call) => wasAnswered(call) && !asking.has(call.callId));
     }

@@ -5,9 +5,9 @@ import type { NestedCalls } from "../api/shapes";
 import type { Nested, NestedItem, NestedTool } from "../session/rows";
 
 /** How a bar looks: an outcome, or that there is none yet. */
-export type Form = Outcome | "running";
+export type BarForm = Outcome | "running";
 
-export interface NestedOne {
+export interface GroupedCall {
   readonly callId: string;
   readonly preview: string;
   readonly start: number;
@@ -18,7 +18,7 @@ export interface NestedOne {
 export interface NestedLine {
   readonly key: string;
   readonly tool: string;
-  readonly form: Form;
+  readonly form: BarForm;
   /** The call, if it is the line of just one. */
   readonly single: string | null;
   readonly count: number;
@@ -28,33 +28,35 @@ export interface NestedLine {
   readonly start: number;
   readonly end: number | null;
   /** Each of them, where each is known. */
-  readonly ones: readonly NestedOne[];
+  readonly ones: readonly GroupedCall[];
 }
 
 /** What is done is alike sooner than what runs or went wrong, which is looked at one by one. */
-const SINGLY: Record<Form, number> = { completed: 2, running: 5, failed: 3, denied: 3, cancelled: 3, unknown: 3 };
+const SINGLY: Record<BarForm, number> = { completed: 2, running: 5, failed: 3, denied: 3, cancelled: 3, unknown: 3 };
 
-const FORMS = Object.keys(SINGLY) as Form[];
+const FORMS = Object.keys(SINGLY) as BarForm[];
 
-interface Item extends NestedOne {
+interface Item extends GroupedCall {
   readonly tool: string;
-  readonly form: Form;
+  readonly form: BarForm;
 }
 
 /** While the container runs: times are of the wall clock, as its events have them. */
-export function linesOf(nested: Nested): NestedLine[] {
+export function runningLines(nested: Nested): NestedLine[] {
   const items = nested.listed.map(itemOf);
   return nested.bunched ? [...crowdOf(nested), ...folded(items)] : folded(items);
 }
 
 /** The sums, without those that have lines of their own. */
 function crowdOf(nested: Nested): NestedLine[] {
-  return nested.tools.flatMap((each) => bunches(each, nested.listed.filter(({ tool }) => tool === each.tool).length));
+  return nested.tools.flatMap((toolSum) =>
+    bunches(toolSum, nested.listed.filter(({ tool }) => tool === toolSum.tool).length),
+  );
 }
 
 /** When it has ended: `began` is when the container did. */
-export function linesOfAll(all: NestedCalls, began: number, seen: readonly NestedItem[]): NestedLine[] {
-  const previews = new Map(seen.map((each) => [each.callId, each.preview]));
+export function storedLines(all: NestedCalls, began: number, seen: readonly NestedItem[]): NestedLine[] {
+  const previews = new Map(seen.map((item) => [item.callId, item.preview]));
   const items = (all.calls ?? []).map(({ call_id, tool, outcome, start, duration, preview }) => ({
     callId: call_id,
     tool,
@@ -105,9 +107,9 @@ function together(key: string, group: readonly Item[]): NestedLine {
   const first = group[0]!;
   let start = first.start;
   let end = first.end;
-  for (const each of group) {
-    start = Math.min(start, each.start);
-    end = end === null || each.end === null ? null : Math.max(end, each.end);
+  for (const item of group) {
+    start = Math.min(start, item.start);
+    end = end === null || item.end === null ? null : Math.max(end, item.end);
   }
   const last = group[group.length - 1]!;
   const preview = first.preview && last.preview ? `${first.preview} … ${apart(first.preview, last.preview)}` : "";
@@ -127,21 +129,21 @@ const WRONG = FORMS.filter((form): form is Outcome => form !== "running" && form
 
 /** Of bunches only the sums are known; what went wrong is told apart from what is done or runs. */
 function bunches({ tool, began, ended, firstAt, lastAt }: NestedTool, apart: number): NestedLine[] {
-  const line = (form: Form, count: number, done: number): NestedLine => {
+  const line = (form: BarForm, count: number, done: number): NestedLine => {
     const rest = { single: null, preview: "", start: firstAt, end: form === "running" ? null : lastAt, ones: [] };
     return { key: `${tool} ${form} bunch`, tool, form, count, ended: done, ...rest };
   };
   const wrong = WRONG.map((form) => line(form, ended[form] ?? 0, ended[form] ?? 0));
   const done = ended.completed ?? 0;
   const count = Math.max(
-    wrong.reduce((left, each) => left - each.count, began - apart),
+    wrong.reduce((left, line) => left - line.count, began - apart),
     done,
   );
-  return [line(done < count ? "running" : "completed", count, done), ...wrong].filter((each) => each.count > 0);
+  return [line(done < count ? "running" : "completed", count, done), ...wrong].filter((line) => line.count > 0);
 }
 
 /** How many there are, where nothing else is known of them. */
-export function crowd({ began: all, ended, listed }: Nested, began: number): NestedLine {
+export function unknownLine({ began: all, ended, listed }: Nested, began: number): NestedLine {
   const count = Math.max(all - listed.length, ended);
   const runs = ended < count;
   const form = runs ? "running" : "completed";
@@ -153,9 +155,9 @@ export function crowd({ began: all, ended, listed }: Nested, began: number): Nes
 function rest(sum: NonNullable<NestedCalls["sums"]>[number], items: readonly Item[]): NestedLine[] {
   // Logs of before do not tell how the others ended.
   const ended = sum.ended ?? { completed: sum.completed, failed: sum.calls - sum.completed };
-  const start = Math.max(0, ...items.map((each) => each.start));
+  const start = Math.max(0, ...items.map((item) => item.start));
   const one = { tool: sum.tool, single: null, preview: "", start, end: start, ones: [] };
-  const line = (form: Form, count: number): NestedLine[] =>
+  const line = (form: BarForm, count: number): NestedLine[] =>
     count > 0 ? [{ ...one, key: `${sum.tool} ${form} rest`, form, count, ended: count }] : [];
   return (["completed", ...WRONG] as const).flatMap((form) => line(form, ended[form] ?? 0));
 }

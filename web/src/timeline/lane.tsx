@@ -3,16 +3,16 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Axis } from "./axis";
 import { eachFrame } from "./frame_loop";
-import type { Form } from "./grouping";
+import type { BarForm } from "./grouping";
 import { PARTS, placeOf, tickTexts } from "./scale";
-import { type Span, united } from "./spans";
+import { joinSpans, type Span } from "./spans";
 
 /** Gaps that are smaller than this part of the axis cannot be seen. */
 const SEEN = 1 / 150;
 
 interface Props {
   axis: Axis;
-  form: Form;
+  form: BarForm;
   start: number;
   end: number | null;
   /** If it stands for several: where each of them was. */
@@ -24,7 +24,7 @@ export function Bars({ axis, form, start, end, spans }: Props) {
   const tick = axis.tick.value;
   if (origin === null) return null;
   if (end === null) return <Growing from={start - origin} origin={origin} tick={tick} />;
-  const all = spans === undefined ? [{ start, end }] : united(spans, tick * PARTS * SEEN);
+  const all = spans === undefined ? [{ start, end }] : joinSpans(spans, tick * PARTS * SEEN);
   return (
     <>
       {all.map((span, index) => (
@@ -34,7 +34,7 @@ export function Bars({ axis, form, start, end, spans }: Props) {
   );
 }
 
-function Bar({ form, from, to, tick }: { form: Form; from: number; to: number; tick: number }) {
+function Bar({ form, from, to, tick }: { form: BarForm; from: number; to: number; tick: number }) {
   const left = placeOf(from, tick);
   const width = placeOf(to, tick) - left;
   return <i class={`beam ${form}`} style={{ left: `min(${left}%, 100% - 3px)`, width: `${width}%` }} />;

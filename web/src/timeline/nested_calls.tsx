@@ -3,15 +3,15 @@
 import { useMemo, useState } from "preact/hooks";
 import { cancelCall } from "../api/client";
 import type { Call } from "../session/rows";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { seconds } from "../texts/amounts";
-import { Fold } from "../ui/disclosure";
-import { unfoldedOf } from "../ui/disclosure_state";
-import { Since } from "../ui/elapsed";
+import { Disclosure } from "../ui/disclosure";
+import { disclosureOf } from "../ui/disclosure_state";
+import { Elapsed } from "../ui/elapsed";
 import { attempt } from "../ui/notice";
 import type { Axis } from "./axis";
-import { crowd, linesOf, linesOfAll, type NestedLine, type NestedOne } from "./grouping";
+import { type GroupedCall, type NestedLine, runningLines, storedLines, unknownLine } from "./grouping";
 import { Bars } from "./lane";
 import { storedNested } from "./stored_calls";
 
@@ -21,13 +21,13 @@ const ROW_PX = 26;
 const ROWS_SHOWN = 8;
 const ROWS_BEYOND = 4;
 
-export function NestedRows({ opened, call, axis }: { opened: Opened; call: Call; axis: Axis }) {
-  const lines = useLines(opened, call);
+export function NestedRows({ session, call, axis }: { session: SessionStore; call: Call; axis: Axis }) {
+  const lines = useLines(session, call);
   const shown = lines.slice(0, MOST_LINES);
   return (
     <ul class="nested" aria-label={texts.timeline.nested}>
       {shown.map((line) => (
-        <Line key={line.key} line={line} axis={axis} session={opened.id} name={`nested ${call.callId} ${line.key}`} />
+        <Line key={line.key} line={line} axis={axis} session={session.id} name={`nested ${call.callId} ${line.key}`} />
       ))}
       {lines.length > shown.length ? (
         <li class="dim more">{texts.call.nestedMore(lines.length - shown.length)}</li>
@@ -36,13 +36,13 @@ export function NestedRows({ opened, call, axis }: { opened: Opened; call: Call;
   );
 }
 
-function useLines(opened: Opened, call: Call): readonly NestedLine[] {
+function useLines(session: SessionStore, call: Call): readonly NestedLine[] {
   const nested = call.nested!;
-  const all = nested.blob === null ? null : storedNested(opened.id, nested.blob).value;
+  const all = nested.blob === null ? null : storedNested(session.id, nested.blob).value;
   return useMemo(() => {
     const began = call.startedAt ?? 0;
-    const lines = all === null ? linesOf(nested) : linesOfAll(all, began, nested.listed);
-    return lines.length > 0 ? lines : [crowd(nested, began)];
+    const lines = all === null ? runningLines(nested) : storedLines(all, began, nested.listed);
+    return lines.length > 0 ? lines : [unknownLine(nested, began)];
   }, [nested, all, call.startedAt]);
 }
 
@@ -54,12 +54,12 @@ interface LineProps {
 }
 
 function Line({ line, axis, session, name }: LineProps) {
-  const open = unfoldedOf(name);
+  const open = disclosureOf(name);
   const tool = line.tool || texts.timeline.nestedCalls;
   const form = line.form === "running" ? texts.call.running : texts.call.outcome(line.form);
   const count = line.count > 1 ? texts.timeline.count(line.count, line.ended) : "";
   // What each worked on is known only to those who saw it begin, so it is told only while it runs.
-  const told = texts.timeline.told(tool, line.count, form, line.form === "running" ? line.preview : "", line.ended);
+  const label = texts.timeline.told(tool, line.count, form, line.form === "running" ? line.preview : "", line.ended);
   const words = (
     <>
       <b>{tool}</b>
@@ -71,15 +71,15 @@ function Line({ line, axis, session, name }: LineProps) {
     <li class={`kid ${line.form}`}>
       <div class="line">
         {line.ones.length > 1 ? (
-          <Fold open={open}>
-            <span class="unseen">{told}</span>
+          <Disclosure open={open}>
+            <span class="unseen">{label}</span>
             <span class="about" aria-hidden="true">
               {words}
             </span>
-          </Fold>
+          </Disclosure>
         ) : (
           <span class="fold">
-            <span class="unseen">{told}</span>
+            <span class="unseen">{label}</span>
             <span class="about" aria-hidden="true">
               {words}
             </span>
@@ -107,7 +107,7 @@ function spansOf(line: NestedLine): { start: number; end: number }[] | undefined
 }
 
 function Took({ line: { start, end } }: { line: { start: number; end: number | null } }) {
-  if (end === null) return <Since at={start} silent />;
+  if (end === null) return <Elapsed at={start} silent />;
   return (
     <span class="num" aria-hidden="true">
       {end > start ? seconds(end - start) : ""}
@@ -141,7 +141,7 @@ function Ones({ line, axis, tool, session }: { line: NestedLine; axis: Axis; too
 }
 
 interface OneProps {
-  one: NestedOne;
+  one: GroupedCall;
   number: number;
   line: NestedLine;
   axis: Axis;

@@ -5,25 +5,25 @@ import { nestedCalls } from "../api/client";
 import type { NestedCalls } from "../api/shapes";
 
 const MOST_KEPT = 60;
-const kept = new Map<string, Signal<NestedCalls | null>>();
+const cache = new Map<string, Signal<NestedCalls | null>>();
 const UNKNOWN: NestedCalls = { calls: [], sums: [] };
 
 /** Null while it is read; nothing is listed if it cannot be. */
 export function storedNested(sessionId: string, blob: string): ReadonlySignal<NestedCalls | null> {
   const key = `${sessionId} ${blob}`;
-  const known = kept.get(key);
-  if (known !== undefined) return known;
-  const made = signal<NestedCalls | null>(null);
-  kept.set(key, made);
-  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value!);
+  const cached = cache.get(key);
+  if (cached !== undefined) return cached;
+  const calls = signal<NestedCalls | null>(null);
+  cache.set(key, calls);
+  if (cache.size > MOST_KEPT) cache.delete(cache.keys().next().value!);
   nestedCalls(sessionId, blob).then(
-    (told) => {
-      made.value = told;
+    (answer) => {
+      calls.value = answer;
     },
     () => {
-      made.value = UNKNOWN;
-      kept.delete(key);
+      calls.value = UNKNOWN;
+      cache.delete(key);
     },
   );
-  return made;
+  return calls;
 }

@@ -3,7 +3,7 @@
 import { computed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { Row } from "../session/rows";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { seconds } from "../texts/amounts";
 import type { TurnTimes } from "./turn_times";
@@ -12,15 +12,15 @@ import { lastRows, turnTimes } from "./turns";
 /** Less than this is not worth a word. */
 const WORTH_SAYING = 0.1;
 
-export function TurnLine({ opened, row }: { opened: Opened; row: Row }) {
+export function TurnLine({ session, row }: { session: SessionStore; row: Row }) {
   const { turnId, key } = row;
   const times = useMemo(
     () =>
       computed(() => {
-        if (turnId === null || lastRows(opened).value.get(turnId) !== key) return null;
-        return opened.head.turn.value?.turnId === turnId ? null : turnTimes(opened, turnId);
+        if (turnId === null || lastRows(session).value.get(turnId) !== key) return null;
+        return session.head.turn.value?.turnId === turnId ? null : turnTimes(session, turnId);
       }),
-    [opened, turnId, key],
+    [session, turnId, key],
   );
   return times.value === null ? null : <p class="turnline">{timesText(times.value)}</p>;
 }

@@ -1,7 +1,7 @@
 /** Where the time of a turn went, and how long its calls were one after another. Pure. */
 
 import type { NestedCalls } from "../api/shapes";
-import { covered, type Span, summed, united } from "./spans";
+import { coveredTime, joinSpans, type Span, totalTime } from "./spans";
 
 export interface TimedCall {
   readonly finishedAt: number;
@@ -41,14 +41,14 @@ export function timesOf(moments: readonly Moment[], from: number): TurnTimes {
     free = Math.max(free, moment.at);
     for (const call of moment.calls) {
       spans.push(spanOf(call));
-      serial += alone(call);
+      serial += serialTime(call);
       calls += 1 + countOf(call.nested);
       free = Math.max(free, call.finishedAt);
     }
   }
-  const tools = covered(spans);
-  const course = { model: thought, tools: united(spans) };
-  return { model: summed(thought), tools, serial, saved: Math.max(0, serial - tools), calls, course };
+  const tools = coveredTime(spans);
+  const course = { model: thought, tools: joinSpans(spans) };
+  return { model: totalTime(thought), tools, serial, saved: Math.max(0, serial - tools), calls, course };
 }
 
 function spanOf({ finishedAt, duration }: TimedCall): Span {
@@ -56,16 +56,16 @@ function spanOf({ finishedAt, duration }: TimedCall): Span {
 }
 
 /** How long a call takes if nothing runs beside anything: its own time and all that it called. */
-export function alone({ duration, nested }: TimedCall): number {
+export function serialTime({ duration, nested }: TimedCall): number {
   if (nested === null) return duration;
-  const listed = (nested.calls ?? []).map(({ start, duration: each }) => ({ start, end: start + each }));
-  const unlisted = (nested.sums ?? []).reduce((sum, each) => sum + each.duration, 0);
-  const own = Math.max(0, duration - covered(listed));
+  const listed = (nested.calls ?? []).map(({ start, duration: length }) => ({ start, end: start + length }));
+  const unlisted = (nested.sums ?? []).reduce((sum, sumOfTool) => sum + sumOfTool.duration, 0);
+  const own = Math.max(0, duration - coveredTime(listed));
   // Of what is not listed nobody knows when it ran; it ran inside the container all the same.
-  return unlisted > 0 ? Math.max(duration, summed(listed) + unlisted) : own + summed(listed);
+  return unlisted > 0 ? Math.max(duration, totalTime(listed) + unlisted) : own + totalTime(listed);
 }
 
 function countOf(nested: NestedCalls | null): number {
   if (nested === null) return 0;
-  return (nested.calls ?? []).length + (nested.sums ?? []).reduce((sum, each) => sum + each.calls, 0);
+  return (nested.calls ?? []).length + (nested.sums ?? []).reduce((sum, sumOfTool) => sum + sumOfTool.calls, 0);
 }

@@ -2,15 +2,15 @@
 
 import { effect, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { lastSummary, type Summary } from "../session/summaries";
 import { texts } from "../texts";
 
 const MOST_LINES = 4;
 
-export function Announcer({ opened }: { opened: Opened }) {
-  const lines = useMemo(() => signal<readonly string[]>([]), [opened]);
-  useEffect(() => follow(opened, (line) => (lines.value = [...lines.value, line].slice(-MOST_LINES))), [opened]);
+export function Announcer({ session }: { session: SessionStore }) {
+  const lines = useMemo(() => signal<readonly string[]>([]), [session]);
+  useEffect(() => follow(session, (line) => (lines.value = [...lines.value, line].slice(-MOST_LINES))), [session]);
   return (
     <div class="unseen" role="log" aria-live="polite" aria-label={texts.transcript.reply}>
       {lines.value.map((line, index) => (
@@ -20,36 +20,36 @@ export function Announcer({ opened }: { opened: Opened }) {
   );
 }
 
-function follow(opened: Opened, say: (line: string) => void): () => void {
+function follow(session: SessionStore, say: (line: string) => void): () => void {
   let step = "";
-  let told = 0;
+  let announced = 0;
   const stopReading = effect(() => {
-    const key = opened.order.value.at(-1);
-    const row = key === undefined ? undefined : opened.row(key).value;
+    const key = session.order.value.at(-1);
+    const row = key === undefined ? undefined : session.row(key).value;
     if (row?.kind !== "step") return;
     if (row.key !== step) {
       step = row.key;
-      told = row.live ? 0 : row.text.length;
+      announced = row.live ? 0 : row.text.length;
     }
     const end = row.live ? row.text.lastIndexOf("\n\n") : row.text.length;
-    if (end <= told) return;
-    const line = row.text.slice(told, end).trim();
-    told = end;
+    if (end <= announced) return;
+    const line = row.text.slice(announced, end).trim();
+    announced = end;
     if (line) queueMicrotask(() => say(line));
   });
-  let asked = opened.head.approvals.peek().length + opened.head.questions.peek().length;
+  let waiting = session.head.approvals.peek().length + session.head.questions.peek().length;
   const stopAsking = effect(() => {
-    const now = opened.head.approvals.value.length + opened.head.questions.value.length;
-    if (now > asked) queueMicrotask(() => say(texts.transcript.announced.asks));
-    asked = now;
+    const now = session.head.approvals.value.length + session.head.questions.value.length;
+    if (now > waiting) queueMicrotask(() => say(texts.transcript.announced.asks));
+    waiting = now;
   });
-  let running = opened.head.turn.peek() !== null;
+  let running = session.head.turn.peek() !== null;
   const stopEnding = effect(() => {
-    const now = opened.head.turn.value !== null;
+    const now = session.head.turn.value !== null;
     if (running && !now) queueMicrotask(() => say(texts.transcript.announced.done));
     running = now;
   });
-  const stopSumming = followSumming(opened, say);
+  const stopSumming = followSumming(session, say);
   return () => {
     stopSumming();
     stopReading();
@@ -59,20 +59,20 @@ function follow(opened: Opened, say: (line: string) => void): () => void {
 }
 
 /** That it began, once even if the connection is lost meanwhile, and what came of it. */
-function followSumming(opened: Opened, say: (line: string) => void): () => void {
-  const newest = (): Summary | null => lastSummary(opened.order.peek().flatMap((key) => opened.peek(key) ?? []));
-  let told = 0;
-  let known: string | null = null;
+function followSumming(session: SessionStore, say: (line: string) => void): () => void {
+  const newest = (): Summary | null => lastSummary(session.order.peek().flatMap((key) => session.peek(key) ?? []));
+  let announced = 0;
+  let turnId: string | null = null;
   return effect(() => {
-    const now = opened.head.compacting.value;
-    if (now !== null && now.at !== told) {
-      told = now.at;
-      known = newest()?.key ?? null;
+    const now = session.head.compacting.value;
+    if (now !== null && now.at !== announced) {
+      announced = now.at;
+      turnId = newest()?.key ?? null;
       queueMicrotask(() => say(texts.summing.running(now.before)));
-    } else if (now === null && told !== 0) {
+    } else if (now === null && announced !== 0) {
       const summary = newest();
-      if (summary === null || summary.key === known) return;
-      known = summary.key;
+      if (summary === null || summary.key === turnId) return;
+      turnId = summary.key;
       queueMicrotask(() => say(texts.summing.summed(summary.before, summary.after)));
     }
   });

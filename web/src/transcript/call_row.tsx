@@ -1,34 +1,34 @@
 /** One call as one row: tool, what it works on, how it stands, how long; unfolded, all of it. */
 
 import { cancelCall } from "../api/client";
-import { brief } from "../calls/arguments_preview";
+import { argumentsPreview } from "../calls/arguments_preview";
 import { CallBody } from "../calls/call_body";
 import { choose, isChosen } from "../inspector/selection";
 import type { Call } from "../session/rows";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { seconds } from "../texts/amounts";
 import type { Axis } from "../timeline/axis";
 import { barOf } from "../timeline/bars";
 import { Bars } from "../timeline/lane";
 import { NestedRows } from "../timeline/nested_calls";
-import { Fold } from "../ui/disclosure";
-import { unfoldedOf } from "../ui/disclosure_state";
-import { Since } from "../ui/elapsed";
+import { Disclosure } from "../ui/disclosure";
+import { disclosureOf } from "../ui/disclosure_state";
+import { Elapsed } from "../ui/elapsed";
 import { attempt } from "../ui/notice";
 
-export function CallView({ opened, id, axis }: { opened: Opened; id: string; axis: Axis }) {
-  const call = opened.call(id).value;
-  const open = unfoldedOf(`call ${id}`);
+export function CallView({ session, id, axis }: { session: SessionStore; id: string; axis: Axis }) {
+  const call = session.call(id).value;
+  const open = disclosureOf(`call ${id}`);
   if (call === undefined) return null;
-  const shown = call.preview || brief(call.tool, call.arguments);
+  const shown = call.preview || argumentsPreview(call.tool, call.arguments);
   const running = call.phase === "started";
   return (
     <div class={`call ${tone(call)}`} role="group" aria-label={call.tool}>
       <div class={isChosen(id).value ? "line sel" : "line"}>
-        <Fold open={open}>
+        <Disclosure open={open}>
           <b>{call.tool}</b> <span class="arg">{shown}</span>
-        </Fold>
+        </Disclosure>
         <Standing call={call} />
         <Lane call={call} axis={axis} />
         {running ? (
@@ -37,7 +37,7 @@ export function CallView({ opened, id, axis }: { opened: Opened; id: string; axi
             class="x"
             aria-label={texts.call.cancel(call.tool)}
             title={texts.call.cancel(call.tool)}
-            onClick={() => void attempt(() => cancelCall(opened.id, id))}
+            onClick={() => void attempt(() => cancelCall(session.id, id))}
           >
             ✕
           </button>
@@ -45,9 +45,9 @@ export function CallView({ opened, id, axis }: { opened: Opened; id: string; axi
           <span class="x none" aria-hidden="true" />
         )}
       </div>
-      {call.nested !== null && call.nested.began > 0 ? <NestedRows opened={opened} call={call} axis={axis} /> : null}
+      {call.nested !== null && call.nested.began > 0 ? <NestedRows session={session} call={call} axis={axis} /> : null}
       {running && !open.value && call.output ? <LastLines text={call.output} /> : null}
-      {open.value ? <CallBody call={call} sessionId={opened.id} /> : null}
+      {open.value ? <CallBody call={call} sessionId={session.id} /> : null}
     </div>
   );
 }
@@ -121,7 +121,7 @@ function Took({ call }: { call: Call }) {
     return <span class="num">{call.started && call.duration !== null ? seconds(call.duration) : ""}</span>;
   }
   if (call.phase !== "started" || call.startedAt === null) return <span class="num" />;
-  return <Since at={call.startedAt} />;
+  return <Elapsed at={call.startedAt} />;
 }
 
 function tone(call: Call): string {

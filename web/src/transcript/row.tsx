@@ -3,53 +3,53 @@
 import { useMemo } from "preact/hooks";
 import { AttachmentView } from "../calls/attachment";
 import type { Compacted, EndRow, MessageRow, NoteRow, Row } from "../session/rows";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { fullTime } from "../texts/amounts";
 import { axisOf } from "../timeline/axis";
 import { TurnLine } from "../timeline/turn_line";
 import { Copy } from "../ui/code";
-import { Fold } from "../ui/disclosure";
-import { unfoldedOf } from "../ui/disclosure_state";
+import { Disclosure } from "../ui/disclosure";
+import { disclosureOf } from "../ui/disclosure_state";
 import { SummaryText } from "../ui/summary_text";
 import { CallView } from "./call_row";
 import { StepView } from "./step";
 import { TurnMenu } from "./turn_menu";
 
-export function RowContent({ opened, row }: { opened: Opened; row: Row }) {
+export function RowContent({ session, row }: { session: SessionStore; row: Row }) {
   return (
     <>
-      <Content opened={opened} row={row} />
-      <TurnLine opened={opened} row={row} />
+      <Content session={session} row={row} />
+      <TurnLine session={session} row={row} />
     </>
   );
 }
 
-function Content({ opened, row }: { opened: Opened; row: Row }) {
+function Content({ session, row }: { session: SessionStore; row: Row }) {
   switch (row.kind) {
     case "message":
-      return <MessageView opened={opened} row={row} />;
+      return <MessageView session={session} row={row} />;
     case "step":
-      return <StepView opened={opened} row={row} />;
+      return <StepView session={session} row={row} />;
     case "call":
       return (
         <div class="calls own" role="group" aria-label={texts.call.byYou}>
-          <OwnCall opened={opened} id={row.key} />
+          <OwnCall session={session} id={row.key} />
         </div>
       );
     case "note":
-      return <NoteView opened={opened} row={row} />;
+      return <NoteView session={session} row={row} />;
     case "end":
       return <EndView row={row} />;
   }
 }
 
-function OwnCall({ opened, id }: { opened: Opened; id: string }) {
-  const axis = useMemo(() => axisOf(opened, [id], null), [opened, id]);
-  return <CallView opened={opened} id={id} axis={axis} />;
+function OwnCall({ session, id }: { session: SessionStore; id: string }) {
+  const axis = useMemo(() => axisOf(session, [id], null), [session, id]);
+  return <CallView session={session} id={id} axis={axis} />;
 }
 
-function MessageView({ opened, row }: { opened: Opened; row: MessageRow }) {
+function MessageView({ session, row }: { session: SessionStore; row: MessageRow }) {
   const steered = row.mode === "steer";
   const said = (
     <article class={steered ? "said steered" : "said"} aria-label={texts.transcript.you} title={fullTime(row.at)}>
@@ -58,7 +58,7 @@ function MessageView({ opened, row }: { opened: Opened; row: MessageRow }) {
       {row.attachments.length > 0 ? (
         <div class="files">
           {row.attachments.map((file, index) => (
-            <AttachmentView key={index} sessionId={opened.id} file={file} />
+            <AttachmentView key={index} sessionId={session.id} file={file} />
           ))}
         </div>
       ) : null}
@@ -68,12 +68,12 @@ function MessageView({ opened, row }: { opened: Opened; row: MessageRow }) {
   return (
     <div class="turnhead">
       {said}
-      <TurnMenu opened={opened} row={row} />
+      <TurnMenu session={session} row={row} />
     </div>
   );
 }
 
-function NoteView({ opened, row: { note, key } }: { opened: Opened; row: NoteRow }) {
+function NoteView({ session, row: { note, key } }: { session: SessionStore; row: NoteRow }) {
   switch (note.what) {
     case "retried":
       return <p class="note">{texts.notes.retried(note.cause, note.delay)}</p>;
@@ -86,17 +86,17 @@ function NoteView({ opened, row: { note, key } }: { opened: Opened; row: NoteRow
     case "changed":
       return <p class="note">{texts.notes.changed({ ...note.changes })}</p>;
     case "compacted":
-      return <CompactedView note={note} name={`${opened.id} ${key}`} />;
+      return <CompactedView note={note} name={`${session.id} ${key}`} />;
   }
 }
 
 /** The name tells it from the lines of other sessions, which are numbered alike. */
 function CompactedView({ note, name }: { note: Compacted; name: string }) {
-  const open = unfoldedOf(name);
+  const open = disclosureOf(name);
   return (
     <div class="note compacted">
       <div class="summed">
-        <Fold open={open}>{texts.summing.summed(note.before, note.after)}</Fold>
+        <Disclosure open={open}>{texts.summing.summed(note.before, note.after)}</Disclosure>
         {open.value ? <Copy text={note.summary} /> : null}
       </div>
       {open.value ? <SummaryText text={note.summary} owner={note} /> : null}

@@ -53,10 +53,10 @@ export class Heights {
     const at = this.index.get(key);
     this.measured.set(key, height);
     if (at === undefined) return false;
-    const known = this.counted[at]!;
-    if (Math.abs(known - height) < 0.5) return false;
+    const oldHeight = this.counted[at]!;
+    if (Math.abs(oldHeight - height) < 0.5) return false;
     this.counted[at] = height;
-    for (let node = at + 1; node <= this.keys.length; node += node & -node) this.tree[node]! += height - known;
+    for (let node = at + 1; node <= this.keys.length; node += node & -node) this.tree[node]! += height - oldHeight;
     return true;
   }
 

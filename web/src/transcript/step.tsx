@@ -3,22 +3,22 @@
 import { computed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { Call, StepRow } from "../session/rows";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { type Axis, axisOf } from "../timeline/axis";
 import { Ticks } from "../timeline/lane";
 import { stepNumber } from "../timeline/turns";
-import { Fold } from "../ui/disclosure";
-import { unfoldedOf } from "../ui/disclosure_state";
+import { Disclosure } from "../ui/disclosure";
+import { disclosureOf } from "../ui/disclosure_state";
 import { Markdown } from "../ui/markdown/markdown";
 import { CallView } from "./call_row";
 
-export function StepView({ opened, row }: { opened: Opened; row: StepRow }) {
+export function StepView({ session, row }: { session: SessionStore; row: StepRow }) {
   const { calls: ids, repliedAt } = row;
   // The same element as before, so that a text that grows draws no call anew.
   const calls = useMemo(
-    () => (ids.length > 0 ? <Calls opened={opened} step={row.key} ids={ids} repliedAt={repliedAt} /> : null),
-    [opened, row.key, ids, repliedAt],
+    () => (ids.length > 0 ? <Calls session={session} step={row.key} ids={ids} repliedAt={repliedAt} /> : null),
+    [session, row.key, ids, repliedAt],
   );
   const silent = row.text === "" && row.calls.length === 0;
   return (
@@ -33,85 +33,85 @@ export function StepView({ opened, row }: { opened: Opened; row: StepRow }) {
 }
 
 function Reasoning({ row }: { row: StepRow }) {
-  const open = unfoldedOf(`reasoning ${row.key}`);
+  const open = disclosureOf(`reasoning ${row.key}`);
   const thinking = row.live && row.text === "" && row.calls.length === 0;
   return (
     <div class="reasoning">
-      <Fold open={open}>
+      <Disclosure open={open}>
         {thinking ? <span class="thinking">{texts.transcript.thinking}</span> : texts.transcript.reasoning}
-      </Fold>
+      </Disclosure>
       {open.value ? <div class="thought">{row.reasoning}</div> : null}
     </div>
   );
 }
 
 interface CallsProps {
-  opened: Opened;
+  session: SessionStore;
   step: string;
   ids: readonly string[];
   repliedAt: number | null;
 }
 
 /** The calls are the timeline: rows with bars on one time axis. */
-function Calls({ opened, step, ids, repliedAt }: CallsProps) {
-  const axis = useMemo(() => axisOf(opened, ids, repliedAt), [opened, ids, repliedAt]);
+function Calls({ session, step, ids, repliedAt }: CallsProps) {
+  const axis = useMemo(() => axisOf(session, ids, repliedAt), [session, ids, repliedAt]);
   return (
     <div class="calls" role="group" aria-label={texts.transcript.steps(ids.length, 0)}>
-      {ids.length > 1 ? <Top opened={opened} step={step} ids={ids} /> : null}
+      {ids.length > 1 ? <Top session={session} step={step} ids={ids} /> : null}
       {ids.map((id) => (
-        <CallView key={id} opened={opened} id={id} axis={axis} />
+        <CallView key={id} session={session} id={id} axis={axis} />
       ))}
-      <Foot opened={opened} ids={ids} axis={axis} />
+      <Foot session={session} ids={ids} axis={axis} />
     </div>
   );
 }
 
 /** Apart from the rows, which must not be drawn anew because a number changes. */
-function Top({ opened, step, ids }: { opened: Opened; step: string; ids: readonly string[] }) {
-  const number = useMemo(() => computed(() => stepNumber(opened, step)), [opened, step]);
+function Top({ session, step, ids }: { session: SessionStore; step: string; ids: readonly string[] }) {
+  const number = useMemo(() => computed(() => stepNumber(session, step)), [session, step]);
   const running = useMemo(
-    () => computed(() => ids.filter((id) => opened.call(id).value?.phase === "started").length),
-    [opened, ids],
+    () => computed(() => ids.filter((id) => session.call(id).value?.phase === "started").length),
+    [session, ids],
   );
   return (
     <div class="top">
       {number.value === null ? null : <b>{texts.timeline.step(number.value)}</b>}{" "}
       <span>{texts.transcript.steps(ids.length, running.value)}</span>
       <span class="grow" />
-      <NestedCount opened={opened} ids={ids} />
+      <NestedCount session={session} ids={ids} />
     </div>
   );
 }
 
-function NestedCount({ opened, ids }: { opened: Opened; ids: readonly string[] }) {
+function NestedCount({ session, ids }: { session: SessionStore; ids: readonly string[] }) {
   const text = useMemo(
     () =>
       computed(() => {
-        const nested = ids.flatMap((id) => opened.call(id).value?.nested ?? []);
-        const began = nested.reduce((sum, each) => sum + each.began, 0);
+        const nested = ids.flatMap((id) => session.call(id).value?.nested ?? []);
+        const began = nested.reduce((sum, part) => sum + part.began, 0);
         return began === 0
           ? ""
           : texts.call.nested(
               began,
-              nested.reduce((sum, each) => sum + each.completed, 0),
+              nested.reduce((sum, part) => sum + part.completed, 0),
             );
       }),
-    [opened, ids],
+    [session, ids],
   );
   return text.value ? <span>{text}</span> : null;
 }
 
 /** A call that is alone and quick needs no axis to be read. */
-function Foot({ opened, ids, axis }: { opened: Opened; ids: readonly string[]; axis: Axis }) {
-  const wanted = useMemo(
+function Foot({ session, ids, axis }: { session: SessionStore; ids: readonly string[]; axis: Axis }) {
+  const isShown = useMemo(
     () =>
       computed(() => {
-        const calls = ids.flatMap((id) => opened.call(id).value ?? []);
+        const calls = ids.flatMap((id) => session.call(id).value ?? []);
         return calls.some((call) => call.startedAt !== null) && (calls.length > 1 || calls.some(isLong));
       }),
-    [opened, ids],
+    [session, ids],
   );
-  return wanted.value ? <Ticks axis={axis} /> : null;
+  return isShown.value ? <Ticks axis={axis} /> : null;
 }
 
 function isLong(call: Call): boolean {

@@ -4,7 +4,7 @@ import { type Signal, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { go, route } from "../navigation/route";
 import type { Row } from "../session/rows";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { attempt } from "../ui/notice";
 import { RowContent } from "./row";
@@ -17,26 +17,26 @@ const CALL = 40;
 /** How long the row that was looked for is marked. */
 const MARKED_MS = 4_000;
 
-export function Transcript({ opened }: { opened: Opened }) {
-  const scroller = useScroller(opened);
+export function Transcript({ session }: { session: SessionStore }) {
+  const scroller = useScroller(session);
   const box = useRef<HTMLDivElement>(null);
   const above = useRef<HTMLDivElement>(null);
   const below = useRef<HTMLDivElement>(null);
   const shown = scroller.shown.value;
-  const apart = opened.apart.value;
+  const apart = session.apart.value;
 
   useLayoutEffect(() => {
     scroller.attach({ box: box.current!, above: above.current!, below: below.current! });
     return () => scroller.close();
   }, [scroller]);
-  const { compacting } = opened.head;
+  const { compacting } = session.head;
   // The line at the end may take more room than there was before.
   useLayoutEffect(() => scroller.place(), [scroller, shown, compacting.value]);
-  const sought = useSought(opened, scroller);
-  useReturns(opened, scroller);
+  const sought = useSought(session, scroller);
+  useReturns(session, scroller);
   const back = (): void => {
     box.current?.focus({ preventScroll: true });
-    toNewest(opened);
+    toNewest(session);
   };
 
   return (
@@ -52,13 +52,13 @@ export function Transcript({ opened }: { opened: Opened }) {
           if ((event.target as Element).closest("button.fold, .turndots")) scroller.hold();
         }}
       >
-        {opened.loadingOlder.value ? <p class="earlier">{texts.transcript.earlier}</p> : null}
+        {session.loadingOlder.value ? <p class="earlier">{texts.transcript.earlier}</p> : null}
         <div ref={above} class="space" />
         {shown.map((key) => (
-          <RowView key={key} id={key} opened={opened} scroller={scroller} sought={sought} />
+          <RowView key={key} id={key} session={session} scroller={scroller} sought={sought} />
         ))}
         <div ref={below} class="space" />
-        {apart ? <Following opened={opened} /> : <Activity opened={opened} />}
+        {apart ? <Following session={session} /> : <Activity session={session} />}
       </div>
       {scroller.endSeen.value ? null : (
         <button type="button" class="btn latest" aria-keyshortcuts="End" onClick={back}>
@@ -77,25 +77,25 @@ function guess(row: Row | undefined): number {
   return least + Math.floor(row.text.length / LINE.characters) * LINE.height + row.calls.length * CALL;
 }
 
-function useScroller(opened: Opened): Scroller {
+function useScroller(session: SessionStore): Scroller {
   return useMemo(() => {
     const scroller = new Scroller({
-      keys: opened.shown,
-      guess: (key) => guess(opened.peek(key)),
-      hasEnd: () => !opened.apart.peek(),
+      keys: session.shown,
+      guess: (key) => guess(session.peek(key)),
+      hasEnd: () => !session.apart.peek(),
       onNear: (edge) => {
         const [loading, load] =
           edge === "first"
-            ? [opened.loadingOlder, () => opened.loadOlder()]
-            : [opened.loadingNewer, () => opened.loadNewer()];
-        if (edge === "first" && opened.head.older.peek() === null) return;
+            ? [session.loadingOlder, () => session.loadOlder()]
+            : [session.loadingNewer, () => session.loadNewer()];
+        if (edge === "first" && session.head.older.peek() === null) return;
         // Not now: this is told while the list is being laid out.
         if (!loading.peek()) queueMicrotask(() => void attempt(load));
       },
     });
-    opened.reader = () => scroller.reader;
+    session.reader = () => scroller.reader;
     return scroller;
-  }, [opened]);
+  }, [session]);
 }
 
 /** The row that the address names. */
@@ -108,36 +108,36 @@ interface Sought {
 
 interface RowProps {
   id: string;
-  opened: Opened;
+  session: SessionStore;
   scroller: Scroller;
   sought: Signal<Sought | null>;
 }
 
-function RowView({ id, opened, scroller, sought }: RowProps) {
+function RowView({ id, session, scroller, sought }: RowProps) {
   const ref = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => scroller.observe(ref.current!, id), [scroller, id]);
-  const row = opened.row(id).value;
-  const found = sought.value?.key === id ? sought.value : null;
+  const row = session.row(id).value;
+  const target = sought.value?.key === id ? sought.value : null;
   // Read out by the focus, so that whoever does not see the mark is at the place as well.
   useEffect(() => {
-    if (found === null || found.focused) return;
-    found.focused = true;
+    if (target === null || target.focused) return;
+    target.focused = true;
     ref.current?.focus({ preventScroll: true });
-  }, [found]);
-  const place = found === null ? {} : { role: "group" as const, tabIndex: -1, "aria-label": texts.transcript.found };
+  }, [target]);
+  const place = target === null ? {} : { role: "group" as const, tabIndex: -1, "aria-label": texts.transcript.found };
   return (
-    <div ref={ref} class={found?.marked.value ? "row sought" : "row"} {...place}>
-      {row === undefined ? null : <RowContent opened={opened} row={row} />}
+    <div ref={ref} class={target?.marked.value ? "row sought" : "row"} {...place}>
+      {row === undefined ? null : <RowContent session={session} row={row} />}
     </div>
   );
 }
 
 /** What the turn does while no reply streams, and what is done to the session beside it. */
-function Activity({ opened }: { opened: Opened }) {
-  const turn = opened.head.turn.value;
-  const last = opened.order.value.at(-1);
-  const row = last === undefined ? undefined : opened.row(last).value;
-  const { approvals, questions, compacting } = opened.head;
+function Activity({ session }: { session: SessionStore }) {
+  const turn = session.head.turn.value;
+  const last = session.order.value.at(-1);
+  const row = last === undefined ? undefined : session.row(last).value;
+  const { approvals, questions, compacting } = session.head;
   if (compacting.value !== null && !turn?.cancelling)
     return <Doing text={texts.summing.running(compacting.value.before)} />;
   if (turn === null) return <div class="activity" />;
@@ -147,9 +147,9 @@ function Activity({ opened }: { opened: Opened }) {
   return <Doing text={approvals.value.length + questions.value.length > 0 ? waiting : working} />;
 }
 
-/** Below a stretch that goes on. */
-function Following({ opened }: { opened: Opened }) {
-  return opened.loadingNewer.value ? <Doing text={texts.loading} /> : <div class="activity" />;
+/** Below a window that goes on. */
+function Following({ session }: { session: SessionStore }) {
+  return session.loadingNewer.value ? <Doing text={texts.loading} /> : <div class="activity" />;
 }
 
 function Doing({ text }: { text: string }) {
@@ -161,17 +161,17 @@ function Doing({ text }: { text: string }) {
 }
 
 /** Brings into view what the address names, and marks it for a moment. */
-function useSought(opened: Opened, scroller: Scroller): Signal<Sought | null> {
-  const sought = useMemo(() => signal<Sought | null>(null), [opened]);
+function useSought(session: SessionStore, scroller: Scroller): Signal<Sought | null> {
+  const sought = useMemo(() => signal<Sought | null>(null), [session]);
   const place = route.value;
   useEffect(() => {
-    const { session, seq } = place;
-    if (session !== opened.id || seq === null) return;
+    const { session: sessionId, seq } = place;
+    if (sessionId !== session.id || seq === null) return;
     let unmark: ReturnType<typeof setTimeout> | null = null;
-    let wanted = true;
+    let mounted = true;
     const find = async (): Promise<void> => {
-      const key = await opened.goTo(seq);
-      if (!wanted || key === null) return;
+      const key = await session.goTo(seq);
+      if (!mounted || key === null) return;
       scroller.seek(key);
       const marked = signal(true);
       sought.value = { key, marked, focused: false };
@@ -179,24 +179,24 @@ function useSought(opened: Opened, scroller: Scroller): Signal<Sought | null> {
     };
     void attempt(find);
     return () => {
-      wanted = false;
+      mounted = false;
       sought.value = null;
       if (unmark !== null) clearTimeout(unmark);
     };
-  }, [opened, scroller, place]);
+  }, [session, scroller, place]);
   return sought;
 }
 
 /** The newest is where the address of the session alone leads. */
-export function toNewest(opened: Opened): void {
-  if (route.peek().seq !== null) go(opened.id);
-  opened.toNewest();
+export function toNewest(session: SessionStore): void {
+  if (route.peek().seq !== null) go(session.id);
+  session.toNewest();
 }
 
 /** Follows the way back, whoever took it; the key End takes it too. */
-function useReturns(opened: Opened, scroller: Scroller): void {
-  const seen = useRef(opened.returns.peek());
-  const { value } = opened.returns;
+function useReturns(session: SessionStore, scroller: Scroller): void {
+  const seen = useRef(session.returns.peek());
+  const { value } = session.returns;
   useLayoutEffect(() => {
     if (value === seen.current) return;
     seen.current = value;
@@ -208,9 +208,9 @@ function useReturns(opened: Opened, scroller: Scroller): void {
       const target = event.target as Element;
       if (target.closest("input, textarea, select, dialog, aside, nav, .ones, .summary")) return;
       event.preventDefault();
-      toNewest(opened);
+      toNewest(session);
     };
     document.addEventListener("keydown", onKey);
     return () => document.removeEventListener("keydown", onKey);
-  }, [opened]);
+  }, [session]);
 }

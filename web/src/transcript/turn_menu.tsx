@@ -6,17 +6,17 @@ import { newSessionId } from "../api/ids";
 import { asProblem, type Problem } from "../api/problem";
 import { go } from "../navigation/route";
 import type { MessageRow } from "../session/rows";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { Copy } from "../ui/code";
 import { Dialog } from "../ui/dialog";
-import { unfoldedOf } from "../ui/disclosure_state";
+import { disclosureOf } from "../ui/disclosure_state";
 import { attempt } from "../ui/notice";
 import { Refusal } from "../ui/refusal";
 
-export function TurnMenu({ opened, row }: { opened: Opened; row: MessageRow }) {
-  const open = unfoldedOf(`turn ${row.key}`);
+export function TurnMenu({ session, row }: { session: SessionStore; row: MessageRow }) {
+  const open = disclosureOf(`turn ${row.key}`);
   const dots = useRef<HTMLButtonElement>(null);
   const name = texts.turn.actions;
   return (
@@ -34,7 +34,7 @@ export function TurnMenu({ opened, row }: { opened: Opened; row: MessageRow }) {
       />
       {open.value ? (
         <Actions
-          opened={opened}
+          session={session}
           row={row}
           onDone={() => {
             open.value = false;
@@ -46,14 +46,14 @@ export function TurnMenu({ opened, row }: { opened: Opened; row: MessageRow }) {
   );
 }
 
-function Actions({ opened, row, onDone }: { opened: Opened; row: MessageRow; onDone: () => void }) {
+function Actions({ session, row, onDone }: { session: SessionStore; row: MessageRow; onDone: () => void }) {
   const [undoing, setUndoing] = useState(false);
   const turnId = row.turnId!;
   // A turn that is under way has no end yet to fork from, and is stopped rather than undone.
-  const over = opened.head.turn.value?.turnId !== turnId;
+  const over = session.head.turn.value?.turnId !== turnId;
   const fork = async (): Promise<void> => {
     const id = newSessionId();
-    if (await attempt(() => keryx.fork(opened.id, turnId, id))) go(id);
+    if (await attempt(() => keryx.fork(session.id, turnId, id))) go(id);
   };
   return (
     <div
@@ -75,7 +75,7 @@ function Actions({ opened, row, onDone }: { opened: Opened; row: MessageRow; onD
       </Button>
       {undoing ? (
         <Undoing
-          sessionId={opened.id}
+          sessionId={session.id}
           turnId={turnId}
           onClose={(done) => {
             setUndoing(false);

@@ -14,8 +14,8 @@ const coloured = new Map<string, string>();
 
 async function colour(text: string, language: string): Promise<string | null> {
   const key = `${language}\n${text}`;
-  const known = coloured.get(key);
-  if (known !== undefined) return known;
+  const cached = coloured.get(key);
+  if (cached !== undefined) return cached;
   const { highlight } = await import("./highlight");
   const html = highlight(text, language);
   if (html === null) return null;
@@ -51,18 +51,18 @@ export function Code({ text, language, growing = false, title }: Props) {
 function useColour(text: string, language: string, growing: boolean): string | null {
   const [html, setHtml] = useState(() => coloured.get(`${language}\n${text}`) ?? null);
   useEffect(() => {
-    let wanted = true;
+    let mounted = true;
     if (growing || language === "" || text.length > MOST_COLOURED) return setHtml(null);
     // What only passes by while somebody scrolls need not be coloured.
     const callOff = whenIdle(
       () =>
         void colour(text, language).then(
-          (done) => wanted && setHtml(done),
+          (done) => mounted && setHtml(done),
           () => undefined,
         ),
     );
     return () => {
-      wanted = false;
+      mounted = false;
       callOff();
     };
   }, [text, language, growing]);

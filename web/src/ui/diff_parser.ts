@@ -27,7 +27,7 @@ const OTHER_MARK = /^\*\*\* (Begin Patch|End Patch|End of File)\s*$/;
 const CHANGES = { Update: "changed", Add: "added", Delete: "deleted" } as const;
 
 /** The files of a patch or a unified diff; none if it is neither. */
-export function filesOf(text: string): FileDiff[] {
+export function parseDiff(text: string): FileDiff[] {
   const lines = text.replace(/\r\n/g, "\n").split("\n");
   if (lines.at(-1) === "") lines.pop();
   const making = lines.some((line) => MARKED.test(line)) ? marked(lines) : unified(lines);

@@ -3,7 +3,7 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 
-export function Fold({ open, children }: { open: Signal<boolean>; children: ComponentChildren }) {
+export function Disclosure({ open, children }: { open: Signal<boolean>; children: ComponentChildren }) {
   return (
     <button
       type="button"

@@ -4,12 +4,12 @@ import { type Signal, signal } from "@preact/signals";
 
 /** Past this, what was longest not drawn is forgotten. */
 const MOST = 1_000;
-const unfolded = new Map<string, Signal<boolean>>();
+const disclosures = new Map<string, Signal<boolean>>();
 
-export function unfoldedOf(name: string): Signal<boolean> {
-  const found = unfolded.get(name) ?? signal(false);
-  unfolded.delete(name);
-  unfolded.set(name, found);
-  if (unfolded.size > MOST) unfolded.delete(unfolded.keys().next().value!);
-  return found;
+export function disclosureOf(name: string): Signal<boolean> {
+  const open = disclosures.get(name) ?? signal(false);
+  disclosures.delete(name);
+  disclosures.set(name, open);
+  if (disclosures.size > MOST) disclosures.delete(disclosures.keys().next().value!);
+  return open;
 }

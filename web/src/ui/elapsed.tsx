@@ -10,7 +10,7 @@ export function useElapsed(at: number): ReadonlySignal<string> {
   return useComputed(() => elapsed(serverTime(moment.value) - at));
 }
 
-export function Since({ at, silent = false }: { at: number; silent?: boolean }) {
+export function Elapsed({ at, silent = false }: { at: number; silent?: boolean }) {
   return (
     <span class="num" aria-hidden={silent || undefined}>
       {useElapsed(at)}

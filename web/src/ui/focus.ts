@@ -20,7 +20,9 @@ function keepFocus(): void {
   const last = path[0];
   if (document.activeElement !== document.body || !(last instanceof Element)) return;
   if (last.isConnected && !last.matches(":disabled")) return;
-  const around = path.find((each) => each instanceof HTMLElement && each.isConnected && each.hasAttribute("tabindex"));
+  const around = path.find(
+    (element) => element instanceof HTMLElement && element.isConnected && element.hasAttribute("tabindex"),
+  );
   ((around as HTMLElement | undefined) ?? fallback())?.focus({ preventScroll: true });
 }
 

@@ -11,6 +11,6 @@ export function whenIdle(work: () => void): () => void {
     const timer = setTimeout(work, SOON_MS);
     return () => clearTimeout(timer);
   }
-  const asked = requestIdleCallback(work, { timeout: LATEST_MS });
-  return () => cancelIdleCallback(asked);
+  const handle = requestIdleCallback(work, { timeout: LATEST_MS });
+  return () => cancelIdleCallback(handle);
 }

@@ -1,17 +1,17 @@
 /** What was used, at a glance: of the session in its header, of the day below the list. */
 
 import type { ContextSize } from "../api/events";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { money } from "../texts/amounts";
 import { today, usageShown } from "./usage_today";
 import { isNothing } from "./usage_totals";
 
 /** In the header: it moves with every step. */
-export function UsageChip({ opened }: { opened: Opened }) {
-  const context = opened.head.context.value;
-  const usage = opened.head.usage.value;
-  const cost = opened.head.cost.value;
+export function UsageChip({ session }: { session: SessionStore }) {
+  const context = session.head.context.value;
+  const usage = session.head.usage.value;
+  const cost = session.head.cost.value;
   const used = context?.last_prompt_tokens ?? null;
   if (used === null && isNothing(usage)) return null;
   const size = used === null ? "" : texts.header.context(used, context?.window ?? null);
@@ -54,7 +54,8 @@ export function CompactMark({ context: { window, compact_at: at } }: { context: 
 /** Below the list of sessions. */
 export function UsageButton() {
   const sum = today.value;
-  const told = sum === null || isNothing(sum) ? "" : texts.usage.today(sum.input_tokens + sum.output_tokens, sum.cost);
+  const amount =
+    sum === null || isNothing(sum) ? "" : texts.usage.today(sum.input_tokens + sum.output_tokens, sum.cost);
   return (
     <button
       type="button"
@@ -64,7 +65,7 @@ export function UsageButton() {
       }}
     >
       <span>{texts.usage.open}</span>
-      {told ? <small>{told}</small> : null}
+      {amount ? <small>{amount}</small> : null}
     </button>
   );
 }

@@ -6,30 +6,30 @@ import type { Usage } from "../api/events";
 import { asProblem, type Problem } from "../api/problem";
 import type { UsageRow } from "../api/shapes";
 import { current } from "../session/current_session";
-import type { Opened } from "../session/session_store";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { tokens } from "../texts/amounts";
 import { Button } from "../ui/button";
 import { Dialog } from "../ui/dialog";
 import { ContextMeter } from "./usage_chip";
 import { midnight, today, usageShown } from "./usage_today";
-import { isNothing, type Sum, sums } from "./usage_totals";
+import { isNothing, type UsageTotal, usageTotals } from "./usage_totals";
 
 export function UsageDialog() {
-  return usageShown.value ? <Shown opened={current.value?.opened.value ?? null} /> : null;
+  return usageShown.value ? <Shown session={current.value?.store.value ?? null} /> : null;
 }
 
-interface Told {
+interface UsageAnswer {
   readonly today: readonly UsageRow[];
   readonly ever: readonly UsageRow[];
 }
 
-function Shown({ opened }: { opened: Opened | null }) {
-  const { told, problem } = useTold(opened?.head.usage.value ?? null);
+function Shown({ session }: { session: SessionStore | null }) {
+  const { totals, problem } = useUsage(session?.head.usage.value ?? null);
   const close = (): void => {
     usageShown.value = false;
   };
-  const own = told?.ever.filter((row) => row.session_id === opened?.id) ?? [];
+  const own = totals?.ever.filter((row) => row.session_id === session?.id) ?? [];
   return (
     <Dialog title={texts.usage.title} onClose={close} kind="usage">
       <h2>{texts.usage.title}</h2>
@@ -38,10 +38,12 @@ function Shown({ opened }: { opened: Opened | null }) {
           {problem.kind === "unreachable" ? texts.unreachable : texts.problem(problem.message, problem.hint)}
         </p>
       )}
-      {told === null && problem === null ? <p class="dim">{texts.loading}</p> : null}
-      {told === null ? null : <Part title={texts.usage.todayTitle} lead={texts.usage.todayLead} rows={told.today} />}
-      {opened === null ? null : <OfSession opened={opened} rows={own} />}
-      {told === null ? null : <Part title={texts.usage.all} lead={texts.usage.allLead} rows={told.ever} />}
+      {totals === null && problem === null ? <p class="dim">{texts.loading}</p> : null}
+      {totals === null ? null : (
+        <Part title={texts.usage.todayTitle} lead={texts.usage.todayLead} rows={totals.today} />
+      )}
+      {session === null ? null : <OfSession session={session} rows={own} />}
+      {totals === null ? null : <Part title={texts.usage.all} lead={texts.usage.allLead} rows={totals.ever} />}
       <div class="btns">
         <Button onClick={close}>{texts.close}</Button>
       </div>
@@ -50,32 +52,32 @@ function Shown({ opened }: { opened: Opened | null }) {
 }
 
 /** Asked when the dialog opens, and when the session that is open has used more. */
-function useTold(used: Usage | null): { told: Told | null; problem: Problem | null } {
-  const [told, setTold] = useState<Told | null>(null);
+function useUsage(used: Usage | null): { totals: UsageAnswer | null; problem: Problem | null } {
+  const [totals, setTotals] = useState<UsageAnswer | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => {
-    let wanted = true;
+    let mounted = true;
     const ask = async (): Promise<void> => {
       try {
         const [day, ever] = await Promise.all([keryx.usage(midnight()), keryx.usage()]);
-        if (!wanted) return;
-        today.value = sums(day.rows).total;
-        setTold({ today: day.rows, ever: ever.rows });
+        if (!mounted) return;
+        today.value = usageTotals(day.rows).total;
+        setTotals({ today: day.rows, ever: ever.rows });
         setProblem(null);
       } catch (error) {
-        if (wanted) setProblem(asProblem(error));
+        if (mounted) setProblem(asProblem(error));
       }
     };
     void ask();
     return () => {
-      wanted = false;
+      mounted = false;
     };
   }, [used]);
-  return { told, problem };
+  return { totals, problem };
 }
 
 function Part({ title, lead, rows }: { title: string; lead: string; rows: readonly UsageRow[] }) {
-  const { models, total } = sums(rows);
+  const { models, total } = usageTotals(rows);
   return (
     <section aria-label={title}>
       <h3>{title}</h3>
@@ -85,11 +87,11 @@ function Part({ title, lead, rows }: { title: string; lead: string; rows: readon
   );
 }
 
-function OfSession({ opened, rows }: { opened: Opened; rows: readonly UsageRow[] }) {
-  const context = opened.head.context.value;
-  const usage = opened.head.usage.value;
+function OfSession({ session, rows }: { session: SessionStore; rows: readonly UsageRow[] }) {
+  const context = session.head.context.value;
+  const usage = session.head.usage.value;
   const used = context?.last_prompt_tokens ?? null;
-  const { models, total } = sums(rows);
+  const { models, total } = usageTotals(rows);
   return (
     <section aria-label={texts.usage.session}>
       <h3>{texts.usage.session}</h3>
@@ -104,7 +106,7 @@ function OfSession({ opened, rows }: { opened: Opened; rows: readonly UsageRow[]
       {isNothing(usage) ? (
         <p class="dim">{texts.usage.nothing}</p>
       ) : (
-        <Amounts usage={usage} cost={opened.head.cost.value} />
+        <Amounts usage={usage} cost={session.head.cost.value} />
       )}
       {models.length > 1 ? <Table models={models} total={total} alone /> : null}
     </section>
@@ -134,8 +136,8 @@ function Amounts({ usage, cost }: { usage: Usage; cost: number | null }) {
 }
 
 interface TableProps {
-  models: readonly Sum[];
-  total: Sum;
+  models: readonly UsageTotal[];
+  total: UsageTotal;
   /** Of one session, so that there are none to count. */
   alone?: boolean;
 }
@@ -166,7 +168,7 @@ function Table({ models, total, alone = false }: TableProps) {
   );
 }
 
-function Line({ name, sum, alone }: { name: string; sum: Sum; alone: boolean }) {
+function Line({ name, sum, alone }: { name: string; sum: UsageTotal; alone: boolean }) {
   return (
     <tr>
       <th scope="row">{name}</th>

@@ -6,12 +6,12 @@ import type { Summary } from "../api/shapes";
 import { login } from "../login/login_state";
 import { sessions } from "../session_list/sessions";
 import { minute } from "../ui/clock";
-import { type Sum, sums } from "./usage_totals";
+import { type UsageTotal, usageTotals } from "./usage_totals";
 
 /** Whether the dialog that tells all of it is open. */
 export const usageShown = signal(false);
 /** Null until the server has told. */
-export const today = signal<Sum | null>(null);
+export const today = signal<UsageTotal | null>(null);
 
 /** The title of a session is paid for as well, a little after its turn: one question for both. */
 const ASK_AFTER_MS = 1_500;
@@ -25,9 +25,9 @@ export function midnight(now = Date.now()): number {
 
 async function ask(): Promise<void> {
   timer = null;
-  const told = await keryx.usage(midnight()).catch(() => null);
+  const answer = await keryx.usage(midnight()).catch(() => null);
   // What cannot be read now is read when the next turn ends.
-  if (told !== null) today.value = sums(told.rows).total;
+  if (answer !== null) today.value = usageTotals(answer.rows).total;
 }
 
 function askSoon(): void {

@@ -3,7 +3,7 @@
 import type { Usage } from "../api/events";
 import type { UsageRow } from "../api/shapes";
 
-export interface Sum extends Usage {
+export interface UsageTotal extends Usage {
   readonly model: string;
   readonly sessions: number;
   readonly cost: number | null;
@@ -13,7 +13,7 @@ export const NOTHING: Usage = { input_tokens: 0, output_tokens: 0, cached_tokens
 
 export const isNothing = (usage: Usage): boolean => usage.input_tokens + usage.output_tokens === 0;
 
-function add(model: string, rows: readonly UsageRow[]): Sum {
+function add(model: string, rows: readonly UsageRow[]): UsageTotal {
   const total = (pick: (row: UsageRow) => number): number => rows.reduce((sum, row) => sum + pick(row), 0);
   return {
     model,
@@ -27,7 +27,7 @@ function add(model: string, rows: readonly UsageRow[]): Sum {
 }
 
 /** By model, the most used first; and all of them together. */
-export function sums(rows: readonly UsageRow[]): { models: Sum[]; total: Sum } {
+export function usageTotals(rows: readonly UsageRow[]): { models: UsageTotal[]; total: UsageTotal } {
   const used = rows.filter((row) => !isNothing(row));
   const names = [...new Set(used.map((row) => row.model))];
   const models = names.map((name) =>
@@ -36,6 +36,6 @@ export function sums(rows: readonly UsageRow[]): { models: Sum[]; total: Sum } {
       used.filter((row) => row.model === name),
     ),
   );
-  const size = (sum: Sum): number => sum.input_tokens + sum.output_tokens;
+  const size = (sum: UsageTotal): number => sum.input_tokens + sum.output_tokens;
   return { models: models.sort((a, b) => size(b) - size(a)), total: add("", used) };
 }

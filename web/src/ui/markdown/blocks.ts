@@ -60,7 +60,7 @@ export class Blocks {
     return this.read(text, true, this.all).map(({ block }) => block);
   }
 
-  private read(text: string, whole: boolean, known: readonly Block[] = []): Piece[] {
+  private read(text: string, whole: boolean, before: readonly Block[] = []): Piece[] {
     const env: Record<string, unknown> = {};
     const tokens = markdown.parse(text, env);
     const pieces: Piece[] = [];
@@ -68,7 +68,7 @@ export class Blocks {
       const end = closing(tokens, start);
       const first = tokens[start]!;
       const last = end === tokens.length && !whole;
-      const block = this.blockOf(tokens.slice(start, end), env, last, known[pieces.length]);
+      const block = this.blockOf(tokens.slice(start, end), env, last, before[pieces.length]);
       pieces.push({ block, end: first.map?.[1] ?? 0 });
       start = end;
     }
@@ -76,15 +76,15 @@ export class Blocks {
   }
 
   /** The known block itself if it says the same: then nothing is cleaned and drawn anew. */
-  private blockOf(tokens: Token[], env: Record<string, unknown>, open: boolean, known: Block | undefined): Block {
+  private blockOf(tokens: Token[], env: Record<string, unknown>, open: boolean, before: Block | undefined): Block {
     const first = tokens[0]!;
     if (first.type === "fence" || first.type === "code_block") {
       const language = /^[\w+#.-]*/.exec(first.info.trim())![0].toLowerCase();
       const block: Block = { kind: "code", language, text: first.content.replace(/\n$/, ""), open };
-      return known !== undefined && alike(known, block) ? known : block;
+      return before !== undefined && alike(before, block) ? before : block;
     }
     const raw = markdown.renderer.render(tokens, markdown.options, env);
-    if (known?.kind === "html" && known.raw === raw) return known;
+    if (before?.kind === "html" && before.raw === raw) return before;
     return { kind: "html", raw, html: this.clean(raw) };
   }
 }

@@ -7,12 +7,12 @@ import { type Block, Blocks } from "./blocks";
 import { clean } from "./clean";
 
 /** What was read of a settled text is kept as long as its owner, so scrolling reads nothing anew. */
-const known = new WeakMap<object, Blocks>();
+const blocksOf = new WeakMap<object, Blocks>();
 
 export function Markdown({ text, whole, owner }: { text: string; whole: boolean; owner: object }) {
   const mine = useRef<Blocks | null>(null);
-  mine.current ??= known.get(owner) ?? new Blocks(clean);
-  if (whole) known.set(owner, mine.current);
+  mine.current ??= blocksOf.get(owner) ?? new Blocks(clean);
+  if (whole) blocksOf.set(owner, mine.current);
   const blocks = mine.current.of(text, whole);
   return (
     <div class="prose">
