@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { LoggedEvent, SessionEvent } from "../src/api/events";
-import type { MessagePage } from "../src/api/shapes";
+import type { LoggedEvent, MessagePage, SessionEvent } from "../src/api/types";
 import { fromView } from "../src/session/from_view";
 import { apply, dropUnlogged } from "../src/session/reducer";
 import type { Row } from "../src/session/rows";
@@ -127,7 +126,7 @@ describe("when it was summed up", () => {
       const accepted = facts.find((fact) => fact.type === "message.accepted" && fact.message_id === event.message_id)!;
       return [{ seq: event.seq, event: { ...accepted, seq: event.seq } as LoggedEvent }];
     });
-    const anew = fromView({ ...emptyView(), seq: story.seq, context: FULL }, { rows, next: null });
+    const anew = fromView({ ...emptyView(), seq: story.seq, context: FULL }, { rows, next: null, seq: story.seq });
     expect(anew.order).toEqual(state.order);
     expect(lastSummary(rowsOf(anew))).toEqual(lastSummary(rowsOf(state)));
     expect([...anew.rows.values()].filter((row) => row.kind === "note")).toEqual(

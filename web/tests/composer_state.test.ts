@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Problem } from "../src/api/problem";
-import type { Outgoing } from "../src/api/shapes";
+import type { Outgoing } from "../src/api/types";
 import { ComposerState } from "../src/composer/composer_state";
 import { UnsavedDraft } from "../src/composer/unsaved_draft";
 
@@ -128,7 +128,7 @@ it("puts a saved draft before what was typed until it was known, and saves nothi
   await composing.flush();
   await vi.runAllTimersAsync();
   expect(saved).toEqual([]);
-  composing.restore({ text: "saved, " });
+  composing.restore({ text: "saved, ", attachments: [] });
   expect(composing.text.value).toBe("saved, typed");
   await vi.runAllTimersAsync();
   expect(saved).toEqual(["saved, typed"]);
@@ -139,7 +139,7 @@ it("restores a draft that comes while a message is on its way when that has arri
   const { composing } = door;
   composing.type("sent");
   door.answer = async () => {
-    composing.restore({ text: "saved, " });
+    composing.restore({ text: "saved, ", attachments: [] });
     composing.type("sent and more");
   };
   await composing.send("queue");
@@ -155,7 +155,7 @@ it("restores a saved draft, but not over what was typed", () => {
     { upload_id: "b1", name: "notes.txt", media_type: "text/plain" },
   ]);
   composing.type("mine");
-  composing.restore({ text: "older" });
+  composing.restore({ text: "older", attachments: [] });
   expect(composing.text.value).toBe("mine");
 });
 
@@ -186,7 +186,7 @@ class Tab {
 
   opened(): ComposerState {
     const composing = this.load();
-    composing.restore({ text: this.draft });
+    composing.restore({ text: this.draft, attachments: [] });
     return composing;
   }
 }
@@ -221,7 +221,7 @@ describe("what is typed and not saved", () => {
     const next = tab.load();
     expect(next.text.value).toBe("saved, and changed");
     next.type("saved, and changed twice");
-    next.restore({ text: tab.draft });
+    next.restore({ text: tab.draft, attachments: [] });
     expect(next.text.value).toBe("saved, and changed twice");
     tab.saving = "confirmed";
     await vi.runAllTimersAsync();

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Summary } from "../src/api/shapes";
+import type { Summary } from "../src/api/types";
 import { grouped } from "../src/session_list/day_groups";
 import { emptyView } from "./event_log";
 

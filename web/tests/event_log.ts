@@ -1,7 +1,6 @@
 /** A session's story to fold: what a host would say, with facts numbered as they are made. */
 
-import type { LiveEvent, LoggedEvent, SessionEvent, Settings, StepSnapshot } from "../src/api/events";
-import type { View } from "../src/api/shapes";
+import type { LiveEvent, LoggedEvent, SessionEvent, Settings, StepSnapshot, View } from "../src/api/types";
 import { fromView } from "../src/session/from_view";
 import type { SessionState } from "../src/session/session_state";
 
@@ -23,7 +22,12 @@ export const SETTINGS: Settings = {
 export const USAGE = { input_tokens: 10, output_tokens: 5, cached_tokens: 0, reasoning_tokens: 0 };
 export const CONTEXT = { window: 1_000, compact_at: 800, last_prompt_tokens: 10 };
 
-type Fields<T> = T extends { type: infer K } ? { type: K } & Omit<T, "type" | "session_id" | "at" | "seq"> : never;
+/** What the story itself adds, and what nothing of the page reads. */
+type Added = "type" | "session_id" | "at" | "seq";
+type Unread = "by" | "key" | "effects" | "replay";
+type Fields<T> = T extends { type: infer K }
+  ? { type: K } & Omit<T, Added | Unread> & Partial<Pick<T, Unread & keyof T>>
+  : never;
 
 export class Story {
   readonly events: SessionEvent[] = [];
@@ -78,7 +82,7 @@ export function emptyView(): View {
 }
 
 export function emptyState(): SessionState {
-  return fromView(emptyView(), { rows: [], next: null });
+  return fromView(emptyView(), { rows: [], next: null, seq: 0 });
 }
 
 /** The state as plain data, without what only tells the screen what to draw anew. */
@@ -113,7 +117,7 @@ function grow(snapshot: StepSnapshot, event: SessionEvent): void {
   else if (event.type === "arguments.delta") {
     const { call_id, tool, text } = event;
     const existing = snapshot.calls!.find((call) => call.call_id === call_id);
-    if (existing === undefined) snapshot.calls!.push({ call_id, tool, arguments: text });
+    if (existing === undefined) snapshot.calls = [...snapshot.calls!, { call_id, tool, arguments: text }];
     else existing.arguments += text;
   }
 }

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import type { CallStarted, LoggedEvent, SessionEvent } from "../src/api/events";
-import type { MessagePage, View } from "../src/api/shapes";
+import type { CallStarted, LoggedEvent, MessagePage, SessionEvent, View } from "../src/api/types";
 import { fromView } from "../src/session/from_view";
 import { addOlder } from "../src/session/history_window";
 import { noteOf } from "../src/session/notes";
@@ -15,7 +14,7 @@ for (const event of events) apply(whole, event);
 
 /** The rows that a host lists of these facts. */
 function transcript(facts: readonly LoggedEvent[]): MessagePage["rows"] {
-  const rows: MessagePage["rows"] = [];
+  const rows: MessagePage["rows"][number][] = [];
   const accepted = new Map<string, LoggedEvent>();
   for (const fact of facts) {
     if (fact.type === "message.accepted") accepted.set(fact.message_id, fact);
@@ -54,11 +53,11 @@ function opened(at: number, limit: number): SessionState {
   };
   const rows = transcript(facts);
   const page = rows.slice(-limit);
-  const state = fromView(view, { rows: page, next: rows.length > limit ? page[0]!.seq : null });
+  const state = fromView(view, { rows: page, next: rows.length > limit ? page[0]!.seq : null, seq: view.seq });
   while (state.older !== null) {
     const older = rows.filter((row) => row.seq < state.older!);
     const next = older.slice(-limit);
-    addOlder(state, { rows: next, next: older.length > limit ? next[0]!.seq : null });
+    addOlder(state, { rows: next, next: older.length > limit ? next[0]!.seq : null, seq: view.seq });
   }
   const snapshot = snapshotAfter(before);
   if (snapshot !== null) apply(state, snapshot);
@@ -88,6 +87,6 @@ it.each(cases)("opened after event %i with pages of %i rows it comes to the same
 it("leaves to the events what came after the view", () => {
   const facts = events.filter((event): event is LoggedEvent => "seq" in event);
   const view = { ...emptyView(), seq: 3, turn: { turn_id: "t1", cancelling: false } };
-  const state = fromView(view, { rows: transcript(facts), next: null });
+  const state = fromView(view, { rows: transcript(facts), next: null, seq: facts.length });
   expect(state.order).toEqual(["m1", "note:3"]);
 });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { LoggedEvent } from "../src/api/events";
-import type { MessagePage } from "../src/api/shapes";
+import type { LoggedEvent, MessagePage } from "../src/api/types";
 import { fromView } from "../src/session/from_view";
 import {
   addNewer,
@@ -49,7 +48,7 @@ function tellTurn(story: Story, turn: number): void {
 
 /** The host's transcript of such a story. */
 class Host {
-  readonly rows: MessagePage["rows"] = [];
+  readonly rows: MessagePage["rows"][number][] = [];
   private readonly accepted = new Map<string, LoggedEvent>();
 
   constructor(readonly story: Story) {
@@ -68,12 +67,12 @@ class Host {
 
   before(seq: number): MessagePage {
     const rows = this.rows.filter((row) => row.seq < seq).slice(-LIMIT);
-    return { rows, next: rows.length === LIMIT ? rows[0]!.seq : null };
+    return { rows, next: rows.length === LIMIT ? rows[0]!.seq : null, seq: this.story.seq };
   }
 
   after(seq: number): MessagePage {
     const rows = this.rows.filter((row) => row.seq > seq).slice(0, LIMIT);
-    return { rows, next: rows.length === LIMIT ? rows.at(-1)!.seq : null };
+    return { rows, next: rows.length === LIMIT ? rows.at(-1)!.seq : null, seq: this.story.seq };
   }
 
   open(): SessionState {

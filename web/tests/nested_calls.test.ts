@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { NestedProgress } from "../src/api/events";
+import type { NestedProgress } from "../src/api/types";
 import { apply } from "../src/session/reducer";
 import type { Nested } from "../src/session/rows";
 import { runningLines } from "../src/timeline/grouping";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { LoggedEvent } from "../src/api/events";
+import type { LoggedEvent } from "../src/api/types";
 import { noteOf } from "../src/session/notes";
 
 const fact = (fields: object): LoggedEvent =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { SessionEvent } from "../src/api/events";
+import type { SessionEvent } from "../src/api/types";
 import { trim } from "../src/session/history_window";
 import { apply } from "../src/session/reducer";
 import type { StepRow } from "../src/session/rows";

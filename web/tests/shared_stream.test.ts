@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { SessionPage, Summary } from "../src/api/shapes";
 import { GONE_MS, type Opening, SharedStream, STEP_IN_MS, type TabServices } from "../src/api/shared_stream";
+import type { SessionPage, Summary } from "../src/api/types";
 import { gone } from "../src/session_list/session_list_store";
 import { Locks } from "./locks";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Outcome } from "../src/api/events";
+import type { Outcome } from "../src/api/types";
 import type { Call, Nested, NestedItem } from "../src/session/rows";
 import { barOf, originOf, reachOf } from "../src/timeline/bars";
 import { runningLines, storedLines, unknownLine } from "../src/timeline/grouping";

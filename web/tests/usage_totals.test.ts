@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Summary, UsageRow } from "../src/api/shapes";
+import type { Summary, UsageRow } from "../src/api/types";
 import { newsText } from "../src/notifications/news_text";
 import { nameOf } from "../src/setup/providers";
 import { usageTotals } from "../src/usage/usage_totals";

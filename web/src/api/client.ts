@@ -3,15 +3,14 @@
  * the server may be anywhere below its host.
  */
 
-import type { Decision, Mode, Reach } from "./events";
 import { readText, request, sendBytes } from "./http";
 import { afterChanges, inOrder } from "./request_order";
 import type {
   ApprovalRules,
   Attaching,
   Changes,
+  Decision,
   FileChanges,
-  FoundServer,
   Hit,
   MessagePage,
   ModelContext,
@@ -22,34 +21,34 @@ import type {
   Outgoing,
   PageEdge,
   Profiles,
+  Reach,
   SessionPage,
   Setup,
   Shown,
   Tools,
   Upload,
-  UsageRow,
   View,
-} from "./shapes";
+} from "./types";
+import type * as wire from "./wire";
 
 const at = (id: string, rest = ""): string => `api/sessions/${encodeURIComponent(id)}${rest}`;
 const part = encodeURIComponent;
 
-export const login = (proof: { token?: string; password?: string; browser?: string }) =>
-  request<void>("POST", "api/login", proof);
+export const login = (proof: wire.Login) => request<void>("POST", "api/login", proof);
 export const logout = () => request<void>("POST", "api/logout");
 export const models = () => request<Models>("GET", "api/models");
 export const profiles = () => request<Profiles>("GET", "api/profiles");
 export const tools = () => request<Tools>("GET", "api/tools");
 /** Since then, in seconds; with nothing said, ever. */
 export const usage = (since?: number) =>
-  request<{ rows: UsageRow[] }>("GET", since === undefined ? "api/usage" : `api/usage?since=${since}`);
+  request<wire.UsageList>("GET", since === undefined ? "api/usage" : `api/usage?since=${since}`);
 export const setup = () => request<Setup>("GET", "api/setup");
-export const servers = () => request<{ servers: FoundServer[] }>("GET", "api/setup/servers");
-export const configure = (provider: NewProvider) =>
-  request<{ model: string; models: string[] }>("POST", "api/setup", provider);
+export const servers = () => request<wire.FoundServers>("GET", "api/setup/servers");
+export const configure = (provider: NewProvider) => request<wire.Configured>("POST", "api/setup", provider);
 /** What the configured servers offer right now. */
-export const offered = () => request<{ models: string[]; problems: string[] }>("GET", "api/setup/models");
-export const chooseDefault = (model: string) => request<Setup>("POST", "api/setup/model", { model });
+export const offered = () => request<wire.OfferedModels>("GET", "api/setup/models");
+export const chooseDefault = (model: string) =>
+  request<Setup>("POST", "api/setup/model", { model } satisfies wire.NewModel);
 
 export function listSessions(before: number | null, archived: boolean, limit = 50): Promise<SessionPage> {
   const query = new URLSearchParams({ limit: String(limit), archived: String(archived) });
@@ -57,7 +56,7 @@ export function listSessions(before: number | null, archived: boolean, limit = 5
   return request("GET", `api/sessions?${query}`);
 }
 
-export function search(words: string, signal: AbortSignal): Promise<{ hits: Hit[] }> {
+export function search(words: string, signal: AbortSignal): Promise<{ hits: readonly Hit[] }> {
   const query = new URLSearchParams({ search: words, limit: "40" });
   return request("GET", `api/sessions?${query}`, undefined, signal);
 }
@@ -76,40 +75,37 @@ export function messages(id: string, from: PageEdge, limit: number, signal?: Abo
 }
 
 export const send = (id: string, message: Outgoing) =>
-  afterChanges(id, () =>
-    request<{ message_id: string; turn_id: string; seq: number }>("POST", at(id, "/messages"), message),
-  );
+  afterChanges(id, () => request<wire.Accepted>("POST", at(id, "/messages"), message));
 
-export const changeMessage = (
-  id: string,
-  messageId: string,
-  changes: { text?: string; mode?: Mode; before?: string | null },
-) => request<unknown>("PATCH", at(id, `/messages/${part(messageId)}`), changes);
+export const changeMessage = (id: string, messageId: string, changes: wire.MessageChanges) =>
+  request<wire.Changed>("PATCH", at(id, `/messages/${part(messageId)}`), changes);
 
 export const withdraw = (id: string, messageId: string) =>
-  request<{ withdrawn: boolean }>("DELETE", at(id, `/messages/${part(messageId)}`));
+  request<wire.Withdrawn>("DELETE", at(id, `/messages/${part(messageId)}`));
 
 export const cancelTurn = (id: string, turnId: string) =>
-  request<{ cancelled: boolean }>("POST", at(id, `/turns/${part(turnId)}/cancel`));
+  request<wire.Cancelled>("POST", at(id, `/turns/${part(turnId)}/cancel`));
 
 export const cancelCall = (id: string, callId: string) =>
-  request<{ cancelled: boolean }>("POST", at(id, `/calls/${part(callId)}/cancel`));
+  request<wire.Cancelled>("POST", at(id, `/calls/${part(callId)}/cancel`));
 
 /** A call that a person runs, with no model. */
 export const runCall = (id: string, tool: string, args: Record<string, unknown>, key: string) =>
-  afterChanges(id, () => request<{ call_id: string }>("POST", at(id, "/calls"), { tool, arguments: args, key }));
+  afterChanges(id, () =>
+    request<wire.CallAccepted>("POST", at(id, "/calls"), { tool, arguments: args, key } satisfies wire.NewCall),
+  );
 
 export const approve = (id: string, approvalId: string, decision: Decision, reach: Reach | null) =>
-  request<unknown>("POST", at(id, `/approvals/${part(approvalId)}`), { decision, reach });
+  request<unknown>("POST", at(id, `/approvals/${part(approvalId)}`), { decision, reach } satisfies wire.DecisionBody);
 
 export const rules = () => request<ApprovalRules>("GET", "api/approvals/rules");
 export const removeRule = (ruleId: string) => request<void>("DELETE", `api/approvals/rules/${part(ruleId)}`);
 
 export const answer = (id: string, questionId: string, words: string) =>
-  request<unknown>("POST", at(id, `/questions/${part(questionId)}`), { answer: words });
+  request<unknown>("POST", at(id, `/questions/${part(questionId)}`), { answer: words } satisfies wire.AnswerBody);
 
 export const saveDraft = (id: string, text: string, attachments: readonly Attaching[]) =>
-  request<void>("PUT", at(id, "/draft"), { text, attachments });
+  request<void>("PUT", at(id, "/draft"), { text, attachments } satisfies wire.DraftBody);
 
 export const upload = (file: Blob, name: string, signal: AbortSignal) =>
   sendBytes<Upload>(`api/uploads?name=${part(name)}`, file, signal);
@@ -124,17 +120,17 @@ export const fileChanges = (id: string, signal?: AbortSignal) =>
   request<FileChanges>("GET", at(id, "/changes"), undefined, signal);
 
 export const revert = (id: string, changes: readonly number[]) =>
-  request<unknown>("POST", at(id, "/changes/revert"), { changes });
+  request<unknown>("POST", at(id, "/changes/revert"), { changes } satisfies wire.RevertBody);
 
 export const modelContext = (id: string, signal?: AbortSignal) =>
   request<ModelContext>("GET", at(id, "/context"), undefined, signal);
 
 export const fork = (id: string, turnId: string | null, newId: string) =>
-  request<View>("POST", at(id, "/fork"), { turn_id: turnId, session_id: newId });
+  request<View>("POST", at(id, "/fork"), { turn_id: turnId, session_id: newId } satisfies wire.ForkBody);
 
 /** With its changes of files, unless the person says otherwise. */
 export const undo = (id: string, turnId: string, files: boolean) =>
-  request<{ undone: boolean }>("POST", at(id, "/undo"), { turn_id: turnId, files });
+  request<wire.Undone>("POST", at(id, "/undo"), { turn_id: turnId, files } satisfies wire.UndoBody);
 
 /** Answered when the summary is there. */
 export const compact = (id: string) => afterChanges(id, () => request<unknown>("POST", at(id, "/compact")));

@@ -1,7 +1,7 @@
 /** How far consent that lasts goes: what was offered, the narrowest first, each with what it covers. */
 
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { ApprovalAsked, Offer } from "../api/events";
+import type { ApprovalAsked, Offer } from "../api/types";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { rulesShown } from "./rules_shown";

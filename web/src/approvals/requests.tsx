@@ -2,9 +2,9 @@
 
 import { useRef, useState } from "preact/hooks";
 import * as keryx from "../api/client";
-import type { ApprovalAsked, Decision, QuestionAsked, Reach } from "../api/events";
 import { Problem } from "../api/problem";
 import { serverTime } from "../api/server_clock";
+import type { ApprovalAsked, Decision, QuestionAsked, Reach } from "../api/types";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { Button } from "../ui/button";

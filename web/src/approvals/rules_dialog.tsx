@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import * as keryx from "../api/client";
 import { asProblem, Problem } from "../api/problem";
-import type { ApprovalRule, ApprovalRules } from "../api/shapes";
+import type { ApprovalRule, ApprovalRules } from "../api/types";
 import { texts } from "../texts";
 import { shortTime } from "../texts/amounts";
 import { Button } from "../ui/button";

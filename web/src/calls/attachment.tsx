@@ -1,7 +1,7 @@
 /** A file or picture of a message or a result. Its name is text, and its bytes are a download. */
 
 import { blobAddress } from "../api/client";
-import type { Attachment } from "../api/events";
+import type { Attachment } from "../api/types";
 import { texts } from "../texts";
 
 export function AttachmentView({ sessionId, file }: { sessionId: string; file: Attachment }) {

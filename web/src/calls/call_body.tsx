@@ -1,6 +1,6 @@
 /** What is inside a call: arguments, output while it runs, result when it has ended. */
 
-import type { Part } from "../api/events";
+import type { Part } from "../api/types";
 import type { Call } from "../session/rows";
 import { texts } from "../texts";
 import { Code, Copy } from "../ui/code";

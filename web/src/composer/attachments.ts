@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import * as keryx from "../api/client";
 import { newKey } from "../api/ids";
 import { asProblem, type Problem } from "../api/problem";
-import type { Attaching } from "../api/shapes";
+import type { Attaching } from "../api/types";
 import { texts } from "../texts";
 
 export interface Attached {

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import * as keryx from "../api/client";
-import type { Entry } from "../api/shapes";
+import type { Entry } from "../api/types";
 import { models, profiles } from "../session/choices";
 import { texts } from "../texts";
 import { type CompletionTarget, completionTarget, matching, quotedPath, SLASH_COMMANDS } from "./parse_text";

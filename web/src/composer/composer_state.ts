@@ -1,10 +1,9 @@
 /** What a person is about to say: typed text and attachments, until the server has accepted it. */
 
 import { computed, signal } from "@preact/signals";
-import type { Mode } from "../api/events";
 import { newKey } from "../api/ids";
 import { asProblem, Problem } from "../api/problem";
-import type { Attaching, Outgoing, View } from "../api/shapes";
+import type { Attaching, Mode, Outgoing, View } from "../api/types";
 import { texts } from "../texts";
 import { Attachments } from "./attachments";
 import { type Content, isSame, type UnsavedDraft } from "./unsaved_draft";

@@ -1,7 +1,7 @@
 /** What is typed in each session, for as long as the page is open. */
 
 import * as keryx from "../api/client";
-import type { Outgoing } from "../api/shapes";
+import type { Outgoing } from "../api/types";
 import { beginSession } from "../session/new_session";
 import { ComposerState } from "./composer_state";
 import { UnsavedDraft } from "./unsaved_draft";

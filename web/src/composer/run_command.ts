@@ -4,7 +4,7 @@ import { effect, signal } from "@preact/signals";
 import * as keryx from "../api/client";
 import { newSessionId } from "../api/ids";
 import { Problem } from "../api/problem";
-import type { Changes } from "../api/shapes";
+import type { Changes } from "../api/types";
 import { go } from "../navigation/route";
 import { compact } from "../session/compact";
 import { beginSession, opening } from "../session/new_session";

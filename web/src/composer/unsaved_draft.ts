@@ -3,7 +3,7 @@
  * nothing. It refuses to know when anything is saved.
  */
 
-import type { Attaching } from "../api/shapes";
+import type { Attaching } from "../api/types";
 
 export interface Content {
   readonly text: string;

@@ -1,6 +1,6 @@
 /** The changes of a session by file: the diff of each, and the facts that it is made of. Pure. */
 
-import type { FileChanges } from "../api/shapes";
+import type { FileChanges } from "../api/types";
 import { type FileDiff, parseDiff } from "../ui/diff_parser";
 
 export interface ChangedFile {

@@ -3,7 +3,7 @@
 import { computed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import * as keryx from "../api/client";
-import type { ContextSize } from "../api/events";
+import type { ContextSize } from "../api/types";
 import { Labelled } from "../calls/call_body";
 import type { SessionStore } from "../session/session_store";
 import { lastSummary } from "../session/summaries";

@@ -1,6 +1,6 @@
 /** Which changes of a session are worth telling to whoever looks elsewhere. Pure. */
 
-import type { Summary } from "../api/shapes";
+import type { Summary } from "../api/types";
 import { texts } from "../texts";
 
 /** What is worth telling of this change, if anything. */

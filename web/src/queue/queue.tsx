@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import * as keryx from "../api/client";
-import type { QueuedMessage } from "../api/shapes";
+import type { QueuedMessage } from "../api/types";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { Button } from "../ui/button";

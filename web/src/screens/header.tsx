@@ -2,7 +2,7 @@
 
 import { useRef, useState } from "preact/hooks";
 import * as keryx from "../api/client";
-import type { Changes } from "../api/shapes";
+import type { Changes } from "../api/types";
 import { InspectorButton } from "../inspector/inspector_slot";
 import { listShown } from "../navigation/panels";
 import type { SessionStore } from "../session/session_store";

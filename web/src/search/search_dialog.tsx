@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import * as keryx from "../api/client";
 import { asProblem, type Problem } from "../api/problem";
-import type { Hit } from "../api/shapes";
+import type { Hit } from "../api/types";
 import { listShown } from "../navigation/panels";
 import { go } from "../navigation/route";
 import { texts } from "../texts";

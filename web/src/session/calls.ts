@@ -8,7 +8,7 @@ import type {
   Outcome,
   RunningCall,
   RunningNested,
-} from "../api/events";
+} from "../api/types";
 import type { Call, Nested, NestedTool, Table } from "./rows";
 import { putRow } from "./rows";
 

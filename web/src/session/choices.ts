@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import * as keryx from "../api/client";
-import type { Models, Profiles, Tools } from "../api/shapes";
+import type { Models, Profiles, Tools } from "../api/types";
 
 export const models = signal<Models>({ default: null, models: [] });
 export const profiles = signal<Profiles>({ profiles: [], workspace: "", workspaces: [] });

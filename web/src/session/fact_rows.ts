@@ -1,6 +1,6 @@
 /** Which rows and calls a logged fact makes. Pure: it changes the table and nothing else. */
 
-import type { LoggedEvent } from "../api/events";
+import type { LoggedEvent, MessageAccepted } from "../api/types";
 import { finishCall, requestCall, startCall } from "./calls";
 import { noteOf } from "./notes";
 import { putRow, type Row, type Table } from "./rows";
@@ -9,17 +9,7 @@ import { putRow, type Row, type Table } from "./rows";
 export function addFact(table: Table, event: LoggedEvent, seq: number): void {
   switch (event.type) {
     case "message.accepted":
-      putRow(table, {
-        kind: "message",
-        key: event.message_id,
-        seq,
-        turnId: event.turn_id,
-        at: event.at,
-        text: event.text,
-        mode: event.mode,
-        attachments: event.attachments ?? [],
-      });
-      return;
+      return addMessage(table, event, seq);
     case "step.replied":
       return addReply(table, event, seq);
     case "call.started":
@@ -32,6 +22,21 @@ export function addFact(table: Table, event: LoggedEvent, seq: number): void {
     default:
       return addNote(table, event, seq);
   }
+}
+
+type SaidMessage = Pick<MessageAccepted, "message_id" | "turn_id" | "at" | "text" | "mode" | "attachments">;
+
+export function addMessage(table: Table, message: SaidMessage, seq: number): void {
+  putRow(table, {
+    kind: "message",
+    key: message.message_id,
+    seq,
+    turnId: message.turn_id,
+    at: message.at,
+    text: message.text,
+    mode: message.mode,
+    attachments: message.attachments ?? [],
+  });
 }
 
 function addReply(table: Table, event: LoggedEvent & { type: "step.replied" }, seq: number): void {

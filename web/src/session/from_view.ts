@@ -1,6 +1,6 @@
 /** How the state of a session begins: from a view and the last page of its transcript. Pure. */
 
-import type { MessagePage, View } from "../api/shapes";
+import type { MessagePage, View } from "../api/types";
 import { startCall } from "./calls";
 import { addOlder } from "./history_window";
 import { emptyTable } from "./rows";

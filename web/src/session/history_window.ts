@@ -6,7 +6,7 @@
  * calls are in the same table, whichever part they stand in. Pure.
  */
 
-import type { MessagePage } from "../api/shapes";
+import type { MessagePage } from "../api/types";
 import { addFact } from "./fact_rows";
 import type { Call, Row, Table } from "./rows";
 import { removeRows } from "./rows";

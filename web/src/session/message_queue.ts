@@ -1,7 +1,6 @@
 /** What was said and not delivered yet. Pure; the same rules as the session's own. */
 
-import type { MessageAccepted, MessageChanged } from "../api/events";
-import type { QueuedMessage } from "../api/shapes";
+import type { MessageAccepted, MessageChanged, QueuedMessage } from "../api/types";
 
 export interface WaitingMessages {
   /** Messages that wait for a turn of their own, in order. */

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import * as keryx from "../api/client";
 import { newSessionId } from "../api/ids";
-import type { Opening } from "../api/shapes";
+import type { Opening } from "../api/types";
 import { go } from "../navigation/route";
 
 /** How the next session is to begin. */

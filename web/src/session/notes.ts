@@ -1,6 +1,6 @@
 /** Which facts make a quiet line, and what it says; the same for the log and as it happens. Pure. */
 
-import type { LoggedEvent, Settings } from "../api/events";
+import type { LoggedEvent, Settings } from "../api/types";
 import type { Note } from "./rows";
 
 /** Settings whose change is worth a line. */

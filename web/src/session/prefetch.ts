@@ -5,7 +5,7 @@
  */
 
 import * as keryx from "../api/client";
-import type { MessagePage, SessionPage, View } from "../api/shapes";
+import type { MessagePage, SessionPage, View } from "../api/types";
 import { readRoute, readToken } from "../navigation/address";
 
 /** Rows of the transcript that a session begins with. */

@@ -3,10 +3,9 @@
  * network, the screen or the time, so the same events always give the same state.
  */
 
-import type { LiveEvent, LoggedEvent, SessionEvent, Settings, StepSnapshot, Usage } from "../api/events";
-import { isFact } from "../api/events";
+import type { LiveEvent, LoggedEvent, SessionEvent, Settings, StepSnapshot, Usage } from "../api/types";
 import { addOutput, addProgress, setAsking, settleCall, showRunning, writeArguments } from "./calls";
-import { addFact, forgetCall } from "./fact_rows";
+import { addFact, addMessage, forgetCall } from "./fact_rows";
 import { removeEverywhere } from "./history_window";
 import { accept, release, revise, take } from "./message_queue";
 import type { StepRow } from "./rows";
@@ -15,6 +14,10 @@ import type { SessionState } from "./session_state";
 
 /** known: it was here before. gap: facts before it are missing, so it is not taken. */
 export type Applied = "applied" | "known" | "gap";
+
+function isFact(event: SessionEvent): event is LoggedEvent {
+  return "seq" in event;
+}
 
 export function apply(state: SessionState, event: SessionEvent): Applied {
   if (!isFact(event)) return applyLive(state, event);
@@ -112,10 +115,10 @@ function applyMessage(state: SessionState, event: LoggedEvent): void {
     case "message.delivered": {
       const message = take(state, event.message_id);
       if (message === null) return;
-      const { seq, turn_id, session_id } = event;
+      const { seq, turn_id } = event;
       // When it was said, as the transcript tells it too.
       const at = message.at ?? event.at;
-      addFact(state, { ...message, type: "message.accepted", seq, at, turn_id, session_id }, seq);
+      addMessage(state, { ...message, at, turn_id }, seq);
     }
   }
 }

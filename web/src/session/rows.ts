@@ -3,7 +3,7 @@
  * so whoever shows it can tell by identity whether it must be shown anew.
  */
 
-import type { Attachment, Mode, Outcome, Part, Settings, TurnError, TurnOutcome, Usage } from "../api/events";
+import type { Attachment, Mode, Outcome, Part, Settings, TurnError, TurnOutcome, Usage } from "../api/types";
 
 interface RowOf<K extends string> {
   readonly kind: K;

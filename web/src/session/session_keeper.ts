@@ -3,9 +3,9 @@
 import { signal } from "@preact/signals";
 import * as keryx from "../api/client";
 import { type Connection, EventStream } from "../api/event_stream";
-import type { SessionEvent } from "../api/events";
 import { asProblem, Problem } from "../api/problem";
 import { keep, release } from "../api/tab_presence";
+import type { SessionEvent } from "../api/types";
 import { fromView } from "./from_view";
 import { beginningOf } from "./prefetch";
 import { SessionStore } from "./session_store";

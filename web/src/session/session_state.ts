@@ -1,6 +1,6 @@
 /** What the page knows of one session. Types only. */
 
-import type { ApprovalAsked, ContextSize, QuestionAsked, Settings, Usage } from "../api/events";
+import type { ApprovalAsked, ContextSize, QuestionAsked, Settings, Usage } from "../api/types";
 import type { WaitingMessages } from "./message_queue";
 import type { Table } from "./rows";
 

@@ -2,9 +2,8 @@
 
 import { batch, type Signal, signal } from "@preact/signals";
 import * as keryx from "../api/client";
-import type { SessionEvent } from "../api/events";
 import { noteServerTime } from "../api/server_clock";
-import type { View } from "../api/shapes";
+import type { SessionEvent, View } from "../api/types";
 import { addNewer, addOlder, closeWindow, covers, limitRows, openWindow, rowAt, shownPart } from "./history_window";
 import { FIRST_PAGE } from "./prefetch";
 import { apply, dropUnlogged } from "./reducer";

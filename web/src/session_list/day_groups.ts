@@ -1,6 +1,6 @@
 /** Sessions in the order and the groups in which a person looks for them. Pure. */
 
-import type { Summary } from "../api/shapes";
+import type { Summary } from "../api/types";
 
 export interface Group {
   /** pinned, active, or the day as YYYY-MM-DD. */

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import * as keryx from "../api/client";
-import type { Changes, Summary } from "../api/shapes";
+import type { Changes, Summary } from "../api/types";
 import { listShown, searchShown } from "../navigation/panels";
 import { go, route } from "../navigation/route";
 import { texts } from "../texts";

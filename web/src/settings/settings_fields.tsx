@@ -1,7 +1,6 @@
 /** What a session works with: shown to be changed, one field each. */
 
-import type { ApprovalMode } from "../api/events";
-import type { Changes } from "../api/shapes";
+import type { ApprovalMode, Changes } from "../api/types";
 import { models, profiles } from "../session/choices";
 import { lookForModels, offeredModels } from "../setup/setup_state";
 import { texts } from "../texts";

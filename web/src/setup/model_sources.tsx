@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asProblem, type Problem } from "../api/problem";
-import type { FoundServer } from "../api/shapes";
+import type { FoundServer } from "../api/types";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { nameOf, OTHER, PROVIDERS } from "./providers";

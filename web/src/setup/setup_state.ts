@@ -3,7 +3,7 @@
 import { effect, signal, untracked } from "@preact/signals";
 import * as keryx from "../api/client";
 import { newSessionId } from "../api/ids";
-import type { FoundServer, NewProvider, Setup } from "../api/shapes";
+import type { FoundServer, NewProvider, Setup } from "../api/types";
 import { login } from "../login/login_state";
 import { route } from "../navigation/route";
 import { loadChoices } from "../session/choices";

@@ -1,7 +1,6 @@
 /** The calls of a container as few lines: alike ones in one. Pure. */
 
-import type { Outcome } from "../api/events";
-import type { NestedCalls } from "../api/shapes";
+import type { NestedCalls, Outcome } from "../api/types";
 import type { Nested, NestedItem, NestedTool } from "../session/rows";
 
 /** How a bar looks: an outcome, or that there is none yet. */

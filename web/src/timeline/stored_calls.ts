@@ -2,7 +2,7 @@
 
 import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { nestedCalls } from "../api/client";
-import type { NestedCalls } from "../api/shapes";
+import type { NestedCalls } from "../api/types";
 
 const MOST_KEPT = 60;
 const cache = new Map<string, Signal<NestedCalls | null>>();

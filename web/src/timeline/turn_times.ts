@@ -1,6 +1,6 @@
 /** Where the time of a turn went, and how long its calls were one after another. Pure. */
 
-import type { NestedCalls } from "../api/shapes";
+import type { NestedCalls } from "../api/types";
 import { coveredTime, joinSpans, type Span, totalTime } from "./spans";
 
 export interface TimedCall {

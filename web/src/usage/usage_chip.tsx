@@ -1,6 +1,6 @@
 /** What was used, at a glance: of the session in its header, of the day below the list. */
 
-import type { ContextSize } from "../api/events";
+import type { ContextSize } from "../api/types";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { money } from "../texts/amounts";

@@ -2,9 +2,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 import * as keryx from "../api/client";
-import type { Usage } from "../api/events";
 import { asProblem, type Problem } from "../api/problem";
-import type { UsageRow } from "../api/shapes";
+import type { Usage, UsageRow } from "../api/types";
 import { current } from "../session/current_session";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";

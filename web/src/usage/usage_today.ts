@@ -2,7 +2,7 @@
 
 import { computed, effect, signal, untracked } from "@preact/signals";
 import * as keryx from "../api/client";
-import type { Summary } from "../api/shapes";
+import type { Summary } from "../api/types";
 import { login } from "../login/login_state";
 import { sessions } from "../session_list/sessions";
 import { minute } from "../ui/clock";

@@ -1,7 +1,6 @@
 /** What was used, added up. Pure. A cost that is not known makes the sum unknown. */
 
-import type { Usage } from "../api/events";
-import type { UsageRow } from "../api/shapes";
+import type { Usage, UsageRow } from "../api/types";
 
 export interface UsageTotal extends Usage {
   readonly model: string;
