@@ -144,7 +144,7 @@ async def test_the_mark_goes_and_the_place_and_its_focus_stay(reader: Person) ->
     tab = await reader.opens()
     await tab.page.clock.install()
     await find(tab, FAR_UP)
-    marked = place(tab).locator("xpath=self::*[contains(@class, 'sought')]")
+    marked = place(tab).locator("xpath=self::*[contains(@class, 'is-sought')]")
     await expect(marked).to_have_count(1)
     before = await place(tab).bounding_box()
     await tab.page.clock.fast_forward(5_000)

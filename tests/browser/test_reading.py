@@ -86,8 +86,8 @@ async def test_an_edit_is_shown_as_what_it_takes_out_and_puts_in(tab: Tab, house
     call = tab.call("patch")
     await call.get_by_role("button", expanded=False).click()
     diff = call.get_by_label("Diff of poem.txt")
-    await expect(diff.locator(".remove")).to_contain_text("violets are blue")
-    await expect(diff.locator(".add")).to_contain_text("violets are violet")
+    await expect(diff.locator(".is-remove")).to_contain_text("violets are blue")
+    await expect(diff.locator(".is-add")).to_contain_text("violets are violet")
     assert "violets are violet" in (house.served.workspace / "poem.txt").read_text()
 
 

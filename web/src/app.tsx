@@ -23,7 +23,7 @@ import { UsageDialog } from "./usage/usage_dialog";
 export function App() {
   const state = login.value;
   // Whoever opens a session can type at once: they are most likely logged in.
-  if (state === "unknown" && current.value === null) return <p class="centre dim">{texts.loading}</p>;
+  if (state === "unknown" && current.value === null) return <p class="layout-centre text-dim">{texts.loading}</p>;
   return state === "needed" ? <LoginScreen /> : <Page />;
 }
 
@@ -41,14 +41,16 @@ function Page() {
     document.title = texts.telling.badge(waitingCount.value, title ? `${title} · ${texts.name}` : texts.name);
   }, [title, waitingCount.value]);
   return (
-    <div class={`page${listShown.value ? " listed" : ""}${beside ? " inspected" : ""}`}>
+    <div class={`page${listShown.value ? " is-listed" : ""}${beside ? " is-inspected" : ""}`}>
       {/* biome-ignore lint/a11y/useValidAnchor: it goes to the message box, which the address cannot name */}
-      <a class="skip" href="#message" onClick={toMessage}>
+      <a class="page-skip" href="#message" onClick={toMessage}>
         {texts.skip}
       </a>
       <SessionList ready={login.value === "done"} onRetry={() => void enter()} footer={<ListFooter />} />
-      <div class="veil" onClick={() => (listShown.value = false)} />
-      <main class="stage">{keeper === null ? <StartScreen /> : <SessionScreen key={keeper.id} keeper={keeper} />}</main>
+      <div class="page-veil" onClick={() => (listShown.value = false)} />
+      <main class="page-stage">
+        {keeper === null ? <StartScreen /> : <SessionScreen key={keeper.id} keeper={keeper} />}
+      </main>
       <InspectorSlot keeper={keeper} />
       {searchShown.value ? <SearchDialog onClose={() => (searchShown.value = false)} /> : null}
       <UsageDialog />

@@ -2,7 +2,7 @@
 
 import { prefetch } from "./session/prefetch";
 import { clockTime } from "./texts/amounts";
-import "./styles/index.css";
+import "./styles.css";
 
 prefetch();
 void import("./page");

@@ -19,7 +19,7 @@ class Reader {
   constructor(locks: Locks) {
     const hall: SlotLocks = {
       lock: (name, options, seated) => locks.request(name, options, seated),
-      pendingNames: () => Promise.resolve(locks.wanted),
+      pendingNames: () => Promise.resolve(locks.pending),
       isAtWork: () => this.atWork,
     };
     const sit = (): void => {

@@ -16,7 +16,7 @@ export class Locks {
   private readonly held = new Map<string, (error: Error) => void>();
   private readonly lines = new Map<string, Waiting[]>();
 
-  get wanted(): readonly string[] {
+  get pending(): readonly string[] {
     return [...this.lines].flatMap(([name, line]) =>
       line.filter((waiting) => !waiting.signal?.aborted).map(() => name),
     );

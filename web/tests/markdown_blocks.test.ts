@@ -73,5 +73,5 @@ it("lets no raw HTML, no style, no picture and no address of another kind throug
   const html = htmlOf(new Blocks(asIs).of(TEXT, true));
   expect(html).not.toMatch(/<b>|style=|<img|href=\\"javascript/);
   expect(html).toContain('rel=\\"noopener noreferrer\\"');
-  expect(html).toContain('class=\\"to-right\\"');
+  expect(html).toContain('class=\\"markdown-right\\"');
 });

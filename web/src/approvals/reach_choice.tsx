@@ -29,7 +29,7 @@ export function ReachChoice({ lasting, offers, busy, onChoose, onBack }: Props) 
   return (
     <div
       ref={group}
-      class="reaches"
+      class="reach-choice"
       role="group"
       aria-label={texts.asks.reaches[lasting]}
       onKeyDown={(event) => {
@@ -44,7 +44,7 @@ export function ReachChoice({ lasting, offers, busy, onChoose, onBack }: Props) 
         <button
           key={offer.reach}
           type="button"
-          class="reach"
+          class="reach-choice-option"
           aria-disabled={busy || undefined}
           onClick={busy ? undefined : () => onChoose(offer)}
         >
@@ -52,13 +52,13 @@ export function ReachChoice({ lasting, offers, busy, onChoose, onBack }: Props) 
           <small>{lasting === "always" ? offer.says : texts.asks.here(offer.says, offer.workspace ?? null)}</small>
         </button>
       ))}
-      <div class="btns">
+      <div class="layout-buttons">
         {lasting === "always" ? (
           <Button kind="quiet" onClick={() => (rulesShown.value = true)}>
             {texts.rules.open}
           </Button>
         ) : null}
-        <span class="grow" />
+        <span class="layout-grow" />
         <Button keys="Esc" onClick={onBack}>
           {texts.asks.back}
         </Button>

@@ -17,7 +17,7 @@ export function ApprovalRequests({ session }: { session: SessionStore }) {
   const questions = session.head.questions.value;
   if (approvals.length + questions.length === 0) return null;
   return (
-    <section class="asks" aria-label={texts.asks.label}>
+    <section class="requests" aria-label={texts.asks.label}>
       {approvals.map((approval) => (
         <Approval key={approval.approval_id} sessionId={session.id} approval={approval} />
       ))}
@@ -65,11 +65,11 @@ function Approval({ sessionId, approval }: { sessionId: string; approval: Approv
     </Button>
   );
   return (
-    <div class={`ask ${approval.risk}`} role="group" aria-label={title} ref={card} tabIndex={-1}>
-      <div class="what">
+    <div class={`requests-card is-${approval.risk}`} role="group" aria-label={title} ref={card} tabIndex={-1}>
+      <div class="requests-what">
         <b>{title}</b>
         {approval.tool ? <pre tabIndex={0}>{without(approval.what, approval.tool)}</pre> : null}
-        <p class="dim">
+        <p class="text-dim">
           {[texts.asks.risks[approval.risk], approval.why, ...needs(approval)].filter(Boolean).join(" · ")}
           <Expiry at={approval.expires} />
         </p>
@@ -83,7 +83,7 @@ function Approval({ sessionId, approval }: { sessionId: string; approval: Approv
           onBack={back}
         />
       ) : (
-        <div class="btns">
+        <div class="layout-buttons">
           {button("deny", texts.asks.deny)}
           {wider ? (
             <Button busy={busy} onClick={() => last("session")}>
@@ -132,19 +132,19 @@ function Question({ sessionId, question }: { sessionId: string; question: Questi
   };
   return (
     <form
-      class="ask question"
+      class="requests-card is-question"
       aria-label={question.text}
       onSubmit={(event) => {
         event.preventDefault();
         if (text.trim() && !busy) void reply(text);
       }}
     >
-      <div class="what">
+      <div class="requests-what">
         <b>{question.text}</b>
         <Expiry at={question.expires} />
       </div>
       {question.choices?.length ? (
-        <div class="btns choices">
+        <div class="layout-buttons requests-choices">
           {question.choices.map((choice) => (
             <Button key={choice} busy={busy} onClick={() => void reply(choice)}>
               {choice}
@@ -152,7 +152,7 @@ function Question({ sessionId, question }: { sessionId: string; question: Questi
           ))}
         </div>
       ) : null}
-      <div class="answer">
+      <div class="requests-answer">
         <input
           aria-label={texts.asks.answer}
           placeholder={texts.asks.answer}

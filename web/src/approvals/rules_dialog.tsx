@@ -45,28 +45,28 @@ function Shown() {
     setRemoving(null);
   };
   return (
-    <Dialog title={texts.rules.title} onClose={close} kind="rules">
+    <Dialog title={texts.rules.title} onClose={close} kind="rules-dialog">
       <h2 ref={title} tabIndex={-1}>
         {texts.rules.title}
       </h2>
       {problem === null ? null : (
-        <p class="failure" role="alert">
+        <p class="text-error" role="alert">
           {problem.kind === "unreachable" ? texts.unreachable : texts.problem(problem.message, problem.hint)}
         </p>
       )}
       {answer === null ? (
         problem === null ? (
-          <p class="dim">{texts.loading}</p>
+          <p class="text-dim">{texts.loading}</p>
         ) : null
       ) : (
         <>
-          <p class="dim" role="status">
+          <p class="text-dim" role="status">
             {answer.rules.length === 0 ? texts.rules.none : texts.rules.lead}
           </p>
-          <ul class="rulelist" aria-label={texts.rules.title}>
+          <ul class="rules-dialog-list" aria-label={texts.rules.title}>
             {answer.rules.map((rule) => (
               <li key={rule.rule_id}>
-                <span class="says">
+                <span class="rules-dialog-says">
                   {rule.says}
                   {rule.made_at === null ? null : <small>{texts.rules.since(shortTime(rule.made_at))}</small>}
                 </span>
@@ -83,7 +83,7 @@ function Shown() {
           <Configured rules={answer.configured} />
         </>
       )}
-      <div class="btns">
+      <div class="layout-buttons">
         <Button onClick={close}>{texts.close}</Button>
       </div>
     </Dialog>
@@ -104,11 +104,11 @@ function Configured({ rules }: { rules: ApprovalRules["configured"] }) {
   return (
     <section aria-label={texts.rules.configured}>
       <h3>{texts.rules.configured}</h3>
-      <p class="dim">{texts.rules.configuredLead}</p>
-      <ul class="rulelist">
+      <p class="text-dim">{texts.rules.configuredLead}</p>
+      <ul class="rules-dialog-list">
         {rules.map((rule) => (
           <li key={`${rule.verdict} ${rule.tool} ${rule.pattern}`}>
-            <span class="says">
+            <span class="rules-dialog-says">
               {texts.rules.verdicts[rule.verdict]} {rule.says}
             </span>
           </li>

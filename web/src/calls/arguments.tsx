@@ -46,7 +46,7 @@ function isPlain(read: Record<string, unknown>): boolean {
 
 function Rest({ entries }: { entries: readonly [string, unknown][] }) {
   return (
-    <dl class="rest">
+    <dl class="arguments-rest">
       {entries.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

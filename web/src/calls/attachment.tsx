@@ -9,13 +9,13 @@ export function AttachmentView({ sessionId, file }: { sessionId: string; file: A
   const name = file.name || (file.type === "image" ? texts.file.image : texts.file.file);
   if (file.type === "image") {
     return (
-      <a class="picture" href={address} target="_blank" rel="noopener noreferrer">
+      <a class="attachment-picture" href={address} target="_blank" rel="noopener noreferrer">
         <img src={address} alt={name} loading="lazy" decoding="async" />
       </a>
     );
   }
   return (
-    <a class="file" href={address} download={file.name || true} aria-label={texts.file.download(name)}>
+    <a class="attachment-file" href={address} download={file.name || true} aria-label={texts.file.download(name)}>
       <span>{name}</span>
       <small>{file.media_type}</small>
     </a>

@@ -12,7 +12,7 @@ const MOST_SHOWN = 40_000;
 
 export function CallBody({ call, sessionId }: { call: Call; sessionId: string }) {
   return (
-    <div class="callbody">
+    <div class="call-body">
       <Labelled label={texts.call.arguments}>
         <FullArguments call={call} sessionId={sessionId} />
       </Labelled>
@@ -22,7 +22,7 @@ export function CallBody({ call, sessionId }: { call: Call; sessionId: string })
         </Labelled>
       ) : call.output ? (
         <Labelled label={texts.call.output} copy={call.output}>
-          <pre class="output" tabIndex={0} aria-label={texts.call.output}>
+          <pre class="code-output" tabIndex={0} aria-label={texts.call.output}>
             {call.output}
           </pre>
         </Labelled>
@@ -41,7 +41,7 @@ interface LabelledProps {
 export function Labelled({ label, children, copy = "" }: LabelledProps) {
   return (
     <div role="group" aria-label={label}>
-      <div class="label">
+      <div class="call-body-label">
         <span aria-hidden="true">{label}</span>
         {copy ? <Copy text={copy} /> : null}
       </div>
@@ -51,13 +51,13 @@ export function Labelled({ label, children, copy = "" }: LabelledProps) {
 }
 
 export function Result({ parts, sessionId }: { parts: readonly Part[]; sessionId: string }) {
-  if (parts.length === 0) return <p class="dim">{texts.call.noResult}</p>;
+  if (parts.length === 0) return <p class="text-dim">{texts.call.noResult}</p>;
   return (
     <>
       {parts.map((part, index) => {
         if (part.type === "text") {
           return (
-            <pre key={index} class="output" tabIndex={0} aria-label={texts.call.result}>
+            <pre key={index} class="code-output" tabIndex={0} aria-label={texts.call.result}>
               {shortened(part.text) || texts.call.noResult}
             </pre>
           );
@@ -76,10 +76,10 @@ function Value({ value }: { value: unknown }) {
   const more = Object.entries(rest).map(([name, field]) => texts.call.also(name, field));
   return (
     <>
-      <pre class="output" tabIndex={0} aria-label={texts.call.result}>
+      <pre class="code-output" tabIndex={0} aria-label={texts.call.result}>
         {shortened(output) || texts.call.noResult}
       </pre>
-      {more.length > 0 ? <p class="dim">{more.join(" · ")}</p> : null}
+      {more.length > 0 ? <p class="text-dim">{more.join(" · ")}</p> : null}
     </>
   );
 }

@@ -15,23 +15,23 @@ export function CompletionMenu({ suggest, onTake }: { suggest: Completion; onTak
     box.current?.children[at]?.scrollIntoView({ block: "nearest" });
   }, [at, list]);
   if (list.length === 0) {
-    return suggest.says.value ? <p class="nofile dim">{suggest.says.value}</p> : null;
+    return suggest.says.value ? <p class="completion-menu-empty text-dim">{suggest.says.value}</p> : null;
   }
   return (
-    <ul ref={box} id={MENU} class="menu" role="listbox" aria-label={texts.commands.label} tabIndex={0}>
+    <ul ref={box} id={MENU} class="completion-menu" role="listbox" aria-label={texts.commands.label} tabIndex={0}>
       {list.map((suggestion, index) => (
         <li
           key={suggestion.key}
           id={optionId(index)}
           role="option"
           aria-selected={index === at}
-          class={index === at ? "on" : ""}
+          class={index === at ? "is-chosen" : ""}
           // The field keeps the focus, or a phone would take its keyboard away.
           onMouseDown={(event) => event.preventDefault()}
           onClick={() => onTake(suggestion)}
         >
           <b>{suggestion.name}</b>
-          <span class="dim">{suggestion.about}</span>
+          <span class="text-dim">{suggestion.about}</span>
         </li>
       ))}
     </ul>

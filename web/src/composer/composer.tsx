@@ -54,7 +54,7 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
   const plain = said.what === "message" && suggest.list.value.length === 0 && !composing.text.value.startsWith("/");
   return (
     <form
-      class={over ? "box over" : "box"}
+      class={over ? "composer is-over" : "composer"}
       aria-label={texts.composer.label}
       onSubmit={(event) => {
         event.preventDefault();
@@ -82,13 +82,13 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
       />
       <Failure composing={composing} />
       {said.what === "terminal" || said.what === "code" ? (
-        <p class="steerline">{texts.commands.runs[said.what]}</p>
+        <p class="composer-line">{texts.commands.runs[said.what]}</p>
       ) : composing.postponed.value !== null ? (
         <PostponedLine composing={composing} />
       ) : running && ready && plain && session !== null ? (
         <SteerLine session={session} onAfter={() => send("after")} />
       ) : null}
-      <div class="actions">
+      <div class="composer-actions">
         <Button onClick={() => picker.current?.click()}>
           <span aria-hidden="true">+</span> {texts.composer.attach}
         </Button>
@@ -102,7 +102,7 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
             event.currentTarget.value = "";
           }}
         />
-        <span class="grow" />
+        <span class="layout-grow" />
         {said.what !== "message" ? (
           <Button kind="main" keys="↵" disabled={composing.sending.value} type="submit">
             {texts.commands.run}
@@ -137,7 +137,7 @@ function Failure({ composing }: { composing: ComposerState }) {
   if (problem === null) return null;
   const message = problem.kind === "unreachable" ? texts.unreachable : problem.message;
   return (
-    <p class="failure" role="alert">
+    <p class="text-error" role="alert">
       {parseText(composing.text.value).what === "message" ? texts.composer.failed : texts.commands.failed}{" "}
       {texts.problem(message, problem.hint)}
     </p>
@@ -146,7 +146,7 @@ function Failure({ composing }: { composing: ComposerState }) {
 
 function PostponedLine({ composing }: { composing: ComposerState }) {
   return (
-    <p class="steerline">
+    <p class="composer-line">
       <span role="status">{texts.composer.postponed}</span>
       <Button kind="quiet" keys="Esc" onClick={() => composing.takeBack()}>
         {texts.composer.takeBack}
@@ -159,15 +159,15 @@ function Files({ composing }: { composing: ComposerState }) {
   const list = composing.attachments.list.value;
   if (list.length === 0) return null;
   return (
-    <ul class="attached" aria-label={texts.composer.files}>
+    <ul class="composer-files" aria-label={texts.composer.files}>
       {list.map((attachment) => (
-        <li key={attachment.key} class={attachment.problem === null ? "" : "bad"}>
+        <li key={attachment.key} class={attachment.problem === null ? "" : "is-bad"}>
           {attachment.preview === null ? null : <img src={attachment.preview} alt="" />}
-          <span class="name">{attachment.name}</span>
+          <span class="composer-file-name">{attachment.name}</span>
           <small>{fileState(attachment)}</small>
           <button
             type="button"
-            class="x"
+            class="button-x"
             aria-label={texts.composer.remove(attachment.name)}
             onClick={() => composing.detach(attachment.key)}
           >

@@ -16,7 +16,7 @@ export function HelpDialog() {
     texts.commands.about[name],
   ]);
   return (
-    <Dialog title={texts.help.title} onClose={close} kind="help">
+    <Dialog title={texts.help.title} onClose={close} kind="help-dialog">
       <h2>{texts.help.title}</h2>
       <dl>
         {[...commands, ...texts.help.more].map(([name, about]) => (
@@ -39,7 +39,7 @@ export function HelpDialog() {
           </div>
         ))}
       </dl>
-      <div class="btns">
+      <div class="layout-buttons">
         <Button onClick={close}>{texts.close}</Button>
       </div>
     </Dialog>

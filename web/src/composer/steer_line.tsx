@@ -21,7 +21,7 @@ function stops(session: SessionStore): string {
 export function SteerLine({ session, onAfter }: { session: SessionStore; onAfter: () => void }) {
   const said = useMemo(() => computed(() => stops(session)), [session]);
   return (
-    <p class="steerline">
+    <p class="composer-line">
       <span id={STEER_SAYS}>{said}</span>
       <Button kind="quiet" keys="Alt ↵" title={texts.steer.afterAbout} onClick={onAfter}>
         {texts.steer.after}

@@ -25,7 +25,7 @@ export function CallTab({ session }: { session: SessionStore }) {
   if (call === undefined) {
     return (
       <>
-        <p class="dim">{id === null ? texts.inspector.call.none : texts.inspector.call.gone}</p>
+        <p class="text-dim">{id === null ? texts.inspector.call.none : texts.inspector.call.gone}</p>
         <TurnSection session={session} />
       </>
     );
@@ -38,7 +38,7 @@ export function CallTab({ session }: { session: SessionStore }) {
           {texts.inspector.call.cancel}
         </Button>
       ) : null}
-      <div class="callbody">
+      <div class="call-body">
         <Labelled label={texts.call.arguments}>
           <FullArguments call={call} sessionId={session.id} />
         </Labelled>
@@ -49,7 +49,7 @@ export function CallTab({ session }: { session: SessionStore }) {
           </Labelled>
         ) : call.output ? (
           <Labelled label={texts.call.output} copy={call.output}>
-            <pre class="output" tabIndex={0} aria-label={texts.call.output}>
+            <pre class="code-output" tabIndex={0} aria-label={texts.call.output}>
               {call.output}
             </pre>
           </Labelled>
@@ -64,13 +64,13 @@ function Facts({ session, call }: { session: SessionStore; call: Call }) {
   const { place, workspace } = session.head.settings.value;
   const words = texts.inspector.call;
   return (
-    <dl class="facts">
+    <dl class="call-tab-facts">
       <dt>{words.tool}</dt>
       <dd>
         <b>{call.tool}</b>
       </dd>
       <dt>{words.state}</dt>
-      <dd class={`standing ${call.phase === "finished" ? call.outcome : call.phase}`}>
+      <dd class={`call-tab-standing is-${call.phase === "finished" ? call.outcome : call.phase}`}>
         <State call={call} />
       </dd>
       {call.phase === "finished" ? null : (
@@ -146,7 +146,7 @@ function NestedSums({ session, call }: { session: SessionStore; call: Call }) {
   const lines = all === null ? runningLines(nested) : storedLines(all, 0, []);
   return (
     <Labelled label={texts.timeline.nested}>
-      <div class="shares">
+      <div class="share-bar-list">
         {sumsOf(lines).flatMap(({ tool, all: count, done, others }) => [
           <ShareBar key={tool} name={tool} part={done / count} number={`${done}/${count}`} />,
           ...others.map(([form, number]) => (

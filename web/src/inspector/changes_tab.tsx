@@ -22,9 +22,9 @@ export function ChangesTab({ session }: { session: SessionStore }) {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [reverting, setReverting] = useState<readonly ChangedFile[] | null>(null);
   if (problem !== null) return <LoadError problem={problem} onRetry={again} />;
-  if (value === null) return <p class="dim">{texts.loading}</p>;
+  if (value === null) return <p class="text-dim">{texts.loading}</p>;
   const files = changedFiles(value, session.head.settings.value.workspace);
-  if (files.length === 0) return <p class="dim">{words.none}</p>;
+  if (files.length === 0) return <p class="text-dim">{words.none}</p>;
   const left = files.filter((file) => file.isLeft);
   const picked = left.filter((file) => selected.has(file.path));
   const toggle = (path: string): void => {
@@ -34,9 +34,9 @@ export function ChangesTab({ session }: { session: SessionStore }) {
   };
   return (
     <>
-      <div class="changesline">
-        <span class="dim">{left.length === 0 ? words.undone : words.files(left.length)}</span>
-        <span class="grow" />
+      <div class="changes-tab-head">
+        <span class="text-dim">{left.length === 0 ? words.undone : words.files(left.length)}</span>
+        <span class="layout-grow" />
         {picked.length > 0 ? (
           <Button kind="stop" onClick={() => setReverting(picked)}>
             {words.revert(picked.length)}
@@ -82,20 +82,20 @@ function Changed({ file, selected, onSelect, name }: ChangedProps) {
   const folded = disclosureOf(name);
   const { diff } = file;
   return (
-    <section class="changed" aria-label={file.path}>
-      <div class="head2">
+    <section class="changes-tab-file" aria-label={file.path}>
+      <div class="changes-tab-file-head">
         {!file.isLeft ? null : (
           <input type="checkbox" aria-label={words.select(file.path)} checked={selected} onChange={onSelect} />
         )}
         {diff === null ? (
           <>
-            <span class="path">{file.path}</span>
+            <span class="diff-path">{file.path}</span>
             {file.isLeft ? null : <small>{words.same}</small>}
           </>
         ) : (
           <button
             type="button"
-            class="fold"
+            class="disclosure"
             aria-expanded={!folded.value}
             title={words.times(file.seqs.length)}
             onClick={() => {
@@ -107,7 +107,7 @@ function Changed({ file, selected, onSelect, name }: ChangedProps) {
         )}
       </div>
       {file.notes.map((note) => (
-        <p key={note} class="told">
+        <p key={note} class="changes-tab-note">
           {note}
         </p>
       ))}
@@ -143,7 +143,7 @@ function Reverting({ sessionId, files, onClose }: RevertingProps) {
     <Dialog title={title} onClose={() => onClose(false)}>
       <h2>{title}</h2>
       <p>{words.body}</p>
-      <ul class="reverting">
+      <ul class="changes-tab-reverting">
         {files.map((file) => (
           <li key={file.path}>
             <code>{file.path}</code>
@@ -151,7 +151,7 @@ function Reverting({ sessionId, files, onClose }: RevertingProps) {
         ))}
       </ul>
       {problem === null ? null : <Refusal problem={problem} />}
-      <div class="btns">
+      <div class="layout-buttons">
         <Button onClick={() => onClose(false)}>{texts.cancel}</Button>
         <Button kind="stop" busy={busy} onClick={() => void revert()}>
           {words.confirm}

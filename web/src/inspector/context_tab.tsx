@@ -42,7 +42,7 @@ export function ContextTab({ session }: { session: SessionStore }) {
       {value === null ? null : (
         <>
           <Labelled label={words.parts}>
-            {value.parts.length === 0 ? <p class="dim">{words.none}</p> : null}
+            {value.parts.length === 0 ? <p class="text-dim">{words.none}</p> : null}
             {value.parts.map(({ part, text }) => (
               <Part
                 key={part}
@@ -53,7 +53,7 @@ export function ContextTab({ session }: { session: SessionStore }) {
             ))}
           </Labelled>
           <Labelled label={words.tools(value.tools.length)}>
-            <ul class="toolnames">
+            <ul class="context-tab-tools">
               {value.tools.map((name) => (
                 <li key={name}>{name}</li>
               ))}
@@ -67,13 +67,13 @@ export function ContextTab({ session }: { session: SessionStore }) {
 
 function Meter({ size }: { size: ContextSize | null }) {
   const used = size?.last_prompt_tokens ?? null;
-  if (size === null || used === null) return <p class="dim">{words.unknown}</p>;
+  if (size === null || used === null) return <p class="text-dim">{words.unknown}</p>;
   const { window, compact_at } = size;
   return (
     <>
       {window === null ? null : (
         <div
-          class="track wide"
+          class="share-bar-track is-wide"
           role="meter"
           aria-label={words.meter}
           aria-valuemin={0}
@@ -84,7 +84,7 @@ function Meter({ size }: { size: ContextSize | null }) {
           <CompactMark context={size} />
         </div>
       )}
-      <p class="dim">
+      <p class="text-dim">
         {words.used(used, window)}
         {compact_at === null ? "" : `. ${texts.summing.at(compact_at)}`}
       </p>
@@ -95,16 +95,16 @@ function Meter({ size }: { size: ContextSize | null }) {
 function Part({ part, text, most }: { part: string; text: string; most: number }) {
   const open = disclosureOf(`context ${part}`);
   return (
-    <div class="part">
+    <div class="context-tab-part">
       <Disclosure open={open}>
-        <span class="name">{part}</span>
-        <span class="track" aria-hidden="true">
+        <span class="context-tab-name">{part}</span>
+        <span class="share-bar-track" aria-hidden="true">
           <i style={{ width: `${(text.length / Math.max(1, most)) * 100}%` }} />
         </span>
         <small>{words.size(text.length)}</small>
       </Disclosure>
       {open.value ? (
-        <pre class="output" tabIndex={0} aria-label={part}>
+        <pre class="code-output" tabIndex={0} aria-label={part}>
           {text}
         </pre>
       ) : null}

@@ -26,7 +26,7 @@ export function FilesTab({ session }: { session: SessionStore }) {
   );
   return (
     <>
-      <div class="crumbline">
+      <div class="files-tab-head">
         <Crumbs path={path} onOpen={setPath} />
         <Button kind="quiet" onClick={again}>
           {words.again}
@@ -41,7 +41,7 @@ export function FilesTab({ session }: { session: SessionStore }) {
 function Crumbs({ path, onOpen }: { path: string; onOpen: (path: string) => void }) {
   const names = path === "." ? [] : path.split("/");
   return (
-    <nav class="crumbs" aria-label={words.path}>
+    <nav class="files-tab-crumbs" aria-label={words.path}>
       <button type="button" onClick={() => onOpen(".")} aria-current={names.length === 0 ? "page" : undefined}>
         {words.root}
       </button>
@@ -70,18 +70,18 @@ interface Looking {
 
 function Look({ id, shown, path, onOpen }: Looking) {
   if (shown.kind === "file") return <File id={id} file={shown} />;
-  if (shown.entries.length === 0) return <p class="dim">{words.empty}</p>;
+  if (shown.entries.length === 0) return <p class="text-dim">{words.empty}</p>;
   const within = (name: string): string => (path === "." ? name : `${path}/${name}`);
   return (
     <>
-      <ul class="entries">
+      <ul class="files-tab-entries">
         {shown.entries.map((entry) => (
           <li key={entry.name}>
             <Item entry={entry} onOpen={() => onOpen(within(entry.name))} />
           </li>
         ))}
       </ul>
-      {shown.truncated ? <p class="dim">{words.truncated}</p> : null}
+      {shown.truncated ? <p class="text-dim">{words.truncated}</p> : null}
     </>
   );
 }
@@ -90,16 +90,16 @@ function Item({ entry, onOpen }: { entry: Entry; onOpen: () => void }) {
   const folder = entry.kind === "folder";
   const name = (
     <>
-      <span class="name">
+      <span class="files-tab-name">
         {entry.name}
         {folder ? "/" : ""}
       </span>
       <small>{entry.size === null ? "" : words.size(entry.size)}</small>
     </>
   );
-  if (entry.kind === "other") return <span class="entry">{name}</span>;
+  if (entry.kind === "other") return <span class="files-tab-entry">{name}</span>;
   return (
-    <button type="button" class={folder ? "entry folder" : "entry"} onClick={onOpen}>
+    <button type="button" class={folder ? "files-tab-entry is-folder" : "files-tab-entry"} onClick={onOpen}>
       {name}
     </button>
   );
@@ -107,14 +107,14 @@ function Item({ entry, onOpen }: { entry: Entry; onOpen: () => void }) {
 
 function File({ id, file }: { id: string; file: Shown & { kind: "file" } }) {
   if (PICTURES.has(file.media_type)) {
-    return <img class="picture" src={keryx.pictureAddress(id, file.path)} alt={file.path} />;
+    return <img class="files-tab-picture" src={keryx.pictureAddress(id, file.path)} alt={file.path} />;
   }
-  if (file.text === null) return <p class="dim">{words.binary(file.media_type, file.size)}</p>;
+  if (file.text === null) return <p class="text-dim">{words.binary(file.media_type, file.size)}</p>;
   const title = file.path.split("/").at(-1) ?? file.path;
   return (
     <>
       <Code text={file.text} language={languageOf(file.path)} title={title} />
-      <p class="dim">{file.truncated ? words.cut(words.size(file.text.length)) : words.size(file.size)}</p>
+      <p class="text-dim">{file.truncated ? words.cut(words.size(file.text.length)) : words.size(file.size)}</p>
     </>
   );
 }

@@ -45,7 +45,7 @@ export function Inspector({ session }: { session: SessionStore }) {
         show(false);
       }}
     >
-      <div class="tabs">
+      <div class="inspector-tabs">
         <div role="tablist" aria-label={texts.inspector.label} onKeyDown={onArrow}>
           {NAMES.map((name) => (
             <button
@@ -62,11 +62,11 @@ export function Inspector({ session }: { session: SessionStore }) {
             </button>
           ))}
         </div>
-        <button type="button" class="x" aria-label={texts.inspector.hide} onClick={() => show(false)}>
+        <button type="button" class="button-x" aria-label={texts.inspector.hide} onClick={() => show(false)}>
           <span aria-hidden="true">✕</span>
         </button>
       </div>
-      <div id="tabpanel" class="tabpanel" role="tabpanel" aria-labelledby={`tab-${tab.value}`} tabIndex={0}>
+      <div id="tabpanel" class="inspector-panel" role="tabpanel" aria-labelledby={`tab-${tab.value}`} tabIndex={0}>
         <Shown key={session.id} session={session} />
       </div>
     </aside>

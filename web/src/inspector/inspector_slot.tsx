@@ -31,7 +31,7 @@ export function InspectorSlot({ keeper }: { keeper: SessionKeeper | null }) {
   const Inspector = loaded.value;
   return (
     <>
-      {wide.value ? null : <div class="veil over" onClick={() => show(false)} />}
+      {wide.value ? null : <div class="inspector-veil" onClick={() => show(false)} />}
       {Inspector === null ? <div class="inspector" /> : <Inspector session={session} />}
     </>
   );
@@ -41,7 +41,7 @@ export function InspectorButton() {
   return (
     <button
       type="button"
-      class="chip toggle"
+      class="chip inspector-toggle"
       aria-expanded={shown.value}
       aria-controls="inspector"
       aria-keyshortcuts="i"

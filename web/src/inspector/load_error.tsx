@@ -6,8 +6,8 @@ import { Button } from "../ui/button";
 
 export function LoadError({ problem, onRetry }: { problem: Problem; onRetry: () => void }) {
   return (
-    <div class="trouble" role="alert">
-      <p class="failure">
+    <div class="error-box" role="alert">
+      <p class="text-error">
         {problem.kind === "unreachable" ? texts.unreachable : texts.problem(problem.message, problem.hint)}
       </p>
       <Button kind="quiet" onClick={onRetry}>

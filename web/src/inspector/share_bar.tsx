@@ -10,12 +10,12 @@ interface Props {
 
 export function ShareBar({ name, part, number, kind = "" }: Props) {
   return (
-    <div class="share">
+    <div class="share-bar">
       <span>{name}</span>
-      <span class={`track ${kind}`} aria-hidden="true">
+      <span class={kind ? `share-bar-track is-${kind}` : "share-bar-track"} aria-hidden="true">
         <i style={{ width: `${Math.min(1, Math.max(0, part)) * 100}%` }} />
       </span>
-      <span class="amount">{number}</span>
+      <span class="share-bar-amount">{number}</span>
     </div>
   );
 }

@@ -36,15 +36,15 @@ export function SummarySection({ session, last, serverSummary }: Props) {
   const tokens = serverSummary?.tokens ?? null;
   return (
     <Labelled label={words.of(last?.since == null ? "" : shortTime(last.since))} copy={text}>
-      <div class="part">
+      <div class="context-tab-part">
         <Disclosure open={open}>
-          <span class="name">{words.summary}</span>
-          <span class="grow" />
+          <span class="context-tab-name">{words.summary}</span>
+          <span class="layout-grow" />
           {tokens === null ? null : <small>{words.size(tokens)}</small>}
         </Disclosure>
         {open.value ? <SummaryText key={text} text={text} owner={owner} /> : null}
       </div>
-      <p class="dim">{words.about}</p>
+      <p class="text-dim">{words.about}</p>
     </Labelled>
   );
 }

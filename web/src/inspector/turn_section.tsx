@@ -34,23 +34,23 @@ export function TurnSection({ session, callId = null }: { session: SessionStore;
     joinSpans(spans, (tick * PARTS) / 150).map((span) => ({ start: span.start - start, end: span.end - start }));
   return (
     <Labelled label={label}>
-      <div class="shares course">
+      <div class="share-bar-list turn-section">
         <Course name={model} kind="" spans={part(course.model)} tick={tick} number={seconds(times.model)} />
         <Course name={tools} kind="completed" spans={part(course.tools)} tick={tick} number={seconds(times.tools)} />
-        <div class="share" aria-hidden="true">
+        <div class="share-bar" aria-hidden="true">
           <span />
-          <span class="ticks">
+          <span class="lane-ticks">
             {tickTexts(tick).map((text, index) => (
               <span key={index}>{text}</span>
             ))}
           </span>
-          <span class="amount" />
+          <span class="share-bar-amount" />
         </div>
         {times.saved >= WORTH_SAYING ? (
           <ShareBar name={saved} part={times.saved / times.serial} number={seconds(times.saved)} kind="saved" />
         ) : null}
       </div>
-      {times.saved >= WORTH_SAYING ? <p class="dim">{serial(seconds(times.serial))}</p> : null}
+      {times.saved >= WORTH_SAYING ? <p class="text-dim">{serial(seconds(times.serial))}</p> : null}
     </Labelled>
   );
 }
@@ -65,16 +65,16 @@ interface CourseProps {
 
 function Course({ name, kind, spans, tick, number }: CourseProps) {
   return (
-    <div class="share">
+    <div class="share-bar">
       <span>{name}</span>
       <span class="lane" aria-hidden="true">
         {spans.map(({ start, end }, index) => {
           const left = placeOf(start, tick);
           const style = { left: `min(${left}%, 100% - 3px)`, width: `${placeOf(end, tick) - left}%` };
-          return <i key={index} class={`beam ${kind}`} style={style} />;
+          return <i key={index} class={kind ? `lane-bar is-${kind}` : "lane-bar"} style={style} />;
         })}
       </span>
-      <span class="amount">{number}</span>
+      <span class="share-bar-amount">{number}</span>
     </div>
   );
 }

@@ -15,7 +15,7 @@ export function LoginScreen() {
     setBusy(false);
   };
   return (
-    <main class="login">
+    <main class="login-screen">
       <form
         aria-label={texts.login.title}
         onSubmit={(event) => {
@@ -24,11 +24,11 @@ export function LoginScreen() {
         }}
       >
         <h1>{texts.login.title}</h1>
-        <p class="dim">{texts.login.lead}</p>
+        <p class="text-dim">{texts.login.lead}</p>
         <fieldset>
           <legend>{texts.login.how}</legend>
           {(["token", "password"] as const).map((way) => (
-            <label key={way} class="check">
+            <label key={way} class="fields-check">
               <input type="radio" name="by" checked={by === way} onChange={() => setBy(way)} />
               <span>{way === "token" ? texts.login.byToken : texts.login.byPassword}</span>
             </label>
@@ -60,7 +60,7 @@ function Trouble() {
     unreachable: texts.unreachable,
   }[problem.kind as string];
   return (
-    <p class="failure" role="alert">
+    <p class="text-error" role="alert">
       {said ?? problem.message}
     </p>
   );

@@ -50,10 +50,10 @@ function Item({ sessionId, message, label, up, down }: ItemProps) {
   return (
     // It takes the focus over from a button of it that is no longer there.
     <li tabIndex={-1}>
-      {label ? <span class="when">{label}</span> : null}
-      <span class="words">{message.text}</span>
+      {label ? <span class="queue-when">{label}</span> : null}
+      <span class="queue-text">{message.text}</span>
       {files > 0 ? <small>{texts.queue.attachments(files)}</small> : null}
-      <span class="tools">
+      <span class="queue-tools">
         <Button kind="quiet" label={named(texts.queue.edit)} onClick={() => setEditing(true)}>
           {texts.queue.edit}
         </Button>
@@ -69,7 +69,7 @@ function Item({ sessionId, message, label, up, down }: ItemProps) {
         )}
         <button
           type="button"
-          class="x"
+          class="button-x"
           aria-label={named(texts.queue.withdraw)}
           onClick={() => void attempt(() => keryx.withdraw(sessionId, id))}
         >
@@ -87,7 +87,7 @@ function Editor({ sessionId, message, onDone }: { sessionId: string; message: Qu
     if (await attempt(() => keryx.changeMessage(sessionId, message.message_id, { text }))) onDone();
   };
   return (
-    <li class="editing">
+    <li class="is-editing">
       <textarea
         aria-label={texts.queue.text}
         rows={2}
@@ -104,7 +104,7 @@ function Editor({ sessionId, message, onDone }: { sessionId: string; message: Qu
           }
         }}
       />
-      <span class="tools">
+      <span class="queue-tools">
         <Button onClick={onDone}>{texts.cancel}</Button>
         <Button kind="main" disabled={text.trim() === ""} onClick={() => void save()}>
           {texts.save}

@@ -17,7 +17,7 @@ export function ListButton() {
   return (
     <button
       type="button"
-      class="btn burger"
+      class="button button-burger"
       aria-expanded={listShown.value}
       aria-controls="sessions"
       aria-label={texts.list.open}
@@ -48,7 +48,7 @@ export function Header({ session }: { session: SessionStore }) {
   ];
   return (
     <header
-      class="head"
+      class="header"
       onKeyDown={(event) => {
         // Of what lies open here first: the turn goes on.
         if (event.key !== "Escape" || event.defaultPrevented || !open) return;
@@ -56,16 +56,20 @@ export function Header({ session }: { session: SessionStore }) {
         close();
       }}
     >
-      <div class="bar">
+      <div class="header-bar">
         <ListButton />
         <h1>{settings.title || texts.list.untitled}</h1>
-        <span class="grow" />
+        <span class="layout-grow" />
         {chips.map(([name, value, short]) =>
           value ? (
             <button
               type="button"
               key={name}
-              class={name === texts.header.workspace || name === texts.header.model ? "chip w whole" : "chip w"}
+              class={
+                name === texts.header.workspace || name === texts.header.model
+                  ? "chip is-shrinking is-whole"
+                  : "chip is-shrinking"
+              }
               aria-label={texts.header.change(name, value)}
               title={value}
               onClick={() => setOpen(!open)}
@@ -89,13 +93,13 @@ export function Header({ session }: { session: SessionStore }) {
         <InspectorButton />
       </div>
       {open ? (
-        <section class="panel" aria-label={texts.header.settings}>
+        <section class="header-panel" aria-label={texts.header.settings}>
           <label>
             <span>{texts.header.title}</span>
             <input value={settings.title} onChange={(event) => change({ title: event.currentTarget.value })} />
           </label>
           <SettingsFields chosen={settings} profile={settings.profile} onChange={change} />
-          <label class="check">
+          <label class="fields-check">
             <input
               type="checkbox"
               checked={settings.read_only}
@@ -103,11 +107,11 @@ export function Header({ session }: { session: SessionStore }) {
             />
             <span>{texts.header.readOnly}</span>
           </label>
-          <div class="btns">
+          <div class="layout-buttons">
             <Button kind="quiet" onClick={showModels}>
               {texts.setup.models}
             </Button>
-            <span class="grow" />
+            <span class="layout-grow" />
             <Button onClick={close}>{texts.close}</Button>
           </div>
         </section>

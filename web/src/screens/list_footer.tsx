@@ -13,8 +13,8 @@ import { UsageButton } from "../usage/usage_chip";
 export function ListFooter() {
   const archived = sessions.archived.value;
   return (
-    <div class="foot">
-      <div class="footline">
+    <div class="list-footer">
+      <div class="list-footer-row">
         <UsageButton />
         <Button kind="quiet" title={texts.rules.lead} onClick={() => (rulesShown.value = true)}>
           {texts.rules.open}
@@ -26,7 +26,8 @@ export function ListFooter() {
             title={texts.telling.about}
             onClick={() => void attempt(() => setNotifying(!notifying.value))}
           >
-            <span class={notifying.value ? "switch on" : "switch"} aria-hidden="true" /> {texts.telling.name}
+            <span class={notifying.value ? "list-footer-switch is-on" : "list-footer-switch"} aria-hidden="true" />{" "}
+            {texts.telling.name}
           </Button>
         ) : null}
       </div>

@@ -27,9 +27,9 @@ export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
     return (
       <>
         <Unopened title="" />
-        <div class="centre">
+        <div class="layout-centre">
           <p>{problem.kind === "not_found" ? texts.connection.gone : texts.connection.failed}</p>
-          <p class="dim">{problem.kind === "unreachable" ? texts.unreachable : problem.message}</p>
+          <p class="text-dim">{problem.kind === "unreachable" ? texts.unreachable : problem.message}</p>
           <Button onClick={() => go(null)}>{texts.list.fresh}</Button>
         </div>
       </>
@@ -46,8 +46,8 @@ export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
 
 function Unopened({ title }: { title: string }) {
   return (
-    <header class="head">
-      <div class="bar">
+    <header class="header">
+      <div class="header-bar">
         <ListButton />
         {title ? <h1>{title}</h1> : null}
       </div>
@@ -59,7 +59,7 @@ function Loading({ id }: { id: string }) {
   return (
     <>
       <Unopened title={sessions.summary(id)?.value?.title ?? ""} />
-      <p class="centre dim">{texts.loading}</p>
+      <p class="layout-centre text-dim">{texts.loading}</p>
     </>
   );
 }
@@ -71,7 +71,7 @@ function Loaded({ session, keeper }: { session: SessionStore; keeper: SessionKee
       <Header session={session} />
       {isTour(model) ? <TourLine session={session} keeper={keeper} /> : model === "" ? <NoModelLine /> : null}
       {keeper.connection.value === "lost" ? (
-        <p class="lost" role="status">
+        <p class="text-lost" role="status">
           {texts.connection.lost}
         </p>
       ) : null}
@@ -106,8 +106,8 @@ function Dock({ keeper }: { keeper: SessionKeeper }) {
     return () => document.removeEventListener("keydown", onKey);
   }, [keeper]);
   return (
-    <div class="dock">
-      <div class="col">
+    <div class="footer">
+      <div class="footer-column">
         {session === null ? null : <ApprovalRequests session={session} />}
         {session === null ? null : <Queue session={session} />}
         <Composer

@@ -16,14 +16,14 @@ export function StartScreen() {
   const configuration = setup.value;
   return (
     <>
-      <header class="head narrow">
-        <div class="bar">
+      <header class="header is-narrow">
+        <div class="header-bar">
           <ListButton />
         </div>
       </header>
-      {configuration === null ? <div class="centre" /> : configuration.configured ? <Start /> : <Welcome />}
-      <div class="dock">
-        <div class="col">
+      {configuration === null ? <div class="layout-centre" /> : configuration.configured ? <Start /> : <Welcome />}
+      <div class="footer">
+        <div class="footer-column">
           <Composer composing={composerOf(null)} running={false} stopping={false} onStop={() => undefined} />
         </div>
       </div>
@@ -38,9 +38,9 @@ function Start() {
     opening.value = Object.fromEntries(Object.entries(next).filter(([, value]) => value !== "" && value !== null));
   };
   return (
-    <div class="centre start">
+    <div class="layout-centre start-screen">
       <h1>{texts.empty.title}</h1>
-      <p class="dim" role="status">
+      <p class="text-dim" role="status">
         {readyModel.value === null ? "" : `${texts.setup.ready(readyModel.value)} `}
         {texts.empty.lead}
       </p>

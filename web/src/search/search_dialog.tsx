@@ -22,8 +22,8 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
     onClose();
   };
   return (
-    <Dialog title={texts.search.title} onClose={onClose} kind="search">
-      <div class="ask-line">
+    <Dialog title={texts.search.title} onClose={onClose} kind="search-dialog">
+      <div class="search-dialog-field">
         <input
           type="search"
           aria-label={texts.search.label}
@@ -35,7 +35,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
               // The key is not the box's, which has the focus next.
               event.preventDefault();
               if (hits?.[0]) open(hits[0]);
-            } else if (event.key === "ArrowDown") moveTo(event, ".hits button");
+            } else if (event.key === "ArrowDown") moveTo(event, ".search-dialog-hits button");
             else if (event.key === "Escape") {
               // Browsers take the first Escape to empty the field.
               event.preventDefault();
@@ -47,7 +47,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
           {texts.close}
         </Button>
       </div>
-      <p class="dim" role="status">
+      <p class="text-dim" role="status">
         {problem !== null
           ? problem.message || texts.unreachable
           : hits === null
@@ -56,17 +56,17 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
               ? texts.search.none
               : texts.search.count(hits.length)}
       </p>
-      <ul class="hits">
+      <ul class="search-dialog-hits">
         {hits?.map((hit) => (
           <li key={`${hit.session.session_id} ${hit.seq}`}>
             <button type="button" onClick={() => open(hit)} onKeyDown={step}>
-              <span class="hitline">
+              <span class="search-dialog-hit">
                 <b>{hit.session.title || texts.list.untitled}</b>
                 <small>
                   {texts.search.kinds[hit.kind]} · {fullTime(hit.at)}
                 </small>
               </span>
-              <span class="snippet">
+              <span class="search-dialog-snippet">
                 {hit.snippet.map((part, index) => (part.found ? <mark key={index}>{part.text}</mark> : part.text))}
               </span>
             </button>

@@ -28,12 +28,12 @@ export function SessionList({ ready, onRetry, footer }: Props) {
   const groups = sessions.groups.value;
   const problem = sessions.problem.value;
   return (
-    <nav id="sessions" class="list" aria-label={texts.list.label}>
-      <div class="brandline">
+    <nav id="sessions" class="session-list" aria-label={texts.list.label}>
+      <div class="session-list-head">
         <Brand />
         <button
           type="button"
-          class="btn burger"
+          class="button button-burger"
           onClick={() => {
             listShown.value = false;
           }}
@@ -42,27 +42,32 @@ export function SessionList({ ready, onRetry, footer }: Props) {
           <span aria-hidden="true">✕</span>
         </button>
       </div>
-      <button type="button" class="new" aria-keyshortcuts="n" onClick={startNew}>
+      <button type="button" class="session-list-new" aria-keyshortcuts="n" onClick={startNew}>
         <span aria-hidden="true">+</span>
-        <span class="grow">{texts.list.fresh}</span>
+        <span class="layout-grow">{texts.list.fresh}</span>
         <kbd aria-hidden="true">N</kbd>
       </button>
-      <button type="button" class="find" aria-keyshortcuts="Control+K" onClick={() => (searchShown.value = true)}>
-        <span class="grow">{texts.list.search}</span>
+      <button
+        type="button"
+        class="session-list-search"
+        aria-keyshortcuts="Control+K"
+        onClick={() => (searchShown.value = true)}
+      >
+        <span class="layout-grow">{texts.list.search}</span>
         <kbd aria-hidden="true">Ctrl K</kbd>
       </button>
-      <div class="groups">
-        {sessions.connection.value === "lost" ? <p class="lost">{texts.connection.lost}</p> : null}
+      <div class="session-list-groups">
+        {sessions.connection.value === "lost" ? <p class="text-lost">{texts.connection.lost}</p> : null}
         {problem === null ? null : (
-          <div class="pad">
-            <p class="failure">{problem.kind === "unreachable" ? texts.unreachable : problem.message}</p>
+          <div class="session-list-padded">
+            <p class="text-error">{problem.kind === "unreachable" ? texts.unreachable : problem.message}</p>
             <Button kind="quiet" onClick={onRetry}>
               {texts.retry}
             </Button>
           </div>
         )}
         {groups.length === 0 && problem === null && !sessions.loading.value && ready ? (
-          <p class="dim pad">{archived ? texts.list.emptyArchive : texts.list.empty}</p>
+          <p class="text-dim session-list-padded">{archived ? texts.list.emptyArchive : texts.list.empty}</p>
         ) : null}
         {groups.map((group) => (
           <GroupView key={group.name} group={group} />
@@ -116,7 +121,7 @@ function Item({ id }: { id: string }) {
     void attempt(() => keryx.changeSession(id, changes));
   };
   return (
-    <li class={on ? "s on" : "s"}>
+    <li class={on ? "session-list-item is-current" : "session-list-item"}>
       {doing === "renaming" ? (
         <Rename
           title={summary.title}
@@ -126,7 +131,7 @@ function Item({ id }: { id: string }) {
         <>
           <button
             type="button"
-            class="open"
+            class="session-list-open"
             aria-current={on ? "page" : undefined}
             onClick={() => {
               go(id);
@@ -139,7 +144,7 @@ function Item({ id }: { id: string }) {
           </button>
           <button
             type="button"
-            class="quiet dots"
+            class="button-quiet session-list-dots"
             aria-expanded={doing === "choosing"}
             aria-label={texts.list.actions(title)}
             onClick={() => setDoing(doing === "choosing" ? "nothing" : "choosing")}
@@ -149,7 +154,7 @@ function Item({ id }: { id: string }) {
         </>
       )}
       {doing === "choosing" ? (
-        <div class="choices">
+        <div class="session-list-choices">
           <Button kind="quiet" onClick={() => setDoing("renaming")}>
             {texts.list.rename}
           </Button>
@@ -170,18 +175,18 @@ function Item({ id }: { id: string }) {
 }
 
 function Dot({ summary }: { summary: Summary }) {
-  if (summary.state === "running") return <span class="dot run" aria-hidden="true" />;
-  if (summary.state === "waiting") return <span class="dot wait" aria-hidden="true" />;
+  if (summary.state === "running") return <span class="session-list-dot is-running" aria-hidden="true" />;
+  if (summary.state === "waiting") return <span class="session-list-dot is-waiting" aria-hidden="true" />;
   const bad = summary.failed || summary.state === "damaged";
-  return <span class={bad ? "dot bad" : "dot"} aria-hidden="true" />;
+  return <span class={bad ? "session-list-dot is-bad" : "session-list-dot"} aria-hidden="true" />;
 }
 
 function When({ summary }: { summary: Summary }) {
   const { state, failed, changed_at } = summary;
-  if (state === "waiting") return <small class="wait">{texts.list.waiting}</small>;
-  if (state === "running") return <small class="run">{texts.list.running}</small>;
-  if (state === "damaged") return <small class="bad">{texts.list.damaged}</small>;
-  if (failed) return <small class="bad">{texts.list.failed}</small>;
+  if (state === "waiting") return <small class="is-waiting">{texts.list.waiting}</small>;
+  if (state === "running") return <small class="is-running">{texts.list.running}</small>;
+  if (state === "damaged") return <small class="is-bad">{texts.list.damaged}</small>;
+  if (failed) return <small class="is-bad">{texts.list.failed}</small>;
   const fresh = minute.value / 1_000 - changed_at < 60;
   return <small>{fresh ? texts.list.now : clockTime(changed_at)}</small>;
 }
@@ -190,7 +195,7 @@ function Rename({ title, onDone }: { title: string; onDone: (title: string | nul
   const [text, setText] = useState(title);
   return (
     <form
-      class="rename"
+      class="session-list-rename"
       onSubmit={(event) => {
         event.preventDefault();
         onDone(text.trim() === title ? null : text.trim());
@@ -221,7 +226,7 @@ function Deletion({ id, title, onClose }: { id: string; title: string; onClose: 
     <Dialog title={texts.deletion.title} onClose={onClose}>
       <h2>{texts.deletion.title}</h2>
       <p>{texts.deletion.body(title)}</p>
-      <div class="btns">
+      <div class="layout-buttons">
         <Button onClick={onClose}>{texts.cancel}</Button>
         <Button kind="stop" onClick={() => void remove()}>
           {texts.deletion.confirm}

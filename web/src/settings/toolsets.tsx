@@ -35,7 +35,7 @@ export function Toolsets({ chosen, onChange }: Props) {
         const names = tools.filter((tool) => tool.toolset === set).map((tool) => tool.name);
         const count = names.filter((name) => has.has(name)).length;
         return (
-          <label key={set} class="check" title={names.join(", ")}>
+          <label key={set} class="fields-check" title={names.join(", ")}>
             <input
               type="checkbox"
               checked={count === names.length}

@@ -23,7 +23,7 @@ export function DefaultModel() {
     setBusy(false);
   };
   return (
-    <div class="defaultmodel">
+    <div class="default-model">
       <label>
         <span>{texts.setup.standard}</span>
         <select value={now} disabled={busy} onChange={(event) => void choose(event.currentTarget.value)}>
@@ -32,9 +32,9 @@ export function DefaultModel() {
           ))}
         </select>
       </label>
-      <p class="dim">{texts.setup.standardLead}</p>
+      <p class="text-dim">{texts.setup.standardLead}</p>
       {modelProblems.value.map((why) => (
-        <p key={why} class="failure">
+        <p key={why} class="text-error">
           {why}
         </p>
       ))}

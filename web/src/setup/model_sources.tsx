@@ -15,7 +15,7 @@ function Trouble({ problem }: { problem: Problem | null }) {
   if (problem === null) return null;
   const message = problem.kind === "unreachable" ? texts.unreachable : problem.message;
   return (
-    <div class="failure trouble" role="alert">
+    <div class="text-error error-box" role="alert">
       {UNNAMED.has(problem.serverKind) ? null : <b>{texts.transcript.error(problem.serverKind)}</b>}
       <p>{message}</p>
       {problem.hint ? <p>{problem.hint}</p> : null}
@@ -30,16 +30,16 @@ export function Servers() {
     if (servers.peek() === null) void lookForServers();
   }, []);
   return (
-    <section class="card" aria-label={title}>
+    <section class="model-sources-card" aria-label={title}>
       <h2>{title}</h2>
       {local === null ? (
-        <p class="dim">{looking}</p>
+        <p class="text-dim">{looking}</p>
       ) : local.length === 0 ? (
-        <p class="dim">{none}</p>
+        <p class="text-dim">{none}</p>
       ) : (
         <>
-          <p class="dim">{lead}</p>
-          <ul class="servers">
+          <p class="text-dim">{lead}</p>
+          <ul class="model-sources-servers">
             {local.map((server) => (
               <Server key={server.base_url} server={server} />
             ))}
@@ -71,7 +71,7 @@ function Server({ server }: { server: FoundServer }) {
   };
   return (
     <li>
-      <span class="who">
+      <span class="model-sources-who">
         <b>{server.name}</b> <small>{server.base_url}</small>
       </span>
       {server.models.length > 1 ? (
@@ -125,7 +125,7 @@ export function PasteKey({ onKept }: { onKept?: () => void }) {
   };
   return (
     <form
-      class="card"
+      class="model-sources-card"
       aria-label={title}
       autocomplete="off"
       onSubmit={(event) => {
@@ -134,7 +134,7 @@ export function PasteKey({ onKept }: { onKept?: () => void }) {
       }}
     >
       <h2>{title}</h2>
-      <p class="dim">{lead}</p>
+      <p class="text-dim">{lead}</p>
       <div class="fields">
         <label>
           <span>{texts.setup.key.provider}</span>

@@ -22,10 +22,10 @@ function Shown({ onClose }: { onClose: () => void }) {
   const model = readyModel.value;
   const configured = setup.value?.configured ?? false;
   return (
-    <Dialog title={texts.setup.choose} onClose={onClose} kind="choosemodel">
+    <Dialog title={texts.setup.choose} onClose={onClose} kind="models-dialog">
       <h2>{texts.setup.choose}</h2>
       {model === null ? null : (
-        <p role="status" class="isready">
+        <p role="status" class="models-dialog-ready">
           {texts.setup.ready(model)}
         </p>
       )}
@@ -33,12 +33,12 @@ function Shown({ onClose }: { onClose: () => void }) {
       {configured && !more ? (
         <Button onClick={() => setMore(true)}>{texts.setup.more}</Button>
       ) : (
-        <div class="cards">
+        <div class="model-sources">
           <Servers />
           <PasteKey onKept={() => setMore(false)} />
         </div>
       )}
-      <div class="btns">
+      <div class="layout-buttons">
         <Button onClick={onClose}>{texts.close}</Button>
         {model === null ? null : <Begin model={model} onClose={onClose} />}
       </div>

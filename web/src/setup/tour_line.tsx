@@ -19,15 +19,15 @@ export function TourLine({ session, keeper }: { session: SessionStore; keeper: S
   const done = useMemo(() => computed(() => tourProgress(session, survived.value.has(session.id))), [session]).value;
   const { tour } = texts.setup;
   return (
-    <section class="tourline" aria-label={texts.setup.tour.title}>
-      <span class="tourlabel" title={tour.about}>
+    <section class="tour-line" aria-label={texts.setup.tour.title}>
+      <span class="tour-line-label" title={tour.about}>
         {tour.label}
       </span>
       <ol aria-label={tour.invites}>
         {STEPS.map((step) => (
-          <li key={step} class={done[step] ? "done" : ""}>
+          <li key={step} class={done[step] ? "is-done" : ""}>
             {tour.steps[step]}
-            {done[step] ? <span class="unseen">, {tour.done}</span> : null}
+            {done[step] ? <span class="text-hidden">, {tour.done}</span> : null}
           </li>
         ))}
       </ol>
@@ -49,9 +49,9 @@ function useSurvival(keeper: SessionKeeper): void {
 /** Under the header of a session that has nothing to think with. */
 export function NoModelLine() {
   return (
-    <section class="tourline" aria-label={texts.setup.none}>
-      <span class="tourlabel">{texts.setup.none}</span>
-      <span class="grow" />
+    <section class="tour-line" aria-label={texts.setup.none}>
+      <span class="tour-line-label">{texts.setup.none}</span>
+      <span class="layout-grow" />
       <Button onClick={showModels}>{texts.setup.choose}</Button>
     </section>
   );

@@ -37,7 +37,7 @@ export function Bars({ axis, form, start, end, spans }: Props) {
 function Bar({ form, from, to, tick }: { form: BarForm; from: number; to: number; tick: number }) {
   const left = placeOf(from, tick);
   const width = placeOf(to, tick) - left;
-  return <i class={`beam ${form}`} style={{ left: `min(${left}%, 100% - 3px)`, width: `${width}%` }} />;
+  return <i class={`lane-bar is-${form}`} style={{ left: `min(${left}%, 100% - 3px)`, width: `${width}%` }} />;
 }
 
 /** As wide as it may get, and clipped: growing costs no layout. */
@@ -53,12 +53,12 @@ function Growing({ from, origin, tick }: { from: number; origin: number; tick: n
       }),
     [left, origin, tick],
   );
-  return <i ref={ref} class="beam running" style={{ left: `${left}%`, right: "0" }} />;
+  return <i ref={ref} class="lane-bar is-running" style={{ left: `${left}%`, right: "0" }} />;
 }
 
 export function Ticks({ axis }: { axis: Axis }) {
   return (
-    <div class="ticks" aria-hidden="true">
+    <div class="lane-ticks" aria-hidden="true">
       {tickTexts(axis.tick.value).map((text, index) => (
         <span key={index}>{text}</span>
       ))}

@@ -25,12 +25,12 @@ export function NestedRows({ session, call, axis }: { session: SessionStore; cal
   const lines = useLines(session, call);
   const shown = lines.slice(0, MOST_LINES);
   return (
-    <ul class="nested" aria-label={texts.timeline.nested}>
+    <ul class="nested-calls" aria-label={texts.timeline.nested}>
       {shown.map((line) => (
         <Line key={line.key} line={line} axis={axis} session={session.id} name={`nested ${call.callId} ${line.key}`} />
       ))}
       {lines.length > shown.length ? (
-        <li class="dim more">{texts.call.nestedMore(lines.length - shown.length)}</li>
+        <li class="text-dim nested-calls-more">{texts.call.nestedMore(lines.length - shown.length)}</li>
       ) : null}
     </ul>
   );
@@ -63,29 +63,29 @@ function Line({ line, axis, session, name }: LineProps) {
   const words = (
     <>
       <b>{tool}</b>
-      <span class="arg">{line.preview}</span>
-      {count ? <span class="count">{count}</span> : null}
+      <span class="call-line-argument">{line.preview}</span>
+      {count ? <span class="nested-calls-count">{count}</span> : null}
     </>
   );
   return (
-    <li class={`kid ${line.form}`}>
-      <div class="line">
+    <li class={`nested-calls-item is-${line.form}`}>
+      <div class="call-line">
         {line.ones.length > 1 ? (
           <Disclosure open={open}>
-            <span class="unseen">{label}</span>
-            <span class="about" aria-hidden="true">
+            <span class="text-hidden">{label}</span>
+            <span class="nested-calls-about" aria-hidden="true">
               {words}
             </span>
           </Disclosure>
         ) : (
-          <span class="fold">
-            <span class="unseen">{label}</span>
-            <span class="about" aria-hidden="true">
+          <span class="disclosure">
+            <span class="text-hidden">{label}</span>
+            <span class="nested-calls-about" aria-hidden="true">
               {words}
             </span>
           </span>
         )}
-        <span class="state" aria-hidden="true">
+        <span class="call-line-state" aria-hidden="true">
           {line.form === "completed" || line.form === "running" ? "" : form}
         </span>
         <span class="lane" aria-hidden="true">
@@ -109,7 +109,7 @@ function spansOf(line: NestedLine): { start: number; end: number }[] | undefined
 function Took({ line: { start, end } }: { line: { start: number; end: number | null } }) {
   if (end === null) return <Elapsed at={start} silent />;
   return (
-    <span class="num" aria-hidden="true">
+    <span class="elapsed" aria-hidden="true">
       {end > start ? seconds(end - start) : ""}
     </span>
   );
@@ -124,7 +124,7 @@ function Ones({ line, axis, tool, session }: { line: NestedLine; axis: Axis; too
   const height = Math.min(ones.length, ROWS_SHOWN) * ROW_PX;
   return (
     <div
-      class="ones"
+      class="nested-calls-ones"
       role="region"
       aria-label={`${tool}: ${ones.length}`}
       tabIndex={0}
@@ -150,12 +150,12 @@ interface OneProps {
 
 function One({ one, number, line, axis, session }: OneProps) {
   return (
-    <div class="line">
-      <span class="fold">
-        <span class="at">{number}</span>
-        <span class="arg">{one.preview}</span>
+    <div class="call-line">
+      <span class="disclosure">
+        <span class="nested-calls-at">{number}</span>
+        <span class="call-line-argument">{one.preview}</span>
       </span>
-      <span class="state" />
+      <span class="call-line-state" />
       <span class="lane" aria-hidden="true">
         <Bars axis={axis} form={line.form} start={one.start} end={one.end} />
       </span>
@@ -179,7 +179,7 @@ function CancelOne({ session, callId, tool, preview }: CancelProps) {
   return (
     <button
       type="button"
-      class="x"
+      class="button-x"
       aria-label={name}
       title={name}
       onClick={() => void attempt(() => cancelCall(session, callId))}

@@ -22,7 +22,7 @@ export function TurnLine({ session, row }: { session: SessionStore; row: Row }) 
       }),
     [session, turnId, key],
   );
-  return times.value === null ? null : <p class="turnline">{timesText(times.value)}</p>;
+  return times.value === null ? null : <p class="turn-line">{timesText(times.value)}</p>;
 }
 
 function timesText({ model, tools, serial, saved }: TurnTimes): string {

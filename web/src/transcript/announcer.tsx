@@ -12,7 +12,7 @@ export function Announcer({ session }: { session: SessionStore }) {
   const lines = useMemo(() => signal<readonly string[]>([]), [session]);
   useEffect(() => follow(session, (line) => (lines.value = [...lines.value, line].slice(-MOST_LINES))), [session]);
   return (
-    <div class="unseen" role="log" aria-live="polite" aria-label={texts.transcript.reply}>
+    <div class="text-hidden" role="log" aria-live="polite" aria-label={texts.transcript.reply}>
       {lines.value.map((line, index) => (
         <p key={index}>{line}</p>
       ))}

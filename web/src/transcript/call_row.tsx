@@ -24,17 +24,17 @@ export function CallView({ session, id, axis }: { session: SessionStore; id: str
   const shown = call.preview || argumentsPreview(call.tool, call.arguments);
   const running = call.phase === "started";
   return (
-    <div class={`call ${tone(call)}`} role="group" aria-label={call.tool}>
-      <div class={isChosen(id).value ? "line sel" : "line"}>
+    <div class={`call-row is-${tone(call)}`} role="group" aria-label={call.tool}>
+      <div class={isChosen(id).value ? "call-line is-selected" : "call-line"}>
         <Disclosure open={open}>
-          <b>{call.tool}</b> <span class="arg">{shown}</span>
+          <b>{call.tool}</b> <span class="call-line-argument">{shown}</span>
         </Disclosure>
         <Standing call={call} />
         <Lane call={call} axis={axis} />
         {running ? (
           <button
             type="button"
-            class="x"
+            class="button-x"
             aria-label={texts.call.cancel(call.tool)}
             title={texts.call.cancel(call.tool)}
             onClick={() => void attempt(() => cancelCall(session.id, id))}
@@ -42,7 +42,7 @@ export function CallView({ session, id, axis }: { session: SessionStore; id: str
             ✕
           </button>
         ) : (
-          <span class="x none" aria-hidden="true" />
+          <span class="button-x" aria-hidden="true" />
         )}
       </div>
       {call.nested !== null && call.nested.began > 0 ? <NestedRows session={session} call={call} axis={axis} /> : null}
@@ -55,7 +55,7 @@ export function CallView({ session, id, axis }: { session: SessionStore; id: str
 /** The end of what it prints, so that a running command is seen to run. */
 function LastLines({ text }: { text: string }) {
   const lines = text.trimEnd().slice(-2_000).split("\n").slice(-3);
-  return <pre class="lastlines">{lines.join("\n")}</pre>;
+  return <pre class="call-row-output">{lines.join("\n")}</pre>;
 }
 
 /** The bar, which leads to all there is to know of the call. */
@@ -71,11 +71,11 @@ function Lane({ call, axis }: { call: Call; axis: Axis }) {
 
 function Standing({ call }: { call: Call }) {
   return (
-    <span class="standing">
+    <span class="call-line-standing">
       {call.nested !== null && call.nested.began > 0 ? (
-        <span class="unseen">{texts.call.nested(call.nested.began, call.nested.completed)}</span>
+        <span class="text-hidden">{texts.call.nested(call.nested.began, call.nested.completed)}</span>
       ) : null}
-      <span class="state">
+      <span class="call-line-state">
         <State call={call} />
       </span>
       <Took call={call} />
@@ -87,7 +87,7 @@ function State({ call }: { call: Call }) {
   if (call.phase !== "finished") {
     // The bar moves, which says the same to those who see it.
     const plain = call.phase === "started" && !call.asking && call.done === null && !call.note;
-    return plain ? <span class="unseen">{underWay(call)}</span> : underWay(call);
+    return plain ? <span class="text-hidden">{underWay(call)}</span> : underWay(call);
   }
   const outcome = call.outcome ?? "unknown";
   if (outcome === "completed") return null;
@@ -98,7 +98,7 @@ function State({ call }: { call: Call }) {
   return (
     <span>
       {texts.call.outcome(outcome)}
-      {why ? <span class="why">: {why}</span> : null}
+      {why ? <span class="call-line-why">: {why}</span> : null}
     </span>
   );
 }
@@ -118,9 +118,9 @@ function underWay(call: Call): string {
 
 function Took({ call }: { call: Call }) {
   if (call.phase === "finished") {
-    return <span class="num">{call.started && call.duration !== null ? seconds(call.duration) : ""}</span>;
+    return <span class="elapsed">{call.started && call.duration !== null ? seconds(call.duration) : ""}</span>;
   }
-  if (call.phase !== "started" || call.startedAt === null) return <span class="num" />;
+  if (call.phase !== "started" || call.startedAt === null) return <span class="elapsed" />;
   return <Elapsed at={call.startedAt} />;
 }
 

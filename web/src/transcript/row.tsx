@@ -33,7 +33,7 @@ function Content({ session, row }: { session: SessionStore; row: Row }) {
       return <StepView session={session} row={row} />;
     case "call":
       return (
-        <div class="calls own" role="group" aria-label={texts.call.byYou}>
+        <div class="step-calls is-own" role="group" aria-label={texts.call.byYou}>
           <OwnCall session={session} id={row.key} />
         </div>
       );
@@ -52,11 +52,15 @@ function OwnCall({ session, id }: { session: SessionStore; id: string }) {
 function MessageView({ session, row }: { session: SessionStore; row: MessageRow }) {
   const steered = row.mode === "steer";
   const said = (
-    <article class={steered ? "said steered" : "said"} aria-label={texts.transcript.you} title={fullTime(row.at)}>
+    <article
+      class={steered ? "row-message is-steered" : "row-message"}
+      aria-label={texts.transcript.you}
+      title={fullTime(row.at)}
+    >
       {steered ? <em>{texts.transcript.steered}</em> : null}
-      {row.text ? <div class="words">{row.text}</div> : null}
+      {row.text ? <div class="row-text">{row.text}</div> : null}
       {row.attachments.length > 0 ? (
-        <div class="files">
+        <div class="row-files">
           {row.attachments.map((file, index) => (
             <AttachmentView key={index} sessionId={session.id} file={file} />
           ))}
@@ -66,7 +70,7 @@ function MessageView({ session, row }: { session: SessionStore; row: MessageRow 
   );
   if (steered || row.turnId === null) return said;
   return (
-    <div class="turnhead">
+    <div class="row-turn">
       {said}
       <TurnMenu session={session} row={row} />
     </div>
@@ -76,15 +80,15 @@ function MessageView({ session, row }: { session: SessionStore; row: MessageRow 
 function NoteView({ session, row: { note, key } }: { session: SessionStore; row: NoteRow }) {
   switch (note.what) {
     case "retried":
-      return <p class="note">{texts.notes.retried(note.cause, note.delay)}</p>;
+      return <p class="row-note">{texts.notes.retried(note.cause, note.delay)}</p>;
     case "switched":
-      return <p class="note">{texts.notes.switched(note.from, note.to, note.cause)}</p>;
+      return <p class="row-note">{texts.notes.switched(note.from, note.to, note.cause)}</p>;
     case "resumed":
-      return <p class="note">{texts.notes.resumed(note.attempt)}</p>;
+      return <p class="row-note">{texts.notes.resumed(note.attempt)}</p>;
     case "warning":
-      return <p class="note warn">{note.text}</p>;
+      return <p class="row-note is-warning">{note.text}</p>;
     case "changed":
-      return <p class="note">{texts.notes.changed({ ...note.changes })}</p>;
+      return <p class="row-note">{texts.notes.changed({ ...note.changes })}</p>;
     case "compacted":
       return <CompactedView note={note} name={`${session.id} ${key}`} />;
   }
@@ -94,8 +98,8 @@ function NoteView({ session, row: { note, key } }: { session: SessionStore; row:
 function CompactedView({ note, name }: { note: Compacted; name: string }) {
   const open = disclosureOf(name);
   return (
-    <div class="note compacted">
-      <div class="summed">
+    <div class="row-note is-compacted">
+      <div class="row-summary">
         <Disclosure open={open}>{texts.summing.summed(note.before, note.after)}</Disclosure>
         {open.value ? <Copy text={note.summary} /> : null}
       </div>
@@ -108,10 +112,10 @@ function EndView({ row }: { row: EndRow }) {
   const { ended, error: errorName } = texts.transcript;
   if (row.error !== null) {
     return (
-      <div class="end failed" role="group" aria-label={ended.failed()}>
+      <div class="row-end is-failed" role="group" aria-label={ended.failed()}>
         <b>{errorName(row.error.kind)}</b>
         <p>{row.error.message}</p>
-        {row.error.hint ? <p class="dim">{row.error.hint}</p> : null}
+        {row.error.hint ? <p class="text-dim">{row.error.hint}</p> : null}
       </div>
     );
   }
@@ -123,7 +127,7 @@ function EndView({ row }: { row: EndRow }) {
         ? ended.parked(row.reason)
         : ended.failed();
   return (
-    <p class={row.outcome === "cancelled" ? "note" : "note warn"}>
+    <p class={row.outcome === "cancelled" ? "row-note" : "row-note is-warning"}>
       {said}
       {row.leftOver > 0 ? ` ${ended.leftOver(row.leftOver)}` : ""}
     </p>

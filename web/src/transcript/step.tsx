@@ -24,9 +24,9 @@ export function StepView({ session, row }: { session: SessionStore; row: StepRow
   return (
     <article class="step" aria-label={texts.transcript.reply} aria-busy={row.live}>
       {row.reasoning ? <Reasoning row={row} /> : null}
-      {row.live && silent && !row.reasoning ? <p class="thinking">{texts.transcript.thinking}</p> : null}
+      {row.live && silent && !row.reasoning ? <p class="transcript-thinking">{texts.transcript.thinking}</p> : null}
       {row.text ? <Markdown text={row.text} whole={!row.live} owner={row} /> : null}
-      {row.cut ? <p class="cut">{texts.transcript.cut}</p> : null}
+      {row.cut ? <p class="step-cut">{texts.transcript.cut}</p> : null}
       {calls}
     </article>
   );
@@ -36,11 +36,11 @@ function Reasoning({ row }: { row: StepRow }) {
   const open = disclosureOf(`reasoning ${row.key}`);
   const thinking = row.live && row.text === "" && row.calls.length === 0;
   return (
-    <div class="reasoning">
+    <div class="step-reasoning">
       <Disclosure open={open}>
-        {thinking ? <span class="thinking">{texts.transcript.thinking}</span> : texts.transcript.reasoning}
+        {thinking ? <span class="transcript-thinking">{texts.transcript.thinking}</span> : texts.transcript.reasoning}
       </Disclosure>
-      {open.value ? <div class="thought">{row.reasoning}</div> : null}
+      {open.value ? <div class="step-thought">{row.reasoning}</div> : null}
     </div>
   );
 }
@@ -56,7 +56,7 @@ interface CallsProps {
 function Calls({ session, step, ids, repliedAt }: CallsProps) {
   const axis = useMemo(() => axisOf(session, ids, repliedAt), [session, ids, repliedAt]);
   return (
-    <div class="calls" role="group" aria-label={texts.transcript.steps(ids.length, 0)}>
+    <div class="step-calls" role="group" aria-label={texts.transcript.steps(ids.length, 0)}>
       {ids.length > 1 ? <Top session={session} step={step} ids={ids} /> : null}
       {ids.map((id) => (
         <CallView key={id} session={session} id={id} axis={axis} />
@@ -74,10 +74,10 @@ function Top({ session, step, ids }: { session: SessionStore; step: string; ids:
     [session, ids],
   );
   return (
-    <div class="top">
+    <div class="step-calls-top">
       {number.value === null ? null : <b>{texts.timeline.step(number.value)}</b>}{" "}
       <span>{texts.transcript.steps(ids.length, running.value)}</span>
-      <span class="grow" />
+      <span class="layout-grow" />
       <NestedCount session={session} ids={ids} />
     </div>
   );

@@ -40,29 +40,29 @@ export function Transcript({ session }: { session: SessionStore }) {
   };
 
   return (
-    <div class="viewport">
+    <div class="transcript">
       <div
         ref={box}
-        class="scroll"
+        class="transcript-scroll"
         role="region"
         aria-label={texts.transcript.label}
         tabIndex={0}
         onScroll={() => scroller.scrolled()}
         onClickCapture={(event) => {
-          if ((event.target as Element).closest("button.fold, .turndots")) scroller.hold();
+          if ((event.target as Element).closest("button.disclosure, .turn-menu-dots")) scroller.hold();
         }}
       >
-        {session.loadingOlder.value ? <p class="earlier">{texts.transcript.earlier}</p> : null}
-        <div ref={above} class="space" />
+        {session.loadingOlder.value ? <p class="transcript-earlier">{texts.transcript.earlier}</p> : null}
+        <div ref={above} class="transcript-space" />
         {shown.map((key) => (
           <RowView key={key} id={key} session={session} scroller={scroller} sought={sought} />
         ))}
-        <div ref={below} class="space" />
+        <div ref={below} class="transcript-space" />
         {apart ? <Following session={session} /> : <Activity session={session} />}
       </div>
       {scroller.endSeen.value ? null : (
-        <button type="button" class="btn latest" aria-keyshortcuts="End" onClick={back}>
-          {apart ? <span class="dim">{texts.transcript.apart}</span> : null}
+        <button type="button" class="button transcript-latest" aria-keyshortcuts="End" onClick={back}>
+          {apart ? <span class="text-dim">{texts.transcript.apart}</span> : null}
           <span aria-hidden="true">↓</span> {apart ? texts.transcript.newest : texts.transcript.latest}
         </button>
       )}
@@ -126,7 +126,7 @@ function RowView({ id, session, scroller, sought }: RowProps) {
   }, [target]);
   const place = target === null ? {} : { role: "group" as const, tabIndex: -1, "aria-label": texts.transcript.found };
   return (
-    <div ref={ref} class={target?.marked.value ? "row sought" : "row"} {...place}>
+    <div ref={ref} class={target?.marked.value ? "transcript-row is-sought" : "transcript-row"} {...place}>
       {row === undefined ? null : <RowContent session={session} row={row} />}
     </div>
   );
@@ -140,22 +140,22 @@ function Activity({ session }: { session: SessionStore }) {
   const { approvals, questions, compacting } = session.head;
   if (compacting.value !== null && !turn?.cancelling)
     return <Doing text={texts.summing.running(compacting.value.before)} />;
-  if (turn === null) return <div class="activity" />;
+  if (turn === null) return <div class="transcript-activity" />;
   const { stopping, waiting, working } = texts.transcript;
   if (turn.cancelling) return <Doing text={stopping} />;
-  if (row?.kind === "step" && row.live) return <div class="activity" />;
+  if (row?.kind === "step" && row.live) return <div class="transcript-activity" />;
   return <Doing text={approvals.value.length + questions.value.length > 0 ? waiting : working} />;
 }
 
 /** Below a window that goes on. */
 function Following({ session }: { session: SessionStore }) {
-  return session.loadingNewer.value ? <Doing text={texts.loading} /> : <div class="activity" />;
+  return session.loadingNewer.value ? <Doing text={texts.loading} /> : <div class="transcript-activity" />;
 }
 
 function Doing({ text }: { text: string }) {
   return (
-    <div class="activity">
-      <p class="thinking">{text}</p>
+    <div class="transcript-activity">
+      <p class="transcript-thinking">{text}</p>
     </div>
   );
 }
@@ -206,7 +206,7 @@ function useReturns(session: SessionStore, scroller: Scroller): void {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key !== "End" || event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey) return;
       const target = event.target as Element;
-      if (target.closest("input, textarea, select, dialog, aside, nav, .ones, .summary")) return;
+      if (target.closest("input, textarea, select, dialog, aside, nav, .nested-calls-ones, .summary-text")) return;
       event.preventDefault();
       toNewest(session);
     };

@@ -24,7 +24,7 @@ export function TurnMenu({ session, row }: { session: SessionStore; row: Message
       <button
         ref={dots}
         type="button"
-        class="turndots"
+        class="turn-menu-dots"
         aria-expanded={open.value}
         aria-label={name}
         title={name}
@@ -57,7 +57,7 @@ function Actions({ session, row, onDone }: { session: SessionStore; row: Message
   };
   return (
     <div
-      class="turnactions"
+      class="turn-menu-actions"
       role="group"
       aria-label={texts.turn.actions}
       onKeyDown={(event) => {
@@ -112,7 +112,7 @@ function Undoing({ sessionId, turnId, onClose }: UndoingProps) {
       <h2>{turn.undoTitle}</h2>
       <p>{turn.undoBody}</p>
       {problem === null ? null : <Refusal problem={problem} lead={turn.refused} />}
-      <div class="btns">
+      <div class="layout-buttons">
         <Button onClick={() => onClose(false)}>{texts.cancel}</Button>
         {problem?.kind === "conflict" ? (
           <Button kind="stop" busy={busy} onClick={() => void undo(false)}>

@@ -24,7 +24,7 @@ export function Button(props: Props) {
   return (
     <button
       type={type}
-      class={kind === "quiet" ? "quiet" : `btn ${kind}`}
+      class={kind === "quiet" ? "button-quiet" : `button is-${kind}`}
       onClick={busy ? undefined : onClick}
       disabled={disabled}
       aria-disabled={busy || undefined}

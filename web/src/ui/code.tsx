@@ -79,7 +79,7 @@ export function Copy({ text }: { text: string }) {
   // Pages that are not served securely have no clipboard.
   if (!navigator.clipboard) return null;
   return (
-    <button type="button" class="quiet" onClick={() => void copy()}>
+    <button type="button" class="button-quiet" onClick={() => void copy()}>
       {copied ? texts.code.copied : texts.code.copy}
     </button>
   );

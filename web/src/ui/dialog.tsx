@@ -29,7 +29,7 @@ export function Dialog({ title, onClose, children, kind = "" }: Props) {
   return (
     <dialog
       ref={ref}
-      class={kind}
+      class={kind ? `dialog ${kind}` : "dialog"}
       aria-label={title}
       onCancel={(event) => {
         event.preventDefault();

@@ -26,13 +26,13 @@ export function DiffTitle({ file }: { file: FileDiff }) {
   const { diff } = texts;
   return (
     <>
-      <span class="path">{file.path}</span>
+      <span class="diff-path">{file.path}</span>
       {file.change === "changed" ? null : <small>{diff[file.change]}</small>}
       {file.movedTo === null ? null : <small>{diff.moved(file.movedTo)}</small>}
-      <span class="grow" />
-      <span class="counts" role="img" aria-label={diff.lines(file.added, file.removed)}>
-        {file.added > 0 ? <span class="add">+{file.added}</span> : null}
-        {file.removed > 0 ? <span class="remove">−{file.removed}</span> : null}
+      <span class="layout-grow" />
+      <span class="diff-counts" role="img" aria-label={diff.lines(file.added, file.removed)}>
+        {file.added > 0 ? <span class="is-add">+{file.added}</span> : null}
+        {file.removed > 0 ? <span class="is-remove">−{file.removed}</span> : null}
       </span>
     </>
   );
@@ -45,13 +45,13 @@ export function DiffLines({ file }: { file: FileDiff }) {
   return (
     <pre tabIndex={0} aria-label={texts.diff.label(file.path)}>
       {shown.map(({ kind, text }, index) => (
-        <span key={index} class={`l ${kind}`}>
-          <span class="sign">{SIGNS[kind]}</span>
+        <span key={index} class={`diff-line is-${kind}`}>
+          <span class="diff-sign">{SIGNS[kind]}</span>
           {text}
           {"\n"}
         </span>
       ))}
-      {hidden > 0 ? <span class="l place">{texts.diff.more(hidden)}</span> : null}
+      {hidden > 0 ? <span class="diff-line is-place">{texts.diff.more(hidden)}</span> : null}
     </pre>
   );
 }

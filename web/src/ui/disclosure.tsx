@@ -7,13 +7,13 @@ export function Disclosure({ open, children }: { open: Signal<boolean>; children
   return (
     <button
       type="button"
-      class="fold"
+      class="disclosure"
       aria-expanded={open.value}
       onClick={() => {
         open.value = !open.value;
       }}
     >
-      <span class="chevron" aria-hidden="true">
+      <span class="disclosure-chevron" aria-hidden="true">
         ›
       </span>
       {children}

@@ -12,7 +12,7 @@ export function useElapsed(at: number): ReadonlySignal<string> {
 
 export function Elapsed({ at, silent = false }: { at: number; silent?: boolean }) {
   return (
-    <span class="num" aria-hidden={silent || undefined}>
+    <span class="elapsed" aria-hidden={silent || undefined}>
       {useElapsed(at)}
     </span>
   );

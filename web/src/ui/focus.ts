@@ -4,7 +4,7 @@ let path: readonly EventTarget[] = [];
 
 /** Where a keyboard slides in by itself, the message box is no place to go unasked. */
 function fallback(): HTMLElement | null {
-  return document.querySelector(matchMedia("(hover: hover)").matches ? "#message" : ".scroll");
+  return document.querySelector(matchMedia("(hover: hover)").matches ? "#message" : ".transcript-scroll");
 }
 
 function onFocus(event: FocusEvent): void {

@@ -24,7 +24,7 @@ export function Notice() {
   return (
     <div class="notice" role="alert">
       <span>{texts.problem(message, problem.hint)}</span>
-      <button type="button" class="quiet" onClick={() => (notice.value = null)}>
+      <button type="button" class="button-quiet" onClick={() => (notice.value = null)}>
         {texts.dismiss}
       </button>
     </div>

@@ -8,10 +8,10 @@ export function Refusal({ problem, lead = "" }: { problem: Problem; lead?: strin
   const message = problem.kind === "unreachable" ? texts.unreachable : sentence(problem.message);
   return (
     <div class="refusal" role="alert">
-      <p class="failure">
+      <p class="text-error">
         {lead} {message}
       </p>
-      {problem.hint ? <p class="dim">{sentence(problem.hint)}</p> : null}
+      {problem.hint ? <p class="text-dim">{sentence(problem.hint)}</p> : null}
     </div>
   );
 }

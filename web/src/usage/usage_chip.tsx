@@ -20,7 +20,7 @@ export function UsageChip({ session }: { session: SessionStore }) {
   return (
     <button
       type="button"
-      class="chip spent"
+      class="chip usage-chip"
       aria-label={texts.usage.chip(size, spent)}
       title={texts.usage.chip(size, spent)}
       onClick={() => {
@@ -29,7 +29,7 @@ export function UsageChip({ session }: { session: SessionStore }) {
     >
       {used === null ? null : <ContextMeter context={context!} used={used} />}
       {size ? <span>{size}</span> : null}
-      {spent && cost !== null ? <span class="cost">{spent}</span> : null}
+      {spent && cost !== null ? <span class="usage-chip-cost">{spent}</span> : null}
     </button>
   );
 }
@@ -38,7 +38,7 @@ export function UsageChip({ session }: { session: SessionStore }) {
 export function ContextMeter({ context, used }: { context: ContextSize; used: number }) {
   if (context.window === null) return null;
   return (
-    <span class="gauge">
+    <span class="usage-chip-gauge">
       <meter aria-label={texts.header.contextLabel} min={0} max={context.window} value={used} />
       <CompactMark context={context} />
     </span>
@@ -48,7 +48,7 @@ export function ContextMeter({ context, used }: { context: ContextSize; used: nu
 /** Who does not see it is told beside it, in words. */
 export function CompactMark({ context: { window, compact_at: at } }: { context: ContextSize }) {
   if (window === null || at === null || at > window) return null;
-  return <span class="mark" aria-hidden="true" style={{ left: `${(at / window) * 100}%` }} />;
+  return <span class="usage-chip-mark" aria-hidden="true" style={{ left: `${(at / window) * 100}%` }} />;
 }
 
 /** Below the list of sessions. */
@@ -59,7 +59,7 @@ export function UsageButton() {
   return (
     <button
       type="button"
-      class="quiet usagebutton"
+      class="button-quiet usage-chip-button"
       onClick={() => {
         usageShown.value = true;
       }}

@@ -30,20 +30,20 @@ function Shown({ session }: { session: SessionStore | null }) {
   };
   const own = totals?.ever.filter((row) => row.session_id === session?.id) ?? [];
   return (
-    <Dialog title={texts.usage.title} onClose={close} kind="usage">
+    <Dialog title={texts.usage.title} onClose={close} kind="usage-dialog">
       <h2>{texts.usage.title}</h2>
       {problem === null ? null : (
-        <p class="failure" role="alert">
+        <p class="text-error" role="alert">
           {problem.kind === "unreachable" ? texts.unreachable : texts.problem(problem.message, problem.hint)}
         </p>
       )}
-      {totals === null && problem === null ? <p class="dim">{texts.loading}</p> : null}
+      {totals === null && problem === null ? <p class="text-dim">{texts.loading}</p> : null}
       {totals === null ? null : (
         <Part title={texts.usage.todayTitle} lead={texts.usage.todayLead} rows={totals.today} />
       )}
       {session === null ? null : <OfSession session={session} rows={own} />}
       {totals === null ? null : <Part title={texts.usage.all} lead={texts.usage.allLead} rows={totals.ever} />}
-      <div class="btns">
+      <div class="layout-buttons">
         <Button onClick={close}>{texts.close}</Button>
       </div>
     </Dialog>
@@ -80,7 +80,7 @@ function Part({ title, lead, rows }: { title: string; lead: string; rows: readon
   return (
     <section aria-label={title}>
       <h3>{title}</h3>
-      <p class="dim">{models.length === 0 ? texts.usage.nothing : lead}</p>
+      <p class="text-dim">{models.length === 0 ? texts.usage.nothing : lead}</p>
       {models.length === 0 ? null : <Table models={models} total={total} />}
     </section>
   );
@@ -95,7 +95,7 @@ function OfSession({ session, rows }: { session: SessionStore; rows: readonly Us
     <section aria-label={texts.usage.session}>
       <h3>{texts.usage.session}</h3>
       {used === null ? null : (
-        <p class="meterline">
+        <p class="usage-dialog-meter">
           <span>{texts.usage.context}</span>
           <ContextMeter context={context!} used={used} />
           <span>{texts.header.context(used, context!.window)}</span>
@@ -103,7 +103,7 @@ function OfSession({ session, rows }: { session: SessionStore; rows: readonly Us
         </p>
       )}
       {isNothing(usage) ? (
-        <p class="dim">{texts.usage.nothing}</p>
+        <p class="text-dim">{texts.usage.nothing}</p>
       ) : (
         <Amounts usage={usage} cost={session.head.cost.value} />
       )}
@@ -121,7 +121,7 @@ function Amounts({ usage, cost }: { usage: Usage; cost: number | null }) {
     [texts.usage.cost, texts.usage.money(cost)],
   ];
   return (
-    <dl class="amounts">
+    <dl class="usage-dialog-amounts">
       {rows.map(([name, value]) =>
         value ? (
           <div key={name}>

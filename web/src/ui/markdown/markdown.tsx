@@ -15,7 +15,7 @@ export function Markdown({ text, whole, owner }: { text: string; whole: boolean;
   if (whole) blocksOf.set(owner, mine.current);
   const blocks = mine.current.of(text, whole);
   return (
-    <div class="prose">
+    <div class="markdown">
       {blocks.map((block, index) => (
         <BlockView key={index} block={block} />
       ))}
@@ -30,6 +30,6 @@ class BlockView extends Component<{ block: Block }> {
 
   render({ block }: { block: Block }) {
     if (block.kind === "code") return <Code text={block.text} language={block.language} growing={block.open} />;
-    return <div class="block" dangerouslySetInnerHTML={{ __html: block.html }} />;
+    return <div class="markdown-block" dangerouslySetInnerHTML={{ __html: block.html }} />;
   }
 }

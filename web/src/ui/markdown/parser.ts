@@ -22,11 +22,11 @@ for (const cell of ["th_open", "td_open"]) {
   rules[cell] = (tokens, index, options, _env, self) => {
     const token = tokens[index]!;
     const side = /text-align:(\w+)/.exec(String(token.attrGet("style") ?? ""))?.[1];
-    token.attrs = side === undefined ? null : [["class", `to-${side}`]];
+    token.attrs = side === undefined ? null : [["class", `markdown-${side}`]];
     return self.renderToken(tokens, index, options);
   };
 }
 
 // A wide table scrolls by itself, and by the keyboard too.
-rules.table_open = () => '<div class="table" tabindex="0"><table>';
+rules.table_open = () => '<div class="markdown-table" tabindex="0"><table>';
 rules.table_close = () => "</table></div>";
