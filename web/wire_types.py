@@ -88,17 +88,18 @@ def _choices(schema: Schema, unions: dict[str, str]) -> list[str]:
     for word in ("anyOf", "oneOf"):
         if word in schema:
             return [_type(choice, unions) for choice in schema[word]]
-    names: Any = schema.get("type")
-    kinds: list[str | None] = names if type(names) is list else [names]
-    return [_plain(kind, schema, unions) for kind in kinds]
+    kinds: str | list[str] | None = schema.get("type")
+    return [
+        _plain(kind, schema, unions) for kind in (kinds if isinstance(kinds, list) else [kinds])
+    ]
 
 
 def _plain(name: str | None, schema: Schema, unions: dict[str, str]) -> str:
     if name == "array":
         return f"readonly {_bracketed(_type(schema.get('items', {}), unions))}[]"
     if name == "object":
-        value: Any = schema.get("additionalProperties")
-        inner = _type(value, unions) if type(value) is dict else "unknown"
+        value: Schema | bool | None = schema.get("additionalProperties")
+        inner = _type(value, unions) if isinstance(value, dict) else "unknown"
         return f"Readonly<Record<string, {inner}>>"
     return WORDS[name]
 
