@@ -64,7 +64,7 @@ for (const file of owners.values()) {
       if (owner === null) problems.push(`${file}: ".${name}" begins with the name of no style file`);
       else if (owner === file) styled.set(name, file);
     }
-    if (names.some((name) => ownerOf(name) === file)) continue;
+    if (names.some((name) => [file, null].includes(ownerOf(name)))) continue;
     if (names.length > 0)
       problems.push(
         `${file}: "${selector}" is defined in ${ownerOf(names[0])} already: style it there, or below a class of your own`,
