@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Problem } from "../src/api/problem";
-import type { Outgoing } from "../src/api/types";
+import type { OutgoingMessage } from "../src/api/types";
 import { ComposerState } from "../src/composer/composer_state";
 import { UnsavedDraft } from "../src/composer/unsaved_draft";
 
 class Door {
-  readonly tried: Outgoing[] = [];
+  readonly tried: OutgoingMessage[] = [];
   /** What happens to each message that comes. */
   answer: () => Promise<void> = async () => undefined;
   readonly composing = new ComposerState(async (message) => {

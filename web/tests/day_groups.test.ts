@@ -1,17 +1,17 @@
 import { expect, it } from "vitest";
-import type { Summary } from "../src/api/types";
-import { grouped } from "../src/session_list/day_groups";
+import type { SessionSummary } from "../src/api/types";
+import { groupByDay } from "../src/session_list/day_groups";
 import { emptyView } from "./event_log";
 
 const NOW = new Date(2026, 4, 20, 9, 0).getTime();
 const at = (day: number, hour: number): number => new Date(2026, 4, day, hour).getTime() / 1_000;
 
-function session(session_id: string, changed_at: number, more: Partial<Summary> = {}): Summary {
+function session(session_id: string, changed_at: number, more: Partial<SessionSummary> = {}): SessionSummary {
   return { ...emptyView().summary, session_id, changed_at, ...more };
 }
 
 it("puts what is pinned and what runs first, then day by day, newest first", () => {
-  const groups = grouped(
+  const groups = groupByDay(
     [
       session("old", at(12, 10)),
       session("yesterday", at(19, 23)),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { completionTarget, matching, parseText, quotedPath } from "../src/composer/parse_text";
+import { completionTarget, parseText, quotedPath, rankMatches } from "../src/composer/parse_text";
 
 describe("what a text is", () => {
   it.each([
@@ -60,7 +60,7 @@ describe("what is completed", () => {
   });
 
   it("puts what begins with it before what holds it", () => {
-    expect(matching(["gamma", "magma", "ma"], "MA", (word) => word)).toEqual(["magma", "ma", "gamma"]);
+    expect(rankMatches(["gamma", "magma", "ma"], "MA", (word) => word)).toEqual(["magma", "ma", "gamma"]);
   });
 
   it("quotes a path that has spaces", () => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { GONE_MS, type Opening, SharedStream, STEP_IN_MS, type TabServices } from "../src/api/shared_stream";
-import type { SessionPage, Summary } from "../src/api/types";
-import { gone } from "../src/session_list/session_list_store";
+import { GONE_MS, SharedStream, STEP_IN_MS, type StreamOpening, type TabServices } from "../src/api/shared_stream";
+import type { SessionPage, SessionSummary } from "../src/api/types";
+import { goneSessions } from "../src/session_list/session_list_store";
 import { Locks } from "./locks";
 
 /** A browser with tabs, and the server that they read from. */
@@ -32,7 +32,7 @@ class Tab {
   frozen = false;
   position = 0;
   readonly heard: string[] = [];
-  readonly openings: Opening[] = [];
+  readonly openings: StreamOpening[] = [];
   feed: ReadableStreamDefaultController<Uint8Array> | null = null;
   readonly shared: SharedStream;
   private readonly listeners = new Set<() => void>();
@@ -70,7 +70,7 @@ class Tab {
       },
       onPause: () => undefined,
       onConnection: () => undefined,
-      onOpening: (opening: Opening) => void this.openings.push(opening),
+      onOpening: (opening: StreamOpening) => void this.openings.push(opening),
     };
     this.shared = new SharedStream(source, around, (_address, init) => this.connect(init?.signal ?? null));
   }
@@ -192,8 +192,8 @@ describe("tabs of one browser", () => {
   it("read by themselves where there are no locks", async () => {
     const source = { onFrame: () => undefined, onPause: () => undefined, onConnection: () => undefined };
     const fetching = vi.fn(() => Promise.resolve(new Response(new ReadableStream(), { status: 200 })));
-    const openings: Opening[] = [];
-    const onOpening = (opening: Opening): void => void openings.push(opening);
+    const openings: StreamOpening[] = [];
+    const onOpening = (opening: StreamOpening): void => void openings.push(opening);
     const alone = new SharedStream({ address: "/events", lastId: () => "4", ...source, onOpening }, null, fetching);
     alone.start();
     await settle();
@@ -207,23 +207,23 @@ describe("tabs of one browser", () => {
 });
 
 describe("after a stream was lost", () => {
-  const summary = (session_id: string, position: number, archived = false): Summary =>
-    ({ session_id, position, archived }) as Summary;
-  const page = (next: number | null, ...sessions: Summary[]): SessionPage => ({ sessions, next });
+  const summary = (session_id: string, position: number, archived = false): SessionSummary =>
+    ({ session_id, position, archived }) as SessionSummary;
+  const page = (next: number | null, ...sessions: SessionSummary[]): SessionPage => ({ sessions, next });
 
   it("those that the newest page does not list any more are gone", () => {
     const loaded = [summary("a", 9), summary("b", 7), summary("c", 5)];
-    expect(gone(loaded, page(null, summary("a", 9), summary("c", 5)), false)).toEqual(["b"]);
+    expect(goneSessions(loaded, page(null, summary("a", 9), summary("c", 5)), false)).toEqual(["b"]);
   });
 
   it("those that are older than the page, or newer, are not", () => {
     const loaded = [summary("newer", 12), summary("b", 7), summary("older", 2)];
-    expect(gone(loaded, page(5, summary("a", 9), summary("c", 5)), false)).toEqual(["b"]);
+    expect(goneSessions(loaded, page(5, summary("a", 9), summary("c", 5)), false)).toEqual(["b"]);
   });
 
   it("those of the other kind are not its to tell", () => {
     const loaded = [summary("a", 9), summary("old", 7, true)];
-    expect(gone(loaded, page(null, summary("a", 9)), false)).toEqual([]);
-    expect(gone(loaded, page(null), true)).toEqual(["old"]);
+    expect(goneSessions(loaded, page(null, summary("a", 9)), false)).toEqual([]);
+    expect(goneSessions(loaded, page(null), true)).toEqual(["old"]);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Summary, UsageRow } from "../src/api/types";
+import type { SessionSummary, UsageRow } from "../src/api/types";
 import { newsText } from "../src/notifications/news_text";
 import { nameOf } from "../src/setup/providers";
 import { usageTotals } from "../src/usage/usage_totals";
@@ -29,7 +29,7 @@ it("does not make nothing of a cost that is unknown", () => {
   expect(total.cost).toBeNull();
 });
 
-const summary = (state: Summary["state"], failed = false): Summary => ({
+const summary = (state: SessionSummary["state"], failed = false): SessionSummary => ({
   session_id: "s",
   title: "Tidy up",
   state,

@@ -7,8 +7,7 @@ import { readText, request, sendBytes } from "./http";
 import { afterChanges, inOrder } from "./request_order";
 import type {
   ApprovalRules,
-  Attaching,
-  Changes,
+  AttachedUpload,
   Decision,
   FileChanges,
   Hit,
@@ -18,13 +17,14 @@ import type {
   NestedCalls,
   NewProvider,
   Opening,
-  Outgoing,
+  OutgoingMessage,
   PageEdge,
+  PathContent,
   Profiles,
   Reach,
   SessionPage,
+  SettingsChanges,
   Setup,
-  Shown,
   Tools,
   Upload,
   View,
@@ -63,7 +63,7 @@ export function search(words: string, signal: AbortSignal): Promise<{ hits: read
 
 export const openSession = (opening: Opening) => request<View>("POST", "api/sessions", opening);
 export const view = (id: string, signal?: AbortSignal) => request<View>("GET", at(id), undefined, signal);
-export const changeSession = (id: string, changes: Changes) =>
+export const changeSession = (id: string, changes: SettingsChanges) =>
   inOrder(id, () => request<View>("PATCH", at(id), changes));
 export const deleteSession = (id: string) => request<void>("DELETE", at(id));
 
@@ -74,7 +74,7 @@ export function messages(id: string, from: PageEdge, limit: number, signal?: Abo
   return request("GET", at(id, `/messages?${query}`), undefined, signal);
 }
 
-export const send = (id: string, message: Outgoing) =>
+export const send = (id: string, message: OutgoingMessage) =>
   afterChanges(id, () => request<wire.Accepted>("POST", at(id, "/messages"), message));
 
 export const changeMessage = (id: string, messageId: string, changes: wire.MessageChanges) =>
@@ -104,7 +104,7 @@ export const removeRule = (ruleId: string) => request<void>("DELETE", `api/appro
 export const answer = (id: string, questionId: string, words: string) =>
   request<unknown>("POST", at(id, `/questions/${part(questionId)}`), { answer: words } satisfies wire.AnswerBody);
 
-export const saveDraft = (id: string, text: string, attachments: readonly Attaching[]) =>
+export const saveDraft = (id: string, text: string, attachments: readonly AttachedUpload[]) =>
   request<void>("PUT", at(id, "/draft"), { text, attachments } satisfies wire.DraftBody);
 
 export const upload = (file: Blob, name: string, signal: AbortSignal) =>
@@ -113,8 +113,8 @@ export const upload = (file: Blob, name: string, signal: AbortSignal) =>
 export const blobText = (id: string, blob: string) => readText(blobAddress(id, blob));
 export const nestedCalls = (id: string, blob: string) => request<NestedCalls>("GET", blobAddress(id, blob));
 
-export const look = (id: string, path: string, signal?: AbortSignal) =>
-  request<Shown>("GET", at(id, `/files?${new URLSearchParams({ path })}`), undefined, signal);
+export const readPath = (id: string, path: string, signal?: AbortSignal) =>
+  request<PathContent>("GET", at(id, `/files?${new URLSearchParams({ path })}`), undefined, signal);
 
 export const fileChanges = (id: string, signal?: AbortSignal) =>
   request<FileChanges>("GET", at(id, "/changes"), undefined, signal);

@@ -11,10 +11,10 @@ import { type Connection, EventStream, SILENCE_MS, type Source } from "./event_s
 import { newKey } from "./ids";
 import { ownName } from "./own_name";
 import type { Frame } from "./sse_frames";
-import { isResting, keep, onRest, release } from "./tab_presence";
+import { isResting, keepStream, onRest, releaseStream } from "./tab_presence";
 
 /** A connection of the stream: nothing after `since` can be missed by who listened all the while. */
-export interface Opening {
+export interface StreamOpening {
   readonly id: string;
   readonly since: string | null;
 }
@@ -22,12 +22,12 @@ export interface Opening {
 export interface SharedSource extends Source {
   onPause: () => void;
   /** The stream was opened, here or elsewhere. */
-  onOpening: (opening: Opening) => void;
+  onOpening: (opening: StreamOpening) => void;
 }
 
 type TabMessage =
   | { says: "who" }
-  | { says: "stands"; connection: Connection; opening: Opening | null; resting: boolean }
+  | { says: "stands"; connection: Connection; opening: StreamOpening | null; resting: boolean }
   | { says: "frames"; frames: readonly Frame[] };
 
 type Options = { steal?: true; signal?: AbortSignal };
@@ -57,7 +57,7 @@ export class SharedStream {
   private readonly stream: EventStream;
   private lining: AbortController | null = null;
   private letGo: (() => void) | null = null;
-  private opening: Opening | null = null;
+  private opening: StreamOpening | null = null;
   private connection: Connection = "connecting";
   private waiting: Frame[] = [];
   private gone: ReturnType<typeof setTimeout> | null = null;
@@ -97,14 +97,14 @@ export class SharedStream {
 
   /** From its making on it listens to others; from here on it reads if nobody does. */
   start(): void {
-    if (this.around === null) return keep(this.stream);
+    if (this.around === null) return keepStream(this.stream);
     this.stopWatching = this.around.onRest(() => this.look());
     this.lineUp();
     this.look();
   }
 
   stop(): void {
-    release(this.stream);
+    releaseStream(this.stream);
     this.stopWatching();
     this.cancelTimers();
     this.lining?.abort();
@@ -123,7 +123,7 @@ export class SharedStream {
     // It ends when the lock was let go, or was taken by another: then the line begins anew.
     const again = (): void => {
       if (lining.signal.aborted) return;
-      release(this.stream);
+      releaseStream(this.stream);
       this.letGo = null;
       this.lineUp();
     };
@@ -135,7 +135,7 @@ export class SharedStream {
     this.cancelTimers();
     return new Promise((resolve) => {
       this.letGo = resolve;
-      keep(this.stream, true);
+      keepStream(this.stream, true);
     });
   }
 
@@ -161,12 +161,12 @@ export class SharedStream {
     }
   }
 
-  private stands(connection: Connection, opening: Opening | null): void {
+  private stands(connection: Connection, opening: StreamOpening | null): void {
     this.say({ says: "stands", connection, opening, resting: this.around?.isResting() ?? false });
     this.takeStand(connection, opening);
   }
 
-  private takeStand(connection: Connection, opening: Opening | null): void {
+  private takeStand(connection: Connection, opening: StreamOpening | null): void {
     this.connection = connection;
     this.source.onConnection(connection);
     if (opening === null || opening.id === this.opening?.id) return;

@@ -16,7 +16,7 @@ let resting = false;
 let timer: ReturnType<typeof setTimeout> | null = null;
 
 /** Always: whether or not somebody looks, and whoever else reads. */
-export function keep(stream: EventStream, always = false): void {
+export function keepStream(stream: EventStream, always = false): void {
   if (always) {
     watched.set(stream, null);
     return stream.start();
@@ -26,7 +26,7 @@ export function keep(stream: EventStream, always = false): void {
   if (!resting) slot.take();
 }
 
-export function release(stream: EventStream): void {
+export function releaseStream(stream: EventStream): void {
   watched.get(stream)?.leave();
   watched.delete(stream);
   stream.stop();

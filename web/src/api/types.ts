@@ -43,17 +43,17 @@ export type {
 
 export type Outcome = wire.CallFinished["outcome"];
 export type TurnOutcome = wire.TurnFinished["outcome"];
-export type Mode = wire.MessageAccepted["mode"];
+export type MessageMode = wire.MessageAccepted["mode"];
 export type Decision = wire.ApprovalAnswered["decision"];
 export type Reach = wire.Offer["reach"];
 export type Settings = wire.SessionSettings;
 export type ApprovalMode = NonNullable<Settings["approvals"]>;
 
 export type Attachment = wire.Image | wire.File;
-export type Part = wire.CallFinished["result"][number];
+export type ResultPart = wire.CallFinished["result"][number];
 
 /** A session as the list shows it. */
-export type Summary = wire.SessionRow;
+export type SessionSummary = wire.SessionRow;
 /** A page of the list; a search answers hits in its place. */
 export type SessionPage = Required<Omit<wire.SessionList, "hits">>;
 
@@ -69,17 +69,17 @@ export type Profiles = wire.ProfileList;
 export type Tools = wire.ToolList;
 
 /** What a path leads to. */
-export type Shown = wire.FolderShown | wire.FileShown;
+export type PathContent = wire.FolderShown | wire.FileShown;
 export type FileChanges = wire.Changes;
 export type ModelContext = wire.Context;
 
 /** A message on its way. Its key makes a second try the same message. */
-export type Outgoing = wire.NewMessage & { readonly text: string; readonly key: string };
+export type OutgoingMessage = wire.NewMessage & { readonly text: string; readonly key: string };
 /** An upload that goes with a message, by the name and kind that it has there. */
-export type Attaching = wire.Attached;
+export type AttachedUpload = wire.Attached;
 export type Upload = wire.Uploaded;
 
 /** A new session; its id is minted here, so that a second try opens the same one. */
 export type Opening = wire.NewSessionBody & { readonly session_id: string };
 /** What is to be another in a session; what is absent stays. */
-export type Changes = wire.SessionChanges;
+export type SettingsChanges = wire.SessionChanges;

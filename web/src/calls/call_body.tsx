@@ -1,6 +1,6 @@
 /** What is inside a call: arguments, output while it runs, result when it has ended. */
 
-import type { Part } from "../api/types";
+import type { ResultPart } from "../api/types";
 import type { Call } from "../session/rows";
 import { texts } from "../texts";
 import { Code, Copy } from "../ui/code";
@@ -50,7 +50,7 @@ export function Labelled({ label, children, copy = "" }: LabelledProps) {
   );
 }
 
-export function Result({ parts, sessionId }: { parts: readonly Part[]; sessionId: string }) {
+export function Result({ parts, sessionId }: { parts: readonly ResultPart[]; sessionId: string }) {
   if (parts.length === 0) return <p class="text-dim">{texts.call.noResult}</p>;
   return (
     <>
@@ -85,7 +85,7 @@ function Value({ value }: { value: unknown }) {
 }
 
 /** What a person would want of it elsewhere: what was printed, else the value. */
-export function resultText(parts: readonly Part[]): string {
+export function resultText(parts: readonly ResultPart[]): string {
   const texts = parts.map((part) => {
     if (part.type === "text") return part.text;
     if (part.type !== "json") return "";

@@ -4,10 +4,10 @@ import { computed, signal } from "@preact/signals";
 import * as keryx from "../api/client";
 import { newKey } from "../api/ids";
 import { asProblem, type Problem } from "../api/problem";
-import type { Attaching } from "../api/types";
+import type { AttachedUpload } from "../api/types";
 import { texts } from "../texts";
 
-export interface Attached {
+export interface AttachedFile {
   readonly key: string;
   readonly name: string;
   readonly mediaType: string;
@@ -22,12 +22,12 @@ export interface Attached {
 const UNKNOWN_TYPE = "application/octet-stream";
 const PREVIEWED = /^image\/(png|jpeg|gif|webp|avif)$/;
 
-function attaching({ uploadId, name, mediaType }: Attached): Attaching[] {
+function attaching({ uploadId, name, mediaType }: AttachedFile): AttachedUpload[] {
   return uploadId === null ? [] : [{ upload_id: uploadId, name, media_type: mediaType }];
 }
 
 export class Attachments {
-  readonly list = signal<readonly Attached[]>([]);
+  readonly list = signal<readonly AttachedFile[]>([]);
   readonly pending = computed(() =>
     this.list.value.some((attachment) => attachment.uploadId === null && attachment.problem === null),
   );
@@ -52,12 +52,12 @@ export class Attachments {
   }
 
   /** They are sent; what was added meanwhile stays. */
-  drop(sent: readonly Attaching[]): void {
+  drop(sent: readonly AttachedUpload[]): void {
     const ids = new Set(sent.map((attachment) => attachment.upload_id));
     this.forget((attachment) => attachment.uploadId !== null && ids.has(attachment.uploadId));
   }
 
-  restore(saved: readonly Attaching[]): void {
+  restore(saved: readonly AttachedUpload[]): void {
     const restored = saved.map(({ upload_id, name, media_type }) => ({
       key: newKey(),
       name: name || upload_id,
@@ -95,13 +95,13 @@ export class Attachments {
     }
   }
 
-  private change(key: string, changes: Partial<Attached>): void {
+  private change(key: string, changes: Partial<AttachedFile>): void {
     this.list.value = this.list.value.map((attachment) =>
       attachment.key === key ? { ...attachment, ...changes } : attachment,
     );
   }
 
-  private forget(gone: (attachment: Attached) => boolean): void {
+  private forget(gone: (attachment: AttachedFile) => boolean): void {
     for (const attachment of this.list.value)
       if (gone(attachment) && attachment.preview !== null) URL.revokeObjectURL(attachment.preview);
     this.list.value = this.list.value.filter((attachment) => !gone(attachment));

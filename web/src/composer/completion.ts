@@ -5,7 +5,7 @@ import * as keryx from "../api/client";
 import type { Entry } from "../api/types";
 import { models, profiles } from "../session/choices";
 import { texts } from "../texts";
-import { type CompletionTarget, completionTarget, matching, quotedPath, SLASH_COMMANDS } from "./parse_text";
+import { type CompletionTarget, completionTarget, quotedPath, rankMatches, SLASH_COMMANDS } from "./parse_text";
 
 const MOST = 60;
 
@@ -86,7 +86,7 @@ export class Completion {
       const abort = new AbortController();
       this.request = abort;
       try {
-        const shown = await keryx.look(sessionId, target.folder || ".", abort.signal);
+        const shown = await keryx.readPath(sessionId, target.folder || ".", abort.signal);
         this.folder = { path: target.folder, entries: shown.kind === "folder" ? shown.entries : [] };
       } catch {
         // There is no such folder, or it must not be seen: then nothing fits.
@@ -101,7 +101,7 @@ export class Completion {
 
 function slashes(typed: string, { sessionId }: Choices): Suggestion[] {
   const usable = SLASH_COMMANDS.filter((command) => sessionId !== null || !command.inSession);
-  const commands = matching(usable, typed, (command) => command.name).filter((command) =>
+  const commands = rankMatches(usable, typed, (command) => command.name).filter((command) =>
     command.name.startsWith(typed),
   );
   return commands.map(({ name, takes }) => ({
@@ -123,7 +123,7 @@ function values(name: string, typed: string, choices: Choices): Suggestion[] {
     text: value || texts.commands.standard,
     followUp: "done" as const,
   }));
-  return matching(suggestions, typed, (suggestion) => suggestion.name).slice(0, MOST);
+  return rankMatches(suggestions, typed, (suggestion) => suggestion.name).slice(0, MOST);
 }
 
 function offered(name: string, { profile }: Choices): readonly string[] {
@@ -145,7 +145,7 @@ function offered(name: string, { profile }: Choices): readonly string[] {
 function files({ folder, typed }: CompletionTarget & { what: "file" }, entries: readonly Entry[]): Suggestion[] {
   // What begins with a dot is hidden, until somebody asks for it.
   const seen = entries.filter((entry) => !entry.name.startsWith(".") || typed.startsWith("."));
-  const suggestions: Suggestion[] = matching(seen, typed, (entry) => entry.name)
+  const suggestions: Suggestion[] = rankMatches(seen, typed, (entry) => entry.name)
     .slice(0, MOST)
     .map(({ name, kind }) => {
       const path = folder + name;

@@ -7,15 +7,21 @@ import type { Completion, Suggestion } from "./completion";
 export const MENU = "suggestions";
 export const optionId = (at: number): string => `${MENU}-${at}`;
 
-export function CompletionMenu({ suggest, onTake }: { suggest: Completion; onTake: (suggestion: Suggestion) => void }) {
+export function CompletionMenu({
+  completion,
+  onTake,
+}: {
+  completion: Completion;
+  onTake: (suggestion: Suggestion) => void;
+}) {
   const box = useRef<HTMLUListElement>(null);
-  const list = suggest.list.value;
-  const at = suggest.at.value;
+  const list = completion.list.value;
+  const at = completion.at.value;
   useEffect(() => {
     box.current?.children[at]?.scrollIntoView({ block: "nearest" });
   }, [at, list]);
   if (list.length === 0) {
-    return suggest.says.value ? <p class="completion-menu-empty text-dim">{suggest.says.value}</p> : null;
+    return completion.says.value ? <p class="completion-menu-empty text-dim">{completion.says.value}</p> : null;
   }
   return (
     <ul ref={box} id={MENU} class="completion-menu" role="listbox" aria-label={texts.commands.label} tabIndex={0}>

@@ -7,7 +7,7 @@ import type { SessionKeeper } from "../session/session_keeper";
 import { sessions } from "../session_list/sessions";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
-import type { Attached } from "./attachments";
+import type { AttachedFile } from "./attachments";
 import { type Choices, Completion } from "./completion";
 import type { ComposerState } from "./composer_state";
 import { HelpDialog } from "./help_dialog";
@@ -28,7 +28,7 @@ interface Props {
 export function Composer({ composing, running, stopping, onStop, keeper }: Props) {
   const picker = useRef<HTMLInputElement>(null);
   const [over, setOver] = useState(false);
-  const suggest = useMemo(() => new Completion(), [composing]);
+  const completion = useMemo(() => new Completion(), [composing]);
   const session = keeper?.store.value ?? null;
   const choices = (): Choices => {
     const now = session?.head.settings.peek() ?? opening.peek();
@@ -40,7 +40,7 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
       now: { model, workspace, personality, effort },
     } as Choices;
   };
-  const said = parseText(composing.text.value);
+  const parsed = parseText(composing.text.value);
   const carry = async (what: ParsedText, key: string): Promise<void> =>
     runCommand(what, keeper === undefined ? null : (session ?? (await whenOpened(keeper))), key);
   const send = (how: Sending): void =>
@@ -51,7 +51,8 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
     });
   const ready = composing.ready.value;
   // While something is completed, that is what the person looks at.
-  const plain = said.what === "message" && suggest.list.value.length === 0 && !composing.text.value.startsWith("/");
+  const plain =
+    parsed.what === "message" && completion.list.value.length === 0 && !composing.text.value.startsWith("/");
   return (
     <form
       class={over ? "composer is-over" : "composer"}
@@ -74,15 +75,15 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
       <Files composing={composing} />
       <TextField
         composing={composing}
-        suggest={suggest}
+        completion={completion}
         choices={choices}
         running={running}
         onSend={send}
         onStop={onStop}
       />
       <Failure composing={composing} />
-      {said.what === "terminal" || said.what === "code" ? (
-        <p class="composer-line">{texts.commands.runs[said.what]}</p>
+      {parsed.what === "terminal" || parsed.what === "code" ? (
+        <p class="composer-line">{texts.commands.runs[parsed.what]}</p>
       ) : composing.postponed.value !== null ? (
         <PostponedLine composing={composing} />
       ) : running && ready && plain && session !== null ? (
@@ -103,7 +104,7 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
           }}
         />
         <span class="layout-grow" />
-        {said.what !== "message" ? (
+        {parsed.what !== "message" ? (
           <Button kind="main" keys="↵" disabled={composing.sending.value} type="submit">
             {texts.commands.run}
           </Button>
@@ -179,7 +180,7 @@ function Files({ composing }: { composing: ComposerState }) {
   );
 }
 
-function fileState(attachment: Attached): string {
+function fileState(attachment: AttachedFile): string {
   if (attachment.problem !== null) return attachment.problem.message || texts.unreachable;
   if (attachment.uploadId === null) return texts.composer.uploading;
   return attachment.size === null ? "" : texts.composer.size(attachment.size);

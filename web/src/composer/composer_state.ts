@@ -3,15 +3,15 @@
 import { computed, signal } from "@preact/signals";
 import { newKey } from "../api/ids";
 import { asProblem, Problem } from "../api/problem";
-import type { Attaching, Mode, Outgoing, View } from "../api/types";
+import type { AttachedUpload, MessageMode, OutgoingMessage, View } from "../api/types";
 import { texts } from "../texts";
 import { Attachments } from "./attachments";
-import { type Content, isSame, type UnsavedDraft } from "./unsaved_draft";
+import { type DraftContent, isSameContent, type UnsavedDraft } from "./unsaved_draft";
 
 const SAVE_AFTER_MS = 700;
 
-export interface Postponed {
-  readonly mode: Mode;
+export interface PostponedMessage {
+  readonly mode: MessageMode;
   readonly wait: boolean;
   readonly text: string;
 }
@@ -30,7 +30,7 @@ export class ComposerState {
       (this.text.value.trim() !== "" || this.attachments.uploaded.value.length > 0 || this.attachments.pending.value),
   );
   /** A message that was entered while a file was still uploading: it is sent when the upload is done. */
-  readonly postponed = signal<Postponed | null>(null);
+  readonly postponed = signal<PostponedMessage | null>(null);
   /** Told when what was typed is on its way. */
   onSent: () => void = () => undefined;
   private restored = false;
@@ -42,8 +42,8 @@ export class ComposerState {
   private timer: ReturnType<typeof setTimeout> | null = null;
 
   constructor(
-    private readonly deliver: (message: Outgoing) => Promise<void>,
-    private readonly save: ((text: string, attachments: readonly Attaching[]) => Promise<void>) | null,
+    private readonly deliver: (message: OutgoingMessage) => Promise<void>,
+    private readonly save: ((text: string, attachments: readonly AttachedUpload[]) => Promise<void>) | null,
     private readonly unsaved: UnsavedDraft | null = null,
   ) {
     const left = unsaved?.take() ?? null;
@@ -52,7 +52,7 @@ export class ComposerState {
     this.attachments.restore(left.attachments);
   }
 
-  private get content(): Content {
+  private get content(): DraftContent {
     return { text: this.text.peek(), attachments: this.attachments.uploaded.peek() };
   }
 
@@ -71,14 +71,14 @@ export class ComposerState {
     const saved = contentOf(draft);
     if (!this.unsaved?.knows(saved)) this.follow(saved);
     this.unsaved?.follows(saved);
-    if (!isSame(saved, this.content)) this.changed();
+    if (!isSameContent(saved, this.content)) this.changed();
     else this.unsaved?.saved(saved, null);
   }
 
   /** What is typed stands behind a draft that it does not go on from. */
-  private follow(saved: Content): void {
+  private follow(saved: DraftContent): void {
     const typed = this.content;
-    if (isSame(saved, typed)) return;
+    if (isSameContent(saved, typed)) return;
     const isApart = this.unsaved?.isBegun === true && saved.text !== "" && typed.text !== "";
     this.text.value = saved.text + (isApart ? "\n" : "") + typed.text;
     const typedIds = new Set(typed.attachments.map((attachment) => attachment.upload_id));
@@ -113,7 +113,7 @@ export class ComposerState {
   }
 
   /** Sends it; the text stays until the server has it, and the same again has the same key. */
-  async send(mode: Mode, wait = false, text = this.text.value): Promise<void> {
+  async send(mode: MessageMode, wait = false, text = this.text.value): Promise<void> {
     if (!this.ready.value) return;
     this.postponed.value = null;
     if (this.refuseFailedUploads()) return;
@@ -227,11 +227,11 @@ export class ComposerState {
       () => true,
       () => false,
     );
-    if (isSaved) this.unsaved?.saved(content, isSame(content, this.content) ? null : this.content);
+    if (isSaved) this.unsaved?.saved(content, isSameContent(content, this.content) ? null : this.content);
   }
 }
 
-function contentOf({ text, attachments = [] }: View["draft"]): Content {
+function contentOf({ text, attachments = [] }: View["draft"]): DraftContent {
   const named = attachments.map(({ blob, name, media_type }) => ({ upload_id: blob, name: name || blob, media_type }));
   return { text, attachments: named };
 }

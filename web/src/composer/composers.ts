@@ -1,7 +1,7 @@
 /** What is typed in each session, for as long as the page is open. */
 
 import * as keryx from "../api/client";
-import type { Outgoing } from "../api/types";
+import type { OutgoingMessage } from "../api/types";
 import { beginSession } from "../session/new_session";
 import { ComposerState } from "./composer_state";
 import { UnsavedDraft } from "./unsaved_draft";
@@ -31,7 +31,7 @@ function sessionComposing(id: string): ComposerState {
 }
 
 /** What was typed while the first message was on its way is meant for the session that it opens. */
-async function sendFirst(id: string, message: Outgoing): Promise<void> {
+async function sendFirst(id: string, message: OutgoingMessage): Promise<void> {
   await keryx.send(id, message);
   const { text } = composerOf(null);
   if (!text.value.startsWith(message.text) || text.value === message.text) return;

@@ -86,7 +86,7 @@ export function completionTarget(text: string, caret: number): CompletionTarget 
 }
 
 /** Those that begin with what was typed, then those that hold it; in the order given otherwise. */
-export function matching<T>(all: readonly T[], typed: string, name: (item: T) => string): T[] {
+export function rankMatches<T>(all: readonly T[], typed: string, name: (item: T) => string): T[] {
   const sought = typed.toLowerCase();
   const ranked = all.map((item) => ({ item, at: name(item).toLowerCase().indexOf(sought) }));
   const hits = ranked.filter(({ at }) => at >= 0);

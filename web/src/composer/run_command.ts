@@ -4,7 +4,7 @@ import { effect, signal } from "@preact/signals";
 import * as keryx from "../api/client";
 import { newSessionId } from "../api/ids";
 import { Problem } from "../api/problem";
-import type { Changes } from "../api/types";
+import type { SettingsChanges } from "../api/types";
 import { go } from "../navigation/route";
 import { compact } from "../session/compact";
 import { beginSession, opening } from "../session/new_session";
@@ -36,21 +36,21 @@ export function whenOpened(keeper: SessionKeeper): Promise<SessionStore> {
 }
 
 /** Does it; the key makes a second try of the same do nothing twice. */
-export async function runCommand(said: ParsedText, session: SessionStore | null, key: string): Promise<void> {
-  switch (said.what) {
+export async function runCommand(parsed: ParsedText, session: SessionStore | null, key: string): Promise<void> {
+  switch (parsed.what) {
     case "terminal":
-      return run(session, "terminal", { command: said.command }, `! ${said.command}`, key);
+      return run(session, "terminal", { command: parsed.command }, `! ${parsed.command}`, key);
     case "code":
-      return run(session, "execute_code", { code: said.code }, said.code, key);
+      return run(session, "execute_code", { code: parsed.code }, parsed.code, key);
     case "unknown":
-      return refuse(texts.commands.unknown(said.name), texts.commands.unknownHint);
+      return refuse(texts.commands.unknown(parsed.name), texts.commands.unknownHint);
     case "slash":
-      if (said.slash.inSession && session === null) return refuse(texts.commands.needsSession);
-      if (said.slash.takes === "nothing") return act(said.slash.name, session);
-      if (said.rest === "") {
-        return refuse(texts.commands.needs(said.slash.name, texts.commands.takes[said.slash.name] ?? ""));
+      if (parsed.slash.inSession && session === null) return refuse(texts.commands.needsSession);
+      if (parsed.slash.takes === "nothing") return act(parsed.slash.name, session);
+      if (parsed.rest === "") {
+        return refuse(texts.commands.needs(parsed.slash.name, texts.commands.takes[parsed.slash.name] ?? ""));
       }
-      return choose(said.slash.name, said.rest, session);
+      return choose(parsed.slash.name, parsed.rest, session);
     case "message":
       return;
   }
@@ -70,7 +70,7 @@ async function run(
 
 async function choose(name: SlashName, rest: string, session: SessionStore | null): Promise<void> {
   const value = rest === texts.commands.standard && (name === "personality" || name === "effort") ? null : rest;
-  if (session !== null) return void (await keryx.changeSession(session.id, { [name]: value } as Changes));
+  if (session !== null) return void (await keryx.changeSession(session.id, { [name]: value } as SettingsChanges));
   const { [name as "model"]: _before, ...others } = opening.value;
   opening.value = value === null ? others : { ...others, [name]: value };
 }

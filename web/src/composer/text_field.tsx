@@ -10,14 +10,14 @@ export type Sending = "queue" | "steer" | "after";
 
 interface Props {
   composing: ComposerState;
-  suggest: Completion;
+  completion: Completion;
   choices: () => Choices;
   running: boolean;
   onSend: (how: Sending) => void;
   onStop: () => void;
 }
 
-export function TextField({ composing, suggest, choices, running, onSend, onStop }: Props) {
+export function TextField({ composing, completion, choices, running, onSend, onStop }: Props) {
   const field = useRef<HTMLTextAreaElement>(null);
   /** Where the caret goes once the text that was put in is drawn. */
   const caret = useRef<number | null>(null);
@@ -36,16 +36,16 @@ export function TextField({ composing, suggest, choices, running, onSend, onStop
   }, [composing]);
   useEffect(() => {
     // Drawn later than it was typed: by now there may be more.
-    if (composing.text.peek() === "") suggest.look("", 0, choices());
+    if (composing.text.peek() === "") completion.look("", 0, choices());
   }, [text]);
-  const look = (): void => suggest.look(composing.text.peek(), field.current!.selectionStart, choices());
+  const look = (): void => completion.look(composing.text.peek(), field.current!.selectionStart, choices());
   const take = (suggestion: Suggestion, sends: boolean): void => {
     const area = field.current!;
-    const next = suggest.complete(suggestion, area.value, area.selectionEnd);
+    const next = completion.complete(suggestion, area.value, area.selectionEnd);
     caret.current = next.caret;
     composing.type(next.text);
-    if (suggestion.followUp === "more") return suggest.look(next.text, next.caret, choices());
-    suggest.close(next.text);
+    if (suggestion.followUp === "more") return completion.look(next.text, next.caret, choices());
+    completion.close(next.text);
     if (suggestion.followUp === "done" && sends) onSend("queue");
   };
   const onEscape = (event: KeyboardEvent): void => {
@@ -56,17 +56,17 @@ export function TextField({ composing, suggest, choices, running, onSend, onStop
   };
   const onKey = (event: KeyboardEvent): void => {
     if (event.isComposing) return;
-    if (suggest.list.peek().length > 0 && onMenuKey(event, suggest, take, composing.text.peek())) {
+    if (completion.list.peek().length > 0 && onMenuKey(event, completion, take, composing.text.peek())) {
       event.preventDefault();
     } else if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       onSend(running ? sendingOf(event) : "queue");
     } else if (event.key === "Escape") onEscape(event);
   };
-  const open = suggest.list.value.length > 0;
+  const open = completion.list.value.length > 0;
   return (
     <>
-      <CompletionMenu suggest={suggest} onTake={(suggestion) => take(suggestion, true)} />
+      <CompletionMenu completion={completion} onTake={(suggestion) => take(suggestion, true)} />
       <textarea
         id="message"
         ref={field}
@@ -74,7 +74,7 @@ export function TextField({ composing, suggest, choices, running, onSend, onStop
         aria-label={texts.composer.label}
         aria-autocomplete="list"
         aria-controls={open ? MENU : undefined}
-        aria-activedescendant={open ? optionId(suggest.at.value) : undefined}
+        aria-activedescendant={open ? optionId(completion.at.value) : undefined}
         placeholder={running ? texts.composer.busy : texts.composer.idle}
         value={text}
         onInput={(event) => {
@@ -85,7 +85,7 @@ export function TextField({ composing, suggest, choices, running, onSend, onStop
         onKeyUp={(event) => {
           if (/^(Arrow(Left|Right)|Home|End)$/.test(event.key)) look();
         }}
-        onBlur={() => suggest.close(composing.text.peek())}
+        onBlur={() => completion.close(composing.text.peek())}
         onPaste={(event) => {
           const files = [...(event.clipboardData?.files ?? [])];
           if (files.length === 0) return;
@@ -107,20 +107,20 @@ function sendingOf(event: KeyboardEvent): Sending {
 /** Whether the key was one of the menu's. */
 function onMenuKey(
   event: KeyboardEvent,
-  suggest: Completion,
+  completion: Completion,
   take: (suggestion: Suggestion, sends: boolean) => void,
   text: string,
 ): boolean {
-  const chosen = suggest.chosen;
+  const chosen = completion.chosen;
   switch (event.key) {
     case "ArrowDown":
-      suggest.move(1);
+      completion.move(1);
       return true;
     case "ArrowUp":
-      suggest.move(-1);
+      completion.move(-1);
       return true;
     case "Escape":
-      suggest.close(text);
+      completion.close(text);
       return true;
     case "Tab":
       if (event.shiftKey || chosen === null) return false;

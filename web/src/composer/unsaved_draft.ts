@@ -3,14 +3,14 @@
  * nothing. It refuses to know when anything is saved.
  */
 
-import type { Attaching } from "../api/types";
+import type { AttachedUpload } from "../api/types";
 
-export interface Content {
+export interface DraftContent {
   readonly text: string;
-  readonly attachments: readonly Attaching[];
+  readonly attachments: readonly AttachedUpload[];
 }
 
-interface StoredDraft extends Content {
+interface StoredDraft extends DraftContent {
   /** The drafts of the server that this goes on from; none while nobody knows what was saved. */
   readonly after: readonly string[];
 }
@@ -28,13 +28,13 @@ export class UnsavedDraft {
   }
 
   /** What the page that was here before left behind. */
-  take(): Content | null {
+  take(): DraftContent | null {
     const stored = read(this.key);
     this.after = stored?.after ?? [];
     return stored;
   }
 
-  put(content: Content): void {
+  put(content: DraftContent): void {
     const isNothing = content.text === "" && content.attachments.length === 0 && this.after.length === 0;
     write(this.key, isNothing ? null : { ...content, after: this.after });
   }
@@ -45,17 +45,17 @@ export class UnsavedDraft {
   }
 
   /** Whether what is typed is what became of this draft. */
-  knows(draft: Content): boolean {
+  knows(draft: DraftContent): boolean {
     return this.after.includes(mark(draft));
   }
 
   /** From now on, this may be the draft that the server has. */
-  follows(draft: Content): void {
+  follows(draft: DraftContent): void {
     this.after = [...this.after, mark(draft)].slice(-MOST_AFTER);
   }
 
   /** The server has this; `newer` is what was typed since. */
-  saved(draft: Content, newer: Content | null): void {
+  saved(draft: DraftContent, newer: DraftContent | null): void {
     // Those that came later may still be on their way.
     this.after = this.after.slice(this.after.lastIndexOf(mark(draft)));
     if (newer === null) this.forget();
@@ -77,11 +77,11 @@ export function forgetAllDrafts(): void {
   }
 }
 
-export function isSame(one: Content, other: Content): boolean {
+export function isSameContent(one: DraftContent, other: DraftContent): boolean {
   return mark(one) === mark(other);
 }
 
-function mark({ text, attachments }: Content): string {
+function mark({ text, attachments }: DraftContent): string {
   return JSON.stringify([text, ...attachments.map((attachment) => attachment.upload_id)]);
 }
 

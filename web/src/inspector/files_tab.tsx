@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import * as keryx from "../api/client";
-import type { Entry, Shown } from "../api/types";
+import type { Entry, PathContent } from "../api/types";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
@@ -21,7 +21,7 @@ export function FilesTab({ session }: { session: SessionStore }) {
   const changed = session.filesChanged.value;
   const { workspace } = session.head.settings.value;
   const { value, problem, again } = useRequest(
-    (signal) => keryx.look(session.id, path, signal),
+    (signal) => keryx.readPath(session.id, path, signal),
     [path, changed, workspace],
   );
   return (
@@ -63,7 +63,7 @@ function Crumbs({ path, onOpen }: { path: string; onOpen: (path: string) => void
 
 interface Looking {
   id: string;
-  shown: Shown;
+  shown: PathContent;
   path: string;
   onOpen: (path: string) => void;
 }
@@ -105,7 +105,7 @@ function Item({ entry, onOpen }: { entry: Entry; onOpen: () => void }) {
   );
 }
 
-function File({ id, file }: { id: string; file: Shown & { kind: "file" } }) {
+function File({ id, file }: { id: string; file: PathContent & { kind: "file" } }) {
   if (PICTURES.has(file.media_type)) {
     return <img class="files-tab-picture" src={keryx.pictureAddress(id, file.path)} alt={file.path} />;
   }

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { Labelled } from "../calls/call_body";
 import { compact } from "../session/compact";
 import type { SessionStore } from "../session/session_store";
-import type { Summary } from "../session/summaries";
+import type { CompactionSummary } from "../session/summaries";
 import { texts } from "../texts";
 import { shortTime } from "../texts/amounts";
 import { Button } from "../ui/button";
@@ -23,7 +23,7 @@ export interface ServerSummary {
 interface Props {
   session: SessionStore;
   /** The line of the transcript that tells it, if that is here. */
-  last: Summary | null;
+  last: CompactionSummary | null;
   /** Null until the server has told of this one; until then the line is believed. */
   serverSummary: ServerSummary | null;
 }

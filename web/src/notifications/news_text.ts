@@ -1,10 +1,10 @@
 /** Which changes of a session are worth telling to whoever looks elsewhere. Pure. */
 
-import type { Summary } from "../api/types";
+import type { SessionSummary } from "../api/types";
 import { texts } from "../texts";
 
 /** What is worth telling of this change, if anything. */
-export function newsText(before: Summary, now: Summary): string | null {
+export function newsText(before: SessionSummary, now: SessionSummary): string | null {
   if (before.state === now.state) return null;
   const title = now.title || texts.list.untitled;
   if (now.state === "waiting") return texts.telling.asks(title);

@@ -2,7 +2,7 @@
 
 import { useRef, useState } from "preact/hooks";
 import * as keryx from "../api/client";
-import type { Changes } from "../api/types";
+import type { SettingsChanges } from "../api/types";
 import { InspectorButton } from "../inspector/inspector_slot";
 import { listShown } from "../navigation/panels";
 import type { SessionStore } from "../session/session_store";
@@ -38,7 +38,7 @@ export function Header({ session }: { session: SessionStore }) {
     dots.current?.focus();
   };
   const settings = session.head.settings.value;
-  const change = (changes: Changes): void => void attempt(() => keryx.changeSession(session.id, changes));
+  const change = (changes: SettingsChanges): void => void attempt(() => keryx.changeSession(session.id, changes));
   /** What it is, all of it, and the part of it that there is room for. */
   const chips: [string, string, string][] = [
     [texts.header.workspace, settings.workspace, folderName(settings.workspace)],

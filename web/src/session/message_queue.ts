@@ -9,7 +9,7 @@ export interface WaitingMessages {
   steers: readonly QueuedMessage[];
 }
 
-export function accept(waiting: WaitingMessages, event: MessageAccepted, turnId: string | null): void {
+export function acceptMessage(waiting: WaitingMessages, event: MessageAccepted, turnId: string | null): void {
   const message: QueuedMessage = {
     message_id: event.message_id,
     turn_id: event.turn_id,
@@ -25,7 +25,7 @@ export function accept(waiting: WaitingMessages, event: MessageAccepted, turnId:
   else waiting.queue = [...waiting.queue, message];
 }
 
-export function revise(waiting: WaitingMessages, event: MessageChanged): void {
+export function reviseMessage(waiting: WaitingMessages, event: MessageChanged): void {
   const { message_id, turn_id, mode, text, workspace, attachments, before } = event;
   const changes = { turn_id, mode, text, workspace, attachments };
   const revised = (message: QueuedMessage): QueuedMessage =>
@@ -50,7 +50,7 @@ function placed(queue: readonly QueuedMessage[], id: string, before: string | nu
 }
 
 /** Takes the message out, wherever it waits. */
-export function take(waiting: WaitingMessages, messageId: string): QueuedMessage | null {
+export function takeMessage(waiting: WaitingMessages, messageId: string): QueuedMessage | null {
   const is = (message: QueuedMessage): boolean => message.message_id === messageId;
   const removed = waiting.queue.find(is) ?? waiting.steers.find(is) ?? null;
   if (removed !== null) {
@@ -61,7 +61,7 @@ export function take(waiting: WaitingMessages, messageId: string): QueuedMessage
 }
 
 /** The turn is over: its undelivered steers come next, behind the text of an interrupt. */
-export function release(waiting: WaitingMessages): void {
+export function releaseSteers(waiting: WaitingMessages): void {
   if (waiting.steers.length === 0) return;
   const leading = waiting.queue.filter((message) => message.mode === "interrupt");
   const rest = waiting.queue.filter((message) => message.mode !== "interrupt");

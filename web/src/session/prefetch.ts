@@ -12,13 +12,13 @@ import { readRoute, readToken } from "../navigation/address";
 export const FIRST_PAGE = 50;
 
 /** A session as it is opened: all that the view stands for is in the page, as far back as it goes. */
-export interface Beginning {
+export interface SessionBeginning {
   readonly view: View;
   readonly page: MessagePage;
 }
 
 let list: Promise<SessionPage> | null = null;
-let session: { readonly id: string; readonly beginning: Promise<Beginning> } | null = null;
+let session: { readonly id: string; readonly beginning: Promise<SessionBeginning> } | null = null;
 
 /** Whoever has no link is most likely logged in. */
 export function prefetch(): void {
@@ -34,7 +34,7 @@ export function firstSessions(): Promise<SessionPage> {
   return answer;
 }
 
-export async function beginningOf(id: string, signal: AbortSignal): Promise<Beginning> {
+export async function beginningOf(id: string, signal: AbortSignal): Promise<SessionBeginning> {
   const answer = session?.id === id ? session.beginning : loadBeginning(id, signal);
   session = null;
   const beginning = await answer;
@@ -42,7 +42,7 @@ export async function beginningOf(id: string, signal: AbortSignal): Promise<Begi
   return beginning;
 }
 
-async function loadBeginning(id: string, signal?: AbortSignal): Promise<Beginning> {
+async function loadBeginning(id: string, signal?: AbortSignal): Promise<SessionBeginning> {
   const [view, page] = await Promise.all([keryx.view(id, signal), keryx.messages(id, {}, FIRST_PAGE, signal)]);
   // What the page has beyond the view comes again as events; what it lacks would never come.
   if (page.seq !== undefined && page.seq >= view.seq) return { view, page };

@@ -7,7 +7,7 @@ import type { LiveEvent, LoggedEvent, SessionEvent, Settings, StepSnapshot, Usag
 import { addOutput, addProgress, setAsking, settleCall, showRunning, writeArguments } from "./calls";
 import { addFact, addMessage, forgetCall } from "./fact_rows";
 import { removeEverywhere } from "./history_window";
-import { accept, release, revise, take } from "./message_queue";
+import { acceptMessage, releaseSteers, reviseMessage, takeMessage } from "./message_queue";
 import type { StepRow } from "./rows";
 import { putRow, removeRows } from "./rows";
 import type { SessionState } from "./session_state";
@@ -71,7 +71,7 @@ function applyTurn(state: SessionState, event: LoggedEvent): void {
     case "turn.finished":
       if (state.turn?.turnId === event.turn_id) {
         state.turn = null;
-        release(state);
+        releaseSteers(state);
       }
       removeRows(state, (row) => row.kind === "step" && row.live && row.turnId === event.turn_id);
       return addFact(state, event, event.seq);
@@ -105,15 +105,15 @@ function applyStep(state: SessionState, event: LoggedEvent): void {
 function applyMessage(state: SessionState, event: LoggedEvent): void {
   switch (event.type) {
     case "message.accepted":
-      return accept(state, event, state.turn?.turnId ?? null);
+      return acceptMessage(state, event, state.turn?.turnId ?? null);
     case "message.changed":
-      return revise(state, event);
+      return reviseMessage(state, event);
     case "message.withdrawn":
     case "message.expired":
-      take(state, event.message_id);
+      takeMessage(state, event.message_id);
       return;
     case "message.delivered": {
-      const message = take(state, event.message_id);
+      const message = takeMessage(state, event.message_id);
       if (message === null) return;
       const { seq, turn_id } = event;
       // When it was said, as the transcript tells it too.

@@ -3,7 +3,16 @@
  * so whoever shows it can tell by identity whether it must be shown anew.
  */
 
-import type { Attachment, Mode, Outcome, Part, Settings, TurnError, TurnOutcome, Usage } from "../api/types";
+import type {
+  Attachment,
+  MessageMode,
+  Outcome,
+  ResultPart,
+  Settings,
+  TurnError,
+  TurnOutcome,
+  Usage,
+} from "../api/types";
 
 interface RowOf<K extends string> {
   readonly kind: K;
@@ -16,7 +25,7 @@ interface RowOf<K extends string> {
 
 export interface MessageRow extends RowOf<"message"> {
   readonly text: string;
-  readonly mode: Mode;
+  readonly mode: MessageMode;
   readonly attachments: readonly Attachment[];
 }
 
@@ -128,7 +137,7 @@ export interface Call {
   readonly reason: string | null;
   /** False if it ended before it could act. */
   readonly started: boolean;
-  readonly result: readonly Part[];
+  readonly result: readonly ResultPart[];
   readonly duration: number | null;
   /** It ended as unknown and has come to its end since. */
   readonly settled: boolean;

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import * as keryx from "../api/client";
 import { type Connection, EventStream } from "../api/event_stream";
 import { asProblem, Problem } from "../api/problem";
-import { keep, release } from "../api/tab_presence";
+import { keepStream, releaseStream } from "../api/tab_presence";
 import type { SessionEvent } from "../api/types";
 import { fromView } from "./from_view";
 import { beginningOf } from "./prefetch";
@@ -23,7 +23,7 @@ export class SessionKeeper {
 
   close(): void {
     this.loading.abort();
-    if (this.stream !== null) release(this.stream);
+    if (this.stream !== null) releaseStream(this.stream);
   }
 
   private async load(): Promise<void> {
@@ -40,7 +40,7 @@ export class SessionKeeper {
 
   /** The last word of a session that was deleted, here or elsewhere. */
   private onGone(stream: EventStream): void {
-    release(stream);
+    releaseStream(stream);
     this.connection.value = "ended";
     this.problem.value = new Problem("not_found", 404, "");
   }
@@ -62,6 +62,6 @@ export class SessionKeeper {
       },
     });
     this.stream = stream;
-    keep(stream);
+    keepStream(stream);
   }
 }

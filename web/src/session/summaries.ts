@@ -2,14 +2,14 @@
 
 import type { Compacted, NoteRow, Row } from "./rows";
 
-export interface Summary extends Compacted {
+export interface CompactionSummary extends Compacted {
   readonly key: string;
   /** When what it does not stand for began; null if that is not here. */
   readonly since: number | null;
 }
 
 /** The newest one among these rows, which are in order. */
-export function lastSummary(rows: readonly Row[]): Summary | null {
+export function lastSummary(rows: readonly Row[]): CompactionSummary | null {
   for (let at = rows.length - 1; at >= 0; at--) {
     const row = rows[at]!;
     if (row.kind === "note" && row.note.what === "compacted") {

@@ -1,6 +1,6 @@
 /** Sessions in the order and the groups in which a person looks for them. Pure. */
 
-import type { Summary } from "../api/types";
+import type { SessionSummary } from "../api/types";
 
 export interface Group {
   /** pinned, active, or the day as YYYY-MM-DD. */
@@ -12,9 +12,9 @@ export interface Group {
 
 const DAY_MS = 86_400_000;
 
-export function grouped(sessions: readonly Summary[], now: number): Group[] {
-  const groups = new Map<string, { daysAgo: number; members: Summary[] }>();
-  const put = (name: string, daysAgo: number, summary: Summary): void => {
+export function groupByDay(sessions: readonly SessionSummary[], now: number): Group[] {
+  const groups = new Map<string, { daysAgo: number; members: SessionSummary[] }>();
+  const put = (name: string, daysAgo: number, summary: SessionSummary): void => {
     const group = groups.get(name);
     if (group === undefined) groups.set(name, { daysAgo, members: [summary] });
     else group.members.push(summary);

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import * as keryx from "../api/client";
-import type { Changes, Summary } from "../api/types";
+import type { SessionSummary, SettingsChanges } from "../api/types";
 import { listShown, searchShown } from "../navigation/panels";
 import { go, route } from "../navigation/route";
 import { texts } from "../texts";
@@ -116,7 +116,7 @@ function Item({ id }: { id: string }) {
   if (summary === undefined) return null;
   const title = summary.title || texts.list.untitled;
   const on = route.value.session === id;
-  const change = (changes: Changes): void => {
+  const change = (changes: SettingsChanges): void => {
     setDoing("nothing");
     void attempt(() => keryx.changeSession(id, changes));
   };
@@ -174,14 +174,14 @@ function Item({ id }: { id: string }) {
   );
 }
 
-function Dot({ summary }: { summary: Summary }) {
+function Dot({ summary }: { summary: SessionSummary }) {
   if (summary.state === "running") return <span class="session-list-dot is-running" aria-hidden="true" />;
   if (summary.state === "waiting") return <span class="session-list-dot is-waiting" aria-hidden="true" />;
   const bad = summary.failed || summary.state === "damaged";
   return <span class={bad ? "session-list-dot is-bad" : "session-list-dot"} aria-hidden="true" />;
 }
 
-function When({ summary }: { summary: Summary }) {
+function When({ summary }: { summary: SessionSummary }) {
   const { state, failed, changed_at } = summary;
   if (state === "waiting") return <small class="is-waiting">{texts.list.waiting}</small>;
   if (state === "running") return <small class="is-running">{texts.list.running}</small>;

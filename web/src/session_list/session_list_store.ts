@@ -4,12 +4,12 @@ import { batch, computed, type Signal, signal } from "@preact/signals";
 import * as keryx from "../api/client";
 import type { Connection } from "../api/event_stream";
 import { asProblem, type Problem } from "../api/problem";
-import { type Opening, SharedStream } from "../api/shared_stream";
+import { SharedStream, type StreamOpening } from "../api/shared_stream";
 import { onRest } from "../api/tab_presence";
-import type { SessionPage, Summary } from "../api/types";
+import type { SessionPage, SessionSummary } from "../api/types";
 import { firstSessions } from "../session/prefetch";
 import { minute } from "../ui/clock";
-import { type Group, grouped } from "./day_groups";
+import { type Group, groupByDay } from "./day_groups";
 
 /** So many are read again after a stream was lost. */
 const NEWEST = 200;
@@ -27,9 +27,9 @@ export class Sessions {
   /** How many wait for an answer, of those that are loaded. */
   readonly asking: { readonly value: number };
   /** Told of what the stream changes in a session that is known. */
-  onChange: (before: Summary, now: Summary) => void = () => undefined;
+  onChange: (before: SessionSummary, now: SessionSummary) => void = () => undefined;
 
-  private readonly table = new Map<string, Signal<Summary>>();
+  private readonly table = new Map<string, Signal<SessionSummary>>();
   private readonly version = signal(0);
   /** Where the next page begins: of the plain ones, of the archived ones. Zero: not asked yet. */
   private readonly next = signal<readonly [number | null, number | null]>([0, 0]);
@@ -46,7 +46,7 @@ export class Sessions {
     this.groups = computed(() => {
       this.version.value;
       const shown = [...this.table.values()].map((row) => row.peek());
-      return grouped(
+      return groupByDay(
         shown.filter((summary) => Boolean(summary.archived) === this.archived.value),
         minute.value,
       );
@@ -57,7 +57,7 @@ export class Sessions {
     });
   }
 
-  summary(id: string): Signal<Summary> | undefined {
+  summary(id: string): Signal<SessionSummary> | undefined {
     this.version.value;
     return this.table.get(id);
   }
@@ -136,7 +136,7 @@ export class Sessions {
   }
 
   /** A stream that was opened before may have missed something while it was not open. */
-  private onOpening({ since }: Opening): void {
+  private onOpening({ since }: StreamOpening): void {
     const missed = this.opened || Number(since) > this.position;
     this.opened = true;
     if (missed) void this.catchUp();
@@ -160,7 +160,7 @@ export class Sessions {
   }
 
   private renew(page: SessionPage, archived: boolean): void {
-    for (const id of gone(
+    for (const id of goneSessions(
       [...this.table.values()].map((row) => row.peek()),
       page,
       archived,
@@ -175,7 +175,7 @@ export class Sessions {
     this.next.value = [this.next.value[0], 0];
   }
 
-  private put(summary: Summary): void {
+  private put(summary: SessionSummary): void {
     const existing = this.table.get(summary.session_id);
     // A page may be older than what the stream told meanwhile.
     if (existing === undefined) this.table.set(summary.session_id, signal(summary));
@@ -187,7 +187,7 @@ export class Sessions {
   }
 
   private take(event: string, data: string, id: string | null): void {
-    const summary = JSON.parse(data) as Summary;
+    const summary = JSON.parse(data) as SessionSummary;
     if (event === "session") {
       const before = this.table.get(summary.session_id)?.peek();
       this.put(summary);
@@ -198,7 +198,11 @@ export class Sessions {
 }
 
 /** Those that this page of the newest would list, if they were still there as they were. Pure. */
-export function gone(loaded: readonly Summary[], page: SessionPage, archived: boolean): readonly string[] {
+export function goneSessions(
+  loaded: readonly SessionSummary[],
+  page: SessionPage,
+  archived: boolean,
+): readonly string[] {
   const listed = new Set(page.sessions.map((summary) => summary.session_id));
   // What changed after the page was made is in none, and neither is what is older than its last one.
   const newest = page.sessions[0]?.position ?? (page.next === null ? Number.POSITIVE_INFINITY : 0);

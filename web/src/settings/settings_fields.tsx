@@ -1,13 +1,13 @@
 /** What a session works with: shown to be changed, one field each. */
 
-import type { ApprovalMode, Changes } from "../api/types";
+import type { ApprovalMode, SettingsChanges } from "../api/types";
 import { models, profiles } from "../session/choices";
 import { lookForModels, offeredModels } from "../setup/setup_state";
 import { texts } from "../texts";
 import { Toolsets } from "./toolsets";
 
 export type ChosenSettings = Pick<
-  Changes,
+  SettingsChanges,
   "model" | "workspace" | "profile" | "personality" | "effort" | "tools" | "approvals"
 >;
 

@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { SessionStore } from "../session/session_store";
-import { lastSummary, type Summary } from "../session/summaries";
+import { type CompactionSummary, lastSummary } from "../session/summaries";
 import { texts } from "../texts";
 
 const MOST_LINES = 4;
@@ -60,7 +60,8 @@ function follow(session: SessionStore, say: (line: string) => void): () => void 
 
 /** That it began, once even if the connection is lost meanwhile, and what came of it. */
 function followSumming(session: SessionStore, say: (line: string) => void): () => void {
-  const newest = (): Summary | null => lastSummary(session.order.peek().flatMap((key) => session.peek(key) ?? []));
+  const newest = (): CompactionSummary | null =>
+    lastSummary(session.order.peek().flatMap((key) => session.peek(key) ?? []));
   let announced = 0;
   let turnId: string | null = null;
   return effect(() => {

@@ -2,7 +2,7 @@
 
 import { computed, effect, signal, untracked } from "@preact/signals";
 import * as keryx from "../api/client";
-import type { Summary } from "../api/types";
+import type { SessionSummary } from "../api/types";
 import { login } from "../login/login_state";
 import { sessions } from "../session_list/sessions";
 import { minute } from "../ui/clock";
@@ -35,7 +35,7 @@ function askSoon(): void {
 }
 
 /** Whether something may have been used between the two. */
-export function mayHaveUsed(before: Summary, now: Summary): boolean {
+export function mayHaveUsed(before: SessionSummary, now: SessionSummary): boolean {
   return now.state === "idle" && now.last_seq > before.last_seq;
 }
 
