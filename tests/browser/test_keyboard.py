@@ -120,7 +120,9 @@ async def test_a_whole_session_is_had_without_a_mouse(
     async with tab.page.expect_response(re.compile(r"\bsearch=Written\b")):
         await tab.page.keyboard.type("Written")
     # There may be other hits before it: what a call wrote, and what was asked for.
-    hits = tab.page.get_by_role("dialog", name="Search everything").locator(".search-dialog-hits button")
+    hits = tab.page.get_by_role("dialog", name="Search everything").locator(
+        ".search-dialog-hits button"
+    )
     hit = hits.filter(has_text="reply").filter(has_text="Written.")
     await expect(hit).to_have_count(1)
     await by_hand.reach(hit, "ArrowDown")
