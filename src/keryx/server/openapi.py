@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from litestar.openapi import OpenAPIConfig
 
+from keryx.events import LiveEvent, LoggedEvent, NestedCalls
 from keryx.server import routing, schemas
 from keryx.server.access.auth import COOKIE
 from keryx.server.problems import MEDIA_TYPE, Problem
@@ -27,6 +28,7 @@ MORE: Final = {
     "/api/sessions": (422,),
 }
 OPEN: Final = ("/api/health", "/api/login")
+_SCHEMAS: Final = "#/components/schemas/"
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 
 
@@ -89,15 +91,22 @@ def _answer(status: int) -> Document:
     return {"description": http.HTTPStatus(status).phrase, "content": content}
 
 
-def _schemas(found: Document) -> Document:
-    """As msgspec itself describes them: the framework loses bounds that stand deeper in a type."""
-    known = [
-        each
-        for each in (*vars(schemas).values(), *vars(about).values(), Problem)
-        if isinstance(each, type) and issubclass(each, msgspec.Struct)
+def _schemas(described: Document) -> Document:
+    """As msgspec itself describes them: the framework loses bounds that stand deeper in a type.
+
+    Events and blobs of nested calls are read by clients too, though no route answers with them.
+    """
+    structs = [
+        value
+        for value in (*vars(schemas).values(), *vars(about).values(), Problem)
+        if isinstance(value, type) and issubclass(value, msgspec.Struct)
     ]
-    _, ours = msgspec.json.schema_components(known, ref_template="#/components/schemas/{name}")
-    return found | ours
+    (logged, live, *_), components = msgspec.json.schema_components(
+        [LoggedEvent, LiveEvent, NestedCalls, *structs], ref_template=f"{_SCHEMAS}{{name}}"
+    )
+    session_event = {"anyOf": [{"$ref": f"{_SCHEMAS}{name}Event"} for name in ("Logged", "Live")]}
+    unions = {"LoggedEvent": logged, "LiveEvent": live, "SessionEvent": session_event}
+    return described | components | unions
 
 
 def _add_upload_body(made: Document) -> None:
@@ -120,8 +129,8 @@ def _streams() -> Document:
             "get": _stream(
                 "FollowSession",
                 "What the session says: the facts after that one, what streams now, then whatever "
-                "comes. `id` is the `seq` of a fact; other events pass by and have none. `deleted` "
-                "is the last one of a session that was deleted.",
+                "comes. `data` is a `SessionEvent`. `id` is the `seq` of a fact; other events pass "
+                "by and have none. `deleted` is the last one of a session that was deleted.",
                 [session],
             )
         },

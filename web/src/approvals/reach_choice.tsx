@@ -1,0 +1,68 @@
+/** How far consent that lasts goes: what was offered, the narrowest first, each with what it covers. */
+
+import { useLayoutEffect, useRef } from "preact/hooks";
+import type { ApprovalAsked, Offer } from "../api/types";
+import { texts } from "../texts";
+import { Button } from "../ui/button";
+import { rulesShown } from "./rules_shown";
+
+export type Lasting = "session" | "always";
+
+/** Within one session there is no other folder, so that would be no choice. */
+export function choices(approval: ApprovalAsked, lasting: Lasting): readonly Offer[] {
+  const offers = approval.offers ?? [];
+  if (lasting === "always") return offers;
+  return offers.filter(({ reach }, at) => at === 0 || reach !== "everywhere");
+}
+
+interface Props {
+  lasting: Lasting;
+  offers: readonly Offer[];
+  busy: boolean;
+  onChoose: (offer: Offer) => void;
+  onBack: () => void;
+}
+
+export function ReachChoice({ lasting, offers, busy, onChoose, onBack }: Props) {
+  const group = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => group.current?.querySelector("button")?.focus(), []);
+  return (
+    <div
+      ref={group}
+      class="reach-choice"
+      role="group"
+      aria-label={texts.asks.reaches[lasting]}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        event.preventDefault();
+        event.stopPropagation();
+        onBack();
+      }}
+    >
+      <b>{texts.asks.reaches[lasting]}</b>
+      {offers.map((offer) => (
+        <button
+          key={offer.reach}
+          type="button"
+          class="reach-choice-option"
+          aria-disabled={busy || undefined}
+          onClick={busy ? undefined : () => onChoose(offer)}
+        >
+          <span>{texts.asks.reach[offer.reach]}</span>
+          <small>{lasting === "always" ? offer.says : texts.asks.here(offer.says, offer.workspace ?? null)}</small>
+        </button>
+      ))}
+      <div class="layout-buttons">
+        {lasting === "always" ? (
+          <Button kind="quiet" onClick={() => (rulesShown.value = true)}>
+            {texts.rules.open}
+          </Button>
+        ) : null}
+        <span class="layout-grow" />
+        <Button keys="Esc" onClick={onBack}>
+          {texts.asks.back}
+        </Button>
+      </div>
+    </div>
+  );
+}
