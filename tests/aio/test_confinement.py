@@ -23,7 +23,7 @@ from keryx.aio.scope import Scope
 from keryx.errors import ScopeClosedError, SpawnError, ToolCancelledError, WardenLostError
 from keryx.sandbox import Limits, Policy
 from keryx.warden import Exit, Process, Warden, proctree
-from keryx.warden.keepers import LONGEST_REST, MOST_RESTING
+from keryx.warden.keepers import LONGEST_IDLE, MOST_IDLE
 from keryx.warden.link import Link, Report
 from tests.aio.world import PATH, STUBBORN_TREE, Lines, World, marked, on_both_loops, wait_dead
 
@@ -244,17 +244,17 @@ async def test_a_refusal_reaches_all_that_wait_and_the_next_try_is_a_new_one(con
 async def test_each_policy_has_one_keeper_and_only_the_last_used_ones_stay(confined: Confined):
     await (await confined.run("true", policy=None)).wait()
     async with await confined.run("sleep", "1000", policy=confined.wire(1000)):
-        for number in range(MOST_RESTING + 4):
+        for number in range(MOST_IDLE + 4):
             for _ in range(2):
                 process = await confined.run("true", policy=confined.wire(number))
                 assert await process.wait() == Exit(0, None)
         # One that runs something, one without a policy, and those that rest.
-        before = await confined.wait_keepers(MOST_RESTING + 2)
-        for number in range(4, MOST_RESTING + 4):
+        before = await confined.wait_keepers(MOST_IDLE + 2)
+        for number in range(4, MOST_IDLE + 4):
             await (await confined.run("true", policy=confined.wire(number))).wait()
         assert confined.keepers() == before
         await (await confined.run("true", policy=confined.wire(0))).wait()
-        assert len(set(await confined.wait_keepers(MOST_RESTING + 2)) - set(before)) == 1
+        assert len(set(await confined.wait_keepers(MOST_IDLE + 2)) - set(before)) == 1
 
 
 async def test_a_keeper_that_has_rested_long_ends(tmp_path: Path, policy: Policy, clock: FakeClock):
@@ -265,11 +265,11 @@ async def test_a_keeper_that_has_rested_long_ends(tmp_path: Path, policy: Policy
                 await (await confined.run("true", policy=confined.wire(number))).wait()
             await confined.warden.confinement(confined.wire(4))
             assert len(confined.keepers()) == 4
-            clock.advance(LONGEST_REST / 2)
+            clock.advance(LONGEST_IDLE / 2)
             await (await confined.run("true", policy=confined.wire(2))).wait()
-            clock.advance(LONGEST_REST / 2 + 1)
+            clock.advance(LONGEST_IDLE / 2 + 1)
             await confined.wait_keepers(2)
-            clock.advance(LONGEST_REST)
+            clock.advance(LONGEST_IDLE)
             await confined.wait_keepers(1)
     finally:
         await confined.warden.close()

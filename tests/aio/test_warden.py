@@ -116,7 +116,7 @@ def test_a_process_that_cannot_start_says_why_and_what_to_do(tmp_path: Path):
     script.chmod(0o755)
     empty.touch(mode=0o755)
     cases: list[tuple[list[str], str, str]] = [
-        (["keryx-missing"], "/", "not found along PATH="),
+        (["keryx-missing"], "/", "not found in PATH="),
         (["/missing/program"], "/", "no such file"),
         (["plain"], "/", "permission denied; make a script executable"),
         ([str(plain)], "/", "permission denied; make a script executable"),

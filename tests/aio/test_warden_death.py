@@ -196,12 +196,12 @@ async def test_both_ways_to_read_the_process_table_agree(world: World):
             scanned = proctree.children_by_scan()(pid)
             assert sorted(scanned) == sorted(proctree.children_by_file(pid))
         assert proctree.parent_of(process.pid) == world.keeper_pid
-        assert proctree.descends(process.pid)
+        assert proctree.is_descendant(process.pid)
 
 
 def test_only_a_descendant_is_struck():
-    assert not proctree.descends(os.getppid())
-    assert not proctree.strike(os.getppid(), signal.SIGCONT)
+    assert not proctree.is_descendant(os.getppid())
+    assert not proctree.signal_descendant(os.getppid(), signal.SIGCONT)
 
 
 WALLS = [confine, gaps, kernel, landlock, limits, namespaces, plan, root, seccomp, watch]
