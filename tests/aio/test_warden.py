@@ -125,7 +125,7 @@ def test_a_process_that_cannot_start_says_why_and_what_to_do(tmp_path: Path):
         (["true"], "/missing", "folder '/missing'"),
         (["true"], str(plain), "Not a directory"),
         (["true"], "relative", "absolute path"),
-        ([], "/", "a program to run"),
+        ([], "/", "needs a program"),
         (["a\0b"], "/", "null"),
         (["true", "x" * 200_000], "/", "too long; pass long text by stdin"),
         (["true", *["x" * 100_000] * 60], "/", "too long; pass long text by stdin"),

@@ -14,7 +14,7 @@ from keryx.aio.scope import Scope
 from keryx.rpc import Call, Handler, Limits
 from keryx.rpc.framing import frame
 from keryx.rpc.incoming_calls import LIMITS
-from keryx.rpc.pipe_transport import Pipes
+from keryx.rpc.pipe_transport import PipeTransport
 from keryx.warden import Exit, Process, Warden
 from tests.rpc.contract import Gate, echo, failing
 from tests.rpc.folderguest import until
@@ -30,7 +30,7 @@ def call(n, params='1'):
 
 
 class World:
-    def __init__(self, pipes: Pipes, process: Process, errors: Capture) -> None:
+    def __init__(self, pipes: PipeTransport, process: Process, errors: Capture) -> None:
         self.pipes = pipes
         self.process = process
         self.errors = errors
@@ -48,14 +48,14 @@ async def running(
     scope = Scope("test")
     warden = Warden(scope)
     errors = Capture()
-    pipes = Pipes(scope, handler, errors=errors, limits=limits)
+    pipes = PipeTransport(scope, handler, errors=errors, limits=limits)
     argv = [sys.executable, "-S", "-c", CALL + script]
     try:
         async with (
             asyncio.timeout(PATIENCE),
             await warden.spawn(argv, env={}, cwd="/", output=pipes, stdin=True) as process,
         ):
-            pipes.carry(process)
+            pipes.attach(process)
             yield World(pipes, process, errors)
             await pipes.end()
     finally:
@@ -155,10 +155,10 @@ class Heard:
 
 async def test_calls_made_before_the_process_is_known_are_answered_then() -> None:
     scope = Scope("test")
-    pipes = Pipes(scope, echo)
+    pipes = PipeTransport(scope, echo)
     pipes.feed("stdout", frame(b'{"jsonrpc":"2.0","id":1,"method":"c","params":1}'))
     process = Heard()
-    pipes.carry(process)
+    pipes.attach(process)
     await process.told.wait()
     await pipes.end()
     assert process.closed
@@ -169,7 +169,7 @@ async def test_calls_made_before_the_process_is_known_are_answered_then() -> Non
 
 async def test_pipes_whose_process_never_came_leave_nothing() -> None:
     scope = Scope("test")
-    pipes = Pipes(scope, echo)
+    pipes = PipeTransport(scope, echo)
     await pipes.end()
     assert scope.children == ()
     assert pipes.peer.in_flight == 0

@@ -14,7 +14,7 @@ import pytest
 
 from keryx.aio.clock import FakeClock
 from keryx.aio.scope import Scope
-from keryx.rpc import GREETED, Call, CallError, Limits, Listener, Peer, connect
+from keryx.rpc import GREETING_REQUIRED, Call, CallError, Limits, Listener, Peer, connect
 from keryx.rpc.incoming_calls import LARGEST_GREETING, MOST_CONNECTIONS, affordable_connections
 from keryx.rpc.socket_transport import GREETING
 from tests.rpc.contract import PATIENCE
@@ -32,7 +32,7 @@ class Gates:
         if call.method == "hello":
             if call.params != b'"secret"':
                 raise CallError("that is not the secret")
-            call.welcome()
+            call.authenticate()
             return b"1"
         name = call.params.decode().strip('"')[:10]
         self.came.append(name)
@@ -132,18 +132,18 @@ async def swallowed(peer: Peer, number: int) -> None:
 
 async def test_a_stranger_may_say_only_little(tmp_path: Path) -> None:
     gates = Gates()
-    async with listening(tmp_path / "s", gates, GREETED):
+    async with listening(tmp_path / "s", gates, GREETING_REQUIRED):
         reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
         writer.write(struct.pack(">I", LARGEST_GREETING + 1))
         said = await reader.read()
-        assert b"%d that are taken" % LARGEST_GREETING in said
+        assert b"%d that are allowed" % LARGEST_GREETING in said
         writer.close()
         await writer.wait_closed()
 
 
 async def test_a_wrong_greeting_makes_nobody_known(tmp_path: Path) -> None:
     gates, clients = Gates(), Scope("clients")
-    async with listening(tmp_path / "s", gates, GREETED):
+    async with listening(tmp_path / "s", gates, GREETING_REQUIRED):
         peer = await connect(str(tmp_path / "s"), clients)
         with pytest.raises(CallError, match="not the secret"):
             await peer.call("hello", b'"guess"')
@@ -156,7 +156,7 @@ async def test_a_wrong_greeting_makes_nobody_known(tmp_path: Path) -> None:
 async def test_who_was_welcomed_may_say_much(tmp_path: Path) -> None:
     gates, clients = Gates(), Scope("clients")
     gates.let_go("x" * 10)
-    async with listening(tmp_path / "s", gates, GREETED):
+    async with listening(tmp_path / "s", gates, GREETING_REQUIRED):
         (peer,) = await connected(tmp_path / "s", clients, 1)
         large = b'"%s"' % (b"x" * 10 * LARGEST_GREETING)
         assert await peer.call("c", large) == large
@@ -165,7 +165,7 @@ async def test_who_was_welcomed_may_say_much(tmp_path: Path) -> None:
 
 async def test_who_does_not_greet_in_time_is_sent_away(tmp_path: Path) -> None:
     gates, clock = Gates(), FakeClock()
-    async with listening(tmp_path / "s", gates, GREETED, clock):
+    async with listening(tmp_path / "s", gates, GREETING_REQUIRED, clock):
         clients = Scope("clients")
         (known,) = await connected(tmp_path / "s", clients, 1)
         stranger = await connect(str(tmp_path / "s"), clients)

@@ -364,7 +364,7 @@ async def test_last_words_are_heard_by_whoever_is_still_writing(tmp_path: Path) 
     async with served(tmp_path, echo, limits=Limits(largest_frame=1000)) as world:
         client = await connect(world.path, world.scope)
         error = await failing(PeerClient(client), "c", b'"' + b"x" * 5_000_000 + b'"')
-        assert "larger than the 1000 that are taken" in str(error)
+        assert "larger than the 1000 that are allowed" in str(error)
         await client.wait_ended()
 
 

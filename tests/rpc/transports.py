@@ -16,7 +16,7 @@ from keryx.aio.scope import Scope
 from keryx.rpc import Handler, Limits, Listener, Peer, connect
 from keryx.rpc.file_transport import FileTransport
 from keryx.rpc.memory_transport import pair
-from keryx.rpc.pipe_transport import Pipes
+from keryx.rpc.pipe_transport import PipeTransport
 from keryx.warden import Warden
 from tests.rpc.folderguest import FolderGuest
 
@@ -130,10 +130,10 @@ class Stdio:
         scope = Scope("test")
         warden = Warden(scope)
         errors = Ready()
-        pipes = Pipes(scope, handler, errors=errors, limits=limits or Limits())
+        pipes = PipeTransport(scope, handler, errors=errors, limits=limits or Limits())
         argv = [sys.executable, "-S", str(RELAY), str(tmp_path / "s")]
         process = await warden.spawn(argv, env={}, cwd="/", output=pipes, stdin=True)
-        pipes.carry(process)
+        pipes.attach(process)
         async with process:
             await errors.is_ready.wait()
             client = await connect(str(tmp_path / "s"), scope)

@@ -311,7 +311,7 @@ try:
 except ToolConnectionError as error:
     print(error)
 """
-    assert "sent what is no call" in await house.printed(code)
+    assert "sent data that is not a call" in await house.printed(code)
 
 
 async def until_said(handle: SessionHandle, word: str) -> None:

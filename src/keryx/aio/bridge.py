@@ -41,7 +41,7 @@ T = TypeVar("T")
 THREADS: Final = 64
 # Threads that compute fight for the interpreter: fifty small reads at once took twice as long as
 # one after another. So only a few begin together. Work that has not returned after this time is
-# waiting for something, so more work begins; if none has returned, twice as much: 64 run after 5 ms.
+# waiting for something, so more work begins; if none has returned, twice as much: 64 run in 5 ms.
 FIRST_WIDTH: Final = 4
 QUICK_SECONDS: Final = 0.001
 # Left-over work keeps its thread, so the pool grows past it; beyond this, something is broken.

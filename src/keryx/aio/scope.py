@@ -311,7 +311,7 @@ class CancellationToken:
         return reason
 
     def wait_cancelled_sync(self, timeout: float | None = None) -> bool:
-        """Block until cancelled; False at the timeout. Raise WrongThreadError on a loop's thread."""
+        """Block until cancelled; False at the timeout. WrongThreadError on a loop's thread."""
         if asyncio._get_running_loop() is not None:
             raise WrongThreadError(
                 "wait_cancelled_sync would block the event loop of this thread; "

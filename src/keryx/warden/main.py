@@ -408,7 +408,8 @@ class Warden(Supervisor):
         try:
             init = policy is not None and LINUX and confinement().find_walls(policy).pids
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise launch.RefusedError(f"the policy cannot be read: {error!r}") from error
+            text = f"no confinement: the policy cannot be read: {error!r}"
+            raise launch.RefusedError(text) from error
         lifeline, ours = os.pipe()
         try:
             pid = confinement().namespaces.fork_as_init() if init else os.fork()  # noqa: TID251 (this is the warden; it has one thread)

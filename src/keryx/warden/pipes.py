@@ -134,7 +134,7 @@ class Streams:
         self._inlet: _Inlet | None = None
         self._on_end: Callable[[], None] | None = None
         self.ends: Final[dict[int, int]] = {}
-        """The child's ends, by their descriptor numbers there. The code that sends them closes them."""
+        """The child's ends, by their descriptor numbers there. `Link.send` closes them."""
         try:
             if output is not None:
                 for number, name in ((1, "stdout"), (2, "stderr")):

@@ -54,7 +54,7 @@ class Process:
         return self._exit is None
 
     async def wait(self) -> Exit:
-        """Return its exit once its tree has ended and its output is read; WardenLostError if lost."""
+        """Return its exit once its tree has ended and its output is read, or WardenLostError."""
         end = await asyncio.shield(self._ended)
         if isinstance(end, WardenLostError):
             raise WardenLostError(*end.args)

@@ -174,7 +174,7 @@ class _Guest:
         if call.method == "hello":
             self._guests.check(_decoded(call, _Hello).secret)
             self._known = True
-            call.welcome()
+            call.authenticate()
             return _encode({"version": VERSION})
         if not self._known:
             raise CallError("say hello with the run's secret first", name="ToolDeniedError")

@@ -24,9 +24,9 @@ from keryx.aio.scope import Scope
 from keryx.errors import ToolCancelledError, ToolFailedError
 from keryx.ports.place import NothingSharedError, PrivateFolder, Process
 from keryx.ports.tool import ToolContext
-from keryx.rpc import GREETED, Listener
+from keryx.rpc import GREETING_REQUIRED, Listener
 from keryx.rpc.file_transport import FileTransport
-from keryx.rpc.pipe_transport import Pipes
+from keryx.rpc.pipe_transport import PipeTransport
 from keryx.sandbox.scripts.bundle import GRANTED, SCRIPT, Bundle
 from keryx.sandbox.scripts.folder import Folder
 from keryx.sandbox.scripts.script_calls import ScriptCalls
@@ -70,7 +70,7 @@ async def over_socket(
     context: ToolContext, guests: ScriptCalls, kit: Bundle, shared: PrivateFolder
 ) -> AsyncGenerator[Process]:
     async with _laid_out(context, kit, shared) as spot:
-        listener = Listener(context.scope, guests.connection, limits=GREETED)
+        listener = Listener(context.scope, guests.connection, limits=GREETING_REQUIRED)
         try:
             listener.listen(_listening(spot.here / SOCKET))
             address = f"unix:{spot.inside}/{SOCKET}"
@@ -106,7 +106,7 @@ async def over_files(
 async def over_stdio(
     context: ToolContext, guests: ScriptCalls, kit: Bundle
 ) -> AsyncGenerator[Process]:
-    pipes = Pipes(context.scope, guests.connection(), errors=_Printed(context))
+    pipes = PipeTransport(context.scope, guests.connection(), errors=_Printed(context))
     try:
         # Through the pipe: there may be people who see what processes are started with.
         own = {"KERYX_TOOLS_ADDRESS": "stdio:0,1", "KERYX_TOOLS_SECRET": guests.secret}
@@ -117,7 +117,7 @@ async def over_stdio(
         ) as process:
             with suppress(BrokenPipeError):  # it has ended, and its exit says more
                 await process.write(packed)
-            pipes.carry(process)
+            pipes.attach(process)
             yield process
     finally:
         await pipes.end()
