@@ -289,7 +289,7 @@ ask("hello", {"secret": "guessed", "version": 1})
     async with session(tmp_path, code) as handle:
         printed = value(await finished(handle))["output"]
     assert printed.splitlines() == [
-        "say hello with the run's secret first",
-        "that is not the secret of this run",
+        "call hello with the run's secret first",
+        "the secret is not that of this run",
     ]
     assert not (tmp_path / "workspace" / "stolen").exists()

@@ -137,8 +137,8 @@ async def test_errors_read_as_they_do_from_a_thread(
         ("exits", {"code": 3}, "before\n\nthe tool's process died: it ended by itself with exit"),
         ("exits", {"code": 0}, "exit code 0"),
         ("killed", {}, "the tool's process died: killed by signal 9 (SIGKILL)"),
-        ("told_to_end", {}, "the tool's process was told to end by someone else"),
-        ("speaks_nonsense", {}, "it wrote nonsense where its answer belongs"),
+        ("told_to_end", {}, "another program sent SIGTERM to the tool's process"),
+        ("speaks_nonsense", {}, "its answer could not be read"),
         ("closes_everything", {}, "the tool's process died: it ended by itself with exit code 1"),
     ],
 )

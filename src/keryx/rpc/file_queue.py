@@ -64,7 +64,7 @@ class Claim(NamedTuple):
 class _Holder(msgspec.Struct, frozen=True, omit_defaults=True):
     instance: str
     pid: int
-    write_heartbeat: float = 0.0
+    beat: float = 0.0
 
 
 class FileQueue:

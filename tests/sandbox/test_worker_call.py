@@ -23,7 +23,7 @@ async def test_a_mark_is_found_wherever_it_is_cut() -> None:
             data = text + exchange.mark + b"of nobody"
             for start in range(0, len(data), size):
                 exchange.printed(data[start : start + size])
-            assert exchange.over.result() == ANSWER
+            assert exchange.end.result() == ANSWER
             assert capture.text() == text.decode()
 
 
@@ -31,17 +31,17 @@ async def test_a_call_is_over_once_both_have_come() -> None:
     late, early = WorkerCall(Capture()), WorkerCall(Capture())
     late.answered(ANSWER)
     early.printed(early.mark)
-    assert not late.over.done()
-    assert not early.over.done()
+    assert not late.end.done()
+    assert not early.end.done()
     late.printed(late.mark)
     early.answered(ANSWER)
-    assert late.over.result() == early.over.result() == ANSWER
+    assert late.end.result() == early.end.result() == ANSWER
 
 
 async def test_an_answer_that_announces_no_mark_is_enough() -> None:
     exchange = WorkerCall(Capture())
     exchange.answered(Answer("returned", marked=False))
-    assert exchange.over.done()
+    assert exchange.end.done()
 
 
 async def test_what_only_looks_like_a_mark_is_output() -> None:
@@ -62,15 +62,15 @@ async def test_the_end_of_the_process_ends_the_call(answered: bool) -> None:
         exchange.answered(ANSWER)
     end = Exit(1, None)
     exchange.ended(end)
-    assert exchange.over.result() == (ANSWER if answered else end)
+    assert exchange.end.result() == (ANSWER if answered else end)
     assert capture.text() == f"last words{exchange.mark[:5].decode()}"
 
 
 async def test_nobody_need_wait_for_it() -> None:
     exchange = WorkerCall(Capture())
-    exchange.over.cancel()
+    exchange.end.cancel()
     exchange.printed(exchange.mark)
     exchange.answered(ANSWER)
     exchange.ended(Exit(0, None))
     with pytest.raises(asyncio.CancelledError):
-        await exchange.over
+        await exchange.end

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keryx.sandbox.scripts import structure
-from keryx.sandbox.scripts.structure import Allowance, values_in
+from keryx.sandbox.scripts import value_limits
+from keryx.sandbox.scripts.value_limits import ValueBudget, values_in
 
 JSON = st.recursive(
     st.none() | st.integers() | st.text(alphabet='\\",:[]{}aä\n', max_size=12),
@@ -38,7 +38,7 @@ def test_no_value_is_missed_and_text_counts_as_one(piece: int, *, ascii_only: bo
     def check(value: Any) -> None:
         text = json.dumps(value, ensure_ascii=ascii_only).encode()
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(structure, "_PIECE", piece)
+            patched.setattr(value_limits, "_PIECE", piece)
             found = values_in(memoryview(text))
         assert made_of(value) <= found <= 2 * made_of(value) + 1
 
@@ -51,11 +51,11 @@ def test_counting_ends_past_the_most() -> None:
 
 
 async def test_what_would_hold_too_many_waits_and_one_alone_never_does() -> None:
-    allowance, begun = Allowance(10), list[str]()
+    allowance, begun = ValueBudget(10), list[str]()
     gates = {name: asyncio.Event() for name in ("huge", "small", "large")}
 
     async def hold(name: str, count: int) -> None:
-        async with allowance.holding(count):
+        async with allowance.reserve(count):
             begun.append(name)
             await gates[name].wait()
 
