@@ -84,8 +84,8 @@ os.chdir(tempfile.mkdtemp())
 
 async def main():
     assert (await aio.echo("before"))["tag"] == "before"
-    line = next(iter(aio._line._lines.values()))
-    number = line._socket.fileno()
+    connection = next(iter(aio._connection._connections.values()))
+    number = connection._socket.fileno()
     os.close(number)
     own = taken()
     assert number in {one.fileno() for one in own[0]}

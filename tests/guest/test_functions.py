@@ -98,7 +98,7 @@ def test_arguments_go_by_position_and_by_name(tmp_path: Path, address: str) -> N
         ("echo('a', tag='b')", "TypeError: echo() got multiple values for argument 'tag'"),
         ("echo('a', 1, 2)", "TypeError: echo() takes 2 positional arguments, not 3"),
         ("echo('a', dealy=1)", "TypeError: echo() has no argument 'dealy'; it has: tag, delay"),
-        ("echo(b'a')", "TypeError: a tool takes JSON; a bytes is none"),
+        ("echo(b'a')", "TypeError: a tool takes JSON; a bytes is not JSON"),
         ("echo('a', float('nan'))", "ValueError: Out of range float values are not JSON compliant"),
         ("echo('\\udc80')", "UnicodeEncodeError: 'utf-8' codec can't encode character"),
     ],

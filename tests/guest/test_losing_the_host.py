@@ -36,7 +36,7 @@ asyncio.run(main())
 """
 CALLERS = {"blocking": BLOCKING, "async": ASYNC}
 
-UNKNOWN = "Nobody knows whether the call ran; it is not sent again."
+UNKNOWN = "It is unknown whether the call ran; it is not sent again."
 DID_NOT_RUN = "The call did not run."
 
 
@@ -95,8 +95,8 @@ WELCOME = frame(b'{"jsonrpc":"2.0","id":1,"result":{"version":1}}')
         (frame(b'{"jsonrpc":"2.0","id":2,"result":{}}')[:-5], "it was closed"),
         (struct.pack(">I", 1 << 30), "it announced 1073741824 bytes"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it announced 1213486160 bytes"),
-        (frame(b"\xff\xfe{}"), "it sent what is no JSON"),
-        (frame(b"[1, 2]"), "it sent JSON that is no object"),
+        (frame(b"\xff\xfe{}"), "it sent data that is not JSON"),
+        (frame(b"[1, 2]"), "it sent JSON that is not an object"),
     ],
     ids=["half closed", "bad length", "truncated", "1 GB", "http", "garbage", "no object"],
 )

@@ -238,14 +238,14 @@ def test_names_that_are_taken_are_never_used_again(tmp_path: Path, shared: Share
     script = """
         import json, os, sys
         from keryx_tools import count
-        from keryx_tools._ways import folder
+        from keryx_tools._transports import files
         shared = os.environ["KERYX_TOOLS_ADDRESS"].partition(":")[2]
         taken = ["claimed/taken0", "rep/taken1"]
         for name in taken:
             open(os.path.join(shared, name + ".json"), "w").close()
         open(os.path.join(shared, "tmp/taken2"), "w").close()
         names = iter(["taken0", "taken1", "taken2", "free"])
-        folder.new_name = lambda: next(names)
+        files.new_name = lambda: next(names)
         answer = count("key")
         assert all(os.path.getsize(os.path.join(shared, name + ".json")) == 0 for name in taken)
         for name in ("claimed/taken0.json", "rep/taken1.json", "tmp/taken2"):
@@ -262,13 +262,13 @@ def test_a_folder_that_nobody_serves_gives_the_call_back_untouched(tmp_path: Pat
     script = """
         import json
         from keryx_tools import count, ToolConnectionError, ToolTimeoutError
-        from keryx_tools._ways import folder
+        from keryx_tools._transports import files
         said = []
         try:
             count("a", _deadline=0.05)
         except ToolTimeoutError:
             said.append("late")
-        folder.DEAD_AFTER = 0.05
+        files.DEAD_AFTER = 0.05
         try:
             count("b")
         except ToolConnectionError as error:
@@ -297,8 +297,8 @@ def test_a_host_that_dies_in_mid_call_leaves_it_unknown(tmp_path: Path) -> None:
     script = """
         import json
         from keryx_tools import hang, ToolConnectionError
-        from keryx_tools._ways import folder
-        folder.DEAD_AFTER = 0.5
+        from keryx_tools._transports import files
+        files.DEAD_AFTER = 0.5
         try:
             hang("a")
         except ToolConnectionError as error:

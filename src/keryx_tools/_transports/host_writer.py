@@ -1,49 +1,49 @@
-"""What a relay writes to the host: calls, in order, and no more of them than the host will hold.
+"""Writes a relay's calls to the host, in order, and no more at once than the host will hold.
 
-It refuses to know who made the calls.
+It knows nothing of who made the calls.
 """
 
 from __future__ import annotations
 
 import os
 
-from keryx_tools._ways import packets
-from keryx_tools._ways.descriptors import Held
+from keryx_tools._transports import packets
+from keryx_tools._transports.descriptors import OwnedDescriptor
 
-# The host ends a connection that makes it hold too much. What would be more than this waits here,
-# until answers have come; one call, of whatever size, always goes.
+# The host ends a connection that makes it hold too many bytes. Calls beyond this limit wait here
+# until answers have come; a single call of any size is always sent.
 MOST_UNANSWERED = 64 * 1024 * 1024
 
 
-class Uplink:
-    """One descriptor, written to by one thread. Blocks while the host does not keep up."""
+class HostWriter:
+    """Writes to one descriptor, from one thread. Blocks while the host reads slowly."""
 
-    def __init__(self, held: Held) -> None:
-        self._held = held
+    def __init__(self, descriptor: OwnedDescriptor) -> None:
+        self._descriptor = descriptor
         self._waiting: dict[int, bytes] = {}
         self._sizes: dict[int, int] = {}
         self._unanswered = 0
 
     def call(self, number: int, packet: bytes) -> None:
-        """Pass on a call; its number is larger than those before it."""
+        """Send a call, now or later; its number is larger than those before it."""
         self._waiting[number] = packet
         self._send_waiting()
 
     def answered(self, number: int) -> None:
-        """The host is done with it."""
+        """Note that the host has answered a call."""
         self._unanswered -= self._sizes.pop(number, 0)
         self._send_waiting()
 
     def give_up(self, number: int) -> None:
-        """Nobody waits for its answer; one that was not sent yet is not sent at all."""
+        """Cancel a call; a call that was not sent yet is not sent at all."""
         if self._waiting.pop(number, None) is None:
             self.send(packets.cancel(number))
 
     def send(self, packet: bytes) -> None:
         view = memoryview(packets.frame(packet))
         while view:
-            self._held.check()
-            view = view[os.write(self._held.number, view) :]
+            self._descriptor.check()
+            view = view[os.write(self._descriptor.number, view) :]
 
     def _send_waiting(self) -> None:
         while self._waiting:

@@ -1,12 +1,12 @@
-"""Blocking calls over a Unix socket: one connection per thread, made on its first call.
+"""Blocking calls over a Unix socket: one connection per thread, opened by its first call.
 
-A connection is taken out of its thread's keeping for the length of a call and put back only after a
-whole answer. Whatever else happens (an alarm, a deadline, Ctrl+C) closes it, the host cancels what
-it had asked for, and no later caller can meet an answer that is not its own. The same makes calls
-from a signal handler in mid-call safe: they find nothing to share.
+A call takes the connection out of its thread's slot and puts it back only after a complete answer.
+Anything else (an alarm, a deadline, Ctrl+C) closes the connection: the host then cancels the call,
+and no later caller can read an answer that is not its own. So calls from a signal handler are safe
+too: they find an empty slot and open a connection of their own.
 
-The host takes only so many connections. Past that, a thread takes over one that another thread of
-its process keeps and does not use, or waits.
+The host accepts a limited number of connections. Beyond it, a thread takes over an idle connection
+of another thread of its process, or waits.
 """
 
 from __future__ import annotations
@@ -20,28 +20,34 @@ import time
 import weakref
 from typing import Any
 
-from keryx_tools._errors import ToolConnectionError, ToolError, explained, gone, unsent
-from keryx_tools._ways import packets
-from keryx_tools._ways.deadline import Deadline, Leash
-from keryx_tools._ways.descriptors import CLOSED, Held
-from keryx_tools._ways.forks import Inherited
+from keryx_tools._errors import (
+    ToolConnectionError,
+    ToolError,
+    connection_error,
+    connection_lost_error,
+    unsent_error,
+)
+from keryx_tools._transports import packets
+from keryx_tools._transports.deadline import CallStopper, Deadline
+from keryx_tools._transports.descriptors import CLOSED, OwnedDescriptor
+from keryx_tools._transports.forks import ForkAware
 
 # Most answers fit; larger ones are read into a buffer of exactly their size.
 BUFFER = 16 * 1024
-# How long to wait when more connect at once than the system queues; it cannot be waited for.
+# How long to wait if the listen queue is full; the system has no event for that.
 FULL_QUEUE = 0.002
-# Well below what `poll` can count to.
+# Much less than the largest timeout of `poll`.
 LONGEST_WAIT = 1_000_000
 
 
-class _Shelf:
-    """Where a thread keeps its connection between two calls."""
+class _IdleSlot:
+    """Holds a thread's connection between two calls."""
 
     def __init__(self) -> None:
         self.idle: list[Connection] = []
 
     def take(self, path: str) -> Connection | None:
-        """What is taken is nobody else's: of two threads that try, one finds nothing."""
+        """Remove and return the idle connection; of two threads that try, one gets None."""
         with contextlib.suppress(IndexError):
             connection = self.idle.pop()
             if connection.usable_for(path):
@@ -52,68 +58,68 @@ class _Shelf:
         self.idle[:] = [connection]
 
 
-_shelves: weakref.WeakSet[_Shelf] = weakref.WeakSet()
+_slots: weakref.WeakSet[_IdleSlot] = weakref.WeakSet()
 
 
-class _Kept(threading.local):
-    """What each thread has of its own; it goes when the thread ends."""
+class _ThreadState(threading.local):
+    """The state of each thread; it ends with the thread."""
 
     def __init__(self) -> None:
-        self.shelf = _Shelf()
-        self.leash: Leash | None = None
-        _shelves.add(self.shelf)
+        self.slot = _IdleSlot()
+        self.stopper: CallStopper | None = None
+        _slots.add(self.slot)
 
 
-_kept = _Kept()
+_thread = _ThreadState()
 
 
-def leash_thread(leash: Leash) -> None:
-    """Let others end the calls of this thread."""
-    _kept.leash = leash
+def set_thread_stopper(stopper: CallStopper) -> None:
+    """Let other threads stop the calls of this thread."""
+    _thread.stopper = stopper
 
 
-def leash_of_thread() -> Leash | None:
-    return _kept.leash
+def thread_stopper() -> CallStopper | None:
+    return _thread.stopper
 
 
 def call(path: str, secret: str, params: bytes, deadline: Deadline) -> dict[str, Any]:
     """Make one call, and return the packet that answers it."""
     connection = _take(path, secret, deadline)
-    leash = _kept.leash
+    stopper = _thread.stopper
     try:
-        if leash is not None:
-            leash.hang_up = connection.hang_up
-            leash.check(deadline.tool)
+        if stopper is not None:
+            stopper.hang_up = connection.hang_up
+            stopper.check(deadline.tool)
         answer = connection.call(params, deadline)
-        if leash is not None:
-            leash.hang_up = None
+        if stopper is not None:
+            stopper.hang_up = None
     except BaseException:
         connection.close()
         raise
-    _kept.shelf.put(connection)
+    _thread.slot.put(connection)
     return answer
 
 
 def _take(path: str, secret: str, deadline: Deadline) -> Connection:
-    connection = _kept.shelf.take(path)
+    connection = _thread.slot.take(path)
     if connection is not None and not connection.is_ours:
         connection.close()
-        raise unsent(deadline.tool, f"{CLOSED}; the next call connects anew")
+        raise unsent_error(deadline.tool, f"{CLOSED}; the next call connects anew")
     while connection is None:
-        connection = _opened(path, secret, deadline) or _taken_over(path)
+        connection = _open(path, secret, deadline) or _take_idle_of_other_thread(path)
         if connection is None:
-            if _kept.leash is not None:
-                _kept.leash.check(deadline.tool)
-            deadline.left()
-            time.sleep(packets.CROWDED_PAUSE)
+            if _thread.stopper is not None:
+                _thread.stopper.check(deadline.tool)
+            deadline.remaining()
+            time.sleep(packets.RETRY_PAUSE)
     return connection
 
 
-def _opened(path: str, secret: str, deadline: Deadline) -> Connection | None:
+def _open(path: str, secret: str, deadline: Deadline) -> Connection | None:
     connection = Connection(path)
     try:
         connection.open(secret, deadline)
-    except packets.CrowdedError:
+    except packets.TooManyConnectionsError:
         connection.close()
         return None
     except BaseException:
@@ -122,20 +128,20 @@ def _opened(path: str, secret: str, deadline: Deadline) -> Connection | None:
     return connection
 
 
-def _taken_over(path: str) -> Connection | None:
-    with contextlib.suppress(RuntimeError):  # a thread has just come, or gone
-        for shelf in _shelves:
-            connection = shelf.take(path)
+def _take_idle_of_other_thread(path: str) -> Connection | None:
+    with contextlib.suppress(RuntimeError):  # a thread has just started or ended
+        for slot in _slots:
+            connection = slot.take(path)
             if connection is not None and connection.is_ours:
                 return connection
     return None
 
 
-class Connection(Inherited):
+class Connection(ForkAware):
     """One thread's connection."""
 
-    # An alarm of the script may end `__init__` at any instruction. What holds a descriptor is
-    # therefore kept here before it has one, and `close` finds whatever was made.
+    # An alarm of the script may end `__init__` at any instruction. So the socket object is stored
+    # here before it opens a descriptor, and `close` finds it in any case.
     _socket: socket.SocketType | None = None
 
     def __init__(self, path: str) -> None:
@@ -143,9 +149,9 @@ class Connection(Inherited):
         self._path = path
         self._socket = socket.SocketType.__new__(socket.SocketType)
         self._socket.__init__(socket.AF_UNIX)
-        self.held = Held(self._socket.fileno())
-        # It never blocks; what waits is `poll`, which says by its result that the time is over. A
-        # timeout of the socket raises what a signal handler of the script may raise just as well.
+        self.descriptor = OwnedDescriptor(self._socket.fileno())
+        # The socket never blocks; `poll` waits, and its result says that the time is over. A socket
+        # timeout raises an error that a signal handler of the script may raise as well.
         self._socket.setblocking(False)
         self._last = 0
         self._buffer = bytearray(BUFFER)
@@ -155,45 +161,45 @@ class Connection(Inherited):
         return self._socket is not None and self._path == path and self.pid == os.getpid()
 
     def open(self, secret: str, deadline: Deadline) -> None:
-        """Connect and say the secret."""
+        """Connect and send the secret."""
         try:
             self._connect(deadline)
         except ToolError:
             raise
         except OSError as error:
-            raise explained(error, deadline.tool, sent=False)  # noqa: B904 (it may be the same one)
+            raise connection_error(error, deadline.tool, sent=False)  # noqa: B904 (it may be the same one)
         try:
             answer = self._exchange(b"hello", packets.hello_params(secret), deadline)
         except ToolConnectionError:
-            raise unsent(deadline.tool, "it hung up on our greeting") from None
+            raise unsent_error(deadline.tool, "it hung up on our greeting") from None
         if "error" in answer:
-            raise unsent(deadline.tool, f"it refused us: {answer['error'].get('message')}")
+            raise unsent_error(deadline.tool, f"it refused us: {answer['error'].get('message')}")
 
     def call(self, params: bytes, deadline: Deadline) -> dict[str, Any]:
         return self._exchange(b"call", params, deadline)
 
     def hang_up(self) -> None:
-        """From another thread: whoever waits here finds the connection ended."""
-        connected = self._socket
-        if connected is not None and self.is_ours:
+        """Shut the connection down, from another thread; its waiting call then fails."""
+        sock = self._socket
+        if sock is not None and self.is_ours:
             with contextlib.suppress(OSError):
-                connected.shutdown(socket.SHUT_RDWR)
+                sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Hang up; the host cancels what was asked for."""
-        connected = self._socket
-        if connected is None:
+        """Close the connection; the host cancels its calls."""
+        sock = self._socket
+        if sock is None:
             return
         if not self.is_ours:
-            connected.detach()  # the number is that of a file of the script by now, or of none
+            sock.detach()  # the number belongs to a file of the script by now, or to none
         elif self.pid == os.getpid():
-            # A child that was forked at the wrong moment may hold a copy; this reaches past it.
+            # A forked child may hold a copy; shutdown closes the connection also then.
             with contextlib.suppress(OSError):
-                connected.shutdown(socket.SHUT_RDWR)
-        connected.close()
+                sock.shutdown(socket.SHUT_RDWR)
+        sock.close()
         self._socket = None
 
-    def forget(self) -> None:
+    def close_in_child(self) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -204,7 +210,7 @@ class Connection(Inherited):
     def _connect(self, deadline: Deadline) -> None:
         assert self._socket is not None
         while True:
-            deadline.left()
+            deadline.remaining()
             try:
                 return self._socket.connect(self._path)
             except BlockingIOError:
@@ -214,57 +220,59 @@ class Connection(Inherited):
         self._last += 1
         sent = False
         try:
-            # A frame that is not taken whole is no call.
-            self._send_whole(packets.frame(packets.call(self._last, method, params)), deadline)
+            # The host ignores an incomplete frame, so until all is sent the call cannot run.
+            self._send_call(packets.frame(packets.call(self._last, method, params)), deadline)
             sent = True
             return self._answer(deadline)
         except ToolError:
             raise
         except OSError as error:
-            raise explained(error, deadline.tool, sent)  # noqa: B904 (it may be the same one)
-        except packets.CrowdedError:
+            raise connection_error(error, deadline.tool, sent)  # noqa: B904 (it may be the same one)
+        except packets.TooManyConnectionsError:
             raise
         except packets.PacketError as error:
-            raise (gone if sent else unsent)(deadline.tool, error) from None
+            raise (connection_lost_error if sent else unsent_error)(deadline.tool, error) from None
 
     def _answer(self, deadline: Deadline) -> dict[str, Any]:
         while True:
-            packet = packets.decoded(self._receive(deadline))
+            packet = packets.decode(self._receive(deadline))
             if "method" in packet:
-                continue  # something passing
+                continue  # progress
             packets.check_goodbye(packet)
             if packet.get("id") != self._last:
                 raise packets.PacketError(f"it answered call {packet.get('id')}")
             return packet
 
-    def _connected(self) -> socket.SocketType:
+    def _open_socket(self) -> socket.SocketType:
         if self._socket is None:
-            raise packets.PacketError("the process was forked in mid-call")
+            raise packets.PacketError("the process was forked during the call")
         return self._socket
 
-    def _send_whole(self, data: bytes, deadline: Deadline) -> None:
+    def _send_call(self, data: bytes, deadline: Deadline) -> None:
         try:
             self._send(data, deadline)
         except BrokenPipeError as error:
             if error.errno is not None:
-                self._answer(deadline)  # whoever hung up may have said why, and that raises it
+                self._answer(deadline)  # the host may have sent a goodbye, which raises its reason
             raise
 
     def _send(self, data: bytes, deadline: Deadline) -> None:
         view = memoryview(data)
         while view:
             try:
-                view = view[self._connected().send(view) :]
+                view = view[self._open_socket().send(view) :]
             except BlockingIOError:  # noqa: PERF203 (it is how a socket says that it is full)
                 self._wait(select.POLLOUT, deadline)
 
     def _wait(self, event: int, deadline: Deadline) -> None:
         poll = select.poll()
-        poll.register(self._connected(), event)
+        poll.register(self._open_socket(), event)
         ready = False
         while not ready:
-            left = deadline.left()
-            ready = bool(poll.poll(None if left is None else min(left, LONGEST_WAIT) * 1000 + 1))
+            remaining = deadline.remaining()
+            ready = bool(
+                poll.poll(None if remaining is None else min(remaining, LONGEST_WAIT) * 1000 + 1)
+            )
 
     def _receive(self, deadline: Deadline) -> bytearray:
         while self._end - self._start < packets.HEADER.size:
@@ -283,16 +291,16 @@ class Connection(Inherited):
         return large
 
     def _fill(self, deadline: Deadline) -> None:
-        rest = self._buffer[self._start : self._end]
-        self._buffer[: len(rest)] = rest
-        self._start, self._end = 0, len(rest)
+        unread = self._buffer[self._start : self._end]
+        self._buffer[: len(unread)] = unread
+        self._start, self._end = 0, len(unread)
         self._end += self._read(memoryview(self._buffer)[self._end :], deadline)
 
     def _read(self, into: memoryview, deadline: Deadline) -> int:
         self._wait(select.POLLIN, deadline)
         if not self.is_ours:
             raise packets.PacketError(CLOSED)
-        count = self._connected().recv_into(into)
+        count = self._open_socket().recv_into(into)
         if count == 0:
             raise packets.PacketError("it was closed")
         return count

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from keryx_tools._ways import packets, uplink
-from keryx_tools._ways.descriptors import Held
-from keryx_tools._ways.uplink import Uplink
+from keryx_tools._transports import host_writer, packets
+from keryx_tools._transports.descriptors import OwnedDescriptor
+from keryx_tools._transports.host_writer import HostWriter
 
 
 class Host:
@@ -27,16 +27,16 @@ class Host:
 
 
 @pytest.fixture
-def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Uplink, Host]]:
-    monkeypatch.setattr(uplink, "MOST_UNANSWERED", 10)
+def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[HostWriter, Host]]:
+    monkeypatch.setattr(host_writer, "MOST_UNANSWERED", 10)
     incoming, outgoing = os.pipe()
     os.set_blocking(incoming, False)
-    yield Uplink(Held(outgoing)), Host(incoming)
+    yield HostWriter(OwnedDescriptor(outgoing)), Host(incoming)
     os.close(incoming)
     os.close(outgoing)
 
 
-def test_what_is_too_much_at_once_waits_for_answers(ends: tuple[Uplink, Host]) -> None:
+def test_what_is_too_much_at_once_waits_for_answers(ends: tuple[HostWriter, Host]) -> None:
     link, host = ends
     for number, packet in enumerate([b"aaaa", b"bbbb", b"cccc", b"dd"], 1):
         link.call(number, packet)
@@ -45,7 +45,7 @@ def test_what_is_too_much_at_once_waits_for_answers(ends: tuple[Uplink, Host]) -
     assert host.heard() == [b"cccc", b"dd"]
 
 
-def test_one_call_of_any_size_goes(ends: tuple[Uplink, Host]) -> None:
+def test_one_call_of_any_size_goes(ends: tuple[HostWriter, Host]) -> None:
     link, host = ends
     link.call(1, b"x" * 100)
     link.call(2, b"y")
@@ -54,7 +54,9 @@ def test_one_call_of_any_size_goes(ends: tuple[Uplink, Host]) -> None:
     assert host.heard() == [b"y"]
 
 
-def test_a_call_that_is_given_up_while_it_waits_is_never_sent(ends: tuple[Uplink, Host]) -> None:
+def test_a_call_that_is_given_up_while_it_waits_is_never_sent(
+    ends: tuple[HostWriter, Host],
+) -> None:
     link, host = ends
     link.call(1, b"a" * 10)
     link.call(2, b"b")

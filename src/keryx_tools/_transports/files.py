@@ -1,16 +1,15 @@
-"""Calls through a folder that is all that is shared with the host: one file each way per call.
+"""Calls by files, if only a folder is shared with the host: one for the call, one for the answer.
 
-    tmp/NAME            held from the first moment of a call to its last: whoever finds it there
-                        knows that the name is taken
-    tmp/NAME.part       the call being written, then renamed to
+    tmp/NAME            reserves the name, from the start of the call to its end
+    tmp/NAME.part       the call while it is written, then renamed to
     req/NAME.json       the call, until the host claims it by renaming it to
     claimed/NAME.json   the call, while it runs and after
     rep/NAME.json       the answer, deleted by the caller
     req/NAME.cancel     the caller gives up
-    server.json         the host writes it anew while it lives
+    server.json         the heartbeat of the host
 
-A call that can be renamed back out of `req` has certainly not run. It refuses to know how its
-callers wait between two looks.
+A call that can be renamed back out of `req` has certainly not run. This module knows nothing of how
+its callers wait between two checks.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ import time
 import uuid
 from typing import Any
 
-from keryx_tools._errors import gone, unsent
-from keryx_tools._ways import packets
-from keryx_tools._ways.deadline import Deadline
+from keryx_tools._errors import connection_lost_error, unsent_error
+from keryx_tools._transports import packets
+from keryx_tools._transports.deadline import Deadline
 
-# The first looks for an answer come quickly, for tools that take no time; then ever more seldom.
+# The first checks for an answer come quickly, for fast tools; then the pauses grow.
 SHORTEST_PAUSE = 0.001
 LONGEST_PAUSE = 0.05
-# A host that has shown no sign of life for so long is gone: many times what it allows itself.
+# A host without a heartbeat for so long is dead: it writes one every second.
 DEAD_AFTER = 15.0
-# How often to look for that sign.
-LOOK_AFTER_HOST = 1.0
+# Seconds between two checks of the heartbeat.
+HEARTBEAT_CHECK = 1.0
 
 _count = itertools.count()
 
@@ -41,7 +40,7 @@ def new_name() -> str:
     return f"{uuid.uuid4().hex}-{os.getpid()}-{next(_count)}"
 
 
-class Letter:
+class FileCall:
     """One call in the folder."""
 
     def __init__(self, folder: str, params: bytes, deadline: Deadline) -> None:
@@ -50,33 +49,35 @@ class Letter:
         self._pause = SHORTEST_PAUSE
         self._host = _Host(os.path.join(folder, "server.json"))
         self._name = ""
-        self._back = False
-        self._over = True
+        self._withdrawn = False
+        self._ended = True
         try:
             self._name = self._reserve()
-            self._over = False
+            self._ended = False
             self._put(params)
         except OSError as error:
             self.give_up()
             if error.errno is None:
-                raise  # not the system's: a signal handler of the script raised it
-            raise unsent(deadline.tool, f"{folder}: {error.strerror or error}") from None
+                raise  # a signal handler of the script raised it, not the system
+            raise unsent_error(deadline.tool, f"{folder}: {error.strerror or error}") from None
         except BaseException:
             self.give_up()
             raise
 
     def pause(self) -> float:
-        """How long to wait before the next look. Raises if there is no use in waiting."""
-        left = self._deadline.left()
-        if self._host.is_gone():
+        """Return the pause before the next check; raise at the deadline or if the host is dead."""
+        remaining = self._deadline.remaining()
+        if self._host.is_dead():
             why = f"it has shown no sign of life for {DEAD_AFTER:g} s"
-            raise (unsent if self._withdraw() else gone)(self._deadline.tool, why)
+            raise (unsent_error if self._withdraw() else connection_lost_error)(
+                self._deadline.tool, why
+            )
         pause = self._pause
         self._pause = min(pause * 1.5, LONGEST_PAUSE)
-        return pause if left is None else min(pause, left)
+        return pause if remaining is None else min(pause, remaining)
 
     def answer(self) -> dict[str, Any] | None:
-        """The packet that answers, if it is there."""
+        """Return the packet that answers; None if it is not there yet."""
         path = self._path("rep", ".json")
         try:
             with open(path, "rb") as file:
@@ -84,22 +85,22 @@ class Letter:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise gone(self._deadline.tool, f"{path}: {error.strerror}") from None
+            raise connection_lost_error(self._deadline.tool, f"{path}: {error.strerror}") from None
         try:
-            packet = packets.decoded(data)
+            packet = packets.decode(data)
         except packets.PacketError as error:
-            raise gone(self._deadline.tool, error) from None
-        self._over = True
+            raise connection_lost_error(self._deadline.tool, error) from None
+        self._ended = True
         self._remove("rep", ".json")
         self._remove("tmp")
         return packet
 
     def give_up(self) -> None:
-        """Take the call back, or have it cancelled if it runs."""
-        if self._over:
+        """Withdraw the call, or cancel it if it runs."""
+        if self._ended:
             return
-        self._over = True
-        if not (self._back or self._withdraw()):
+        self._ended = True
+        if not (self._withdrawn or self._withdraw()):
             with contextlib.suppress(OSError):
                 os.close(_create(self._path("req", ".cancel")))
         self._remove("tmp", ".part")
@@ -125,12 +126,12 @@ class Letter:
         os.rename(part, self._path("req", ".json"))
 
     def _withdraw(self) -> bool:
-        taken = self._path("tmp", ".part")
+        part = self._path("tmp", ".part")
         try:
-            os.rename(self._path("req", ".json"), taken)
+            os.rename(self._path("req", ".json"), part)
         except OSError:
             return False
-        self._back = True
+        self._withdrawn = True
         self._remove("tmp", ".part")
         return True
 
@@ -143,20 +144,20 @@ class Letter:
 
 
 class _Host:
-    """Whether the host still writes its sign of life. Clocks may differ; so only changes count."""
+    """Checks the heartbeat of the host. Clocks may differ, so only changes count."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._seen: bytes | None = None
-        self._changed = self._looked = time.monotonic()
+        self._heartbeat: bytes | None = None
+        self._changed = self._checked = time.monotonic()
 
-    def is_gone(self) -> bool:
+    def is_dead(self) -> bool:
         now = time.monotonic()
-        if now - self._looked >= LOOK_AFTER_HOST:
-            self._looked = now
-            seen = self._read()
-            if seen is not None and seen != self._seen:
-                self._seen, self._changed = seen, now
+        if now - self._checked >= HEARTBEAT_CHECK:
+            self._checked = now
+            heartbeat = self._read()
+            if heartbeat is not None and heartbeat != self._heartbeat:
+                self._heartbeat, self._changed = heartbeat, now
         return now - self._changed > DEAD_AFTER
 
     def _read(self) -> bytes | None:

@@ -1,7 +1,7 @@
-"""Whether a descriptor is still what it was when it was opened here.
+"""Checks whether a descriptor still refers to what we opened.
 
-A script may close descriptors that it did not open (`os.closerange`), and its next file gets their
-numbers. Then a number leads to a file of the script: nothing may be read, written or closed there.
+A script may close descriptors that it did not open (`os.closerange`), and its next files get their
+numbers. Then our number refers to a file of the script, and we must not read, write or close it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ CLOSED = (
 
 
 def identity(descriptor: int) -> Identity:
-    """What it leads to; None if it is closed."""
+    """Return the device and inode of the open file; None if the descriptor is closed."""
     try:
         status = os.fstat(descriptor)
     except OSError as error:
         if error.errno is None:
-            raise  # not the system's: a signal handler of the script raised it
+            raise  # a signal handler of the script raised it, not the system
         return None
     return status.st_dev, status.st_ino
 
 
-class Held:
-    """A descriptor with what it led to when it was opened."""
+class OwnedDescriptor:
+    """A descriptor, with the identity of the file that it was opened for."""
 
     __slots__ = ("_identity", "number")
 
@@ -42,7 +42,7 @@ class Held:
         return self._identity is not None and identity(self.number) == self._identity
 
     def check(self) -> None:
-        """`OSError` if it leads elsewhere by now."""
+        """Raise `OSError` if the number refers to another file by now."""
         if not self.is_ours:
             raise OSError(CLOSED)
 
