@@ -69,7 +69,7 @@ def error_of(answer: dict[str, Any], tool: str) -> ToolError:
     return kind(str(answer.get("message") or "the host gave no reason"), tool)
 
 
-def connection_lost_error(tool: str, why: object) -> ToolConnectionError:
+def lost_error(tool: str, why: object) -> ToolConnectionError:
     """Return the error for a connection that was lost after the call was sent."""
     return ToolConnectionError(
         f"{tool}: the connection to the host was lost before the answer came ({why}). "
@@ -86,11 +86,11 @@ def unsent_error(tool: str, why: object) -> ToolConnectionError:
     )
 
 
-def connection_error(error: OSError, tool: str, sent: bool) -> OSError:
+def os_error(error: OSError, tool: str, sent: bool) -> OSError:
     """Return the exception to raise for a system error of a connection."""
     if error.errno is None:
         return error  # a signal handler of the script raised it, not the system
-    return (connection_lost_error if sent else unsent_error)(tool, error.strerror or error)
+    return (lost_error if sent else unsent_error)(tool, error.strerror or error)
 
 
 def timeout_error(tool: str, seconds: float) -> ToolTimeoutError:

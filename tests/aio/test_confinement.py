@@ -25,7 +25,15 @@ from keryx.sandbox import Limits, Policy
 from keryx.warden import Exit, Process, Warden, proctree
 from keryx.warden.keepers import LONGEST_IDLE, MOST_IDLE
 from keryx.warden.link import Link, Report
-from tests.aio.world import PATH, STUBBORN_TREE, Lines, World, marked, on_both_loops, wait_dead
+from tests.aio.warden_setup import (
+    PATH,
+    STUBBORN_TREE,
+    Lines,
+    WardenSetup,
+    marked,
+    on_both_loops,
+    wait_dead,
+)
 
 PATIENCE = 40.0
 
@@ -61,18 +69,18 @@ class Confined:
 
     def all_children(self) -> list[int]:
         """Everything below the keepers."""
-        found, fresh = list[int](), self.keepers()
+        pids, fresh = list[int](), self.keepers()
         while fresh:
             fresh = [kid for pid in fresh for kid in children(pid)]
-            found += fresh
-        return found
+            pids += fresh
+        return pids
 
     async def wait_keepers(self, count: int) -> list[int]:
-        """Until there are so many. Their end is told to nobody here, so it is looked for."""
+        """Wait until there are so many. Their end is not reported here, so this polls."""
         async with asyncio.timeout(PATIENCE):
-            while len(found := self.keepers()) != count:  # noqa: ASYNC110 (another process acts)
+            while len(pids := self.keepers()) != count:  # noqa: ASYNC110 (another process acts)
                 await asyncio.sleep(0.01)
-        return found
+        return pids
 
 
 def children(pid: int) -> list[int]:
@@ -208,14 +216,14 @@ async def test_what_is_no_policy_is_refused_and_harms_nothing(
 
 
 @on_both_loops
-async def test_a_refusal_is_heard_although_orders_were_never_read(world: World):
+async def test_a_refusal_is_heard_although_orders_were_never_read(setup: WardenSetup):
     for number in range(10):
         with pytest.raises(SpawnError, match="no confinement"):
-            await world.warden.spawn(["true"], env={}, cwd="/", policy={"number": number})
+            await setup.warden.spawn(["true"], env={}, cwd="/", policy={"number": number})
 
 
 @on_both_loops
-async def test_what_was_said_before_a_death_is_heard_and_so_is_the_death(world: World):
+async def test_what_was_said_before_a_death_is_heard_and_so_is_the_death(setup: WardenSetup):
     ours, theirs = socket.socketpair()
     heard, ended = list[Report](), asyncio.Event()
     link = Link(asyncio.get_running_loop(), ours, heard.append, ended.set)
@@ -316,11 +324,11 @@ def test_when_the_host_is_killed_nothing_survives_behind_walls(
     ) as host:
         try:
             assert host.stdout is not None
-            found: dict[bytes, int] = {}
-            while len(found) < 4:
+            pid_by_name: dict[bytes, int] = {}
+            while len(pid_by_name) < 4:
                 name, pid = host.stdout.readline().split()
-                found[name] = int(pid)
-            warden = found[b"warden"]
+                pid_by_name[name] = int(pid)
+            warden = pid_by_name[b"warden"]
             pids = [warden, *proctree.children_by_file(warden), *marked(env)]
             pidfds = [os.pidfd_open(pid) for pid in pids]
         finally:

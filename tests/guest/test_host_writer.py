@@ -1,4 +1,4 @@
-"""A relay asks the host for no more than it will hold; the rest waits with whoever asked."""
+"""A relay sends the host no more than it will hold; other calls wait in the relay."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ from keryx.rpc.file_transport import FileTransport
 from keryx.rpc.memory_transport import pair
 from keryx.rpc.pipe_transport import PipeTransport
 from keryx.warden import Warden
-from tests.rpc.folderguest import FolderGuest
+from tests.rpc.file_client import FileClient
 
 PATIENCE = 20.0  # long enough for any machine; only reached by a test that fails
-RELAY = Path(__file__).with_name("relay.py")
+RELAY = Path(__file__).with_name("stdio_relay.py")
 
 
 class Client(Protocol):
@@ -30,7 +30,7 @@ class Client(Protocol):
     ) -> bytes: ...
 
     async def hang_up(self) -> None:
-        """Leave; what this client asked for is given up."""
+        """Close the connection; the calls of this client are given up."""
         ...
 
 
@@ -165,11 +165,11 @@ class Files:
                 closed = True
                 await server.close()
 
-        yield Pair(FolderGuest(folder), close, scope)
+        yield Pair(FileClient(folder), close, scope)
         await close()
         assert server.in_flight == 0
-        left = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
-        assert [path for path in left if not path.startswith("rep/")] == []
+        paths = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
+        assert [path for path in paths if not path.startswith("rep/")] == []
         await bridge.close()
         for child in scope.children:
             child.close()

@@ -1,4 +1,4 @@
-"""The folder of a run is the one that was made, whatever others put in its place."""
+"""The host uses the run's own folder, also if others replace it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FILES = {"script.py": "print()", "package/inner/module.py": "x = 1"}
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    made = tmp_path / "outside"
-    made.mkdir()
-    (made / "kept").write_text("as it was")
-    return made
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "kept").write_text("as it was")
+    return folder
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def swapped(here: Path, outside: Path) -> Path:
 
 
 def untouched(outside: Path) -> bool:
-    return [(each.name, each.read_text()) for each in outside.iterdir()] == [("kept", "as it was")]
+    return [(path.name, path.read_text()) for path in outside.iterdir()] == [("kept", "as it was")]
 
 
 def test_what_was_laid_out_is_gone_after_its_removal(here: Path) -> None:

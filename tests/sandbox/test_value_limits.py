@@ -1,4 +1,4 @@
-"""Values are counted without being made, and the calls of a run hold only so many at a time."""
+"""Values are counted without decoding, and the calls of a run hold a limited number at a time."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ JSON = st.recursive(
 )
 
 
-def made_of(value: Any) -> int:
+def value_count(value: Any) -> int:
     """How many objects it takes, names included."""
     match value:
         case list():
-            return 1 + sum(made_of(each) for each in value)  # pyright: ignore[reportUnknownVariableType] (JSON)
+            return 1 + sum(value_count(item) for item in value)  # pyright: ignore[reportUnknownVariableType] (JSON)
         case dict():
-            return 1 + sum(1 + made_of(each) for each in value.values())  # pyright: ignore[reportUnknownVariableType] (JSON)
+            return 1 + sum(1 + value_count(item) for item in value.values())  # pyright: ignore[reportUnknownVariableType] (JSON)
         case _:
             return 1
 
@@ -39,8 +39,8 @@ def test_no_value_is_missed_and_text_counts_as_one(piece: int, *, ascii_only: bo
         text = json.dumps(value, ensure_ascii=ascii_only).encode()
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(value_limits, "_PIECE", piece)
-            found = values_in(memoryview(text))
-        assert made_of(value) <= found <= 2 * made_of(value) + 1
+            count = values_in(memoryview(text))
+        assert value_count(value) <= count <= 2 * value_count(value) + 1
 
     check()
 

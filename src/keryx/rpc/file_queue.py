@@ -75,7 +75,7 @@ class FileQueue:
         self._lock = lock
         self._folders = folders
         self._req, self._claimed, self._rep, self._tmp = (folders[name] for name in _FOLDERS)
-        self._used_names: OrderedDict[str, None] = OrderedDict()
+        self._used: OrderedDict[str, None] = OrderedDict()
         self._waiting: OrderedDict[str, tuple[int, int]] = OrderedDict()  # by age and size
         self._polls_since_scan = 0
         self.instance = instance
@@ -175,11 +175,7 @@ class FileQueue:
             os.close(fd)
 
     def _claim(self, name: str) -> bool:
-        if (
-            name in self._used_names
-            or self._is_in(self._claimed, name)
-            or self._is_in(self._rep, name)
-        ):
+        if name in self._used or self._is_in(self._claimed, name) or self._is_in(self._rep, name):
             # Another call had this name. This one does not run, and does not get that answer.
             _remove(name, self._req)
             return False
@@ -187,9 +183,9 @@ class FileQueue:
             os.rename(name, name, src_dir_fd=self._req, dst_dir_fd=self._claimed)
         except FileNotFoundError:
             return False  # it was given up just now
-        self._used_names[name] = None
-        if len(self._used_names) > MOST_REMEMBERED:
-            self._used_names.popitem(last=False)
+        self._used[name] = None
+        if len(self._used) > MOST_REMEMBERED:
+            self._used.popitem(last=False)
         return True
 
     def _give_up(self, cancel: str) -> str:
@@ -287,9 +283,7 @@ def _take_lock(root: int, path: Path, instance: str) -> int:
             os.close(fd)
             raise
         os.close(fd)
-    raise FolderTakenError(
-        f"{path / LOCK} was replaced {_TRIES} times; other servers try to serve this folder too"
-    )
+    raise FolderTakenError(f"{path / LOCK} keeps changing; other servers use this folder too")
 
 
 def _try_lock(fd: int, root: int, path: Path) -> bool:

@@ -153,13 +153,11 @@ class FileTransport:
     async def _serve(self) -> None:
         while not self._closing and not self._group.scope.is_cancelled:
             most = self._limits.most_in_flight - len(self._calls)
-            capacity = self._limits.most_held - sum(
-                claimed.size for claimed in self._calls.values()
-            )
+            most_bytes = self._limits.most_held - sum(call.size for call in self._calls.values())
             largest, idle = self._limits.largest_frame, not self._calls
-            take_calls = partial(self._queue.take_calls, most, capacity, largest=largest, idle=idle)
+            take = partial(self._queue.take_calls, most, most_bytes, largest=largest, idle=idle)
             try:
-                claims, given_up = await self._in_thread(take_calls)
+                claims, given_up = await self._in_thread(take)
                 for name in given_up:
                     self._give_up(name)
                 for claim in claims:

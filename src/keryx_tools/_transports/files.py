@@ -21,7 +21,7 @@ import time
 import uuid
 from typing import Any
 
-from keryx_tools._errors import connection_lost_error, unsent_error
+from keryx_tools._errors import lost_error, unsent_error
 from keryx_tools._transports import packets
 from keryx_tools._transports.deadline import Deadline
 
@@ -69,9 +69,7 @@ class FileCall:
         remaining = self._deadline.remaining()
         if self._host.is_dead():
             why = f"it has shown no sign of life for {DEAD_AFTER:g} s"
-            raise (unsent_error if self._withdraw() else connection_lost_error)(
-                self._deadline.tool, why
-            )
+            raise (unsent_error if self._withdraw() else lost_error)(self._deadline.tool, why)
         pause = self._pause
         self._pause = min(pause * 1.5, LONGEST_PAUSE)
         return pause if remaining is None else min(pause, remaining)
@@ -85,11 +83,11 @@ class FileCall:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise connection_lost_error(self._deadline.tool, f"{path}: {error.strerror}") from None
+            raise lost_error(self._deadline.tool, f"{path}: {error.strerror}") from None
         try:
             packet = packets.decode(data)
         except packets.PacketError as error:
-            raise connection_lost_error(self._deadline.tool, error) from None
+            raise lost_error(self._deadline.tool, error) from None
         self._ended = True
         self._remove("rep", ".json")
         self._remove("tmp")

@@ -80,7 +80,7 @@ class Relay(ForkAware):
     def __init__(self, descriptors: tuple[int, int], secret: str) -> None:
         super().__init__()
         self._incoming, self._outgoing = map(OwnedDescriptor, descriptors)
-        self._host_writer = HostWriter(self._outgoing)
+        self._writer = HostWriter(self._outgoing)
         self._secret = secret
         self._frames = packets.Assembler()
         self._last = 0
@@ -89,10 +89,8 @@ class Relay(ForkAware):
         self._connections: dict[_LocalConnection, None] = {}
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(self._on_error)
-        wakeup_socket = getattr(self._loop, "_csock", None)
-        self._wakeup_descriptor = (
-            None if wakeup_socket is None else OwnedDescriptor(wakeup_socket.fileno())
-        )
+        wakeup = getattr(self._loop, "_csock", None)
+        self._wakeup = None if wakeup is None else OwnedDescriptor(wakeup.fileno())
         self._socket: socket.socket | None = None
         self._server: asyncio.AbstractServer | None = None
         self._folder = ""
@@ -100,9 +98,7 @@ class Relay(ForkAware):
     def greet(self) -> None:
         """Send the secret to the host, and wait for its answer."""
         self._last += 1
-        self._host_writer.send(
-            packets.call(self._last, b"hello", packets.hello_params(self._secret))
-        )
+        self._writer.send(packets.call(self._last, b"hello", packets.hello_params(self._secret)))
         poll = select.poll()
         poll.register(self._incoming.number, select.POLLIN)
         while True:
@@ -174,7 +170,7 @@ class Relay(ForkAware):
 
     def _call_on_loop(self, work: Callable[..., object], *args: Any) -> None:
         # Waking the loop writes to a descriptor of it, which the script may have closed.
-        if self._wakeup_descriptor is None or self._wakeup_descriptor.is_ours:
+        if self._wakeup is None or self._wakeup.is_ours:
             self._loop.call_soon_threadsafe(work, *args)
 
     def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -193,7 +189,7 @@ class Relay(ForkAware):
                 connection.calls.pop(id_, None)
                 connection.send(_HEAD % id_ + frame[match.end(1) :])
             with contextlib.suppress(OSError):  # the reader will see that the host has closed
-                self._host_writer.answered(number)
+                self._writer.answered(number)
             return
         packet = packets.decode(frame)
         if packet.get("method") == "progress":
@@ -230,7 +226,7 @@ class Relay(ForkAware):
             id_ = int(match.group(1))
             self._calls[self._last] = (connection, id_)
             connection.calls[id_] = self._last
-            self._host_writer.call(self._last, _HEAD % self._last + frame[match.end(1) :])
+            self._writer.call(self._last, _HEAD % self._last + frame[match.end(1) :])
             return
         packet = packets.decode(frame)
         params: dict[str, Any] = packet.get("params") or {}
@@ -249,7 +245,7 @@ class Relay(ForkAware):
 
     def _give_up(self, number: int) -> None:
         if self._calls.pop(number, None) is not None:
-            self._host_writer.give_up(number)
+            self._writer.give_up(number)
 
 
 class _LocalConnection(asyncio.Protocol):

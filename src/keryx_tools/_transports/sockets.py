@@ -20,13 +20,7 @@ import time
 import weakref
 from typing import Any
 
-from keryx_tools._errors import (
-    ToolConnectionError,
-    ToolError,
-    connection_error,
-    connection_lost_error,
-    unsent_error,
-)
+from keryx_tools._errors import ToolConnectionError, ToolError, lost_error, os_error, unsent_error
 from keryx_tools._transports import packets
 from keryx_tools._transports.deadline import CallStopper, Deadline
 from keryx_tools._transports.descriptors import CLOSED, OwnedDescriptor
@@ -167,7 +161,7 @@ class Connection(ForkAware):
         except ToolError:
             raise
         except OSError as error:
-            raise connection_error(error, deadline.tool, sent=False)  # noqa: B904 (it may be the same one)
+            raise os_error(error, deadline.tool, sent=False)  # noqa: B904 (it may be the same one)
         try:
             answer = self._exchange(b"hello", packets.hello_params(secret), deadline)
         except ToolConnectionError:
@@ -227,11 +221,11 @@ class Connection(ForkAware):
         except ToolError:
             raise
         except OSError as error:
-            raise connection_error(error, deadline.tool, sent)  # noqa: B904 (it may be the same one)
+            raise os_error(error, deadline.tool, sent)  # noqa: B904 (it may be the same one)
         except packets.TooManyConnectionsError:
             raise
         except packets.PacketError as error:
-            raise (connection_lost_error if sent else unsent_error)(deadline.tool, error) from None
+            raise (lost_error if sent else unsent_error)(deadline.tool, error) from None
 
     def _answer(self, deadline: Deadline) -> dict[str, Any]:
         while True:
@@ -269,10 +263,8 @@ class Connection(ForkAware):
         poll.register(self._open_socket(), event)
         ready = False
         while not ready:
-            remaining = deadline.remaining()
-            ready = bool(
-                poll.poll(None if remaining is None else min(remaining, LONGEST_WAIT) * 1000 + 1)
-            )
+            wait = deadline.remaining()
+            ready = bool(poll.poll(None if wait is None else min(wait, LONGEST_WAIT) * 1000 + 1))
 
     def _receive(self, deadline: Deadline) -> bytearray:
         while self._end - self._start < packets.HEADER.size:

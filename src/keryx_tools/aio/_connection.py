@@ -12,7 +12,7 @@ import socket
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, cast
 
-from keryx_tools._errors import ToolConnectionError, connection_lost_error, unsent_error
+from keryx_tools._errors import ToolConnectionError, lost_error, unsent_error
 from keryx_tools._transports import packets
 from keryx_tools._transports.deadline import Deadline
 from keryx_tools._transports.descriptors import CLOSED, OwnedDescriptor
@@ -113,7 +113,7 @@ class LoopConnection(ForkAware, asyncio.Protocol):
             try:
                 return await answer
             except packets.PacketError as error:
-                raise connection_lost_error(deadline.tool, error) from None
+                raise lost_error(deadline.tool, error) from None
         finally:
             if timer is not None:
                 timer.cancel()

@@ -1,4 +1,4 @@
-"""The smallest guest of the file transport: what a caller does in the shared folder."""
+"""A minimal client of the file transport: what a caller does in the shared folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOK = 0.001
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Return once that holds of something that tells nobody when it changes."""
+    """Poll until the condition holds; for conditions without an event."""
     while not holds():  # noqa: ASYNC110 (a folder has no event to wait for)
         await asyncio.sleep(0.001)
 
@@ -34,15 +34,15 @@ class Answer(msgspec.Struct):
     error: Fault | None = None
 
 
-class FolderGuest:
-    """Calls by files. It looks for its answers, as the transport demands."""
+class FileClient:
+    """Calls by files. It polls for its answers, as the transport requires."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._numbers = itertools.count(1)
         self._awaited: dict[str, asyncio.Future[None]] = {}
         self._looking: asyncio.TimerHandle | None = None
-        self._left = False
+        self._closed = False
 
     async def call(
         self, method: str, params: bytes, *, on_progress: Callable[[bytes], None] | None = None
@@ -56,7 +56,7 @@ class FolderGuest:
             raise
 
     async def hang_up(self) -> None:
-        self._left = True
+        self._closed = True
 
     def send(self, method: str, params: bytes, name: str | None = None) -> str:
         number = next(self._numbers)
@@ -74,7 +74,7 @@ class FolderGuest:
         tmp.rename(self.folder / "req" / name)
 
     def give_up(self, name: str) -> None:
-        """Take it back if nobody has claimed it; else say that nobody waits."""
+        """Withdraw the call if it is unclaimed; else cancel it."""
         try:
             (self.folder / "req" / name).unlink()
         except FileNotFoundError:
@@ -85,40 +85,40 @@ class FolderGuest:
 
     async def answer(self, name: str) -> bytes:
         loop = asyncio.get_running_loop()
-        self._awaited[name] = there = loop.create_future()
+        self._awaited[name] = answered = loop.create_future()
         self._look()
         try:
-            await there
+            await answered
         finally:
             del self._awaited[name]
-        found = self.folder / "rep" / name
-        data = found.read_bytes()
-        found.unlink()
+        path = self.folder / "rep" / name
+        data = path.read_bytes()
+        path.unlink()
         return data
 
     def _look(self) -> None:
-        """One look serves all who wait here: if each looked by itself, they would take all of the
-        loop's time, and the threads of a server in the same process would hardly get any."""
+        """Poll once for all waiting calls: if each call polled, they would take all of the loop's
+        time, and the threads of a server in the same process would hardly get any."""
         if not self._awaited or self._looking is not None:
             return
-        # In this order: a server answers before it goes.
+        # In this order: a server answers before it ends.
         served = (self.folder / "server.json").exists()
         answers = set(os.listdir(self.folder / "rep"))  # noqa: PTH208 (names are enough)
         for name in answers & self._awaited.keys():
             self._settle(name)
-        if self._left or not served:
-            why = "this side left" if self._left else "the folder was closed: nobody serves it"
+        if self._closed or not served:
+            why = "this side left" if self._closed else "the folder was closed: nobody serves it"
             for name in self._awaited.keys() - answers:
                 self._settle(name, PeerLostError(why))
         self._looking = asyncio.get_running_loop().call_later(LOOK, self._look_again)
 
     def _settle(self, name: str, error: PeerLostError | None = None) -> None:
-        there = self._awaited[name]
-        if not there.done():
+        answered = self._awaited[name]
+        if not answered.done():
             if error is None:
-                there.set_result(None)
+                answered.set_result(None)
             else:
-                there.set_exception(error)
+                answered.set_exception(error)
 
     def _look_again(self) -> None:
         self._looking = None

@@ -1,4 +1,4 @@
-"""A module that can be imported in the tests' own process and nowhere else."""
+"""A tool whose module can be imported only in the tests' own process."""
 
 from __future__ import annotations
 

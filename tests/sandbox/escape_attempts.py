@@ -1,6 +1,6 @@
-"""Ways out of a confinement. Each is a piece of Python that a child runs; no error means success.
+"""Attempts to escape a confinement. Each is Python that a child runs; no error means success.
 
-`GAPS` says which gaps of a report admit it.
+`GAPS` says which gaps of a report allow each attempt.
 """
 
 from __future__ import annotations

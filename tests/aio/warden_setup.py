@@ -1,4 +1,4 @@
-"""A warden to test with, on both loops, and ways to see what lives."""
+"""A warden for tests, on both kinds of loop, and functions that list living processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keryx.warden import Process, Warden, proctree
 PATH = "/usr/bin:/bin"
 PATIENCE = 20.0  # long enough for any machine; only reached by a test that fails
 
-# Main process, a child in its own session, and a daemon that shed parent, session and
+# A main process, a child in its own session, and a daemon with a new parent, session and
 # environment. All ignore SIGTERM; each prints its pid.
 STUBBORN_TREE = """
 trap '' TERM
@@ -32,8 +32,8 @@ while :; do sleep 1000 & wait; done
 """
 
 
-class World:
-    """A warden, its scope, and an environment that tells our processes from all others."""
+class WardenSetup:
+    """A warden, its scope, and an environment variable that marks its processes."""
 
     def __init__(self) -> None:
         self.scope = Scope("test")
@@ -66,9 +66,9 @@ class World:
 
     @property
     def keeper_pid(self) -> int:
-        # What a keeper that was killed leaves behind is the warden's child too, until it is dead.
-        found = proctree.children_by_file(self.warden_pid)
-        (pid,) = (pid for pid in found if b"main.py" in _command_line(pid))
+        # The orphans of a killed keeper are children of the warden too, until they are dead.
+        children = proctree.children_by_file(self.warden_pid)
+        (pid,) = (pid for pid in children if b"main.py" in _command_line(pid))
         return pid
 
 
@@ -80,14 +80,14 @@ def _command_line(pid: int) -> bytes:
 
 
 class Lines:
-    """A sink that hands out lines as they come."""
+    """A sink that returns the lines of the output one by one."""
 
     def __init__(self) -> None:
         self._lines: asyncio.Queue[str] = asyncio.Queue()
-        self._rest = b""
+        self._unfinished = b""
 
     def feed(self, stream: str, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, self._unfinished = (self._unfinished + data).split(b"\n")
         for line in lines:
             self._lines.put_nowait(line.decode())
 
@@ -99,26 +99,26 @@ class Lines:
         return [int((await self.next()).split()[-1]) for _ in range(count)]
 
 
-def on_both_loops(test: Callable[[World], Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run a test in a world of its own, then prove that nothing of it is left."""
+def on_both_loops(test: Callable[[WardenSetup], Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test with a new warden on both loops, then check that nothing of it is left."""
 
-    async def in_world() -> None:
-        world = World()
+    async def in_setup() -> None:
+        setup = WardenSetup()
         try:
             async with asyncio.timeout(PATIENCE * 2):
-                await test(world)
+                await test(setup)
         finally:
-            await world.warden.close()
-        for child in world.scope.children:
+            await setup.warden.close()
+        for child in setup.scope.children:
             child.close()
-        assert world.warden.pid is None
-        assert len(world.scope.deadlines) == 0
-        assert world.marked() == []
+        assert setup.warden.pid is None
+        assert len(setup.scope.deadlines) == 0
+        assert setup.marked() == []
 
     def on_loop(factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
         fds, children = open_fds(), proctree.children_by_file(os.getpid())
         with asyncio.Runner(loop_factory=factory) as runner:
-            runner.run(in_world())
+            runner.run(in_setup())
         assert open_fds() == fds
         assert proctree.children_by_file(os.getpid()) == children
 
@@ -127,22 +127,22 @@ def on_both_loops(test: Callable[[World], Coroutine[Any, Any, None]]) -> Callabl
 
 
 def marked(env: dict[str, str]) -> list[int]:
-    """The living processes that carry the mark."""
-    wanted = f"KERYX_TEST_MARK={env['KERYX_TEST_MARK']}".encode()
-    found: list[int] = []
+    """Return the living processes that carry the mark."""
+    mark = f"KERYX_TEST_MARK={env['KERYX_TEST_MARK']}".encode()
+    pids: list[int] = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-    return found
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    pids.append(int(entry.name))
+    return pids
 
 
 def open_fds() -> set[str]:
     return {entry.name for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()}
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

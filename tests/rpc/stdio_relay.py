@@ -1,4 +1,4 @@
-"""A process that is reached only through its stdin and stdout: it passes on what a socket says."""
+"""Connects its stdin and stdout with a Unix socket, and copies the bytes in both directions."""
 
 from __future__ import annotations
 

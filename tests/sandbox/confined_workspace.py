@@ -1,4 +1,4 @@
-"""A workspace, things outside that must stay out of reach, and a warden to try it with."""
+"""A workspace, files outside that must stay out of reach, and a warden to test both with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keryx.aio.capture import Capture
 from keryx.aio.scope import Scope
 from keryx.sandbox import Policy
 from keryx.warden import Confinement, Exit, Process, Warden
-from tests.sandbox.attempts import script
+from tests.sandbox.escape_attempts import script
 
 PATH = "/usr/bin:/bin"
 PYTHON = "/usr/bin/python3"
@@ -25,8 +25,8 @@ PATIENCE = 40.0  # long enough for any machine; only reached by a test that fail
 IPC_CREAT, IPC_PRIVATE_MODE, IPC_RMID = 0o1000, 0o600, 0
 
 
-class Den:
-    """Runs commands under one policy, while it is `opened`. Made where blocking is fine."""
+class ConfinedWorkspace:
+    """Runs commands under one policy, while it is `opened`. Create it where blocking is allowed."""
 
     warden: Warden
 
@@ -64,7 +64,7 @@ class Den:
         return self.policy
 
     async def start_anyway(self, *argv: str) -> Process:
-        """Without asking how far it will be confined."""
+        """Start a process without waiting for the confinement report."""
         return await self.warden.spawn(argv, env={"PATH": PATH}, cwd="/", policy=self.wire)
 
     async def start(self, *argv: str, output: Capture | None = None) -> Process:
@@ -84,11 +84,11 @@ class Den:
         return end, capture.text()
 
     async def sh(self, command: str) -> str:
-        """What a shell command prints, errors included."""
+        """Return what a shell command prints, errors included."""
         return (await self.run("sh", "-c", f"exec 2>&1; {command}"))[1].strip()
 
     async def escapes(self, attempts: dict[str, str]) -> set[str]:
-        """Which of these worked."""
+        """Return which of these attempts worked."""
         with outside_world(self.outside) as facts:
             async with (
                 await self.warden.spawn(
@@ -104,7 +104,7 @@ class Den:
 
 @contextlib.contextmanager
 def outside_world(folder: Path) -> Generator[dict[str, object]]:
-    """Programs of the same user that listen; they answer by what the kernel does for them."""
+    """Listen as other programs of the same user would, so that connecting to them succeeds."""
     libc = ctypes.CDLL(None, use_errno=True)
     key = uuid.uuid4().int & 0x7FFFFFFF
     shared = libc.shmget(key, ctypes.c_size_t(4096), IPC_CREAT | IPC_PRIVATE_MODE)
@@ -139,10 +139,10 @@ def outside_world(folder: Path) -> Generator[dict[str, object]]:
 
 
 @contextlib.asynccontextmanager
-async def opened(den: Den) -> AsyncGenerator[Den]:
-    den.warden = Warden(Scope("test"))
+async def opened(confined: ConfinedWorkspace) -> AsyncGenerator[ConfinedWorkspace]:
+    confined.warden = Warden(Scope("test"))
     try:
         async with asyncio.timeout(PATIENCE * 2):
-            yield den
+            yield confined
     finally:
-        await den.warden.close()
+        await confined.warden.close()

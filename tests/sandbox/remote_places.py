@@ -1,4 +1,4 @@
-"""Places that stand in for those elsewhere: on this machine, but reached as if they were not.
+"""Places on this machine that are reached as if they were remote: by files or by stdio only.
 
 KERYX_GUEST_PYTHON names the Python of these places; any since 3.8 will do.
 """
@@ -29,15 +29,15 @@ from keryx.sandbox.scripts import ExecuteCode
 from keryx.sandbox.scripts.tool import MOST_CALLS
 from keryx.tools.toolsets import built_in
 from keryx.warden import Warden
-from tests.guest.guests import PYTHON
+from tests.guest.script_processes import PYTHON
 
 PATIENCE = 50.0  # long enough for any machine; only reached by a test that fails
 
 
-class Elsewhere:
-    """The local place, and what was started there."""
+class StandInPlace:
+    """The local place, which records what was started there."""
 
-    made: ClassVar[list[Elsewhere]] = []
+    instances: ClassVar[list[StandInPlace]] = []
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Elsewhere:
         self._bridge = bridge
         self._tmp = tmp
         self.started: list[tuple[Sequence[str], Mapping[str, str]]] = []
-        self.made.append(self)
+        self.instances.append(self)
 
     async def spawn(
         self,
@@ -88,26 +88,26 @@ class Elsewhere:
         return await self._local.private()
 
     async def temporary(self) -> Path:
-        """Where its processes put what is temporary, as nobody but the test may know."""
+        """Return the temporary folder of its processes."""
         return await self._bridge.to_thread(self._tmp)
 
 
-class OnlyFiles(Elsewhere):
-    """A place that shares a folder in which sockets lead nowhere."""
+class OnlyFiles(StandInPlace):
+    """A place that shares a folder in which sockets do not work."""
 
     async def private(self) -> PrivateFolder:
         return msgspec.structs.replace(await self._local.private(), sockets=False)
 
 
-class OnlyStdio(Elsewhere):
-    """A place that shares nothing: processes are reached by their stdin and stdout."""
+class OnlyStdio(StandInPlace):
+    """A place that shares nothing: only stdin and stdout reach its processes."""
 
     async def private(self) -> PrivateFolder:
-        raise NothingSharedError("nothing leads there but stdin and stdout")
+        raise NothingSharedError("only stdin and stdout lead there")
 
 
-PLACES: dict[str, type[Elsewhere]] = {
-    "socket": Elsewhere,
+PLACES: dict[str, type[StandInPlace]] = {
+    "socket": StandInPlace,
     "files": OnlyFiles,
     "stdio": OnlyStdio,
 }
@@ -120,24 +120,24 @@ async def echo(text: str, times: int = 1) -> dict[str, str]:
     return {"said": text * times}
 
 
-class House:
-    """A host whose sessions live in such places."""
+class ScriptRunner:
+    """Runs scripts in sessions that live in such places."""
 
     def __init__(self, base: Path, way: str) -> None:
         self.way = way
         self.workspace = base / "workspace"
         self.workspace.mkdir()
         self._home = base / "home"
-        self._tools = [each for tools in built_in(None).values() for each in tools]
-        Elsewhere.made.clear()
+        self._tools = [tool_ for tools in built_in(None).values() for tool_ in tools]
+        StandInPlace.instances.clear()
 
     @property
-    def place(self) -> Elsewhere:
-        (place,) = Elsewhere.made
+    def place(self) -> StandInPlace:
+        (place,) = StandInPlace.instances
         return place
 
-    async def left(self) -> list[str]:
-        """What runs have left in the temporary folder of their place."""
+    async def left_over_files(self) -> list[str]:
+        """Return what runs have left in the temporary folder of their place."""
         names = [path.name for path in (await self.place.temporary()).iterdir()]
         return [name for name in names if name.startswith(("run-", "keryx"))]
 
@@ -145,7 +145,7 @@ class House:
     async def session(
         self, code: str, *, most_calls: int = MOST_CALLS, scripts: int = 1, **arguments: Any
     ) -> AsyncGenerator[SessionHandle]:
-        """A session whose model runs this script, so often, and then says that it is done."""
+        """Open a session whose model runs this script, so often, and then replies "Done."."""
         call = ScriptedCall("execute_code", {"code": code, **arguments})
         replies = [ScriptedReply(calls=[call])] * scripts
         model = ScriptedModel([*replies, ScriptedReply(text="Done.")])
@@ -157,21 +157,21 @@ class House:
             yield await app.open()
 
     async def call(self, code: str, **options: Any) -> ev.CallFinished:
-        """How the script ended; nothing of it is left."""
+        """Run the script and return how it ended; check that it left nothing."""
         async with self.session(code, **options) as handle:
             call = (await (await handle.send("Go")).result()).calls[0]
-            assert await self.left() == [], await self.left()
+            assert await self.left_over_files() == [], await self.left_over_files()
         return call
 
     async def run(self, code: str, **options: Any) -> dict[str, Any]:
-        """What the script gave."""
+        """Run the script and return its result."""
         return value(await self.call(code, **options))
 
     async def printed(self, code: str, **options: Any) -> str:
-        """What the script printed, which ended well."""
-        found = await self.run(code, **options)
-        assert found["exit_code"] == 0, found
-        return found["output"]
+        """Run the script, check that it succeeded, and return what it printed."""
+        result = await self.run(code, **options)
+        assert result["exit_code"] == 0, result
+        return result["output"]
 
 
 def value(finished: ev.CallFinished) -> dict[str, Any]:
@@ -182,6 +182,8 @@ def value(finished: ev.CallFinished) -> dict[str, Any]:
 
 
 @pytest.fixture(params=PLACES)
-def house(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+def runner(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> ScriptRunner:
     monkeypatch.setattr("keryx.app.places.LocalPlace", PLACES[request.param])
-    return House(tmp_path, request.param)
+    return ScriptRunner(tmp_path, request.param)

@@ -1,4 +1,4 @@
-"""A host that shares nothing with its guests but a folder."""
+"""A host that shares only a folder with its scripts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.guest.server import SECRET, Tools
 PARTS = ("req", "claimed", "rep", "tmp")
 
 
-class Shared:
-    """Serves the tools in a folder. Each call carries the secret: there is no greeting."""
+class FileServer:
+    """Serves the tools by files. Each call carries the secret, because there is no greeting."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -34,9 +34,9 @@ class Shared:
         self._thread.call(self._close)
         self._thread.close()
 
-    def left(self) -> list[str]:
-        """What is in the folder of calls that are over."""
-        return left(self.folder)
+    def remaining_files(self) -> list[str]:
+        """Return the files of ended calls that are still in the folder."""
+        return remaining_files(self.folder)
 
     async def _open(self) -> None:
         self._scope = Scope("test folder")
@@ -56,6 +56,6 @@ class Shared:
         return await self.tools.call(params["tool"], params["arguments"])
 
 
-def left(folder: Path) -> list[str]:
+def remaining_files(folder: Path) -> list[str]:
     """Every file of the layout."""
     return [path.name for part in PARTS for path in (folder / part).iterdir()]

@@ -1,7 +1,7 @@
-"""A host and a bad actor in one process: `python -m tests.rpc.hoarding HOW`.
+"""A host and a hostile client in one process: `python -m tests.rpc.memory_attacks HOW`.
 
-It says by how many bytes the process has grown at most. The limits are small, and what the actor
-sends or asks for is many times as much.
+It prints by how many bytes the process has grown at most. The limits are small, and the client
+sends or requests many times as much.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from keryx.aio.scope import Scope
 from keryx.rpc import Call, Limits, Listener
 
 LIMITS = Limits(largest_frame=8_000_000, most_held=16_000_000, most_in_flight=64)
-# What the actor would have the host hold, if it could.
+# The bytes that the client tries to make the host hold.
 WANTED = 400_000_000
 PIECE = 200_000
-# Time for the host to do its worst.
+# Time for the host to grow.
 SETTLED = 0.5
 
 
@@ -129,10 +129,10 @@ async def main(how: str, path: str) -> None:
 
 
 def peak() -> int:
-    """Of this program alone; what `getrusage` says may be that of whoever started it."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
+    """Return the peak memory of this program; `getrusage` may report that of its parent."""
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 if __name__ == "__main__":

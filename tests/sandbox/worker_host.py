@@ -1,4 +1,4 @@
-"""Sessions with workers, in a host of their own."""
+"""A host for tests, whose sessions run tools in workers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from keryx.sandbox.workers import Workers
 from tests.engine.host import ENVIRONMENT, Host
 
 
-class Ledger:
-    """A place that remembers what was started in another one."""
+class RecordingPlace:
+    """A place that starts processes in another one and records them."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -47,12 +47,12 @@ class Ledger:
         return await self._place.private()
 
 
-class Shop(Host):
+class WorkerHost(Host):
     """A host whose sessions have workers."""
 
     def __init__(self, workspace: Path, clock: Clock | None = None) -> None:
         super().__init__(workspace, clock or RealClock())
-        self.log = Ledger(super().environment().place or _missing())
+        self.log = RecordingPlace(super().environment().place or _missing())
         self._workers: dict[str, Workers] = {}
         self._marker = uuid.uuid4().hex
 
@@ -80,15 +80,15 @@ class Shop(Host):
     def survivors(self) -> list[str]:
         """Processes that still run of all that the sessions started."""
         marker = f"KERYX_TEST_MARKER={self._marker}".encode()
-        found: list[str] = []
+        processes: list[str] = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
                     if marker in (entry / "environ").read_bytes():
-                        found.append(f"{entry.name} {(entry / 'comm').read_text().strip()}")
+                        processes.append(f"{entry.name} {(entry / 'comm').read_text().strip()}")
                 except OSError:
                     continue  # it has just ended
-        return found
+        return processes
 
     async def close(self) -> None:
         for workers in self._workers.values():

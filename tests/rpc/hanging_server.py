@@ -1,6 +1,6 @@
-"""A process that serves calls and never answers them, to be killed: `python serving.py HOW PATH`.
+"""A server that never answers its calls, to be killed: `python hanging_server.py HOW PATH`.
 
-It says on stdout when it serves, and when a call has begun.
+It prints a line when it serves, and when a call has begun.
 """
 
 from __future__ import annotations

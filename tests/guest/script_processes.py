@@ -1,4 +1,4 @@
-"""Scripts that call tools, each in a real process of its own.
+"""Runs scripts that call tools, each in a process of its own.
 
 KERYX_GUEST_PYTHON names another Python to run them with; any since 3.8 will do.
 """
@@ -64,8 +64,8 @@ def run(
         timeout=patience,
         check=False,
     )
-    told = [line for line in done.stderr.splitlines() if not SLOW.match(line)]
-    assert (done.returncode, told) == (0, []), done.stderr
+    lines = [line for line in done.stderr.splitlines() if not SLOW.match(line)]
+    assert (done.returncode, lines) == (0, []), done.stderr
     return json.loads(done.stdout.splitlines()[-1]) if done.stdout else None
 
 

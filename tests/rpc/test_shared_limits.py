@@ -21,10 +21,10 @@ from tests.rpc.contract import PATIENCE
 
 
 class Gates:
-    """A handler whose calls run until they are let go, in the order in which they came."""
+    """A handler whose calls run until they are released; it records their order."""
 
     def __init__(self) -> None:
-        self.came: list[str] = []
+        self.begun: list[str] = []
         self._open: dict[str, asyncio.Event] = {}
         self._changed = asyncio.Event()
 
@@ -35,17 +35,17 @@ class Gates:
             call.authenticate()
             return b"1"
         name = call.params.decode().strip('"')[:10]
-        self.came.append(name)
+        self.begun.append(name)
         self._changed.set()
         await self._open.setdefault(name, asyncio.Event()).wait()
         return call.params
 
-    def let_go(self, *names: str) -> None:
+    def release(self, *names: str) -> None:
         for name in names:
             self._open.setdefault(name, asyncio.Event()).set()
 
-    async def until_came(self, count: int) -> None:
-        while len(self.came) < count:
+    async def until_begun(self, count: int) -> None:
+        while len(self.begun) < count:
             self._changed.clear()
             await self._changed.wait()
 
@@ -67,7 +67,7 @@ async def listening(
 
 
 async def connected(path: Path, scope: Scope, count: int) -> list[Peer]:
-    """So many who have said something already."""
+    """Open so many connections, each of which has made a call."""
     peers = [await connect(str(path), scope) for _ in range(count)]
     for peer in peers:
         assert await peer.call("hello", b'"secret"') == b"1"
@@ -89,18 +89,18 @@ async def test_all_connections_together_have_only_so_many_calls_in_flight(tmp_pa
         one, other, third = await connected(tmp_path / "s", clients, 3)
         async with asyncio.TaskGroup() as group:
             calls = [group.create_task(one.call("c", b'"one %d"' % n)) for n in range(5)]
-            await gates.until_came(3)
+            await gates.until_begun(3)
             calls.append(group.create_task(other.call("c", b'"other"')))
             calls.append(group.create_task(third.call("c", b'"third"')))
             # A newcomer is greeted, whatever the others have running.
             late = (await connected(tmp_path / "s", clients, 1))[0]
-            assert gates.came == ["one 0", "one 1", "one 2"]
-            for came, name in enumerate(["one 0", "one 1", "one 2", "one 3", "other"], 4):
-                gates.let_go(name)
-                await gates.until_came(min(came, 7))
-            gates.let_go("one 4", "third")
-        assert sorted(gates.came[3:]) == ["one 3", "one 4", "other", "third"]
-        assert gates.came.index("third") < gates.came.index("one 4"), "they take turns"
+            assert gates.begun == ["one 0", "one 1", "one 2"]
+            for begun, name in enumerate(["one 0", "one 1", "one 2", "one 3", "other"], 4):
+                gates.release(name)
+                await gates.until_begun(min(begun, 7))
+            gates.release("one 4", "third")
+        assert sorted(gates.begun[3:]) == ["one 3", "one 4", "other", "third"]
+        assert gates.begun.index("third") < gates.begun.index("one 4"), "they take turns"
         assert calls[3].result() == b'"one 3"'
         await close(one, other, third, late)
 
@@ -111,10 +111,10 @@ async def test_a_lost_connection_leaves_its_part_to_those_who_wait(tmp_path: Pat
         one, other = await connected(tmp_path / "s", clients, 2)
         async with asyncio.TaskGroup() as group:
             lost = [group.create_task(swallowed(one, n)) for n in range(5)]
-            await gates.until_came(2)
+            await gates.until_begun(2)
             call = group.create_task(other.call("c", b'"other"'))
             one.close()
-            gates.let_go("other")
+            gates.release("other")
             assert await call == b'"other"'
             await asyncio.wait(lost)
         await close(one, other)
@@ -135,8 +135,8 @@ async def test_a_stranger_may_say_only_little(tmp_path: Path) -> None:
     async with listening(tmp_path / "s", gates, GREETING_REQUIRED):
         reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
         writer.write(struct.pack(">I", LARGEST_GREETING + 1))
-        said = await reader.read()
-        assert b"%d that are allowed" % LARGEST_GREETING in said
+        reply = await reader.read()
+        assert b"%d that are allowed" % LARGEST_GREETING in reply
         writer.close()
         await writer.wait_closed()
 
@@ -150,12 +150,12 @@ async def test_a_wrong_greeting_makes_nobody_known(tmp_path: Path) -> None:
         with pytest.raises(Exception, match=f"larger than the {LARGEST_GREETING}"):
             await peer.call("c", b'"%s"' % (b"x" * LARGEST_GREETING))
         await close(peer)
-    assert gates.came == []
+    assert gates.begun == []
 
 
 async def test_who_was_welcomed_may_say_much(tmp_path: Path) -> None:
     gates, clients = Gates(), Scope("clients")
-    gates.let_go("x" * 10)
+    gates.release("x" * 10)
     async with listening(tmp_path / "s", gates, GREETING_REQUIRED):
         (peer,) = await connected(tmp_path / "s", clients, 1)
         large = b'"%s"' % (b"x" * 10 * LARGEST_GREETING)
@@ -167,16 +167,16 @@ async def test_who_does_not_greet_in_time_is_sent_away(tmp_path: Path) -> None:
     gates, clock = Gates(), FakeClock()
     async with listening(tmp_path / "s", gates, GREETING_REQUIRED, clock):
         clients = Scope("clients")
-        (known,) = await connected(tmp_path / "s", clients, 1)
+        (authenticated,) = await connected(tmp_path / "s", clients, 1)
         stranger = await connect(str(tmp_path / "s"), clients)
         with pytest.raises(CallError, match="not the secret"):
             await stranger.call("hello", b'"guess"')
         clock.advance(GREETING)
         with pytest.raises(Exception, match="no greeting came within 10 s"):
             await asyncio.wait_for(stranger.call("never", b"1"), PATIENCE)
-        gates.let_go("known")
-        assert await known.call("c", b'"known"') == b'"known"'
-        await close(known, stranger)
+        gates.release("known")
+        assert await authenticated.call("c", b'"known"') == b'"known"'
+        await close(authenticated, stranger)
 
 
 # -- descriptors

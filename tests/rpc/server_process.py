@@ -1,4 +1,4 @@
-"""Servers in processes of their own, that are ended with the test."""
+"""Starts servers in processes of their own, which end with the test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from keryx.aio.scope import Scope
 from keryx.warden import Process, Warden
-from tests.aio.world import Lines
+from tests.aio.warden_setup import Lines
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -32,18 +32,18 @@ class Child:
 
 @asynccontextmanager
 async def child(how: str, path: Path) -> AsyncGenerator[Child]:
-    """A server in a process of its own, which serves by now."""
+    """Start a server in a process of its own, and wait until it serves."""
     scope = Scope("child")
     warden = Warden(scope)
-    argv = (sys.executable, "-m", "tests.rpc.serving", how, str(path))
+    argv = (sys.executable, "-m", "tests.rpc.hanging_server", how, str(path))
     lines = Lines()
     try:
         async with await warden.spawn(argv, env={}, cwd=str(ROOT), output=lines) as process:
-            made = Child(process, lines)
-            await made.says("serving")
-            yield made
+            server = Child(process, lines)
+            await server.says("serving")
+            yield server
     finally:
         await warden.close()
-        for left in scope.children:
-            left.close()
+        for leftover in scope.children:
+            leftover.close()
         scope.close()

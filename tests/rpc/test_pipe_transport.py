@@ -17,7 +17,7 @@ from keryx.rpc.incoming_calls import LIMITS
 from keryx.rpc.pipe_transport import PipeTransport
 from keryx.warden import Exit, Process, Warden
 from tests.rpc.contract import Gate, echo, failing
-from tests.rpc.folderguest import until
+from tests.rpc.file_client import until
 from tests.rpc.transports import PATIENCE, PeerClient
 
 # A call as a process would write it; what follows is its script's own.
@@ -29,14 +29,14 @@ def call(n, params='1'):
 """
 
 
-class World:
+class PipeSetup:
     def __init__(self, pipes: PipeTransport, process: Process, errors: Capture) -> None:
         self.pipes = pipes
         self.process = process
         self.errors = errors
 
     async def lost(self) -> str:
-        """Why the connection is gone, once it is."""
+        """Wait until the connection is lost, and return why."""
         error = await failing(PeerClient(self.pipes.peer), "wait", b"1")
         return str(error)
 
@@ -44,7 +44,7 @@ class World:
 @asynccontextmanager
 async def running(
     script: str, handler: Handler, *, limits: Limits = LIMITS
-) -> AsyncGenerator[World]:
+) -> AsyncGenerator[PipeSetup]:
     scope = Scope("test")
     warden = Warden(scope)
     errors = Capture()
@@ -56,7 +56,7 @@ async def running(
             await warden.spawn(argv, env={}, cwd="/", output=pipes, stdin=True) as process,
         ):
             pipes.attach(process)
-            yield World(pipes, process, errors)
+            yield PipeSetup(pipes, process, errors)
             await pipes.end()
     finally:
         await warden.close()
@@ -66,9 +66,9 @@ async def running(
 
 async def test_what_it_says_beside_its_frames_goes_where_it_belongs() -> None:
     script = "os.write(2, b'a word'); call(1); os.read(0, 100); os.write(2, b', and another')"
-    async with running(script, echo) as world:
-        await world.process.wait()
-        assert world.errors.text() == "a word, and another"
+    async with running(script, echo) as setup:
+        await setup.process.wait()
+        assert setup.errors.text() == "a word, and another"
 
 
 @pytest.mark.parametrize(
@@ -83,28 +83,28 @@ async def test_what_it_says_beside_its_frames_goes_where_it_belongs() -> None:
     ],
 )
 async def test_whatever_ends_the_connection_is_said(script: str, why: str) -> None:
-    async with running(script, echo) as world:
-        await until(lambda: world.pipes.peer.is_lost)
-        assert why in await world.lost()
-        assert why in world.pipes.peer.why_lost
+    async with running(script, echo) as setup:
+        await until(lambda: setup.pipes.peer.is_lost)
+        assert why in await setup.lost()
+        assert why in setup.pipes.peer.why_lost
 
 
 async def test_a_process_that_dies_in_mid_call_cancels_it() -> None:
     gate = Gate()
-    async with running("call(1); time.sleep(1000)", gate) as world:
+    async with running("call(1); time.sleep(1000)", gate) as setup:
         await gate.until(lambda: bool(gate.running))
-        world.process.kill()
+        setup.process.kill()
         await gate.until(lambda: gate.cancelled == {b"1"})
-        await world.process.wait()
-        assert "signal 9" in await world.lost()
+        await setup.process.wait()
+        assert "signal 9" in await setup.lost()
 
 
 async def test_an_answer_that_cannot_be_written_ends_the_connection_with_a_reason() -> None:
     gate = Gate()
-    gate.let_go(b"1")
+    gate.release(b"1")
     script = "os.close(0); call(1); time.sleep(1000)"
-    async with running(script, gate) as world:
-        assert "closed its stdin" in await world.lost()
+    async with running(script, gate) as setup:
+        assert "closed its stdin" in await setup.lost()
 
 
 async def test_a_process_that_reads_no_answers_is_bounded_and_holds_up_nothing() -> None:
@@ -116,8 +116,8 @@ async def test_a_process_that_reads_no_answers_is_bounded_and_holds_up_nothing()
         return b'"' + b"x" * 1_000_000 + b'"'
 
     script = "for n in range(1, 100): call(n)\ntime.sleep(1000)"
-    async with running(script, big, limits=Limits(most_in_flight=2)) as world:
-        await until(lambda: world.pipes.peer.held > 1_000_000)
+    async with running(script, big, limits=Limits(most_in_flight=2)) as setup:
+        await until(lambda: setup.pipes.peer.held > 1_000_000)
         for _ in range(50):
             await asyncio.sleep(0)
         assert answered <= 5
@@ -127,23 +127,23 @@ async def test_a_process_that_writes_on_and_on_is_cut_off() -> None:
     gate = Gate()
     script = "for n in range(1, 10**9): call(n, '\"' + 'x' * 50_000 + '\"')"
     limits = Limits(most_in_flight=1, most_held=3_000_000)
-    async with running(script, gate, limits=limits) as world:
+    async with running(script, gate, limits=limits) as setup:
         await gate.until(lambda: bool(gate.cancelled))
-        assert "hold more than 3000000 bytes" in world.pipes.peer.why_lost
+        assert "hold more than 3000000 bytes" in setup.pipes.peer.why_lost
     assert len(gate.begun) == 1
 
 
 class Heard:
-    """A process that keeps what it is told, and does not end."""
+    """A process that records its input and does not end."""
 
     def __init__(self) -> None:
-        self.told = asyncio.Event()
+        self.was_told = asyncio.Event()
         self.written = b""
         self.closed = False
 
     async def write(self, data: bytes) -> None:
         self.written += data
-        self.told.set()
+        self.was_told.set()
 
     def close_stdin(self) -> None:
         self.closed = True
@@ -159,7 +159,7 @@ async def test_calls_made_before_the_process_is_known_are_answered_then() -> Non
     pipes.feed("stdout", frame(b'{"jsonrpc":"2.0","id":1,"method":"c","params":1}'))
     process = Heard()
     pipes.attach(process)
-    await process.told.wait()
+    await process.was_told.wait()
     await pipes.end()
     assert process.closed
     assert process.written == frame(b'{"jsonrpc":"2.0","id":1,"result":1}')

@@ -1,4 +1,4 @@
-"""Tools for processes of their own: workers import this module by its name."""
+"""Process-isolated tools for tests: workers import this module by its name."""
 
 # ruff: noqa: T201 (what a tool prints is its output)
 
@@ -161,7 +161,7 @@ def fails(text: str) -> NoReturn:
 
 @process
 def raises() -> None:
-    """Raise what nobody expects."""
+    """Raise an unusual exception."""
     Path("/no/such/file").stat()
 
 
@@ -257,7 +257,7 @@ def leaves_child() -> int:
 
 @process
 def leaves_orphan() -> int:
-    """Leave a grandchild behind, whose parent is gone."""
+    """Leave an orphaned grandchild behind."""
     subprocess.run(["/bin/sh", "-c", "setsid sleep 1000 & exit 0"], check=True)
     return os.getpid()
 
