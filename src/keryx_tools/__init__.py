@@ -3,8 +3,8 @@
     from keryx_tools import terminal, read_file, parallel
 
     print(terminal("ls -l", timeout=10))
-    for found in parallel(read_file, ["a.txt", "b.txt"]):
-        print(found)
+    for result in parallel(read_file, ["a.txt", "b.txt"]):
+        print(result)
 
 Each function takes the tool's own arguments and `_deadline`, in seconds. It returns a `Result`, a
 dict whose `str()` is the tool's text, and raises a `ToolError`. `keryx_tools.aio` has the same
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from keryx_tools import _ways
+from keryx_tools import _transports
 from keryx_tools._errors import (
     ToolCancelledError,
     ToolConnectionError,
@@ -29,16 +29,16 @@ from keryx_tools._errors import (
     ToolUnknownError,
 )
 from keryx_tools._fanout import Outcomes, parallel
-from keryx_tools._functions import GRANTS, PATIENCE, Grant, dress, refused
-from keryx_tools._results import Result, opened
-from keryx_tools._ways.deadline import Deadline
+from keryx_tools._functions import GRANTS, PATIENCE, Grant, describe_function, not_granted_error
+from keryx_tools._results import Result, result_or_raise
+from keryx_tools._transports.deadline import Deadline
 
 
 def finish(value: Any) -> None:
-    """Give a value (anything that JSON has) as the result of this script; the last one counts."""
-    name = "keryx.finish"  # no tool can be called so
+    """Pass a value (any JSON) as the result of this script; the last one counts."""
+    name = "keryx.finish"  # no tool can have this name
     deadline = Deadline(name, PATIENCE)
-    opened(_ways.call(name, {"value": value}, deadline), deadline)
+    result_or_raise(_transports.call(name, {"value": value}, deadline), deadline)
 
 
 _OWN = (
@@ -54,7 +54,7 @@ _OWN = (
     finish,
     parallel,
 )
-_made: dict[Grant, Callable[..., Result]] = {}
+_function_cache: dict[Grant, Callable[..., Result]] = {}
 
 
 def __getattr__(name: str) -> Any:
@@ -66,9 +66,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     grant = GRANTS.all().get(name)
     if grant is not None:
-        # The same function each time, so that it can be pickled by its name.
-        return _made.get(grant) or _made.setdefault(grant, _function(grant))
-    raise refused(name)
+        # The same function every time, so that it can be pickled by its name.
+        return _function_cache.get(grant) or _function_cache.setdefault(grant, _function(grant))
+    raise not_granted_error(name)
 
 
 def __dir__() -> list[str]:
@@ -79,12 +79,12 @@ def _function(grant: Grant) -> Callable[..., Result]:
     def call(*args: Any, **named: Any) -> Result:
         bound = grant.bind(args, named)
         deadline = Deadline(bound.tool, bound.seconds)
-        return opened(_ways.call(bound.tool, bound.arguments, deadline), deadline)
+        return result_or_raise(_transports.call(bound.tool, bound.arguments, deadline), deadline)
 
-    dress(call, grant, __name__)
+    describe_function(call, grant, __name__)
     return call
 
 
-if os.environ.get(_ways.ADDRESS, "").startswith("stdio:"):
-    # At once, so that whatever the script starts from now on finds a way that it can use.
-    _ways.prepare()
+if os.environ.get(_transports.ADDRESS, "").startswith("stdio:"):
+    # At once, so that all processes that the script starts later can connect.
+    _transports.prepare()

@@ -1,15 +1,15 @@
-"""What a call of a tool may raise, named by what became of the call.
+"""The errors of a tool call, named by what became of the call.
 
     ToolError
-      ToolFailedError       the tool says why it could not do its work
-      ToolDeniedError       nobody allowed it; it did not run
+      ToolFailedError       the tool failed, and says why
+      ToolDeniedError       it was not allowed; it did not run
       ToolCancelledError    it was stopped
-      ToolUnknownError      nobody knows how far it came
-      ToolTimeoutError      the caller's deadline is over; the call was given up and is cancelled
-      ToolConnectionError   the host cannot be reached, or is gone
+      ToolUnknownError      it is unknown how far it came
+      ToolTimeoutError      the caller's deadline is over; the call is cancelled
+      ToolConnectionError   the host cannot be reached, or the connection was lost
 
-The first four come from the host, with the tool's own message; the last two arise here. All can be
-pickled, so a pool of processes hands them on as they are.
+The first four come from the host, with the tool's own message; the last two are raised here. All
+can be pickled, so that a pool of processes can pass them on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 
 class ToolError(Exception):
-    """A call that gave no result. `tool` names whom was called."""
+    """A call that returned no result. `tool` is the name of the tool."""
 
     tool: str
 
@@ -28,7 +28,7 @@ class ToolError(Exception):
 
 
 class ToolFailedError(ToolError):
-    """The tool ran, and says why it could not do its work."""
+    """The tool failed, and says why."""
 
 
 class ToolDeniedError(ToolError):
@@ -40,11 +40,11 @@ class ToolCancelledError(ToolError):
 
 
 class ToolUnknownError(ToolError):
-    """Nobody knows how far the call came."""
+    """It is unknown how far the call came."""
 
 
 class ToolTimeoutError(ToolError, TimeoutError):
-    """The deadline is over. The call was given up, and the host was told."""
+    """The deadline is over. The call was given up, and the host cancels it."""
 
 
 class ToolConnectionError(ToolError, ConnectionError):
@@ -64,34 +64,34 @@ KINDS: dict[str, type[ToolError]] = {
 
 
 def error_of(answer: dict[str, Any], tool: str) -> ToolError:
-    """The host's error, as the exception to raise."""
+    """Return the host's error as the exception to raise."""
     kind = KINDS.get(str(answer.get("data") or ""), ToolFailedError)
     return kind(str(answer.get("message") or "the host gave no reason"), tool)
 
 
-def gone(tool: str, why: object) -> ToolConnectionError:
-    """The host went away after the call had been sent."""
+def lost_error(tool: str, why: object) -> ToolConnectionError:
+    """Return the error for a connection that was lost after the call was sent."""
     return ToolConnectionError(
         f"{tool}: the connection to the host was lost before the answer came ({why}). "
-        "Nobody knows whether the call ran; it is not sent again.",
+        "It is unknown whether the call ran; it is not sent again.",
         tool,
         True,
     )
 
 
-def unsent(tool: str, why: object) -> ToolConnectionError:
-    """The call never got to the host."""
+def unsent_error(tool: str, why: object) -> ToolConnectionError:
+    """Return the error for a call that never reached the host."""
     return ToolConnectionError(
         f"{tool}: the host cannot be reached ({why}). The call did not run.", tool
     )
 
 
-def explained(error: OSError, tool: str, sent: bool) -> OSError:
-    """What the system says of a connection, as the exception to raise."""
+def os_error(error: OSError, tool: str, sent: bool) -> OSError:
+    """Return the exception to raise for a system error of a connection."""
     if error.errno is None:
-        return error  # not the system's: a signal handler of the script raised it
-    return (gone if sent else unsent)(tool, error.strerror or error)
+        return error  # a signal handler of the script raised it, not the system
+    return (lost_error if sent else unsent_error)(tool, error.strerror or error)
 
 
-def late(tool: str, seconds: float) -> ToolTimeoutError:
+def timeout_error(tool: str, seconds: float) -> ToolTimeoutError:
     return ToolTimeoutError(f"{tool}: no answer within {seconds:g} s; the call was given up.", tool)

@@ -1,4 +1,4 @@
-"""Many calls of one tool at the same time: in order, and every failure in its place."""
+"""Many calls of one tool at the same time; outcomes and failures keep the order of the items."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from keryx_tools._ways.deadline import Leash
-from keryx_tools._ways.sockets import leash_thread
+from keryx_tools._transports.deadline import CallStopper
+from keryx_tools._transports.sockets import set_thread_stopper
 
 LIMIT = 16
-# Calls of tools end at once when they are given up; what else a script's function does, may not.
+# Tool calls end at once when they are stopped; other code of a script's function may not.
 GIVE_UP = 1.0
 
 
@@ -26,12 +26,12 @@ class Outcomes(_Values):
 
     @property
     def failures(self) -> dict[int, Exception]:
-        """The exceptions, by the place of their item."""
-        return {at: one for at, one in enumerate(self) if isinstance(one, Exception)}
+        """The exceptions, by the index of their item."""
+        return {at: error for at, error in enumerate(self) if isinstance(error, Exception)}
 
 
 def arguments_of(item: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A tuple holds positional arguments, a dict named ones; all else is the only argument."""
+    """Return positional and named arguments: of a tuple, of a dict, or the item as the only one."""
     if isinstance(item, tuple):
         return cast("tuple[Any, ...]", item), {}
     if isinstance(item, dict):
@@ -40,7 +40,7 @@ def arguments_of(item: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def prepared(tool: Callable[..., Any], items: Iterable[Any], limit: int) -> list[Any]:
-    """All calls to make, checked before the first is made."""
+    """Return the arguments of all calls, checked before the first call is made."""
     if limit < 1:
         raise ValueError(f"limit is {limit}; at least one call at a time must be allowed")
     calls = [arguments_of(item) for item in items]
@@ -61,17 +61,17 @@ def parallel(tool: Callable[..., Any], items: Iterable[Any], limit: int = LIMIT)
     """
     calls = prepared(tool, items, limit)
     outcomes = Outcomes([None] * len(calls))
-    rest: Iterator[tuple[int, Any]] = iter(list(enumerate(calls)))
-    workers = [_Worker(tool, rest, outcomes) for _ in range(min(limit, len(calls)))]
+    remaining: Iterator[tuple[int, Any]] = iter(list(enumerate(calls)))
+    workers = [_Worker(tool, remaining, outcomes) for _ in range(min(limit, len(calls)))]
     try:
         for worker in workers:
             worker.start()
         for worker in workers:
             worker.join()
     except BaseException:
-        # Whoever interrupts this (Ctrl+C, an alarm) interrupts all of it.
+        # An interrupt of this thread (Ctrl+C, an alarm) stops all calls.
         for worker in workers:
-            worker.leash.pull()
+            worker.stopper.stop()
         for worker in workers:
             with contextlib.suppress(RuntimeError):  # it was not started
                 worker.join(GIVE_UP)
@@ -83,27 +83,27 @@ def parallel(tool: Callable[..., Any], items: Iterable[Any], limit: int = LIMIT)
 
 
 class _Worker(threading.Thread):
-    """Takes one item after the other; a list's iterator hands each out once."""
+    """Calls the tool for one item after the other; the shared iterator yields each item once."""
 
     def __init__(
-        self, tool: Callable[..., Any], rest: Iterator[tuple[int, Any]], outcomes: Outcomes
+        self, tool: Callable[..., Any], remaining: Iterator[tuple[int, Any]], outcomes: Outcomes
     ) -> None:
         super().__init__(name="keryx-parallel", daemon=True)
-        self.leash = Leash()
+        self.stopper = CallStopper()
         self.defect: BaseException | None = None
         self._tool = tool
-        self._rest = rest
+        self._remaining = remaining
         self._outcomes = outcomes
 
     def run(self) -> None:
-        leash_thread(self.leash)
-        for at, (args, named) in self._rest:
-            if self.leash.pulled:
+        set_thread_stopper(self.stopper)
+        for at, (args, named) in self._remaining:
+            if self.stopper.is_stopped:
                 return
             try:
                 self._outcomes[at] = self._tool(*args, **named)
-            except Exception as error:  # noqa: BLE001 (it is handed to the caller, in its place)
+            except Exception as error:  # noqa: BLE001 (the caller finds it among the outcomes)
                 self._outcomes[at] = error
-            except BaseException as error:  # noqa: BLE001 (as a thread it would be printed and lost)
+            except BaseException as error:  # noqa: BLE001 (a thread would print it and lose it)
                 self.defect = error
                 return

@@ -1,7 +1,7 @@
-"""Functions for the tools that were granted, as their schemas describe them.
+"""Functions for the granted tools, as their schemas describe them.
 
-The grant is what KERYX_TOOLS_GRANTED says, a path or the JSON itself, and nothing else: no grant,
-no function. It refuses to know how a call gets to the host.
+KERYX_TOOLS_GRANTED holds the grants, as a path or as JSON; a tool that is not in it gets no
+function. This module knows nothing of how a call gets to the host.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     Schema = dict[str, Any]
 
 GRANTED = "KERYX_TOOLS_GRANTED"
-# How long a call may take unless its caller says otherwise.
+# How long a call may take by default, in seconds.
 PATIENCE = 300.0
-# What a tool that was given a longer `timeout` of its own may need to say that it was over.
+# Extra seconds for a tool with a longer `timeout` of its own, to report that it is over.
 GRACE = 30.0
 
 _TYPES: dict[str, Any] = {
@@ -37,7 +37,7 @@ _TYPES: dict[str, Any] = {
 
 
 class Bound(NamedTuple):
-    """One call, ready to be made."""
+    """One call with its checked arguments."""
 
     tool: str
     arguments: dict[str, Any]
@@ -54,12 +54,12 @@ class Grant:
         self._properties: dict[str, Schema] = schema.get("properties") or {}
         self._required: list[str] = schema.get("required") or []
         self._open = bool(schema.get("additionalProperties"))
-        given: list[str] | None = described.get("positional")
-        self._positional = list(self._properties) if given is None else given
+        positional: list[str] | None = described.get("positional")
+        self._positional = list(self._properties) if positional is None else positional
 
     def bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> Bound:
-        """The arguments by name. `TypeError` as Python itself would raise it."""
-        seconds: Any = named.pop("_deadline", _UNSAID)
+        """Return the arguments by name; raise `TypeError` as Python itself would."""
+        seconds: Any = named.pop("_deadline", _UNSET)
         if len(args) > len(self._positional):
             most = len(self._positional)
             raise TypeError(f"{self.name}() takes {most} positional arguments, not {len(args)}")
@@ -68,8 +68,8 @@ class Grant:
             if name in arguments:
                 raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
             if name not in self._properties and not self._open:
-                known = ", ".join(self._properties) or "none"
-                raise TypeError(f"{self.name}() has no argument {name!r}; it has: {known}")
+                names = ", ".join(self._properties) or "none"
+                raise TypeError(f"{self.name}() has no argument {name!r}; it has: {names}")
             arguments[name] = value
         arguments = {
             name: arguments[name] for name in arguments if not self._unset(name, arguments)
@@ -77,7 +77,9 @@ class Grant:
         missing = [name for name in self._required if name not in arguments]
         if missing:
             raise TypeError(f"{self.name}() misses: {', '.join(missing)}")
-        return Bound(self.name, arguments, _patience(arguments) if seconds is _UNSAID else seconds)
+        return Bound(
+            self.name, arguments, _default_deadline(arguments) if seconds is _UNSET else seconds
+        )
 
     def signature(self) -> inspect.Signature:
         kinds = inspect.Parameter
@@ -85,22 +87,24 @@ class Grant:
             *self._positional,
             *(name for name in self._properties if name not in self._positional),
         ]
-        sayable = [name for name in order if name.isidentifier() and not keyword.iskeyword(name)]
+        valid_names = [
+            name for name in order if name.isidentifier() and not keyword.iskeyword(name)
+        ]
         parameters: list[inspect.Parameter] = []
         optional = False
-        for name in sayable:
+        for name in valid_names:
             by_position = name in self._positional
             default: Any = kinds.empty
             if name not in self._required:
                 default, optional = self._properties.get(name, {}).get("default"), True
             elif optional and by_position:
-                default = ...  # Python has no way to say that it is required here
+                default = ...  # Python needs a default after an optional parameter
             kind = kinds.POSITIONAL_OR_KEYWORD if by_position else kinds.KEYWORD_ONLY
             parameters.append(kinds(name, kind, default=default, annotation=self._annotation(name)))
         parameters.append(
             kinds("_deadline", kinds.KEYWORD_ONLY, default=PATIENCE, annotation=Optional[float])
         )
-        if self._open or len(sayable) < len(order):
+        if self._open or len(valid_names) < len(order):
             parameters.append(kinds("more", kinds.VAR_KEYWORD, annotation=Any))
         return inspect.Signature(parameters, return_annotation=Result)
 
@@ -114,13 +118,13 @@ class Grant:
 
     def _annotation(self, name: str) -> Any:
         schema = self._properties.get(name, {})
-        found = type_of(schema)
+        python_type = type_of(schema)
         if name in self._required or "default" in schema:
-            return found
-        return Optional[found]
+            return python_type
+        return Optional[python_type]
 
     def _unset(self, name: str, arguments: dict[str, Any]) -> bool:
-        """Whether None means that the argument was left out, as the signature says it does."""
+        """Return whether the argument is None, and None means that it was left out."""
         return (
             arguments[name] is None
             and name not in self._required
@@ -128,10 +132,10 @@ class Grant:
         )
 
 
-_UNSAID = object()
+_UNSET = object()
 
 
-def _patience(arguments: dict[str, Any]) -> float:
+def _default_deadline(arguments: dict[str, Any]) -> float:
     own = arguments.get("timeout")
     if isinstance(own, (int, float)) and own + GRACE > PATIENCE:
         return own + GRACE
@@ -139,17 +143,17 @@ def _patience(arguments: dict[str, Any]) -> float:
 
 
 def type_of(schema: Schema) -> Any:
-    """The Python type that a schema describes; `Any` where there is none."""
+    """Return the Python type that a schema describes; `Any` if there is none."""
     if "const" in schema or "enum" in schema:
         values = schema.get("enum") or [schema.get("const")]
         plain = all(value is None or isinstance(value, (str, int)) for value in values)
         return Literal[tuple(values)] if plain else Any
     for choice in ("anyOf", "oneOf"):
         if choice in schema:
-            return _union([type_of(one) for one in schema[choice]])
+            return _union([type_of(option) for option in schema[choice]])
     named: str | list[str] | None = schema.get("type")
     if isinstance(named, list):
-        return _union([type_of({**schema, "type": one}) for one in named])
+        return _union([type_of({**schema, "type": option}) for option in named])
     if named == "array":
         return typing.Sequence[type_of(schema.get("items") or {})]
     return _TYPES.get(named or "", Any)
@@ -160,12 +164,12 @@ def _union(types: list[Any]) -> Any:
 
 
 def _takes_null(schema: Schema) -> bool:
-    found = type_of(schema)
-    return found in (Any, None) or type(None) in getattr(found, "__args__", ())
+    python_type = type_of(schema)
+    return python_type in (Any, None) or type(None) in getattr(python_type, "__args__", ())
 
 
 class Grants:
-    """What is granted, read when first asked for and again if the environment changes."""
+    """The granted tools, read at the first use and again if the environment changes."""
 
     def __init__(self) -> None:
         self._source: str | None = None
@@ -195,8 +199,8 @@ def _read(source: str) -> dict[str, Grant]:
 GRANTS = Grants()
 
 
-def dress(function: Callable[..., Any], grant: Grant, module: str) -> None:
-    """Make the function look as if it had been written for the tool."""
+def describe_function(function: Callable[..., Any], grant: Grant, module: str) -> None:
+    """Give the function the name, signature and documentation of the tool."""
     signature = grant.signature()
     function.__name__ = function.__qualname__ = grant.name
     function.__module__ = module
@@ -205,16 +209,16 @@ def dress(function: Callable[..., Any], grant: Grant, module: str) -> None:
         name: parameter.annotation for name, parameter in signature.parameters.items()
     }
     function.__annotations__["return"] = Result
-    # By it `parallel` checks arguments, and by the other `inspect` finds them.
+    # `parallel` checks arguments with the first, and `inspect` reads the second.
     function.__grant__ = grant  # pyright: ignore[reportFunctionMemberAccess] (functions take any)
     function.__signature__ = signature
 
 
-def refused(name: str) -> Exception:
-    """Why the module that asks has no such function."""
+def not_granted_error(name: str) -> Exception:
+    """Return the error for a tool that is not granted."""
     granted = ", ".join(sorted(GRANTS.all())) or "none"
     text = f"no tool {name!r} is granted to this script; granted: {granted}"
     # `from keryx_tools import name` would drop the text of an AttributeError; others need one.
-    asking = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] (nothing else tells who asks)
+    asking = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] (nothing else names the caller)
     importing = asking.f_code.co_name == "_handle_fromlist"
     return (ImportError if importing else AttributeError)(text)

@@ -1,4 +1,4 @@
-"""What a tool gave: a dict and a text in one."""
+"""The result of a tool: a dict that is also a text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from keryx_tools._errors import ToolCancelledError, ToolError, ToolUnknownError, error_of
-from keryx_tools._ways.deadline import Deadline
+from keryx_tools._transports.deadline import Deadline
 
 if TYPE_CHECKING:
     _Values = dict[str, Any]
@@ -14,15 +14,15 @@ else:
     _Values = dict  # Python 3.8 has no dict[...]
 
 
-_AS_TOLD: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
+_JSON_STYLE: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
 
 
 class Result(_Values):
-    """The keys of the tool's value; if that is no object, `output` and `text` hold its text, and
-    `value` the value if it is more than a text.
+    """A dict with the keys of the tool's value. If that is not an object, `output` and `text` hold
+    its text, and `value` holds the value unless it is only a text.
 
-    `str(result)` is its `text` if it has one, and else all of it as JSON. `result.value` is the
-    value as it came. `result.overlaps` names calls that may still run and touch the same things.
+    `str(result)` is its `text` if it has one, and else the value as JSON. `result.value` is the
+    value itself. `result.overlaps` names calls that may still run and touch the same things.
     """
 
     value: Any
@@ -31,28 +31,28 @@ class Result(_Values):
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> Result:
-        """What the host answered."""
-        made = cls()
-        made.value = answer.get("value")
-        made.overlaps = tuple(answer.get("overlaps") or ())
-        made._text = answer.get("text")
-        if isinstance(made.value, dict):
-            made.update(cast("dict[str, Any]", made.value))
+        """Return the result of a host's answer."""
+        result = cls()
+        result.value = answer.get("value")
+        result.overlaps = tuple(answer.get("overlaps") or ())
+        result._text = answer.get("text")
+        if isinstance(result.value, dict):
+            result.update(cast("dict[str, Any]", result.value))
         else:
-            made.update(output=made.text, text=made.text)
-            if made.value is not None:
-                made["value"] = made.value
-        return made
+            result.update(output=result.text, text=result.text)
+            if result.value is not None:
+                result["value"] = result.value
+        return result
 
     @property
     def text(self) -> str:
-        """The host sends none along with a value: that would be the same once more."""
+        """The text of the result; if the host sent only a value, it is the value as JSON."""
         if self._text is None:
             own = self.get("text")
             if isinstance(own, str):
                 return own
-            plain = self.value is None
-            self._text = "" if plain else json.dumps(self.value, **_AS_TOLD)
+            is_empty = self.value is None
+            self._text = "" if is_empty else json.dumps(self.value, **_JSON_STYLE)
         return self._text
 
     def __str__(self) -> str:
@@ -60,17 +60,17 @@ class Result(_Values):
 
     def __missing__(self, key: object) -> Any:
         if key == "output" and "text" in self:
-            return self["text"]  # what texts are called where they are all that there is
+            return self["text"]  # results that are only a text have it under both keys
         raise KeyError(f"{key!r}; this result has: {', '.join(map(str, self))}")
 
 
-def opened(answer: dict[str, Any], deadline: Deadline) -> Result:
-    """The result that a packet holds; raises the error that it holds instead."""
+def result_or_raise(answer: dict[str, Any], deadline: Deadline) -> Result:
+    """Return the result of a packet, or raise its error."""
     tool = deadline.tool
     if "error" in answer:
         error = error_of(answer["error"], tool)
         if isinstance(error, (ToolCancelledError, ToolUnknownError)) and deadline.is_over:
-            raise deadline.over()  # the host counts too, and may be the first to say so
+            raise deadline.timeout_error()  # the host has the same deadline, and may cancel first
         raise error
     if not isinstance(answer.get("result"), dict):
         raise ToolError(f"{tool}: the host answered with neither a result nor an error", tool)

@@ -29,9 +29,9 @@ pytestmark = pytest.mark.promise("002.3")
 
 @pytest_asyncio.fixture
 async def bridge() -> AsyncIterator[Bridge]:
-    made = Bridge(Scope("root"), threads=4, most_threads=8)
-    yield made
-    await made.close()
+    bridge = Bridge(Scope("root"), threads=4, most_threads=8)
+    yield bridge
+    await bridge.close()
 
 
 async def double(value: int) -> int:
@@ -74,8 +74,8 @@ async def test_stop_iteration_comes_back_as_an_error(bridge: Bridge) -> None:
 
 
 async def test_threads_are_used_again(bridge: Bridge) -> None:
-    seen = {await bridge.to_thread(threading.get_ident) for _ in range(20)}
-    assert len(seen) == 1
+    thread_ids = {await bridge.to_thread(threading.get_ident) for _ in range(20)}
+    assert len(thread_ids) == 1
 
 
 async def test_as_many_run_at_once_as_there_are_threads_and_the_rest_wait(bridge: Bridge) -> None:
@@ -100,7 +100,7 @@ async def test_work_that_waits_for_other_work_finds_all_of_it_under_way() -> Non
     bridge = Bridge(Scope("root"))
     together = threading.Barrier(THREADS, timeout=30)
     begun = [bridge.start_thread(together.wait) for _ in range(THREADS)]
-    assert sorted([await each.future for each in begun]) == list(range(THREADS))
+    assert sorted([await work.future for work in begun]) == list(range(THREADS))
     await bridge.close()
 
 
@@ -205,10 +205,10 @@ async def test_nested_past_the_cap_it_fails_by_name() -> None:
 
     with pytest.raises(ThreadsExhaustedError) as raised:
         await down(20)
-    told = str(raised.value)
-    assert "all 8 threads are held: 8 wait for calls that they made" in told
-    assert "make the outer tools async" in told
-    assert "left over" not in told
+    text = str(raised.value)
+    assert "all 8 threads are held: 8 wait for calls that they made" in text
+    assert "make the outer tools async" in text
+    assert "left over" not in text
     await bridge.close()
 
 
@@ -224,10 +224,10 @@ async def test_if_both_hold_the_threads_the_error_counts_both() -> None:
 
     with pytest.raises(ThreadsExhaustedError) as raised:
         await down(20)
-    told = str(raised.value)
-    assert "5 wait for calls that they made" in told
-    assert "3 left over, whose tools were given up" in told
-    assert "isolation='process'" in told
+    text = str(raised.value)
+    assert "5 wait for calls that they made" in text
+    assert "3 left over, whose tools were given up" in text
+    assert "isolation='process'" in text
     gate.set()
     await bridge.close()
 

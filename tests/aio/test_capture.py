@@ -114,15 +114,15 @@ def test_live_text_is_decoded_per_stream_across_chunks():
 @pytest.mark.parametrize("size", range(1, 9))
 def test_a_cut_never_splits_a_character(size: int, tmp_path: Path):
     spill = tmp_path / "middle"
-    whole = "ä€😀ß" * 20
+    text = "ä€😀ß" * 20
     capture = Capture(head=size, tail=size, spill=spill)
-    for byte in whole.encode():
+    for byte in text.encode():
         capture.feed("stdout", bytes([byte]))
     capture.close()
     assert "\N{REPLACEMENT CHARACTER}" not in capture.text()
-    head, _, rest = capture.text().partition("[... ")
-    _, _, tail = rest.partition(" ...]\n")
-    assert head.removesuffix("\n") + spill.read_text() + tail == whole
+    head, _, after_head = capture.text().partition("[... ")
+    _, _, tail = after_head.partition(" ...]\n")
+    assert head.removesuffix("\n") + spill.read_text() + tail == text
 
 
 @given(chunks=st.lists(st.binary(max_size=40)), head=st.integers(0, 20), tail=st.integers(0, 20))
@@ -134,15 +134,15 @@ def test_nothing_is_lost_between_head_file_and_tail(
     for chunk in chunks:
         capture.feed("stdout", chunk)
     capture.close()
-    whole = b"".join(chunks)
-    assert capture.total == len(whole)
+    output = b"".join(chunks)
+    assert capture.total == len(output)
     middle = spill.read_bytes() if spill.exists() else b""
     if middle:
         assert f"[... {len(middle)} bytes left out; they are in {spill} ...]" in capture.text()
-        assert middle in whole
-        assert len(middle) >= len(whole) - head - tail
+        assert middle in output
+        assert len(middle) >= len(output) - head - tail
     else:
-        assert capture.text() == whole.decode(errors="replace")
+        assert capture.text() == output.decode(errors="replace")
 
 
 def test_a_gigabyte_fits_in_little_memory():

@@ -23,9 +23,17 @@ from keryx.aio.scope import Scope
 from keryx.errors import ScopeClosedError, SpawnError, ToolCancelledError, WardenLostError
 from keryx.sandbox import Limits, Policy
 from keryx.warden import Exit, Process, Warden, proctree
-from keryx.warden.keepers import LONGEST_REST, MOST_RESTING
+from keryx.warden.keepers import LONGEST_IDLE, MOST_IDLE
 from keryx.warden.link import Link, Report
-from tests.aio.world import PATH, STUBBORN_TREE, Lines, World, marked, on_both_loops, wait_dead
+from tests.aio.warden_setup import (
+    PATH,
+    STUBBORN_TREE,
+    Lines,
+    WardenSetup,
+    marked,
+    on_both_loops,
+    wait_dead,
+)
 
 PATIENCE = 40.0
 
@@ -61,18 +69,18 @@ class Confined:
 
     def all_children(self) -> list[int]:
         """Everything below the keepers."""
-        found, fresh = list[int](), self.keepers()
+        pids, fresh = list[int](), self.keepers()
         while fresh:
             fresh = [kid for pid in fresh for kid in children(pid)]
-            found += fresh
-        return found
+            pids += fresh
+        return pids
 
     async def wait_keepers(self, count: int) -> list[int]:
-        """Until there are so many. Their end is told to nobody here, so it is looked for."""
+        """Wait until there are so many. Their end is not reported here, so this polls."""
         async with asyncio.timeout(PATIENCE):
-            while len(found := self.keepers()) != count:  # noqa: ASYNC110 (another process acts)
+            while len(pids := self.keepers()) != count:  # noqa: ASYNC110 (another process acts)
                 await asyncio.sleep(0.01)
-        return found
+        return pids
 
 
 def children(pid: int) -> list[int]:
@@ -208,14 +216,14 @@ async def test_what_is_no_policy_is_refused_and_harms_nothing(
 
 
 @on_both_loops
-async def test_a_refusal_is_heard_although_orders_were_never_read(world: World):
+async def test_a_refusal_is_heard_although_orders_were_never_read(setup: WardenSetup):
     for number in range(10):
         with pytest.raises(SpawnError, match="no confinement"):
-            await world.warden.spawn(["true"], env={}, cwd="/", policy={"number": number})
+            await setup.warden.spawn(["true"], env={}, cwd="/", policy={"number": number})
 
 
 @on_both_loops
-async def test_what_was_said_before_a_death_is_heard_and_so_is_the_death(world: World):
+async def test_what_was_said_before_a_death_is_heard_and_so_is_the_death(setup: WardenSetup):
     ours, theirs = socket.socketpair()
     heard, ended = list[Report](), asyncio.Event()
     link = Link(asyncio.get_running_loop(), ours, heard.append, ended.set)
@@ -244,17 +252,17 @@ async def test_a_refusal_reaches_all_that_wait_and_the_next_try_is_a_new_one(con
 async def test_each_policy_has_one_keeper_and_only_the_last_used_ones_stay(confined: Confined):
     await (await confined.run("true", policy=None)).wait()
     async with await confined.run("sleep", "1000", policy=confined.wire(1000)):
-        for number in range(MOST_RESTING + 4):
+        for number in range(MOST_IDLE + 4):
             for _ in range(2):
                 process = await confined.run("true", policy=confined.wire(number))
                 assert await process.wait() == Exit(0, None)
         # One that runs something, one without a policy, and those that rest.
-        before = await confined.wait_keepers(MOST_RESTING + 2)
-        for number in range(4, MOST_RESTING + 4):
+        before = await confined.wait_keepers(MOST_IDLE + 2)
+        for number in range(4, MOST_IDLE + 4):
             await (await confined.run("true", policy=confined.wire(number))).wait()
         assert confined.keepers() == before
         await (await confined.run("true", policy=confined.wire(0))).wait()
-        assert len(set(await confined.wait_keepers(MOST_RESTING + 2)) - set(before)) == 1
+        assert len(set(await confined.wait_keepers(MOST_IDLE + 2)) - set(before)) == 1
 
 
 async def test_a_keeper_that_has_rested_long_ends(tmp_path: Path, policy: Policy, clock: FakeClock):
@@ -265,11 +273,11 @@ async def test_a_keeper_that_has_rested_long_ends(tmp_path: Path, policy: Policy
                 await (await confined.run("true", policy=confined.wire(number))).wait()
             await confined.warden.confinement(confined.wire(4))
             assert len(confined.keepers()) == 4
-            clock.advance(LONGEST_REST / 2)
+            clock.advance(LONGEST_IDLE / 2)
             await (await confined.run("true", policy=confined.wire(2))).wait()
-            clock.advance(LONGEST_REST / 2 + 1)
+            clock.advance(LONGEST_IDLE / 2 + 1)
             await confined.wait_keepers(2)
-            clock.advance(LONGEST_REST)
+            clock.advance(LONGEST_IDLE)
             await confined.wait_keepers(1)
     finally:
         await confined.warden.close()
@@ -316,11 +324,11 @@ def test_when_the_host_is_killed_nothing_survives_behind_walls(
     ) as host:
         try:
             assert host.stdout is not None
-            found: dict[bytes, int] = {}
-            while len(found) < 4:
+            pid_by_name: dict[bytes, int] = {}
+            while len(pid_by_name) < 4:
                 name, pid = host.stdout.readline().split()
-                found[name] = int(pid)
-            warden = found[b"warden"]
+                pid_by_name[name] = int(pid)
+            warden = pid_by_name[b"warden"]
             pids = [warden, *proctree.children_by_file(warden), *marked(env)]
             pidfds = [os.pidfd_open(pid) for pid in pids]
         finally:

@@ -45,11 +45,11 @@ class Log:
 
 async def take(reader: Reader[str], count: int) -> list[str]:
     """The next items of a reader."""
-    found: list[str] = []
+    items: list[str] = []
     stream = aiter(reader)
-    while len(found) < count:
-        found.append(await anext(stream))
-    return found
+    while len(items) < count:
+        items.append(await anext(stream))
+    return items
 
 
 async def test_a_reader_gets_what_is_published_in_order() -> None:
@@ -100,8 +100,8 @@ async def test_what_is_published_during_the_replay_comes_after_it() -> None:
         stream = aiter(reader)
         first = await anext(stream)
         log.append()
-        rest = [await anext(stream) for _ in range(5)]
-    assert [first, *rest] == log.facts
+        following = [await anext(stream) for _ in range(5)]
+    assert [first, *following] == log.facts
 
 
 async def test_a_slow_reader_is_told_and_then_reads_the_facts_again() -> None:

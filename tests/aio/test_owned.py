@@ -1,4 +1,4 @@
-"""Owned resources: one per loop, made there, used there, closed there."""
+"""Owned resources: one per loop, created, used and closed on that loop."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ pytestmark = pytest.mark.promise("house.4")
 
 
 class Client:
-    """Remembers the loop that made it and refuses to be touched on another."""
-
-    made = 0
+    """Records the loop that created it, and fails if it is used on another."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -38,37 +36,37 @@ class Client:
 
 
 class Clients:
-    """An `Owned` that counts."""
+    """An `Owned` that records the clients that it creates."""
 
     def __init__(self) -> None:
-        self.made: list[Client] = []
+        self.created: list[Client] = []
         self.owned = Owned(self._make, Client.close, drop=Client.drop)
 
     async def _make(self) -> Client:
         await asyncio.sleep(0)
-        self.made.append(Client())
-        return self.made[-1]
+        self.created.append(Client())
+        return self.created[-1]
 
 
 async def test_simultaneous_first_use_makes_one() -> None:
     clients = Clients()
     async with asyncio.TaskGroup() as group:
         users = [group.create_task(clients.owned.get()) for _ in range(20)]
-    assert {id(user.result()) for user in users} == {id(clients.made[0])}
-    assert len(clients.made) == 1
+    assert {id(user.result()) for user in users} == {id(clients.created[0])}
+    assert len(clients.created) == 1
     await clients.owned.close()
 
 
 async def test_when_the_first_user_gives_up_the_next_one_makes_it() -> None:
-    gate, made = asyncio.Event(), list[str]()
+    gate, steps = asyncio.Event(), list[str]()
 
     async def make() -> str:
         await gate.wait()
-        made.append("made")
+        steps.append("made")
         return "resource"
 
     async def close(resource: str) -> None:
-        made.append("closed")
+        steps.append("closed")
 
     owned = Owned(make, close)
     first = asyncio.create_task(owned.get())
@@ -80,7 +78,7 @@ async def test_when_the_first_user_gives_up_the_next_one_makes_it() -> None:
     gate.set()
     assert await second == "resource"
     await owned.close()
-    assert made == ["made", "closed"]
+    assert steps == ["made", "closed"]
 
 
 async def test_when_making_fails_the_error_is_the_maker_s_and_the_next_tries_again() -> None:
@@ -116,18 +114,18 @@ async def test_after_closing_the_next_user_gets_a_new_one() -> None:
 def test_a_loop_that_is_shut_down_properly_closes_its_own() -> None:
     clients = Clients()
     asyncio.run(clients.owned.get())
-    assert clients.made[0].closed
+    assert clients.created[0].closed
     assert len(clients.owned) == 0
 
 
 def test_a_new_loop_at_a_recycled_address_gets_a_new_client() -> None:
     clients = Clients()
-    seen: set[int] = set()
+    loop_ids: set[int] = set()
     recycled = False
     for _ in range(50):
         loop = asyncio.new_event_loop()
-        recycled = id(loop) in seen
-        seen.add(id(loop))
+        recycled = id(loop) in loop_ids
+        loop_ids.add(id(loop))
         client = loop.run_until_complete(clients.owned.get())
         assert client.loop is loop
         assert not client.closed
@@ -136,18 +134,18 @@ def test_a_new_loop_at_a_recycled_address_gets_a_new_client() -> None:
         del loop, client
         if recycled:
             break
-        clients.made.clear()
+        clients.created.clear()
         gc.collect()
     assert recycled, "no address was used twice: the case was not forced"
 
 
 def test_a_shared_resource_is_made_once_for_all_threads() -> None:
-    made: list[int] = []
+    calls: list[int] = []
     ready = threading.Barrier(8)
 
     def make() -> int:
-        made.append(1)
-        return len(made)
+        calls.append(1)
+        return len(calls)
 
     shared = Shared(make)
 
@@ -158,9 +156,9 @@ def test_a_shared_resource_is_made_once_for_all_threads() -> None:
     async def main() -> list[int]:
         bridge = Bridge(Scope("root"))
         users = [bridge.start_thread(use) for _ in range(8)]
-        found = [await user.future for user in users]
+        values = [await user.future for user in users]
         await bridge.close()
-        return found
+        return values
 
     assert asyncio.run(main()) == [1] * 8
 
@@ -222,7 +220,7 @@ class OwnedMachine(RuleBasedStateMachine):
         last.run_until_complete(last.shutdown_asyncgens())
         last.close()
         assert len(self.clients.owned) == 0
-        assert all(client.closed or client.dropped for client in self.clients.made)
+        assert all(client.closed or client.dropped for client in self.clients.created)
 
 
 TestOwnedMachine = OwnedMachine.TestCase

@@ -1,4 +1,4 @@
-"""Scopes and tokens: who is cancelled, why, and who is told. The life of a token, case by case."""
+"""Scopes and tokens: what is cancelled, why, and which callbacks run."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ async def test_a_scope_made_under_a_cancelled_one_is_cancelled_and_tells() -> No
     root.cancel("interrupt")
     await a_turn_of_the_loop()
     child = root.child("late")
-    told = asyncio.Event()
-    child.on_cancel(told.set)
-    await told.wait()
+    callback_ran = asyncio.Event()
+    child.on_cancel(callback_ran.set)
+    await callback_ran.wait()
     assert child.reason == "interrupt"
 
 
@@ -127,24 +127,24 @@ async def test_a_closed_scope_is_gone_from_its_parent() -> None:
 async def test_callbacks_run_once_each_on_the_owner_loop() -> None:
     scope = Scope("root")
     owner = asyncio.get_running_loop()
-    told: list[bool] = []
-    scope.on_cancel(lambda: told.append(asyncio.get_running_loop() is owner))
+    on_owner: list[bool] = []
+    scope.on_cancel(lambda: on_owner.append(asyncio.get_running_loop() is owner))
     thread = threading.Thread(target=scope.cancel, args=("interrupt",))
     thread.start()
     thread.join()
     scope.cancel("steer")
     await a_turn_of_the_loop()
-    assert told == [True]
+    assert on_owner == [True]
 
 
 async def test_a_removed_callback_is_not_called() -> None:
     scope = Scope("root")
-    told: list[str] = []
-    scope.on_cancel(lambda: told.append("kept"))
-    scope.on_cancel(lambda: told.append("removed")).remove()
+    callbacks: list[str] = []
+    scope.on_cancel(lambda: callbacks.append("kept"))
+    scope.on_cancel(lambda: callbacks.append("removed")).remove()
     scope.cancel("interrupt")
     await a_turn_of_the_loop()
-    assert told == ["kept"]
+    assert callbacks == ["kept"]
 
 
 async def test_a_callback_that_fails_is_reported_and_the_others_still_run() -> None:
@@ -153,13 +153,13 @@ async def test_a_callback_that_fails_is_reported_and_the_others_still_run() -> N
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: reported.append(context["exception"])
     )
-    told: list[str] = []
-    scope.on_cancel(lambda: told.append("first"))
+    callbacks: list[str] = []
+    scope.on_cancel(lambda: callbacks.append("first"))
     scope.on_cancel(lambda: 1 / 0)
-    scope.on_cancel(lambda: told.append("last"))
+    scope.on_cancel(lambda: callbacks.append("last"))
     scope.cancel("interrupt")
     await a_turn_of_the_loop()
-    assert sorted(told) == ["first", "last"]
+    assert sorted(callbacks) == ["first", "last"]
     assert [type(error) for error in reported] == [ZeroDivisionError]
 
 
@@ -245,8 +245,8 @@ async def test_the_token_is_found_from_any_depth_in_tasks_and_bridge_threads() -
         return await deeper()
 
     context = contextvars.copy_context()
-    found = await asyncio.get_running_loop().create_task(inside(), context=context)
-    assert found == (token, True)
+    token_and_state = await asyncio.get_running_loop().create_task(inside(), context=context)
+    assert token_and_state == (token, True)
     assert get_token() is None
     await bridge.close()
 

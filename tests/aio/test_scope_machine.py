@@ -1,4 +1,4 @@
-"""Any interleaving over a scope tree: the first reason stays, everyone below is told once."""
+"""Any interleaving over a scope tree: the first reason stays, and every callback runs once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.promise("house.4")
 
 
 class Model:
-    """What must be true of one scope, told without a tree."""
+    """The expected state of one scope, modelled without a tree."""
 
     def __init__(self, parent: Model | None) -> None:
         self.parent = parent
         self.children: list[Model] = []
         self.reason: str | None = parent.reason if parent else None
-        self.told = 0
+        self.callback_count = 0
         self.killed = 0
         self.deadline: float | None = None
         self.closed = False
@@ -48,7 +48,7 @@ class Node:
         scope.on_kill(self.count_killed)
 
     def count_told(self) -> None:
-        self.model.told += 1
+        self.model.callback_count += 1
 
     def count_killed(self) -> None:
         self.model.killed += 1
@@ -139,8 +139,8 @@ class ScopeMachine(RuleBasedStateMachine):
         for node in self.all:
             if not node.model.closed:
                 cancelled = node.model.reason is not None
-                assert (node.model.told, node.model.killed) == (cancelled, cancelled)
-            assert node.model.told <= 1
+                assert (node.model.callback_count, node.model.killed) == (cancelled, cancelled)
+            assert node.model.callback_count <= 1
             assert node.model.killed <= 1
         for node in reversed(self.all):
             node.scope.close()

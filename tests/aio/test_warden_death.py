@@ -1,4 +1,4 @@
-"""When warden, keeper or host die; and what the warden is made of."""
+"""The death of warden, keeper or host; and the modules that the warden may import."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from keryx.warden.confinement import (
     seccomp,
     watch,
 )
-from tests.aio.world import (
+from tests.aio.warden_setup import (
     PATH,
     STUBBORN_TREE,
-    World,
-    gone,
+    WardenSetup,
+    has_ended,
     marked,
     on_both_loops,
     wait_dead,
@@ -45,94 +45,94 @@ pytestmark = pytest.mark.promise("house.2")
 # -- the death of those above
 
 
-async def survive(world: World, victim_of: Callable[[World], int]) -> None:
+async def survive(setup: WardenSetup, victim_of: Callable[[WardenSetup], int]) -> None:
     for _ in range(3):
-        process, pids = await world.run_tree()
-        victim = victim_of(world)
+        process, pids = await setup.run_tree()
+        victim = victim_of(setup)
         pidfds = [os.pidfd_open(pid) for pid in (*pids, victim)]
         os.kill(victim, signal.SIGKILL)
         with pytest.raises(WardenLostError):
             await process.wait()
         assert not process.running
-        other = await world.run("sh", "-c", "exit 6")
+        other = await setup.run("sh", "-c", "exit 6")
         assert await other.wait() == Exit(6, None)
-        assert victim_of(world) != victim
+        assert victim_of(setup) != victim
         for pidfd in pidfds:
             wait_dead(pidfd)
 
 
 @on_both_loops
-async def test_when_the_warden_dies_so_does_all_below_and_a_new_one_starts(world: World):
-    await survive(world, lambda world: world.warden_pid)
+async def test_when_the_warden_dies_so_does_all_below_and_a_new_one_starts(setup: WardenSetup):
+    await survive(setup, lambda setup: setup.warden_pid)
 
 
 PIDFD_GETFD = 438
 
 
 def copies_of_sockets(pid: int) -> list[int]:
-    """The sockets of another process, held open here too: their ends are not seen when it dies."""
+    """Copy the sockets of another process, so that its death does not close them."""
     libc = ctypes.CDLL(None, use_errno=True)
     pidfd = os.pidfd_open(pid)
-    found: list[int] = []
+    copies: list[int] = []
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         if entry.readlink().name.startswith("socket:"):
             copy = libc.syscall(PIDFD_GETFD, pidfd, int(entry.name), 0)
             assert copy >= 0, os.strerror(ctypes.get_errno())
-            found.append(copy)
+            copies.append(copy)
     os.close(pidfd)
-    return found
+    return copies
 
 
 @on_both_loops
 async def test_a_keeper_that_outlives_its_warden_tells_the_host_before_the_wardens_end_is_seen(
-    world: World,
+    setup: WardenSetup,
 ):
     # The kernel closes what a dead process held one after the other, and may pause in between.
-    process, _ = await world.run_tree()
-    held = copies_of_sockets(world.warden_pid)
-    os.kill(world.warden_pid, signal.SIGKILL)
+    process, _ = await setup.run_tree()
+    copies = copies_of_sockets(setup.warden_pid)
+    os.kill(setup.warden_pid, signal.SIGKILL)
     with pytest.raises(WardenLostError):
         await process.wait()
-    other = await world.run("sh", "-c", "exit 6")
+    other = await setup.run("sh", "-c", "exit 6")
     assert await other.wait() == Exit(6, None)
-    for copy in held:
+    for copy in copies:
         os.close(copy)
 
 
 @on_both_loops
-async def test_when_a_keeper_dies_so_does_all_below_and_a_new_one_starts(world: World):
-    await survive(world, lambda world: world.keeper_pid)
+async def test_when_a_keeper_dies_so_does_all_below_and_a_new_one_starts(setup: WardenSetup):
+    await survive(setup, lambda setup: setup.keeper_pid)
 
 
 @on_both_loops
-async def test_warden_and_keeper_ignore_what_ends_other_programs(world: World):
-    await (await world.run("true")).wait()
-    pids = [world.warden_pid, world.keeper_pid]
+async def test_warden_and_keeper_ignore_what_ends_other_programs(setup: WardenSetup):
+    await (await setup.run("true")).wait()
+    pids = [setup.warden_pid, setup.keeper_pid]
     for pid in pids:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             os.kill(pid, number)
-    await (await world.run("true")).wait()
-    assert pids == [world.warden_pid, world.keeper_pid]
+    await (await setup.run("true")).wait()
+    assert pids == [setup.warden_pid, setup.keeper_pid]
     assert os.getsid(pids[0]) == pids[0]
 
 
 @on_both_loops
-async def test_closing_kills_what_still_runs(world: World):
-    process, pids = await world.run_tree()
-    await world.warden.close()
-    assert all(map(gone, pids))
+async def test_closing_kills_what_still_runs(setup: WardenSetup):
+    process, pids = await setup.run_tree()
+    await setup.warden.close()
+    assert all(map(has_ended, pids))
     with pytest.raises(WardenLostError):
         await process.wait()
     with pytest.raises(ScopeClosedError):
-        await world.run("true")
+        await setup.run("true")
 
 
 @on_both_loops
-async def test_closing_a_warden_that_does_not_answer_still_ends_everything(world: World):
-    _, pids = await world.run_tree()
-    os.kill(world.warden_pid, signal.SIGSTOP)
-    await world.warden.close()
-    assert all(map(gone, pids))
+async def test_closing_a_warden_that_does_not_answer_still_ends_everything(setup: WardenSetup):
+    _, pids = await setup.run_tree()
+    os.kill(setup.warden_pid, signal.SIGSTOP)
+    await setup.warden.close()
+    assert all(map(has_ended, pids))
 
 
 SECOND_HOST = """
@@ -169,14 +169,14 @@ def test_when_the_host_is_killed_nothing_survives(fork: bool):
     ) as host:
         try:
             assert host.stdout is not None
-            found: dict[bytes, int] = {}
-            while len(found) < 4 + fork:
+            pid_by_name: dict[bytes, int] = {}
+            while len(pid_by_name) < 4 + fork:
                 line = host.stdout.readline()
                 assert line, "the second host has ended on its own; its stderr says why"
                 name, pid = line.split()
-                found[name] = int(pid)
-            found.pop(b"fork", None)
-            pids = [*found.values(), *proctree.children_by_file(found[b"warden"])]
+                pid_by_name[name] = int(pid)
+            pid_by_name.pop(b"fork", None)
+            pids = [*pid_by_name.values(), *proctree.children_by_file(pid_by_name[b"warden"])]
             pidfds = [os.pidfd_open(pid) for pid in pids]
         finally:
             host.kill()
@@ -185,23 +185,23 @@ def test_when_the_host_is_killed_nothing_survives(fork: bool):
         assert marked(env) == []
 
 
-# -- the process table, and what the warden is made of
+# -- the process tree, and the modules that the warden may import
 
 
 @on_both_loops
-async def test_both_ways_to_read_the_process_table_agree(world: World):
-    process, _ = await world.run_tree()
+async def test_both_ways_to_read_the_process_table_agree(setup: WardenSetup):
+    process, _ = await setup.run_tree()
     async with process:
-        for pid in (world.warden_pid, world.keeper_pid):
+        for pid in (setup.warden_pid, setup.keeper_pid):
             scanned = proctree.children_by_scan()(pid)
             assert sorted(scanned) == sorted(proctree.children_by_file(pid))
-        assert proctree.parent_of(process.pid) == world.keeper_pid
-        assert proctree.descends(process.pid)
+        assert proctree.parent_of(process.pid) == setup.keeper_pid
+        assert proctree.is_descendant(process.pid)
 
 
 def test_only_a_descendant_is_struck():
-    assert not proctree.descends(os.getppid())
-    assert not proctree.strike(os.getppid(), signal.SIGCONT)
+    assert not proctree.is_descendant(os.getppid())
+    assert not proctree.signal_descendant(os.getppid(), signal.SIGCONT)
 
 
 WALLS = [confine, gaps, kernel, landlock, limits, namespaces, plan, root, seccomp, watch]

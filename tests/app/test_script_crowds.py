@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keryx.sandbox.scripts.structure import MOST_VALUES
+from keryx.sandbox.scripts.value_limits import MOST_VALUES
 from tests.app.scripting import Den, echo_value, execute, hosting
 
 MANY_COMMANDS = """

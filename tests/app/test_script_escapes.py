@@ -15,8 +15,8 @@ import pytest
 from keryx import Keryx
 from keryx import events as ev
 from tests.app.scripting import Den, Waiting, call, execute, hosting, run_python
-from tests.sandbox.attempts import ATTEMPTS, NEVER, script
-from tests.sandbox.den import outside_world
+from tests.sandbox.confined_workspace import outside_world
+from tests.sandbox.escape_attempts import ATTEMPTS, NEVER, script
 
 pytestmark = pytest.mark.promise("tools.3")
 
@@ -189,7 +189,9 @@ async def test_no_attempt_gets_out(den: Den, carrier: str) -> None:
 
 
 @each_carrier
-async def test_each_of_them_would_get_out_if_there_were_no_walls(den: Den, carrier: str) -> None:
+async def test_each_of_them_would_get_out_if_there_were_no_walls(
+    den: Den, carrier: str
+) -> None:
     assert await escapes(den, carrier, {"all": program(WALLED)}, "off") == WALLED.keys()
 
 
@@ -221,7 +223,9 @@ print(run_python({FORKING + "os.wait()"!r}, ""))
 
 
 @pytest.mark.parametrize("carrier", BOMBS)
-async def test_a_fork_bomb_is_ended_and_the_session_goes_on(den: Den, carrier: str) -> None:
+async def test_a_fork_bomb_is_ended_and_the_session_goes_on(
+    den: Den, carrier: str
+) -> None:
     """As many processes as a session may have, and one more. They would wait for ever."""
     async with hosting(den, run_python) as app:
         handle = await app.open(approvals="never")

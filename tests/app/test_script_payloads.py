@@ -22,7 +22,7 @@ from tests.app.scripting import (
     execute,
     hosting,
 )
-from tests.rpc.children import ROOT
+from tests.rpc.server_process import ROOT
 
 ECHOES = [echo, echo_in_thread, echo_in_process]
 

@@ -17,6 +17,6 @@ async def test_a_stranger_at_the_socket_of_a_host_may_say_only_little(tmp_path: 
         await app.open()
         reader, writer = await asyncio.open_unix_connection(home / "host.sock")
         writer.write(struct.pack(">I", LARGEST_GREETING + 1))
-        assert b"%d that are taken" % LARGEST_GREETING in await reader.read()
+        assert b"%d that are allowed" % LARGEST_GREETING in await reader.read()
         writer.close()
         await writer.wait_closed()

@@ -1,4 +1,4 @@
-"""A host for every test that asks for one."""
+"""The fixtures of a host that serves tools."""
 
 from __future__ import annotations
 

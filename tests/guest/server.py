@@ -1,6 +1,6 @@
-"""A host to call: tools over a real socket, on a loop of its own thread.
+"""A host for tests: it serves tools over a socket, on a loop in a thread of its own.
 
-What the tools see can be asked for by tests: how often each ran, what runs now, what was cancelled.
+Tests can read what the tools saw: how often each ran, what runs now, what was cancelled.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Tools:
 
     async def call(self, name: str, arguments: Arguments) -> bytes:
         tool: Callable[..., Awaitable[Any]] | None = getattr(self, f"_{name}", None)
-        if tool is None or name not in {known for known, *_ in GRANTED}:
+        if tool is None or name not in {tool_name for tool_name, *_ in GRANTED}:
             raise CallError(f"there is no tool {name!r}", name="ToolFailedError")
         self.running += 1
         self.most_running = max(self.most_running, self.running)
@@ -93,8 +93,8 @@ class Tools:
         here: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         room.append(here)
         if len(room) == parties:
-            for one in room:
-                one.set_result(None)
+            for waiter in room:
+                waiter.set_result(None)
             room.clear()
         await here
         return {"tag": tag}
@@ -157,14 +157,14 @@ class Server:
         self._thread.call(self._close)
 
     def wait_idle(self) -> None:
-        """Return once nothing runs for anybody, and nobody is connected."""
+        """Return once no call runs and no client is connected."""
         self._thread.call(self._idle, timeout=PATIENCE)
 
     def connected(self) -> socket.socket:
-        """A connection to it, for whoever is to be handed one."""
-        made = socket.socket(socket.AF_UNIX)
-        made.connect(str(self.path))
-        return made
+        """Return a new connection to this server."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(str(self.path))
+        return connection
 
     async def _open(self) -> None:
         listening = socket.socket(socket.AF_UNIX)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.guest.guests import run
+from tests.guest.script_processes import run
 from tests.guest.server import Server
 
 # The exception is raised at the first instruction of a call, then at the second of the next call,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keryx.rpc.incoming_calls import affordable_connections
-from tests.guest.guests import run, running
+from tests.guest.script_processes import run, running
 from tests.guest.server import PATIENCE, Server
 
 pytestmark = pytest.mark.promise("000.3")
@@ -76,7 +76,7 @@ def test_tasks_share_one_connection_and_call_at_the_same_time(
 
 
 def test_a_thousand_threads_are_fine(tmp_path: Path, server: Server, address: str) -> None:
-    found = run(
+    result = run(
         tmp_path,
         """
         import json, threading
@@ -93,7 +93,7 @@ def test_a_thousand_threads_are_fine(tmp_path: Path, server: Server, address: st
         """,
         address,
     )
-    assert found == [True] * 1000
+    assert result == [True] * 1000
     assert set(server.tools.ran.values()) == {1}
 
 
@@ -121,8 +121,8 @@ def test_threads_that_live_on_leave_their_connections_to_others(
     tmp_path: Path, server: Server, address: str
 ) -> None:
     count = affordable_connections() + 20
-    found = run(tmp_path, CROWD.replace("COUNT", str(count)), address)
-    assert found == [True] * (2 * count + 1)
+    result = run(tmp_path, CROWD.replace("COUNT", str(count)), address)
+    assert result == [True] * (2 * count + 1)
     assert set(server.tools.ran.values()) == {1}
 
 
@@ -208,7 +208,7 @@ def test_a_fork_leaves_the_calls_of_other_threads_alone(tmp_path: Path, address:
 def test_a_forked_child_holds_no_connection_of_its_parent(
     tmp_path: Path, server: Server, address: str
 ) -> None:
-    found = run(
+    result = run(
         tmp_path,
         """
         import asyncio, json, os
@@ -241,12 +241,12 @@ def test_a_forked_child_holds_no_connection_of_its_parent(
         """,
         address,
     )
-    assert found == [2, 0]
+    assert result == [2, 0]
     assert server.connections == 2
 
 
 def test_processes_that_the_script_starts_just_work(tmp_path: Path, address: str) -> None:
-    found = run(
+    result = run(
         tmp_path,
         """
         import json, subprocess, sys
@@ -259,7 +259,7 @@ def test_processes_that_the_script_starts_just_work(tmp_path: Path, address: str
         """,
         address,
     )
-    assert found == ["child\n", "child\n"]
+    assert result == ["child\n", "child\n"]
 
 
 LOOPS = """
@@ -306,7 +306,7 @@ def test_loops_have_a_connection_each_and_take_it_with_them(tmp_path: Path, addr
 
 
 def test_a_thread_takes_its_connection_with_it(tmp_path: Path, address: str) -> None:
-    found = run(
+    result = run(
         tmp_path,
         """
         import json, os, threading
@@ -324,7 +324,7 @@ def test_a_thread_takes_its_connection_with_it(tmp_path: Path, address: str) -> 
         """,
         address,
     )
-    assert len(set(found)) == 1
+    assert len(set(result)) == 1
 
 
 HANDLER = """

@@ -1,4 +1,4 @@
-"""A script that closes descriptors which it has not opened: told so, and its own files are safe."""
+"""A script that closes descriptors of others gets an error, and its own files are safe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.guest.guests import run
+from tests.guest.script_processes import run
 from tests.guest.server import Server
 
 pytestmark = pytest.mark.promise("walls.13")
@@ -84,8 +84,8 @@ os.chdir(tempfile.mkdtemp())
 
 async def main():
     assert (await aio.echo("before"))["tag"] == "before"
-    line = next(iter(aio._line._lines.values()))
-    number = line._socket.fileno()
+    connection = next(iter(aio._connection._connections.values()))
+    number = connection._socket.fileno()
     os.close(number)
     own = taken()
     assert number in {one.fileno() for one in own[0]}
@@ -145,9 +145,9 @@ print(json.dumps(said))
 def test_every_thread_is_told_and_none_of_their_ends_closes_a_file(
     address: str, tmp_path: Path
 ) -> None:
-    said = run(tmp_path, THREADS, address)
-    assert len(said) == 5
-    assert all("this script has closed its connection" in text for text, _ in said)
+    errors = run(tmp_path, THREADS, address)
+    assert len(errors) == 5
+    assert all("this script has closed its connection" in text for text, _ in errors)
 
 
 FORKED = (

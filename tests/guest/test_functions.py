@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.guest.guests import run
+from tests.guest.script_processes import run
 from tests.guest.server import Server
 
 
 def test_a_function_looks_as_if_it_had_been_written_for_its_tool(
     tmp_path: Path, address: str
 ) -> None:
-    found = run(
+    result = run(
         tmp_path,
         """
         import inspect, json, pydoc
@@ -28,12 +28,12 @@ def test_a_function_looks_as_if_it_had_been_written_for_its_tool(
         """,
         address,
     )
-    assert found["name"] == "terminal"
-    assert found["module"] == "keryx_tools"
-    assert found["signature"].startswith("(command: str, timeout: ")
-    assert found["signature"].endswith("-> keryx_tools._results.Result")
-    assert found["annotations"] == ["_deadline", "command", "return", "timeout"]
-    assert "Run a command." in found["help"]
+    assert result["name"] == "terminal"
+    assert result["module"] == "keryx_tools"
+    assert result["signature"].startswith("(command: str, timeout: ")
+    assert result["signature"].endswith("-> keryx_tools._results.Result")
+    assert result["annotations"] == ["_deadline", "command", "return", "timeout"]
+    assert "Run a command." in result["help"]
 
 
 TYPES = """
@@ -67,7 +67,7 @@ def test_signatures_say_in_python_what_schemas_say(tmp_path: Path, address: str)
 
 
 def test_arguments_go_by_position_and_by_name(tmp_path: Path, address: str) -> None:
-    found = run(
+    result = run(
         tmp_path,
         """
         import json, pathlib
@@ -82,7 +82,7 @@ def test_arguments_go_by_position_and_by_name(tmp_path: Path, address: str) -> N
         """,
         address,
     )
-    assert found == [
+    assert result == [
         {"value": 1, "timeout": 2},
         {"value": 1, "timeout": 2.5},
         {"value": None},
@@ -98,7 +98,7 @@ def test_arguments_go_by_position_and_by_name(tmp_path: Path, address: str) -> N
         ("echo('a', tag='b')", "TypeError: echo() got multiple values for argument 'tag'"),
         ("echo('a', 1, 2)", "TypeError: echo() takes 2 positional arguments, not 3"),
         ("echo('a', dealy=1)", "TypeError: echo() has no argument 'dealy'; it has: tag, delay"),
-        ("echo(b'a')", "TypeError: a tool takes JSON; a bytes is none"),
+        ("echo(b'a')", "TypeError: a tool takes JSON; a bytes is not JSON"),
         ("echo('a', float('nan'))", "ValueError: Out of range float values are not JSON compliant"),
         ("echo('\\udc80')", "UnicodeEncodeError: 'utf-8' codec can't encode character"),
     ],
@@ -106,7 +106,7 @@ def test_arguments_go_by_position_and_by_name(tmp_path: Path, address: str) -> N
 def test_what_cannot_be_a_call_is_refused_before_anything_is_sent(
     tmp_path: Path, server: Server, address: str, expression: str, error: str
 ) -> None:
-    found = run(
+    result = run(
         tmp_path,
         f"""
         import json
@@ -118,7 +118,7 @@ def test_what_cannot_be_a_call_is_refused_before_anything_is_sent(
         """,
         address,
     )
-    assert found.startswith(error)
+    assert result.startswith(error)
     assert server.connections == 0
 
 
@@ -143,26 +143,26 @@ def test_what_is_not_granted_is_not_there_and_the_error_says_what_is(
     tmp_path: Path, address: str, module: str
 ) -> None:
     grant = '[{"name": "echo"}, {"name": "count"}]'
-    said = run(tmp_path, UNGRANTED.replace("MODULE", module), address, KERYX_TOOLS_GRANTED=grant)
+    errors = run(tmp_path, UNGRANTED.replace("MODULE", module), address, KERYX_TOOLS_GRANTED=grant)
     text = "no tool 'nothing' is granted to this script; granted: count, echo"
-    assert said == [["ImportError", text], ["AttributeError", text]] * 2
+    assert errors == [["ImportError", text], ["AttributeError", text]] * 2
 
 
 @pytest.mark.parametrize("grant", ["", "[]"])
 def test_no_grant_is_no_tool(tmp_path: Path, address: str, grant: str) -> None:
-    found = run(
+    result = run(
         tmp_path,
         "import json, keryx_tools; print(json.dumps(dir(keryx_tools)))",
         address,
         KERYX_TOOLS_GRANTED=grant,
     )
-    assert [name for name in found if name[0].islower()] == ["finish", "parallel"]
+    assert [name for name in result if name[0].islower()] == ["finish", "parallel"]
 
 
 def test_a_grant_may_be_in_a_file_and_a_bad_one_is_named(tmp_path: Path, address: str) -> None:
     file = tmp_path / "granted.json"
     file.write_text('[{"name": "count", "positional": ["key"]}]')
-    found = run(
+    result = run(
         tmp_path,
         """
         import json, os
@@ -176,8 +176,8 @@ def test_a_grant_may_be_in_a_file_and_a_bad_one_is_named(tmp_path: Path, address
         address,
         KERYX_TOOLS_GRANTED=str(file),
     )
-    assert found[0] == {"count": 1}
-    assert found[1].startswith("KERYX_TOOLS_GRANTED cannot be read: FileNotFoundError")
+    assert result[0] == {"count": 1}
+    assert result[1].startswith("KERYX_TOOLS_GRANTED cannot be read: FileNotFoundError")
 
 
 def test_the_old_name_has_the_same_functions(tmp_path: Path, address: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.guest.guests import run, running
+from tests.guest.script_processes import run, running
 from tests.guest.server import PATIENCE, Server
 
 ALARM = """

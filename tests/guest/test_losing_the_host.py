@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.guest.guests import run, running
+from tests.guest.script_processes import run, running
 from tests.guest.server import PATIENCE, Server
 
 BLOCKING = """
@@ -36,7 +36,7 @@ asyncio.run(main())
 """
 CALLERS = {"blocking": BLOCKING, "async": ASYNC}
 
-UNKNOWN = "Nobody knows whether the call ran; it is not sent again."
+UNKNOWN = "It is unknown whether the call ran; it is not sent again."
 DID_NOT_RUN = "The call did not run."
 
 
@@ -55,7 +55,7 @@ def received(connected: socket.socket) -> bytes:
 
 
 @contextmanager
-def nonsense(path: Path, greeting: bytes, said: bytes) -> Generator[list[bytes]]:
+def nonsense(path: Path, greeting: bytes, reply: bytes) -> Generator[list[bytes]]:
     """A host that answers the greeting with one thing, the call with another, and hangs up."""
     heard: list[bytes] = []
     with socket.socket(socket.AF_UNIX) as listening:
@@ -67,13 +67,13 @@ def nonsense(path: Path, greeting: bytes, said: bytes) -> Generator[list[bytes]]
             connected, _ = listening.accept()
             with connected:
                 connected.settimeout(PATIENCE)
-                for answer in (greeting, said):
+                for answer in (greeting, reply):
                     heard.append(received(connected))
                     connected.sendall(answer)
                     if answer is not WELCOME:
                         break
                 connected.shutdown(socket.SHUT_WR)
-                # Until the guest hangs up, too: whatever it would send again is heard.
+                # Read until the script closes, to record anything that it sends again.
                 heard.extend(iter(lambda: connected.recv(1 << 16), b""))
 
         thread = threading.Thread(target=serve, name="keryx-nonsense")
@@ -88,20 +88,22 @@ WELCOME = frame(b'{"jsonrpc":"2.0","id":1,"result":{"version":1}}')
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("reply", "why"),
     [
         (b"", "it was closed"),
         (b"\0\0", "it was closed"),
         (frame(b'{"jsonrpc":"2.0","id":2,"result":{}}')[:-5], "it was closed"),
         (struct.pack(">I", 1 << 30), "it announced 1073741824 bytes"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it announced 1213486160 bytes"),
-        (frame(b"\xff\xfe{}"), "it sent what is no JSON"),
-        (frame(b"[1, 2]"), "it sent JSON that is no object"),
+        (frame(b"\xff\xfe{}"), "it sent data that is not JSON"),
+        (frame(b"[1, 2]"), "it sent JSON that is not an object"),
     ],
     ids=["half closed", "bad length", "truncated", "1 GB", "http", "garbage", "no object"],
 )
-def test_nonsense_in_place_of_an_answer(tmp_path: Path, script: str, said: bytes, why: str) -> None:
-    with nonsense(tmp_path / "s", WELCOME, said) as heard:
+def test_nonsense_in_place_of_an_answer(
+    tmp_path: Path, script: str, reply: bytes, why: str
+) -> None:
+    with nonsense(tmp_path / "s", WELCOME, reply) as heard:
         text, may_have_run = run(tmp_path, script, f"unix:{tmp_path / 's'}")
     assert why in text
     assert text.endswith(UNKNOWN)
@@ -110,7 +112,7 @@ def test_nonsense_in_place_of_an_answer(tmp_path: Path, script: str, said: bytes
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("reply", "why"),
     [
         (b"", "it hung up on our greeting"),
         (struct.pack(">I", 1 << 30), "it hung up on our greeting"),
@@ -119,9 +121,9 @@ def test_nonsense_in_place_of_an_answer(tmp_path: Path, script: str, said: bytes
     ids=["closed", "1 GB", "refused"],
 )
 def test_nonsense_in_place_of_a_greeting(
-    tmp_path: Path, script: str, said: bytes, why: str
+    tmp_path: Path, script: str, reply: bytes, why: str
 ) -> None:
-    with nonsense(tmp_path / "s", said, b"") as heard:
+    with nonsense(tmp_path / "s", reply, b"") as heard:
         text, may_have_run = run(tmp_path, script, f"unix:{tmp_path / 's'}")
     assert why in text
     assert text.endswith(DID_NOT_RUN)
@@ -185,7 +187,7 @@ def test_a_greeting_that_is_never_answered_ends_by_the_deadline(tmp_path: Path) 
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "s"))
         listening.listen()
-        found = run(
+        result = run(
             tmp_path,
             """
             import asyncio, json
@@ -205,4 +207,4 @@ def test_a_greeting_that_is_never_answered_ends_by_the_deadline(tmp_path: Path) 
             """,
             f"unix:{tmp_path / 's'}",
         )
-    assert found == ["count: no answer within 0.05 s; the call was given up."] * 2
+    assert result == ["count: no answer within 0.05 s; the call was given up."] * 2

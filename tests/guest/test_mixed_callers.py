@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SOAK
-from tests.guest.guests import run
+from tests.guest.script_processes import run
 from tests.guest.server import Server
 
 pytestmark = pytest.mark.promise("000.2")

@@ -55,14 +55,14 @@ def test_it_imports_nothing_but_the_standard_library_and_itself(tree: ast.Module
 
 
 def test_it_uses_no_types_that_old_pythons_cannot_evaluate(tree: ast.Module) -> None:
-    found = [
+    faults = [
         ast.unparse(node)
         for node in evaluated(tree)
         if isinstance(node, ast.Subscript)
         and isinstance(node.value, ast.Name)
         and node.value.id in BARE
     ]
-    assert found == []
+    assert faults == []
 
 
 def test_annotations_are_not_evaluated(tree: ast.Module) -> None:

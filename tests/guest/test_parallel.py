@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.guest.guests import run
+from tests.guest.script_processes import run
 from tests.guest.server import Server
 
 # The same script, blocking and for asyncio.

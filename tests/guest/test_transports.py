@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.guest.folders import PARTS, Shared, left
-from tests.guest.guests import PYTHON, environment, run, running, written
+from tests.guest.file_server import PARTS, FileServer, remaining_files
+from tests.guest.script_processes import PYTHON, environment, run, running, written
 from tests.guest.server import PATIENCE, Server, Tools
 
 pytestmark = pytest.mark.promise("000.5")
@@ -64,10 +64,10 @@ def over_stdin_and_stdout(server: Server, folder: Path) -> Run:
 @pytest.fixture(params=["socket", "descriptors", "stdin and stdout", "folder"])
 def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Host]:
     if request.param == "folder":
-        with Shared(tmp_path / "shared") as shared:
+        with FileServer(tmp_path / "shared") as shared:
             address = f"files:{shared.folder}"
             yield Host(shared.tools, lambda script: run(tmp_path, script, address))
-            assert shared.left() == []
+            assert shared.remaining_files() == []
         return
     with Server(tmp_path / "tools") as server:
         ways: dict[str, Run] = {
@@ -229,23 +229,23 @@ def test_a_host_that_hangs_up_on_descriptors_fails_the_calls_and_leaves_nothing(
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> Iterator[Shared]:
-    with Shared(tmp_path / "shared") as serving:
+def shared(tmp_path: Path) -> Iterator[FileServer]:
+    with FileServer(tmp_path / "shared") as serving:
         yield serving
 
 
-def test_names_that_are_taken_are_never_used_again(tmp_path: Path, shared: Shared) -> None:
+def test_names_that_are_taken_are_never_used_again(tmp_path: Path, shared: FileServer) -> None:
     script = """
         import json, os, sys
         from keryx_tools import count
-        from keryx_tools._ways import folder
+        from keryx_tools._transports import files
         shared = os.environ["KERYX_TOOLS_ADDRESS"].partition(":")[2]
         taken = ["claimed/taken0", "rep/taken1"]
         for name in taken:
             open(os.path.join(shared, name + ".json"), "w").close()
         open(os.path.join(shared, "tmp/taken2"), "w").close()
         names = iter(["taken0", "taken1", "taken2", "free"])
-        folder.new_name = lambda: next(names)
+        files.new_name = lambda: next(names)
         answer = count("key")
         assert all(os.path.getsize(os.path.join(shared, name + ".json")) == 0 for name in taken)
         for name in ("claimed/taken0.json", "rep/taken1.json", "tmp/taken2"):
@@ -253,7 +253,7 @@ def test_names_that_are_taken_are_never_used_again(tmp_path: Path, shared: Share
         print(json.dumps([answer, next(names, "all tried")]))
     """
     assert run(tmp_path, script, f"files:{shared.folder}") == [{"count": 1}, "all tried"]
-    assert shared.left() == []
+    assert shared.remaining_files() == []
 
 
 def test_a_folder_that_nobody_serves_gives_the_call_back_untouched(tmp_path: Path) -> None:
@@ -262,24 +262,24 @@ def test_a_folder_that_nobody_serves_gives_the_call_back_untouched(tmp_path: Pat
     script = """
         import json
         from keryx_tools import count, ToolConnectionError, ToolTimeoutError
-        from keryx_tools._ways import folder
+        from keryx_tools._transports import files
         said = []
         try:
             count("a", _deadline=0.05)
         except ToolTimeoutError:
             said.append("late")
-        folder.DEAD_AFTER = 0.05
+        files.DEAD_AFTER = 0.05
         try:
             count("b")
         except ToolConnectionError as error:
             said += [str(error), error.may_have_run]
         print(json.dumps(said))
     """
-    said = run(tmp_path, script, f"files:{tmp_path}")
-    assert said[0] == "late"
-    assert "it has shown no sign of life for 0.05 s). The call did not run." in said[1]
-    assert said[2] is False
-    assert left(tmp_path) == []
+    output = run(tmp_path, script, f"files:{tmp_path}")
+    assert output[0] == "late"
+    assert "it has shown no sign of life for 0.05 s). The call did not run." in output[1]
+    assert output[2] is False
+    assert remaining_files(tmp_path) == []
 
 
 def claim(folder: Path) -> Path:
@@ -297,8 +297,8 @@ def test_a_host_that_dies_in_mid_call_leaves_it_unknown(tmp_path: Path) -> None:
     script = """
         import json
         from keryx_tools import hang, ToolConnectionError
-        from keryx_tools._ways import folder
-        folder.DEAD_AFTER = 0.5
+        from keryx_tools._transports import files
+        files.DEAD_AFTER = 0.5
         try:
             hang("a")
         except ToolConnectionError as error:
@@ -308,7 +308,7 @@ def test_a_host_that_dies_in_mid_call_leaves_it_unknown(tmp_path: Path) -> None:
         claimed = claim(tmp_path)
         output, _ = guest.communicate(timeout=PATIENCE)
     assert json.loads(output) is True
-    assert left(tmp_path) == [f"{claimed.stem}.cancel", claimed.name]
+    assert remaining_files(tmp_path) == [f"{claimed.stem}.cancel", claimed.name]
 
 
 def test_a_host_that_comes_back_does_not_run_a_call_again(tmp_path: Path) -> None:
@@ -325,14 +325,14 @@ def test_a_host_that_comes_back_does_not_run_a_call_again(tmp_path: Path) -> Non
     """
     with running(tmp_path, script, f"files:{folder}") as guest:
         claim(folder)
-        with Shared(folder) as shared:
+        with FileServer(folder) as shared:
             output, _ = guest.communicate(timeout=PATIENCE)
             assert shared.tools.ran["once"] == 0
-    assert "nobody knows how far it came" in json.loads(output)
-    assert left(folder) == []
+    assert "it is unknown how far it came" in json.loads(output)
+    assert remaining_files(folder) == []
 
 
-def test_an_alarm_takes_a_call_back_from_the_folder(tmp_path: Path, shared: Shared) -> None:
+def test_an_alarm_takes_a_call_back_from_the_folder(tmp_path: Path, shared: FileServer) -> None:
     script = """
         import signal
         from keryx_tools import echo, hang
@@ -352,7 +352,7 @@ def test_an_alarm_takes_a_call_back_from_the_folder(tmp_path: Path, shared: Shar
     assert output == "ring b\n"
 
 
-def test_a_call_that_cannot_be_written_did_not_run(tmp_path: Path, shared: Shared) -> None:
+def test_a_call_that_cannot_be_written_did_not_run(tmp_path: Path, shared: FileServer) -> None:
     script = """
         import json, resource
         from keryx_tools import count, measure, ToolConnectionError
@@ -366,4 +366,4 @@ def test_a_call_that_cannot_be_written_did_not_run(tmp_path: Path, shared: Share
     assert not may_have_run
     assert "File too large" in text
     assert then == {"count": 1}
-    assert shared.left() == []
+    assert shared.remaining_files() == []

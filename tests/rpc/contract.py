@@ -1,7 +1,7 @@
-"""What every transport promises, whatever it carries calls with.
+"""The contract of every transport, as tests.
 
-One difference is part of the contract: over files there is no progress. A handler may tell it, and
-nobody hears it; everything else is the same.
+One difference is part of the contract: over files there is no progress. A handler may send it, and
+it is dropped; everything else is the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ async def echo(call: Call) -> bytes:
 
 
 class Gate:
-    """A handler whose calls wait until they are let go; it remembers what became of each."""
+    """A handler whose calls wait until they are released; it records what became of each."""
 
     def __init__(self) -> None:
         self.begun: Counter[bytes] = Counter()
@@ -43,7 +43,7 @@ class Gate:
         self._open: dict[bytes, asyncio.Event] = {}
         self._changed = asyncio.Condition()
 
-    def let_go(self, *names: bytes) -> None:
+    def release(self, *names: bytes) -> None:
         for name in names:
             self._event(name).set()
 
@@ -91,9 +91,9 @@ def opener(transport: Transport, tmp_path: Path) -> Open:
     async def open_pair(handler: Handler, limits: Limits | None = None) -> AsyncGenerator[Pair]:
         async with (
             asyncio.timeout(PATIENCE * (5 if SOAK else 1)),
-            transport.pair(handler, tmp_path, limits) as made,
+            transport.pair(handler, tmp_path, limits) as pair,
         ):
-            yield made
+            yield pair
 
     return open_pair
 
@@ -121,7 +121,7 @@ class Contract:
             }
             await gate.until(lambda: len(gate.running) == len(names))
             for name in reversed(names):
-                gate.let_go(name)
+                gate.release(name)
                 assert await calls[name] == name
             await group.leave()
             group.scope.close()
@@ -135,7 +135,7 @@ class Contract:
             await gate.until(lambda: len(gate.running) == 2)
             first.cancel()
             await gate.until(lambda: gate.cancelled == {b"1"})
-            gate.let_go(b"2", b"3")
+            gate.release(b"2", b"3")
             assert await second == b"2"
             assert await pair.client.call("wait", b"3") == b"3"
             await group.leave()
@@ -149,10 +149,10 @@ class Contract:
                 await call.progress(str(number).encode())
             return b'"done"'
 
-        seen: list[bytes] = []
+        progress: list[bytes] = []
         async with opened(count) as pair:
-            assert await pair.client.call("count", b"5", on_progress=seen.append) == b'"done"'
-        assert seen == ([b"0", b"1", b"2", b"3", b"4"] if transport.has_progress else [])
+            assert await pair.client.call("count", b"5", on_progress=progress.append) == b'"done"'
+        assert progress == ([b"0", b"1", b"2", b"3", b"4"] if transport.has_progress else [])
 
     async def test_an_error_reaches_its_caller_alone_and_says_what_happened(
         self, opened: Open
@@ -183,8 +183,8 @@ class Contract:
                 assert isinstance(error, CallError)
                 return error
 
-            known = await caught("known")
-            assert (known.message, known.name) == ("no such thing", "NotThereError")
+            error = await caught("known")
+            assert (error.message, error.name) == ("no such thing", "NotThereError")
             assert (await caught("defect")).message == "ZeroDivisionError: oops"
             assert (await caught("no json")).code == INTERNAL_ERROR
             assert (await caught("half a character")).message == "bad ? name"
@@ -218,7 +218,7 @@ class Contract:
             group = Group(pair.scope.child("callers"))
             calls = [group.start(pair.client.call("wait", name), name="call") for name in names]
             await gate.until(lambda: len(gate.running) == 8)
-            gate.let_go(*names)
+            gate.release(*names)
             assert [await call for call in calls] == names
             await group.leave()
             group.scope.close()
@@ -243,7 +243,7 @@ class Contract:
             calls = [group.start(pair.client.call("wait", name), name="c") for name in (b"1", b"2")]
             await gate.until(lambda: len(gate.running) == 2)
             assert "2 calls" in str(await failing(pair.client, "wait", b"3"))
-            gate.let_go(b"1", b"2")
+            gate.release(b"1", b"2")
             assert [await call for call in calls] == [b"1", b"2"]
             await group.leave()
             group.scope.close()
@@ -292,7 +292,7 @@ class Contract:
             given_up = calls[::3]
             for call in given_up:
                 call.cancel()
-            gate.let_go(*names)
+            gate.release(*names)
             for call, name in zip(calls, names, strict=True):
                 if call not in given_up:
                     assert await call == name

@@ -45,7 +45,7 @@ def test_the_contract_holds_on_the_loop_of_the_host(
     name: str, transport: Transport, tmp_path: Path
 ) -> None:
     test = getattr(Contract(), name)
-    given = {"opened": opener(transport, tmp_path), "transport": transport}
-    wanted = {key: given[key] for key in inspect.signature(test).parameters}
+    available = {"opened": opener(transport, tmp_path), "transport": transport}
+    arguments = {key: available[key] for key in inspect.signature(test).parameters}
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(test(**wanted))
+        runner.run(test(**arguments))

@@ -33,7 +33,7 @@ class Machine(RuleBasedStateMachine):
         self.ran: list[int] = []
         self.outcomes: dict[int, str] = {}
         self.askers: dict[int, asyncio.Task[None]] = {}
-        self.told: dict[int, list[bytes]] = {}
+        self.progress: dict[int, list[bytes]] = {}
         self.closed = False
         self.do(self._open())
 
@@ -79,9 +79,9 @@ class Machine(RuleBasedStateMachine):
         return number
 
     async def ask(self, peer: Peer, number: int) -> None:
-        self.told[number] = []
+        self.progress[number] = []
         try:
-            answer = await peer.call("c", b"%d" % number, on_progress=self.told[number].append)
+            answer = await peer.call("c", b"%d" % number, on_progress=self.progress[number].append)
             assert answer == b"%d" % number
             self.end(number, "answered")
         except CallError as error:
@@ -122,7 +122,7 @@ class Machine(RuleBasedStateMachine):
         data=st.data(),
         how=st.sampled_from(["answer", "answer", "fail", "give itself up", "call back"]),
     )
-    def let_go(self, data: st.DataObject, how: str) -> None:
+    def release(self, data: st.DataObject, how: str) -> None:
         number = data.draw(st.sampled_from(self.unsettled()))
         self.ends[number].set_result(how)
 
@@ -180,8 +180,8 @@ class Machine(RuleBasedStateMachine):
                 assert number not in self.ran or self.ends[number].result() == "call back"
             elif self.outcomes[number] == "lost":
                 assert self.closed
-        for number, told in self.told.items():
-            assert set(told) <= {b"%d" % number}
+        for number, progress in self.progress.items():
+            assert set(progress) <= {b"%d" % number}
         for peer in self.peers:
             assert (peer.in_flight, peer.held) == (0, 0)
             assert peer.is_lost == self.closed

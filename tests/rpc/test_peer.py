@@ -99,10 +99,10 @@ async def test_progress_comes_in_order_before_the_answer(tmp_path: Path) -> None
             await call.progress(str(number).encode())
         return b'"done"'
 
-    seen: list[bytes] = []
+    progress: list[bytes] = []
     async with peers(tmp_path, count) as (client, _, _scope):
-        assert await client.call("count", b"5", on_progress=seen.append) == b'"done"'
-    assert seen == [b"0", b"1", b"2", b"3", b"4"]
+        assert await client.call("count", b"5", on_progress=progress.append) == b'"done"'
+    assert progress == [b"0", b"1", b"2", b"3", b"4"]
 
 
 async def test_an_error_of_a_handler_reaches_its_caller_alone(tmp_path: Path) -> None:
@@ -188,19 +188,19 @@ async def test_calls_past_the_bound_wait_and_are_all_answered(tmp_path: Path) ->
         running -= 1
         return call.params
 
-    right, left = pair(scope, count, limits=Limits(most_in_flight=4))
+    callee, caller = pair(scope, count, limits=Limits(most_in_flight=4))
     group = Group(scope.child("callers"))
-    calls = [group.start(left.call("c", str(n).encode()), name=str(n)) for n in range(20)]
+    calls = [group.start(caller.call("c", str(n).encode()), name=str(n)) for n in range(20)]
     for _ in range(10):
         await asyncio.sleep(0)
     assert most == 4
     gate.set()
     assert [await call for call in calls] == [str(n).encode() for n in range(20)]
     await group.leave()
-    left.close()
-    right.close()
-    await right.wait_ended()
-    await left.wait_ended()
+    caller.close()
+    callee.close()
+    await callee.wait_ended()
+    await caller.wait_ended()
     scope.close()
 
 
@@ -230,12 +230,12 @@ async def test_a_connection_on_its_way_when_the_listener_closes_is_hung_up_on(
 def test_frames_survive_any_cutting(frames: list[bytes], size: int) -> None:
     stream = b"".join(map(frame, frames))
     reader = FrameReader()
-    found = [
-        whole
+    frames_read = [
+        frame_
         for start in range(0, len(stream), size)
-        for whole in reader.feed(stream[start : start + size])
+        for frame_ in reader.feed(stream[start : start + size])
     ]
-    assert found == frames
+    assert frames_read == frames
 
 
 def test_a_frame_that_is_too_large_is_refused_before_it_comes() -> None:

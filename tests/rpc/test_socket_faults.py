@@ -19,8 +19,8 @@ from keryx.rpc.framing import frame
 from keryx.rpc.incoming_calls import LIMIT_REACHED
 from keryx.rpc.memory_transport import pair
 from keryx.rpc.socket_transport import FIRST_CALL, LINGER
-from tests.rpc.children import child
 from tests.rpc.contract import Gate, echo, failing
+from tests.rpc.server_process import child
 from tests.rpc.transports import PATIENCE, PeerClient, listening_at
 
 
@@ -64,9 +64,9 @@ class SocketServer:
         connection = socket.socket(socket.AF_UNIX)
         connection.setblocking(False)
         connection.connect(self.path)
-        made = Raw(*await asyncio.open_unix_connection(sock=connection, limit=1 << 16))
-        self._raw.append(made)
-        return made
+        raw = Raw(*await asyncio.open_unix_connection(sock=connection, limit=1 << 16))
+        self._raw.append(raw)
+        return raw
 
     async def still_serves(self) -> None:
         client = await connect(self.path, self.scope)
@@ -94,17 +94,17 @@ async def served(
         scope, lambda: handler, limits=limits or Limits(), most_connections=most_connections
     )
     listener.listen(listening_at(tmp_path / "s"))
-    made = SocketServer(tmp_path / "s", listener, scope)
+    server = SocketServer(tmp_path / "s", listener, scope)
     async with asyncio.timeout(PATIENCE):
-        yield made
-        await made.close()
+        yield server
+        await server.close()
     assert scope.children == ()
     scope.close()
 
 
 async def test_who_comes_while_it_is_being_stopped_is_let_go(tmp_path: Path) -> None:
     reported: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, told: reported.append(told))
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
     async with served(tmp_path, echo) as world:
         world.scope.cancel("interrupt")
         reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
@@ -149,7 +149,7 @@ async def test_what_is_no_call_ends_its_connection_with_a_reason_and_no_other(
 @pytest.mark.parametrize("cut", [1, 4, 20])
 async def test_a_frame_that_is_cut_off_runs_nothing(tmp_path: Path, cut: int) -> None:
     gate = Gate()
-    gate.let_go(b'"others"')
+    gate.release(b'"others"')
     async with served(tmp_path, gate) as world:
         raw = await world.raw()
         raw.writer.write(frame(b'{"jsonrpc":"2.0","id":1,"method":"c","params":1}')[:cut])
@@ -212,7 +212,7 @@ async def test_frames_that_come_in_one_piece_do_not_pass_the_bound(tmp_path: Pat
         ]
         raw.writer.write(b"".join(packets))
         await gate.until(lambda: len(gate.running) == 3)
-        gate.let_go(*(b"%d" % number for number in range(1, 101)))
+        gate.release(*(b"%d" % number for number in range(1, 101)))
         answers = {await raw.packet() for _ in range(100)}
         assert len(answers) == 100
     assert gate.most == 3
@@ -225,14 +225,14 @@ async def test_an_answer_is_not_held_up_by_calls_that_have_no_room() -> None:
     async def call_back(call: Call) -> bytes:
         begun.set()
         await back.wait()
-        return await here.call("back", call.params)
+        return await callee.call("back", call.params)
 
-    here, there = pair(scope, call_back, echo, limits=Limits(most_in_flight=1))
+    callee, caller = pair(scope, call_back, echo, limits=Limits(most_in_flight=1))
     group = Group(scope.child("callers"))
     async with asyncio.timeout(PATIENCE):
-        first = group.start(there.call("c", b"1"), name="first")
+        first = group.start(caller.call("c", b"1"), name="first")
         await begun.wait()
-        second = group.start(failing(PeerClient(there), "c", b"2"), name="second")
+        second = group.start(failing(PeerClient(caller), "c", b"2"), name="second")
         await asyncio.sleep(0)
         back.set()
         assert await first == b"1"
@@ -241,7 +241,7 @@ async def test_an_answer_is_not_held_up_by_calls_that_have_no_room() -> None:
     assert (error.code, error.message) == (LIMIT_REACHED, "1 calls are in flight already")
     await group.leave()
     group.scope.close()
-    for peer in (here, there):
+    for peer in (callee, caller):
         peer.close()
         await peer.wait_ended()
     scope.close()
@@ -290,11 +290,11 @@ async def test_whoever_makes_this_side_hold_too_much_is_cut_off(tmp_path: Path) 
         for number in range(1, 21):
             raw.call(number, b"%d" % number)
         await gate.until(lambda: len(gate.running) == 20)
-        gate.let_go(*(b"%d" % number for number in range(1, 21)))
+        gate.release(*(b"%d" % number for number in range(1, 21)))
         await gate.until(lambda: not gate.running)
         async with asyncio.timeout(PATIENCE):
-            left = await raw.reader.read()
-        assert len(left) < 4_000_000
+            unread = await raw.reader.read()
+        assert len(unread) < 4_000_000
 
 
 async def test_connections_together_hold_no_more_than_one_may(tmp_path: Path) -> None:
@@ -307,8 +307,8 @@ async def test_connections_together_hold_no_more_than_one_may(tmp_path: Path) ->
         async with asyncio.timeout(PATIENCE):
             reads = [asyncio.ensure_future(raw.reader.read()) for raw in several]
             await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
-        told = [read.result() for read in reads if read.done()]
-        assert b"hold more than 2000000 bytes" in told[0]
+        packets_read = [read.result() for read in reads if read.done()]
+        assert b"hold more than 2000000 bytes" in packets_read[0]
         for raw in several:
             raw.close()
         await asyncio.wait(reads)
@@ -364,7 +364,7 @@ async def test_last_words_are_heard_by_whoever_is_still_writing(tmp_path: Path) 
     async with served(tmp_path, echo, limits=Limits(largest_frame=1000)) as world:
         client = await connect(world.path, world.scope)
         error = await failing(PeerClient(client), "c", b'"' + b"x" * 5_000_000 + b'"')
-        assert "larger than the 1000 that are taken" in str(error)
+        assert "larger than the 1000 that are allowed" in str(error)
         await client.wait_ended()
 
 

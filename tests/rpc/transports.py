@@ -16,12 +16,12 @@ from keryx.aio.scope import Scope
 from keryx.rpc import Handler, Limits, Listener, Peer, connect
 from keryx.rpc.file_transport import FileTransport
 from keryx.rpc.memory_transport import pair
-from keryx.rpc.pipe_transport import Pipes
+from keryx.rpc.pipe_transport import PipeTransport
 from keryx.warden import Warden
-from tests.rpc.folderguest import FolderGuest
+from tests.rpc.file_client import FileClient
 
 PATIENCE = 20.0  # long enough for any machine; only reached by a test that fails
-RELAY = Path(__file__).with_name("relay.py")
+RELAY = Path(__file__).with_name("stdio_relay.py")
 
 
 class Client(Protocol):
@@ -30,7 +30,7 @@ class Client(Protocol):
     ) -> bytes: ...
 
     async def hang_up(self) -> None:
-        """Leave; what this client asked for is given up."""
+        """Close the connection; the calls of this client are given up."""
         ...
 
 
@@ -130,10 +130,10 @@ class Stdio:
         scope = Scope("test")
         warden = Warden(scope)
         errors = Ready()
-        pipes = Pipes(scope, handler, errors=errors, limits=limits or Limits())
+        pipes = PipeTransport(scope, handler, errors=errors, limits=limits or Limits())
         argv = [sys.executable, "-S", str(RELAY), str(tmp_path / "s")]
         process = await warden.spawn(argv, env={}, cwd="/", output=pipes, stdin=True)
-        pipes.carry(process)
+        pipes.attach(process)
         async with process:
             await errors.is_ready.wait()
             client = await connect(str(tmp_path / "s"), scope)
@@ -165,11 +165,11 @@ class Files:
                 closed = True
                 await server.close()
 
-        yield Pair(FolderGuest(folder), close, scope)
+        yield Pair(FileClient(folder), close, scope)
         await close()
         assert server.in_flight == 0
-        left = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
-        assert [path for path in left if not path.startswith("rep/")] == []
+        paths = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
+        assert [path for path in paths if not path.startswith("rep/")] == []
         await bridge.close()
         for child in scope.children:
             child.close()

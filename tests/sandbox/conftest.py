@@ -1,4 +1,4 @@
-"""A den for every test of the sandbox."""
+"""A confined workspace for every test of the sandbox."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.sandbox.den import Den, opened
+from tests.sandbox.confined_workspace import ConfinedWorkspace, opened
 
 
 @pytest.fixture
-def closed_den(tmp_path: Path) -> Den:
-    return Den(tmp_path)
+def unopened_confined(tmp_path: Path) -> ConfinedWorkspace:
+    return ConfinedWorkspace(tmp_path)
 
 
 @pytest_asyncio.fixture
-async def den(closed_den: Den) -> AsyncIterator[Den]:
-    async with opened(closed_den):
-        yield closed_den
+async def confined(unopened_confined: ConfinedWorkspace) -> AsyncIterator[ConfinedWorkspace]:
+    async with opened(unopened_confined):
+        yield unopened_confined

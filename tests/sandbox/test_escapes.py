@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from keryx.cli.doctor import advice_on
-from tests.sandbox.attempts import ATTEMPTS, BOUNDS, GAPS, NEVER
-from tests.sandbox.child import NOBODY
-from tests.sandbox.den import Den
+from tests.sandbox.confined_workspace import ConfinedWorkspace
+from tests.sandbox.escape_attempts import ATTEMPTS, BOUNDS, GAPS, NEVER
+from tests.sandbox.unprivileged_host import NOBODY
 
 pytestmark = pytest.mark.promise("tools.3")
 
@@ -55,17 +55,19 @@ def check(level: str, gaps: set[str], escaped: set[str]) -> None:
         assert escaped == set()
 
 
-async def test_without_a_policy_every_attempt_works(den: Den):
-    den.policy = None
-    assert await den.escapes(ATTEMPTS) == ATTEMPTS.keys()
+async def test_without_a_policy_every_attempt_works(confined: ConfinedWorkspace):
+    confined.policy = None
+    assert await confined.escapes(ATTEMPTS) == ATTEMPTS.keys()
 
 
 @each_configuration
-async def test_a_report_names_exactly_what_gets_out(den: Den, without: tuple[str, ...]):
-    den.change(without=without)
-    found = await den.confinement()
-    check(found.level, set(found.gaps), await den.escapes(ATTEMPTS))
-    for gap in found.gaps:
+async def test_a_report_names_exactly_what_gets_out(
+    confined: ConfinedWorkspace, without: tuple[str, ...]
+):
+    confined.change(without=without)
+    confinement = await confined.confinement()
+    check(confinement.level, set(confinement.gaps), await confined.escapes(ATTEMPTS))
+    for gap in confinement.gaps:
         assert advice_on([gap]), "doctor does not say what to do about it"
 
 
@@ -82,20 +84,20 @@ def open_folder() -> Iterator[Path]:
 @each_configuration
 def test_the_same_is_true_for_an_ordinary_user(open_folder: Path, without: tuple[str, ...]):
     child = subprocess.run(
-        [sys.executable, "-m", "tests.sandbox.child", str(open_folder), *without],
+        [sys.executable, "-m", "tests.sandbox.unprivileged_host", str(open_folder), *without],
         stdout=subprocess.PIPE,
         check=True,
     )
-    found = json.loads(child.stdout)
-    check(found["level"], set(found["gaps"]), set(found["escaped"]))
+    confinement = json.loads(child.stdout)
+    check(confinement["level"], set(confinement["gaps"]), set(confinement["escaped"]))
 
 
 @pytest.mark.parametrize("without", [(), ("landlock",)], ids=["with Landlock", "alone"])
-async def test_namespaces_make_a_full_wall(den: Den, without: tuple[str, ...]):
-    den.change(without=without)
-    found = await den.confinement()
-    assert (found.level, found.gaps, found.tmp) == ("full", (), "/tmp")
-    assert await den.escapes(NEVER) == set()
+async def test_namespaces_make_a_full_wall(confined: ConfinedWorkspace, without: tuple[str, ...]):
+    confined.change(without=without)
+    confinement = await confined.confinement()
+    assert (confinement.level, confinement.gaps, confinement.tmp) == ("full", (), "/tmp")
+    assert await confined.escapes(NEVER) == set()
 
 
 ADD_KEY, KEYCTL = {"x86_64": (248, 250), "aarch64": (217, 219)}[os.uname().machine]
@@ -103,14 +105,14 @@ SESSION_KEYRING, REVOKE, SEARCH = -3, 3, 10
 FIND_KEY = f"check(libc.syscall({KEYCTL}, {SEARCH}, {SESSION_KEYRING}, b'user', b'keryx', 0) > 0)"
 
 
-async def test_the_keys_of_the_session_stay_outside(den: Den):
+async def test_the_keys_of_the_session_stay_outside(confined: ConfinedWorkspace):
     libc = ctypes.CDLL(None, use_errno=True)
     key = libc.syscall(ADD_KEY, b"user", b"keryx", b"secret", 6, SESSION_KEYRING)
     try:
         for without in CONFIGURATIONS:
-            den.change(without=without)
-            assert await den.escapes({"find a key": FIND_KEY}) == set()
-        den.policy = None
-        assert await den.escapes({"find a key": FIND_KEY}) == {"find a key"}
+            confined.change(without=without)
+            assert await confined.escapes({"find a key": FIND_KEY}) == set()
+        confined.policy = None
+        assert await confined.escapes({"find a key": FIND_KEY}) == {"find a key"}
     finally:
         libc.syscall(KEYCTL, REVOKE, key)

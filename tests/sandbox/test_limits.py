@@ -8,7 +8,7 @@ import pytest
 
 from keryx.sandbox import Limits
 from keryx.warden import Exit
-from tests.sandbox.den import PYTHON, Den
+from tests.sandbox.confined_workspace import PYTHON, ConfinedWorkspace
 
 pytestmark = pytest.mark.promise("tools.3")
 
@@ -78,94 +78,100 @@ FORKS = "it ran more than 40 processes and threads"
 MEMORY = "it used more than 192 MiB of memory"
 
 
-def limit(den: Den, **limits: int) -> None:
-    den.change(limits=Limits(**limits))
+def limit(confined: ConfinedWorkspace, **limits: int) -> None:
+    confined.change(limits=Limits(**limits))
 
 
-async def end_of(den: Den, code: str) -> Exit:
-    return (await den.run(PYTHON, "-S", "-c", code))[0]
+async def end_of(confined: ConfinedWorkspace, code: str) -> Exit:
+    return (await confined.run(PYTHON, "-S", "-c", code))[0]
 
 
 @pytest.mark.parametrize("without", [(), ("bounds",), ("pids",), ("userns",)])
 @pytest.mark.parametrize("code", [FORK_BOMB, THREAD_BOMB])
-async def test_a_bomb_of_processes_is_killed(den: Den, code: str, without: tuple[str, ...]):
-    limit(den, processes=40)
-    den.change(without=without)
-    assert await end_of(den, code) == Exit(None, signal.SIGKILL, FORKS)
-    assert await end_of(den, "pass") == Exit(0, None)
+async def test_a_bomb_of_processes_is_killed(
+    confined: ConfinedWorkspace, code: str, without: tuple[str, ...]
+):
+    limit(confined, processes=40)
+    confined.change(without=without)
+    assert await end_of(confined, code) == Exit(None, signal.SIGKILL, FORKS)
+    assert await end_of(confined, "pass") == Exit(0, None)
 
 
 @pytest.mark.parametrize("without", [(), ("seccomp",)])
-async def test_a_bomb_that_hides_where_it_came_from_is_killed(den: Den, without: tuple[str, ...]):
-    limit(den, processes=40)
-    den.change(without=without)
-    end = await end_of(den, ESCAPING_FORK_BOMB)
+async def test_a_bomb_that_hides_where_it_came_from_is_killed(
+    confined: ConfinedWorkspace, without: tuple[str, ...]
+):
+    limit(confined, processes=40)
+    confined.change(without=without)
+    end = await end_of(confined, ESCAPING_FORK_BOMB)
     assert end.signal == signal.SIGKILL
     assert "more than 40 processes" in end.cause
-    assert await end_of(den, "pass") == Exit(0, None)
+    assert await end_of(confined, "pass") == Exit(0, None)
 
 
 @pytest.mark.parametrize("without", [(), ("userns",)])
 @pytest.mark.parametrize("code", [MEMORY_BOMB, SPREAD_MEMORY_BOMB])
-async def test_a_bomb_of_memory_is_killed(den: Den, code: str, without: tuple[str, ...]):
-    limit(den, memory=192 << 20)
-    den.change(without=without)
-    assert await end_of(den, code) == Exit(None, signal.SIGKILL, MEMORY)
+async def test_a_bomb_of_memory_is_killed(
+    confined: ConfinedWorkspace, code: str, without: tuple[str, ...]
+):
+    limit(confined, memory=192 << 20)
+    confined.change(without=without)
+    assert await end_of(confined, code) == Exit(None, signal.SIGKILL, MEMORY)
 
 
-async def test_memory_that_processes_share_counts_once(den: Den):
-    limit(den, memory=192 << 20)
-    assert await end_of(den, SHARED_MEMORY) == Exit(0, None)
+async def test_memory_that_processes_share_counts_once(confined: ConfinedWorkspace):
+    limit(confined, memory=192 << 20)
+    assert await end_of(confined, SHARED_MEMORY) == Exit(0, None)
 
 
-async def test_the_order_that_is_to_blame_dies_and_others_live(den: Den):
-    limit(den, processes=40, memory=192 << 20)
-    async with await den.start("sleep", "1000") as bystander:
+async def test_the_order_that_is_to_blame_dies_and_others_live(confined: ConfinedWorkspace):
+    limit(confined, processes=40, memory=192 << 20)
+    async with await confined.start("sleep", "1000") as bystander:
         for code, cause in ((FORK_BOMB, FORKS), (MEMORY_BOMB, MEMORY)):
-            assert await end_of(den, code) == Exit(None, signal.SIGKILL, cause)
+            assert await end_of(confined, code) == Exit(None, signal.SIGKILL, cause)
             assert bystander.running
 
 
-async def test_processor_time_of_one_command_is_bounded(den: Den):
-    limit(den, cpu=1)
-    end = await end_of(den, CPU_BOMB)
+async def test_processor_time_of_one_command_is_bounded(confined: ConfinedWorkspace):
+    limit(confined, cpu=1)
+    end = await end_of(confined, CPU_BOMB)
     assert end.cause == "it used more than 1 s of CPU time"
     assert end.signal in (signal.SIGXCPU, signal.SIGKILL)
-    assert await end_of(den, SPREAD_CPU_BOMB) == Exit(None, signal.SIGKILL, end.cause)
+    assert await end_of(confined, SPREAD_CPU_BOMB) == Exit(None, signal.SIGKILL, end.cause)
 
 
-async def test_the_kernel_bounds_processor_time_of_each_process(den: Den):
-    limit(den, cpu=5)
+async def test_the_kernel_bounds_processor_time_of_each_process(confined: ConfinedWorkspace):
+    limit(confined, cpu=5)
     code = """
 import resource
 while resource.getrlimit(resource.RLIMIT_CPU)[1] == resource.RLIM_INFINITY: pass
 print(resource.getrlimit(resource.RLIMIT_CPU))
 """
-    assert (await den.run(PYTHON, "-S", "-c", code))[1] == "(5, 6)\n"
+    assert (await confined.run(PYTHON, "-S", "-c", code))[1] == "(5, 6)\n"
 
 
-async def test_files_and_their_number_are_bounded(den: Den):
-    limit(den, file_size=1 << 20, open_files=32)
-    end, _ = await den.run("sh", "-c", "exec head -c 9000000 /dev/zero >large")
+async def test_files_and_their_number_are_bounded(confined: ConfinedWorkspace):
+    limit(confined, file_size=1 << 20, open_files=32)
+    end, _ = await confined.run("sh", "-c", "exec head -c 9000000 /dev/zero >large")
     assert end == Exit(None, signal.SIGXFSZ, "it wrote a file of more than 1048576 bytes")
-    assert (den.workspace / "large").stat().st_size == 1 << 20
+    assert (confined.workspace / "large").stat().st_size == 1 << 20
     code = "import os; [os.dup(0) for _ in range(40)]"
-    assert "Too many open files" in (await den.run(PYTHON, "-S", "-c", code))[1]
-    assert await den.sh("ulimit -c; ulimit -Hc") == "0\n0"
+    assert "Too many open files" in (await confined.run(PYTHON, "-S", "-c", code))[1]
+    assert await confined.sh("ulimit -c; ulimit -Hc") == "0\n0"
 
 
-async def test_memory_in_files_is_bounded(den: Den):
-    limit(den, memory=64 << 20)
-    den.change(tmp=None)
+async def test_memory_in_files_is_bounded(confined: ConfinedWorkspace):
+    limit(confined, memory=64 << 20)
+    confined.change(tmp=None)
     for folder in ("/dev/shm", "/tmp"):
-        text = await den.sh(f"head -c 99000000 /dev/zero >{folder}/large")
+        text = await confined.sh(f"head -c 99000000 /dev/zero >{folder}/large")
         assert "No space left on device" in text
 
 
-async def test_the_kernel_bounds_processes_as_well(den: Den):
-    limit(den, processes=40)
-    den.change(without=("bounds",))
+async def test_the_kernel_bounds_processes_as_well(confined: ConfinedWorkspace):
+    limit(confined, processes=40)
+    confined.change(without=("bounds",))
     gap = "can start processes faster than they are counted and killed"
-    assert (await den.confinement()).gaps == (gap,)
-    den.change(without=())
-    assert await den.sh("cat /proc/sys/kernel/pid_max") == str(40 + 32 + 301)
+    assert (await confined.confinement()).gaps == (gap,)
+    confined.change(without=())
+    assert await confined.sh("cat /proc/sys/kernel/pid_max") == str(40 + 32 + 301)

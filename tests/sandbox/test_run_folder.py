@@ -1,4 +1,4 @@
-"""The folder of a run is the one that was made, whatever others put in its place."""
+"""The host uses the run's own folder, also if others replace it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
 from keryx.rpc.file_transport import FileTransport
 from keryx.rpc.incoming_calls import no_calls
-from keryx.sandbox.scripts.folder import DEEPEST, Folder
+from keryx.sandbox.scripts.run_folder import DEEPEST, RunFolder
 
 FILES = {"script.py": "print()", "package/inner/module.py": "x = 1"}
 
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    made = tmp_path / "outside"
-    made.mkdir()
-    (made / "kept").write_text("as it was")
-    return made
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "kept").write_text("as it was")
+    return folder
 
 
 @pytest.fixture
@@ -41,15 +41,15 @@ def swapped(here: Path, outside: Path) -> Path:
 
 
 def untouched(outside: Path) -> bool:
-    return [(each.name, each.read_text()) for each in outside.iterdir()] == [("kept", "as it was")]
+    return [(path.name, path.read_text()) for path in outside.iterdir()] == [("kept", "as it was")]
 
 
 def test_what_was_laid_out_is_gone_after_its_removal(here: Path) -> None:
-    folder = Folder(here)
+    folder = RunFolder(here)
     folder.lay_out(FILES)
     assert (here / "package/inner/module.py").read_text() == "x = 1"
-    assert (folder.way / "script.py").read_text() == "print()"
-    folder.let_go()
+    assert (folder.path / "script.py").read_text() == "print()"
+    folder.release()
     folder.remove()
     assert list(here.parent.iterdir()) == []
 
@@ -57,11 +57,11 @@ def test_what_was_laid_out_is_gone_after_its_removal(here: Path) -> None:
 def test_a_socket_is_bound_in_the_folder_and_not_where_a_link_leads(
     here: Path, outside: Path
 ) -> None:
-    folder = Folder(here)
+    folder = RunFolder(here)
     folder.lay_out(FILES)
     moved = swapped(here, outside)
     with socket.socket(socket.AF_UNIX) as bound:
-        bound.bind(str(folder.way / "s"))
+        bound.bind(str(folder.path / "s"))
     assert (moved / "s").is_socket()
     folder.remove()
     assert untouched(outside)
@@ -71,11 +71,11 @@ def test_a_socket_is_bound_in_the_folder_and_not_where_a_link_leads(
 async def test_calls_by_files_are_in_the_folder_and_not_where_a_link_leads(
     here: Path, outside: Path
 ) -> None:
-    folder, scope = Folder(here), Scope("test")
+    folder, scope = RunFolder(here), Scope("test")
     bridge = Bridge(scope)
     await bridge.to_thread(folder.lay_out, FILES)
     moved = swapped(here, outside)
-    server = await FileTransport.open(folder.way / "calls", scope, bridge, no_calls)
+    server = await FileTransport.open(folder.path / "calls", scope, bridge, no_calls)
     assert (moved / "calls" / "req").is_dir()
     await server.close()
     await bridge.to_thread(folder.remove)
@@ -87,7 +87,7 @@ async def test_calls_by_files_are_in_the_folder_and_not_where_a_link_leads(
 def test_nothing_in_it_is_followed_or_waited_for_when_it_is_removed(
     here: Path, outside: Path
 ) -> None:
-    folder = Folder(here)
+    folder = RunFolder(here)
     folder.lay_out(FILES)
     (here / "link").symlink_to(outside)
     (here / "package/link").symlink_to(outside / "kept")
@@ -98,7 +98,7 @@ def test_nothing_in_it_is_followed_or_waited_for_when_it_is_removed(
 
 
 def test_a_bottomless_folder_costs_no_descriptors_and_no_error(here: Path) -> None:
-    folder = Folder(here)
+    folder = RunFolder(here)
     folder.lay_out(FILES)
     deep = here.joinpath(*["d"] * (DEEPEST + 5))
     deep.mkdir(parents=True)
@@ -116,11 +116,11 @@ def test_who_lays_it_out_and_is_given_up_tidies_up_after_itself(here: Path) -> N
             given_up.wait()
             return super().items()
 
-    folder = Folder(here)
+    folder = RunFolder(here)
     laying = threading.Thread(target=folder.lay_out, args=(Slow(FILES),))
     laying.start()
     begun.wait()
-    folder.let_go()
+    folder.release()
     folder.remove()
     assert here.is_dir(), "nothing is removed under whoever is at work there"
     given_up.set()

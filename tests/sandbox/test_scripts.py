@@ -56,15 +56,15 @@ async def finished(handle: SessionHandle, **options: Any) -> ev.CallFinished:
 def alive(session_id: str) -> list[str]:
     """Processes that belong to the session, by the environment that they were given."""
     marker = f"KERYX_SESSION_ID={session_id}".encode()
-    found: list[str] = []
+    processes: list[str] = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 if marker in (entry / "environ").read_bytes():
-                    found.append(f"{entry.name} {(entry / 'comm').read_text().strip()}")
+                    processes.append(f"{entry.name} {(entry / 'comm').read_text().strip()}")
             except OSError:
                 continue
-    return found
+    return processes
 
 
 HANGING = """
@@ -78,12 +78,12 @@ threading.Event().wait()
 
 
 async def until_hanging(handle: SessionHandle) -> None:
-    """Until the script and the processes of its three calls have said that they run."""
-    said: set[str] = set()
+    """Wait until the script and its three calls have printed that they run."""
+    running_calls: set[str] = set()
     async for event in handle.events():
         if isinstance(event, ev.CallOutput):
-            said.add(event.call_id)
-        if len(said) == 4:
+            running_calls.add(event.call_id)
+        if len(running_calls) == 4:
             return
 
 
@@ -169,13 +169,13 @@ except Exception as error:
 """
     async with session(tmp_path, code) as handle:
         turn = await handle.send("Go", attended=True)
-        asked: list[ev.ApprovalAsked] = []
+        approvals: list[ev.ApprovalAsked] = []
         async for event in turn.events():
             if isinstance(event, ev.ApprovalAsked):
-                asked.append(event)
+                approvals.append(event)
                 await handle.answer(event.approval_id, "deny")
         (call,) = (await turn.result()).calls
-    assert asked[0].parent == call.call_id
+    assert approvals[0].parent == call.call_id
     assert "ToolDeniedError" in value(call)["output"]
 
 
@@ -228,14 +228,14 @@ print("x" * 500000)
         turn = await handle.send("Go")
         events = [event async for event in turn.events()]
         (call,) = (await turn.result()).calls
-    found = value(call)
-    assert found["calls"]["list_files"]["count"] == 1200
-    assert len(found["output"]) < 100_000
+    result = value(call)
+    assert result["calls"]["list_files"]["count"] == 1200
+    assert len(result["output"]) < 100_000
     assert call.nested is not None
     assert (call.nested.calls, call.nested.completed) == (1200, 1200)
-    shown = [e for e in events if isinstance(e, ev.CallProgress) and e.nested is not None]
-    assert len(shown) < 1000, "thousands of calls come in bunches"
-    done = [e.nested.count for e in shown if e.nested is not None and e.nested.outcome]
+    progress = [e for e in events if isinstance(e, ev.CallProgress) and e.nested is not None]
+    assert len(progress) < 1000, "thousands of calls come in bunches"
+    done = [e.nested.count for e in progress if e.nested is not None and e.nested.outcome]
     assert sum(done) == 1200
 
 
@@ -260,10 +260,10 @@ def test_when_the_host_is_killed_nothing_of_the_script_lives_on(tmp_path: Path) 
     command = [COMMAND, "exec", str(tmp_path / "script.py"), "--workspace", str(workspace)]
     with subprocess.Popen(command, env=environment(tmp_path / "home")) as host:
         try:
-            with (workspace / "fifo").open() as held:
-                assert {held.readline(), held.readline()} == {"script\n", "nested\n"}
+            with (workspace / "fifo").open() as fifo:
+                assert {fifo.readline(), fifo.readline()} == {"script\n", "nested\n"}
                 host.send_signal(signal.SIGKILL)
-                assert held.read() == "", "the pipe has ended: nobody is left to hold it"
+                assert fifo.read() == "", "the pipe has ended: nobody is left to hold it"
         finally:
             host.kill()
     # The next host tidies up what was temporary.
@@ -289,7 +289,7 @@ ask("hello", {"secret": "guessed", "version": 1})
     async with session(tmp_path, code) as handle:
         printed = value(await finished(handle))["output"]
     assert printed.splitlines() == [
-        "say hello with the run's secret first",
-        "that is not the secret of this run",
+        "call hello with the run's secret first",
+        "the secret is not that of this run",
     ]
     assert not (tmp_path / "workspace" / "stolen").exists()

@@ -9,14 +9,14 @@ import pytest
 
 from keryx import events as ev
 from keryx.app import SessionHandle
-from tests.sandbox.standins import House, house, value
+from tests.sandbox.remote_places import ScriptRunner, runner, value
 from tests.sandbox.test_scripts import HANGING, alive, until_hanging
 from tests.seeds.test_000_scripts_call_tools import ABANDONED, ALL_KINDS, TEN_THREADS
 
 pytestmark = pytest.mark.promise("000.5")
 
 
-__all__ = ["house"]
+__all__ = ["runner"]
 
 only = pytest.mark.parametrize
 
@@ -24,16 +24,18 @@ only = pytest.mark.parametrize
 # -- the same on all ways
 
 
-async def test_ten_threads_each_get_their_own_answer(house: House) -> None:
-    assert await house.printed(TEN_THREADS) == "wrong: 0/10\n"
+async def test_ten_threads_each_get_their_own_answer(runner: ScriptRunner) -> None:
+    assert await runner.printed(TEN_THREADS) == "wrong: 0/10\n"
 
 
-async def test_threads_tasks_and_processes_before_and_after_the_first_call(house: House) -> None:
-    assert await house.printed(ALL_KINDS) == "right: 128\n"
+async def test_threads_tasks_and_processes_before_and_after_the_first_call(
+    runner: ScriptRunner,
+) -> None:
+    assert await runner.printed(ALL_KINDS) == "right: 128\n"
 
 
-async def test_a_call_that_its_caller_gave_up_on_poisons_nothing(house: House) -> None:
-    assert await house.printed(ABANDONED) == "nothing was poisoned\n"
+async def test_a_call_that_its_caller_gave_up_on_poisons_nothing(runner: ScriptRunner) -> None:
+    assert await runner.printed(ABANDONED) == "nothing was poisoned\n"
 
 
 MANY = """
@@ -63,16 +65,18 @@ if __name__ == "__main__":
 """
 
 
-async def test_hundreds_of_calls_of_all_kinds_are_answered_and_summed_up(house: House) -> None:
-    call = await house.call(MANY)
-    found = value(call)
-    assert found["result"] == [True] * 10, found
-    assert found["calls"]["echo"] | {"seconds": 0} == {"count": 470, "failures": 0, "seconds": 0}
+async def test_hundreds_of_calls_of_all_kinds_are_answered_and_summed_up(
+    runner: ScriptRunner,
+) -> None:
+    call = await runner.call(MANY)
+    result = value(call)
+    assert result["result"] == [True] * 10, result
+    assert result["calls"]["echo"] | {"seconds": 0} == {"count": 470, "failures": 0, "seconds": 0}
     assert call.nested is not None
     assert (call.nested.calls, call.nested.completed) == (470, 470)
 
 
-async def test_output_keeps_its_head_and_its_tail(house: House) -> None:
+async def test_output_keeps_its_head_and_its_tail(runner: ScriptRunner) -> None:
     code = """
 import subprocess, sys
 print("the first line")
@@ -81,23 +85,23 @@ for number in range(20_000):
 subprocess.run(["echo", "from a child"])
 print("the last line", file=sys.stderr)
 """
-    lines = (await house.printed(code)).splitlines()
+    lines = (await runner.printed(code)).splitlines()
     assert lines[0] == "the first line"
     assert lines[-2:] == ["from a child", "the last line"]
     assert any("bytes left out" in line for line in lines)
     assert len(lines) < 5_000
 
 
-async def test_a_script_finds_its_arguments_and_an_empty_stdin(house: House) -> None:
+async def test_a_script_finds_its_arguments_and_an_empty_stdin(runner: ScriptRunner) -> None:
     code = """
 import os, sys
 print(sys.argv[1:], os.path.basename(sys.argv[0]), __name__, repr(sys.stdin.read()))
 print(os.getcwd())
 """
-    printed = await house.printed(code, arguments=["one", "two words"])
+    printed = await runner.printed(code, arguments=["one", "two words"])
     assert printed.splitlines() == [
         "['one', 'two words'] script.py __main__ ''",
-        str(house.workspace),
+        str(runner.workspace),
     ]
 
 
@@ -109,19 +113,21 @@ print(os.getcwd())
         ("import os; os.kill(os.getpid(), 15)", {"exit_code": None, "signal": 15}),
     ],
 )
-async def test_the_exit_is_the_script_s(house: House, code: str, ended: dict[str, int]) -> None:
-    assert await house.run(code) == {"output": "", **ended}
+async def test_the_exit_is_the_script_s(
+    runner: ScriptRunner, code: str, ended: dict[str, int]
+) -> None:
+    assert await runner.run(code) == {"output": "", **ended}
 
 
-async def test_a_script_that_fails_says_why(house: House) -> None:
-    found = await house.run("def wrong():\n    raise ValueError('no such luck')\n\nwrong()")
-    assert found["exit_code"] == 1
-    assert found["output"].endswith("ValueError: no such luck\n")
-    assert 'script.py", line 2, in wrong' in found["output"]
-    assert found["output"].count("File ") == 2, "the way it was started is nothing to its reader"
+async def test_a_script_that_fails_says_why(runner: ScriptRunner) -> None:
+    result = await runner.run("def wrong():\n    raise ValueError('no such luck')\n\nwrong()")
+    assert result["exit_code"] == 1
+    assert result["output"].endswith("ValueError: no such luck\n")
+    assert 'script.py", line 2, in wrong' in result["output"]
+    assert result["output"].count("File ") == 2, "the way it was started is nothing to its reader"
 
 
-async def test_errors_arrive_with_the_tool_s_own_words(house: House) -> None:
+async def test_errors_arrive_with_the_tool_s_own_words(runner: ScriptRunner) -> None:
     code = """
 from keryx_tools import ToolTimeoutError, read_file, terminal
 try:
@@ -137,20 +143,20 @@ try:
 except TypeError as error:
     print(error)
 """
-    lines = (await house.printed(code)).splitlines()
+    lines = (await runner.printed(code)).splitlines()
     assert lines[0].startswith("ToolFailedError")
     assert "nothing.txt does not exist" in lines[0]
     assert "terminal: no answer within 0.2 s; the call was given up." in lines
     assert "no argument 'wrong'" in lines[-1]
 
 
-async def test_ten_megabytes_go_up_and_down(house: House) -> None:
+async def test_ten_megabytes_go_up_and_down(runner: ScriptRunner) -> None:
     code = """
 from keryx_tools import echo, finish
 sent = "0123456789" * 1_000_000
 finish([echo(sent)["said"] == sent, len(echo("x", 10_000_000)["said"])])
 """
-    assert (await house.run(code))["result"] == [True, 10_000_000]
+    assert (await runner.run(code))["result"] == [True, 10_000_000]
 
 
 WRONG_SECRET = """
@@ -170,15 +176,15 @@ print(terminal("echo mine")["output"], end="")
 """
 
 
-async def test_whoever_does_not_know_the_secret_is_refused(house: House) -> None:
-    refused, again, mine = (await house.printed(WRONG_SECRET)).splitlines()
+async def test_whoever_does_not_know_the_secret_is_refused(runner: ScriptRunner) -> None:
+    refused, again, mine = (await runner.printed(WRONG_SECRET)).splitlines()
     assert mine == "mine"
     for line in (refused, again):
         assert "secret" in line, line
-    assert not (house.workspace / "stolen").exists()
+    assert not (runner.workspace / "stolen").exists()
 
 
-async def test_a_run_has_so_many_calls_and_no_more(house: House) -> None:
+async def test_a_run_has_so_many_calls_and_no_more(runner: ScriptRunner) -> None:
     code = """
 from keryx_tools import ToolDeniedError, echo, finish
 for number in range(3):
@@ -190,18 +196,18 @@ for _ in range(2):
         print(error)
 finish("and a result")
 """
-    found = await house.run(code, most_calls=3)
-    said = "this script has made all of the 3 calls that one run may make"
-    assert found["output"].splitlines() == [said, said]
-    assert found["result"] == "and a result"
-    assert found["calls"]["echo"]["count"] == 3
+    result = await runner.run(code, most_calls=3)
+    error = "this script has made all of the 3 calls that one run may make"
+    assert result["output"].splitlines() == [error, error]
+    assert result["result"] == "and a result"
+    assert result["calls"]["echo"]["count"] == 3
 
 
 # -- the end of it
 
 
-async def test_cancelling_in_mid_call_leaves_nothing(house: House) -> None:
-    async with house.session(HANGING) as handle:
+async def test_cancelling_in_mid_call_leaves_nothing(runner: ScriptRunner) -> None:
+    async with runner.session(HANGING) as handle:
         turn = await handle.send("Go")
         await until_hanging(handle)
         result = await turn.cancel()
@@ -209,32 +215,32 @@ async def test_cancelling_in_mid_call_leaves_nothing(house: House) -> None:
         assert (result.calls[0].outcome, result.calls[0].reason) == ("cancelled", "interrupt")
         assert "hanging" in ev.encode(result.calls[0]).decode(), "what it printed is kept"
         assert alive(handle.session_id) == []
-        assert await house.left() == []
+        assert await runner.left_over_files() == []
 
 
-async def test_a_timeout_leaves_nothing(house: House) -> None:
-    async with house.session(HANGING, timeout=1.5) as handle:
+async def test_a_timeout_leaves_nothing(runner: ScriptRunner) -> None:
+    async with runner.session(HANGING, timeout=1.5) as handle:
         call = (await (await handle.send("Go")).result()).calls[0]
         assert (call.outcome, call.reason) == ("cancelled", "timeout")
         assert alive(handle.session_id) == []
-        assert await house.left() == []
+        assert await runner.left_over_files() == []
 
 
-async def test_what_a_script_leaves_running_ends_with_it(house: House) -> None:
+async def test_what_a_script_leaves_running_ends_with_it(runner: ScriptRunner) -> None:
     code = """
 import subprocess
 subprocess.Popen(["sleep", "1000"], start_new_session=True)
 """
-    async with house.session(code) as handle:
+    async with runner.session(code) as handle:
         await (await handle.send("Go")).result()
         assert alive(handle.session_id) == []
-        assert await house.left() == []
+        assert await runner.left_over_files() == []
 
 
 # -- each way
 
 
-async def test_what_the_place_does_not_give_is_not_used(house: House) -> None:
+async def test_what_the_place_does_not_give_is_not_used(runner: ScriptRunner) -> None:
     code = """
 import os, stat
 address = os.environ["KERYX_TOOLS_ADDRESS"]
@@ -245,7 +251,7 @@ sockets = [
 ]
 print(address.partition(":")[0], len(sockets))
 """
-    printed = await house.printed(code)
+    printed = await runner.printed(code)
     # Over stdio the script's own process has one, for what it starts.
     assert (
         printed.split()
@@ -253,22 +259,24 @@ print(address.partition(":")[0], len(sockets))
             "socket": ["unix", "1"],
             "files": ["files", "0"],
             "stdio": ["unix", "1"],
-        }[house.way]
+        }[runner.way]
     )
-    ((argv, env),) = house.place.started
-    told = {name for name in env if name.startswith("KERYX_TOOLS_")}
-    if house.way == "stdio":
-        assert told == set(), "what leads to the host goes through the pipe"
+    ((argv, env),) = runner.place.started
+    variables = {name for name in env if name.startswith("KERYX_TOOLS_")}
+    if runner.way == "stdio":
+        assert variables == set(), "what leads to the host goes through the pipe"
         assert not any("run-" in word.split("\n")[0] for word in argv)
     else:
-        assert len(told) == 3
+        assert len(variables) == 3
 
 
-@only("house", ["stdio"], indirect=True)
-async def test_a_workspace_cannot_stand_in_for_what_a_script_needs_to_arrive(house: House) -> None:
+@only("runner", ["stdio"], indirect=True)
+async def test_a_workspace_cannot_stand_in_for_what_a_script_needs_to_arrive(
+    runner: ScriptRunner,
+) -> None:
     for name in ("json", "tempfile", "keryx_tools"):
-        (house.workspace / f"{name}.py").write_text("raise SystemExit('not I')")
-    assert await house.printed("import keryx_tools; print('here')") == "here\n"
+        (runner.workspace / f"{name}.py").write_text("raise SystemExit('not I')")
+    assert await runner.printed("import keryx_tools; print('here')") == "here\n"
 
 
 STUBBORN = """
@@ -279,23 +287,23 @@ time.sleep(1000)
 """
 
 
-@only("house", ["stdio"], indirect=True)
-async def test_the_folder_of_a_killed_script_is_removed_by_the_next(house: House) -> None:
-    async with house.session(STUBBORN, scripts=2) as handle:
+@only("runner", ["stdio"], indirect=True)
+async def test_the_folder_of_a_killed_script_is_removed_by_the_next(runner: ScriptRunner) -> None:
+    async with runner.session(STUBBORN, scripts=2) as handle:
         turn = await handle.send("Go")
         await until_said(handle, "stubborn")
         assert (await turn.cancel()).outcome == "cancelled"
         assert alive(handle.session_id) == []
-        (left,) = await house.left()
-        age(await house.place.temporary() / left)
+        (name,) = await runner.left_over_files()
+        age(await runner.place.temporary() / name)
         turn = await handle.send("Again")
         await until_said(handle, "stubborn")
-        assert left not in await house.left()
+        assert name not in await runner.left_over_files()
         await turn.cancel()
 
 
-@only("house", ["stdio"], indirect=True)
-async def test_a_script_that_breaks_its_pipe_hears_why_nobody_answers(house: House) -> None:
+@only("runner", ["stdio"], indirect=True)
+async def test_a_script_that_breaks_its_pipe_hears_why_nobody_answers(runner: ScriptRunner) -> None:
     code = """
 import os, stat
 from keryx_tools import ToolConnectionError, echo
@@ -311,7 +319,7 @@ try:
 except ToolConnectionError as error:
     print(error)
 """
-    assert "sent what is no call" in await house.printed(code)
+    assert "sent data that is not a call" in await runner.printed(code)
 
 
 async def until_said(handle: SessionHandle, word: str) -> None:
@@ -321,6 +329,6 @@ async def until_said(handle: SessionHandle, word: str) -> None:
 
 
 def age(folder: Path) -> None:
-    """As if it had been made long ago."""
-    seen = folder.stat()
-    os.utime(folder, (seen.st_atime - 1000, seen.st_mtime - 1000))
+    """Make the folder look old."""
+    status = folder.stat()
+    os.utime(folder, (status.st_atime - 1000, status.st_mtime - 1000))

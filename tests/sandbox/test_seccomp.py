@@ -12,13 +12,13 @@ import pytest
 
 from keryx.aio.capture import Capture
 from keryx.warden.confinement import seccomp
-from tests.sandbox.den import PATIENCE, PYTHON, Den
+from tests.sandbox.confined_workspace import PATIENCE, PYTHON, ConfinedWorkspace
 
 pytestmark = pytest.mark.promise("walls.4")
 
 COLUMN = seccomp.ARCHITECTURES[os.uname().machine][0]
 
-# Arguments that a kernel takes for nonsense: nothing is done, and the error says who refused.
+# Invalid arguments: the kernel does nothing, and the error says who refused the call.
 CALLING = """
 import ctypes, json, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -49,32 +49,34 @@ def calls() -> dict[str, tuple[list[int], int]]:
                 expected[f"{name} {flags:o} {bit:o}"] = (call(name, *arguments), errno.EPERM)
     for family in {*range(60)} - {*seccomp.FAMILIES}:
         for name in ("socket", "socketpair"):
-            wanted = (call(name, family, 1, 0), errno.EAFNOSUPPORT)
-            expected[f"{name} of family {family}"] = wanted
+            call_and_error = (call(name, family, 1, 0), errno.EAFNOSUPPORT)
+            expected[f"{name} of family {family}"] = call_and_error
     for request in seccomp.PUSH_INPUT:
         expected[f"ioctl {request:x}"] = (call("ioctl", 0, request), errno.EPERM)
     for flag in (1 << bit for bit in range(32) if seccomp.NEW_NAMESPACES >> bit & 1):
         expected[f"unshare {flag:x}"] = (call("unshare", flag), errno.EPERM)
         if flag & ~seccomp.EXIT_SIGNAL:
             expected[f"clone {flag:x}"] = (call("clone", flag, 0, 0, 0, 0), errno.EPERM)
-    return {name: wanted for name, wanted in expected.items() if wanted[0][0] >= 0}
+    return {name: pair for name, pair in expected.items() if pair[0][0] >= 0}
 
 
-async def errors_in(den: Den, asked: list[list[int]]) -> list[int]:
-    exit_, said = await den.run(PYTHON, "-c", CALLING, json.dumps(asked))
-    assert exit_.code == 0, said
-    return json.loads(said)
+async def errors_in(confined: ConfinedWorkspace, system_calls: list[list[int]]) -> list[int]:
+    exit_, output = await confined.run(PYTHON, "-c", CALLING, json.dumps(system_calls))
+    assert exit_.code == 0, output
+    return json.loads(output)
 
 
-async def test_every_refused_call_is_refused_in_every_form(den: Den) -> None:
+async def test_every_refused_call_is_refused_in_every_form(confined: ConfinedWorkspace) -> None:
     expected = calls()
-    errors = await errors_in(den, [asked for asked, _ in expected.values()])
-    found = dict(zip(expected, errors, strict=True))
-    assert found == {name: error for name, (_, error) in expected.items()}
+    errors = await errors_in(confined, [system_call for system_call, _ in expected.values()])
+    errors_by_name = dict(zip(expected, errors, strict=True))
+    assert errors_by_name == {name: error for name, (_, error) in expected.items()}
     assert len(expected) > 150
 
 
-async def test_the_same_modes_and_families_are_free_without_what_is_refused(den: Den) -> None:
+async def test_the_same_modes_and_families_are_free_without_what_is_refused(
+    confined: ConfinedWorkspace,
+) -> None:
     """So that what refuses is the filter, and it refuses for the reason that it should."""
     free = [
         call("fchmod", -1, 0o755),
@@ -83,13 +85,13 @@ async def test_the_same_modes_and_families_are_free_without_what_is_refused(den:
         call("ioctl", -1, 0x5413),
         call("unshare", 0x400),
     ]
-    assert errno.EPERM not in await errors_in(den, free)
+    assert errno.EPERM not in await errors_in(confined, free)
 
 
 @pytest.mark.skipif(COLUMN != 0, reason="only x86_64 has a second table for the same program")
-async def test_calls_of_another_architecture_are_not_there(den: Den) -> None:
+async def test_calls_of_another_architecture_are_not_there(confined: ConfinedWorkspace) -> None:
     x32 = seccomp.OTHER_TABLE | 39  # getpid
-    assert await errors_in(den, [[x32, 0, 0, 0, 0, 0, 0]]) == [errno.ENOSYS]
+    assert await errors_in(confined, [[x32, 0, 0, 0, 0, 0, 0]]) == [errno.ENOSYS]
 
 
 # -- what a call is known by
@@ -114,22 +116,24 @@ signal.pause()
 """
 
 
-async def test_what_leaves_its_call_ends_with_it_though_another_runs(den: Den) -> None:
-    os.mkfifo(den.workspace / "pulse")
-    pulse = os.open(den.workspace / "pulse", os.O_RDONLY | os.O_NONBLOCK)
+async def test_what_leaves_its_call_ends_with_it_though_another_runs(
+    confined: ConfinedWorkspace,
+) -> None:
+    os.mkfifo(confined.workspace / "pulse")
+    pulse = os.open(confined.workspace / "pulse", os.O_RDONLY | os.O_NONBLOCK)
     try:
-        async with await den.start("/usr/bin/sleep", "1000"):
-            said, ready = Capture(), asyncio.Event()
-            process = await den.start(PYTHON, "-S", "-c", SHEDDING, output=said)
+        async with await confined.start("/usr/bin/sleep", "1000"):
+            capture, ready = Capture(), asyncio.Event()
+            process = await confined.start(PYTHON, "-S", "-c", SHEDDING, output=capture)
             asyncio.get_running_loop().add_reader(pulse, ready.set)
             async with asyncio.timeout(PATIENCE):
                 await ready.wait()
                 asyncio.get_running_loop().remove_reader(pulse)
                 process.kill()
                 await process.wait()
-            assert "True" in said.text()
+            assert "True" in capture.text()
             assert os.read(pulse, 100) == b"ready\n"
-            # Nobody holds the other end any more: the call is over, and so is all that it started.
+            # The pipe has closed: the call and all its processes have ended.
             assert os.read(pulse, 1) == b""
     finally:
         os.close(pulse)
@@ -177,7 +181,7 @@ HERE = [name for name in WORK if name in ALWAYS or shutil.which(program(name), p
 
 
 @pytest.mark.parametrize("name", HERE)
-async def test_ordinary_work_runs_as_before(den: Den, name: str) -> None:
-    (den.workspace / "p.c").write_text(C_PROGRAM)
-    exit_, said = await den.run("/bin/sh", "-c", f"export HOME=$TMPDIR; {WORK[name]}")
-    assert exit_.code == 0, said
+async def test_ordinary_work_runs_as_before(confined: ConfinedWorkspace, name: str) -> None:
+    (confined.workspace / "p.c").write_text(C_PROGRAM)
+    exit_, output = await confined.run("/bin/sh", "-c", f"export HOME=$TMPDIR; {WORK[name]}")
+    assert exit_.code == 0, output

@@ -1,1 +1,1 @@
-"""The concurrency kit. It knows scopes, threads, loops and processes, and nothing of agents."""
+"""The concurrency kit: scopes, threads and event loops. It knows nothing of agents."""

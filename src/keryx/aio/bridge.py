@@ -1,16 +1,16 @@
 """The one bridge between blocking and async code, and between loops.
 
 A `Bridge` belongs to the loop that made it. All its tables change on that loop only; threads
-hand it their results with `call_soon_threadsafe`. Its threads are daemons, because library pools
-join theirs at exit and a tool that never returns would hold the process.
+hand it their results with `call_soon_threadsafe`. Its threads are daemons: the pools of the
+standard library join their threads at exit, so a tool that never returns would hold the process.
 
-The three ways across:
+Three methods cross the bridge:
 
 - `to_thread`: async code on the owner loop runs blocking code in a thread;
 - `from_thread`: blocking code in any other thread runs async code on the owner loop;
 - `from_loop`: async code on another loop runs async code on the owner loop.
 
-Contexts are copied on the way, so the call's token is found on both sides; cancelling the token
+Each method copies the context, so code on both sides finds the call's token; cancelling the token
 reaches both sides too.
 """
 
@@ -37,19 +37,19 @@ from keryx.errors import (
 
 T = TypeVar("T")
 
-# Blocking tools mostly wait, so threads are many and cheap; 64 run at once on any machine.
+# Blocking tools mostly wait, so many threads cost little; 64 run at once on any machine.
 THREADS: Final = 64
 # Threads that compute fight for the interpreter: fifty small reads at once took twice as long as
-# one after another. So only a few begin together. What has not returned after a moment waits for
-# something, and others begin; if none has returned, twice as many: 64 are under way in 5 ms.
-EAGER: Final = 4
-MOMENT: Final = 0.001
-# Left-overs keep their thread, so the pool grows past them; beyond this, something is broken.
+# one after another. So only a few begin together. Work that has not returned after this time is
+# waiting for something, so more work begins; if none has returned, twice as much: 64 run in 5 ms.
+FIRST_WIDTH: Final = 4
+QUICK_SECONDS: Final = 0.001
+# Left-over work keeps its thread, so the pool grows past it; beyond this, something is broken.
 MOST_THREADS: Final = 512
 
 
 class ThreadWork(Generic[T]):
-    """Blocking work under way. Await `future`."""
+    """Blocking work that runs in a thread or waits for one. Await `future` for its result."""
 
     __slots__ = ("_bridge", "_work", "context", "future", "is_left_over", "name")
 
@@ -71,18 +71,18 @@ class ThreadWork(Generic[T]):
         return self.context.run(self._work)
 
     def leave_over(self) -> None:
-        """Give its place in the pool to others. The future still tells when it returns."""
+        """Give its place in the pool to other work. The future still completes when it returns."""
         self._bridge.count_left_over(self)
 
     def abandon(self) -> None:
-        """Stop waiting for it: its result is dropped."""
+        """Stop waiting for this work and drop its result."""
         if not self.future.done():
             self.future.cancel()
             self.leave_over()
 
 
 class _Worker:
-    """One daemon thread. Idle ones wait at their own queue."""
+    """One daemon thread with a queue of its own; an idle thread waits for that queue."""
 
     __slots__ = ("inbox",)
 
@@ -99,7 +99,7 @@ class _Worker:
             value, error = None, None
             try:
                 value = work.run()
-            except BaseException as raised:  # noqa: BLE001 (whatever it is, it goes to who awaits)
+            except BaseException as raised:  # noqa: BLE001 (every error goes to the code that awaits)
                 error = raised
             _serving.work = None
             if not call_soon(loop, bridge.take_result, self, work, value, error):
@@ -108,7 +108,7 @@ class _Worker:
 
 
 class _Serving(threading.local):
-    """Which work this thread serves, if it is one of ours."""
+    """The work that this thread runs now; None if it is not a thread of a bridge."""
 
     work: ThreadWork[Any] | None = None
 
@@ -117,7 +117,7 @@ _serving: Final = _Serving()
 
 
 class Bridge:
-    """Threads for the loop that made it, and the way back from them."""
+    """A thread pool for the loop that made it, and calls from other threads to that loop."""
 
     def __init__(
         self, scope: Scope, *, threads: int = THREADS, most_threads: int = MOST_THREADS
@@ -127,16 +127,16 @@ class Bridge:
         self._most = most_threads
         self._idle: list[_Worker] = []
         self._busy: dict[ThreadWork[Any], _Worker] = {}
-        # The busy ones that count: not left over, and not waiting for the loop themselves.
-        self._live: set[ThreadWork[Any]] = set()
-        # Those of them that began less than a moment ago, and how many there may be.
+        # Busy work that counts against the limit: neither left over nor waiting for the loop.
+        self._counted: set[ThreadWork[Any]] = set()
+        # The part of it that began less than QUICK_SECONDS ago, and how much of it there may be.
         self._quick: dict[ThreadWork[Any], float] = {}
-        self._width = EAGER
-        self._watch: asyncio.TimerHandle | None = None
-        self._waiting: deque[ThreadWork[Any]] = deque()
-        self._made = 0
+        self._width = FIRST_WIDTH
+        self._slow_work_timer: asyncio.TimerHandle | None = None
+        self._queued: deque[ThreadWork[Any]] = deque()
+        self._thread_count = 0
         self._closed = False
-        self._answers: set[_Answer[Any]] = set()
+        self._loop_calls: set[_LoopCall[Any]] = set()
         self._group = Group(scope.child("bridge"))
 
     # -- async to blocking
@@ -145,22 +145,23 @@ class Bridge:
         """Start blocking work now, or as soon as a thread is free. On the owner loop only."""
         if self._closed:
             raise ScopeClosedError(f"the bridge is closed; {name!r} is refused")
-        started = ThreadWork(self, work, name, self.loop.create_future())
+        thread_work = ThreadWork(self, work, name, self.loop.create_future())
         if self._has_room():
-            self._begin(started)
-        elif not self._live:
+            self._begin(thread_work)
+        elif not self._counted:
             raise self._exhausted()
         else:
-            self._wait(started)
-        return started
+            self._enqueue(thread_work)
+        return thread_work
 
     async def to_thread(self, work: Callable[..., T], *args: Any) -> T:
         """Run blocking code in a thread. If the caller is cancelled, the thread is left over."""
-        started = self.start_thread(lambda: work(*args), name=getattr(work, "__name__", "work"))
+        name = getattr(work, "__name__", "work")
+        thread_work = self.start_thread(lambda: work(*args), name=name)
         try:
-            return await started.future
+            return await thread_work.future
         except asyncio.CancelledError:
-            self.count_left_over(started)
+            self.count_left_over(thread_work)
             raise
 
     # -- blocking to async
@@ -178,20 +179,20 @@ class Bridge:
         """
         if is_loop_thread(self.loop):
             raise WrongThreadError(
-                "this thread runs the event loop that would have to answer; await the work instead"
+                "this thread runs the event loop that has to run the work; await the work instead"
             )
         woken = threading.Event()
-        answer = _Answer(work(*args), woken.set)
+        call = _LoopCall(work(*args), woken.set)
         serving = _serving.work if _serving.work in self._busy else None
-        if not call_soon(self.loop, self._begin_answer, answer, serving):
-            answer.refuse("the loop that would have to answer is closed")
+        if not call_soon(self.loop, self._begin_call, call, serving):
+            call.refuse("the event loop that has to run the work is closed")
         try:
             if not woken.wait(timeout):
                 raise DeadlineError(f"no answer within {timeout} s; the work was cancelled")
         finally:
-            # Also when an alarm or Ctrl+C ends the wait: nothing runs on for a caller that left.
-            call_soon(self.loop, self._end_answer, answer, serving)
-        return answer.result()
+            # Also when an alarm or Ctrl+C ends the wait: no work goes on for a caller that left.
+            call_soon(self.loop, self._end_call, call, serving)
+        return call.result()
 
     async def from_loop(self, work: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
         """Run async code on the owner loop and await it on this one."""
@@ -204,123 +205,125 @@ class Bridge:
             if not woken.done():
                 woken.set_result(None)
 
-        answer = _Answer(work(*args), lambda: call_soon(here, wake))
-        if not call_soon(self.loop, self._begin_answer, answer, None):
-            answer.refuse("the loop that would have to answer is closed")
+        call = _LoopCall(work(*args), lambda: call_soon(here, wake))
+        if not call_soon(self.loop, self._begin_call, call, None):
+            call.refuse("the event loop that has to run the work is closed")
         try:
             await woken
         finally:
-            call_soon(self.loop, self._end_answer, answer, None)
-        return answer.result()
+            call_soon(self.loop, self._end_call, call, None)
+        return call.result()
 
     # -- the end
 
     @property
     def left_over(self) -> tuple[str, ...]:
-        """The names of the work that nobody waits for and whose threads have not returned."""
+        """The names of abandoned work whose threads have not returned."""
         return tuple(work.name for work in self._busy if work.is_left_over)
 
     async def close(self) -> None:
-        """End all threads that return, refuse all that is new, answer all that wait."""
+        """End all threads that return, refuse new work, and fail all calls that wait."""
         self._closed = True
-        for work in (*self._waiting, *self._busy):
+        for work in (*self._queued, *self._busy):
             work.abandon()
-        self._waiting.clear()
-        if self._watch is not None:
-            self._watch.cancel()
-        # Busy ones find it when they return, also if that is after the loop has gone.
+        self._queued.clear()
+        if self._slow_work_timer is not None:
+            self._slow_work_timer.cancel()
+        # Busy workers find the None when they return, also after the loop has closed.
         for worker in (*self._idle, *self._busy.values()):
             worker.inbox.put(None)
         self._idle.clear()
         await self._group.leave()
-        for answer in tuple(self._answers):
-            answer.refuse("the bridge is closed")
+        for call in tuple(self._loop_calls):
+            call.refuse("the bridge is closed")
 
     # -- threads, on the owner loop
 
     def _has_room(self) -> bool:
         return (
             len(self._quick) < self._width
-            and len(self._live) < self._threads
+            and len(self._counted) < self._threads
             and len(self._busy) < self._most
         )
 
-    def _wait(self, work: ThreadWork[Any]) -> None:
-        self._waiting.append(work)
-        if self._watch is None:
-            self._watch = self.loop.call_later(MOMENT, self._look)
+    def _enqueue(self, work: ThreadWork[Any]) -> None:
+        self._queued.append(work)
+        if self._slow_work_timer is None:
+            self._slow_work_timer = self.loop.call_later(QUICK_SECONDS, self._admit_past_slow_work)
 
-    def _look(self) -> None:
-        """A moment has passed and work waits: who still runs is no longer counted as quick."""
-        self._watch = None
-        before = time.monotonic() - MOMENT
-        slow = [work for work, began in self._quick.items() if began <= before]
-        self._width = min(self._width * 2, self._threads) if len(slow) == self._width else EAGER
+    def _admit_past_slow_work(self) -> None:
+        """Stop counting slow work as quick, and begin queued work in its place."""
+        self._slow_work_timer = None
+        before = time.monotonic() - QUICK_SECONDS
+        slow = [work for work, began_at in self._quick.items() if began_at <= before]
+        self._width = (
+            min(self._width * 2, self._threads) if len(slow) == self._width else FIRST_WIDTH
+        )
         for work in slow:
             del self._quick[work]
-        self._begin_waiting()
-        if self._waiting:
-            self._watch = self.loop.call_later(MOMENT, self._look)
+        self._begin_queued()
+        if self._queued:
+            self._slow_work_timer = self.loop.call_later(QUICK_SECONDS, self._admit_past_slow_work)
         else:
-            self._width = EAGER
+            self._width = FIRST_WIDTH
 
-    def _forget(self, work: ThreadWork[Any]) -> None:
-        """It counts no more: it has returned, is left over, or waits for the loop."""
-        self._live.discard(work)
+    def _stop_counting(self, work: ThreadWork[Any]) -> None:
+        """Take work off the count: it has returned, is left over, or waits for the loop."""
+        self._counted.discard(work)
         self._quick.pop(work, None)
 
     def _begin(self, work: ThreadWork[Any]) -> None:
         if self._idle:
             worker = self._idle.pop()
         else:
-            self._made += 1
-            worker = _Worker(self, self._made)
+            self._thread_count += 1
+            worker = _Worker(self, self._thread_count)
         self._busy[work] = worker
-        self._live.add(work)
+        self._counted.add(work)
         self._quick[work] = time.monotonic()
         worker.inbox.put(work)
 
-    def _begin_waiting(self) -> None:
-        while self._waiting and self._has_room():
-            self._begin(self._waiting.popleft())
-        if self._waiting and not self._live:
-            # Every thread there may be is left over or waits for another one: nobody will free one.
-            while self._waiting:
-                future = self._waiting.popleft().future
+    def _begin_queued(self) -> None:
+        while self._queued and self._has_room():
+            self._begin(self._queued.popleft())
+        if self._queued and not self._counted:
+            # Every thread is left over or waits for another one, so none will become free.
+            while self._queued:
+                future = self._queued.popleft().future
                 if not future.done():
                     future.set_exception(self._exhausted())
 
     def _exhausted(self) -> ThreadsExhaustedError:
-        """Nobody will free a thread: what holds them is given up, or waits for further ones."""
+        """Return the error for work that would wait for a thread for ever."""
         left_over = len(self.left_over)
-        held: list[str] = []
+        causes: list[str] = []
         if waiting := len(self._busy) - left_over:
-            held.append(
+            causes.append(
                 f"{waiting} wait for calls that they made, which need threads too; run fewer at "
                 "once, nest them less deeply, or make the outer tools async"
             )
         if left_over:
-            held.append(
+            causes.append(
                 f"{left_over} left over, whose tools were given up and have not returned; restart, "
                 "or declare such tools isolation='process'"
             )
-        return ThreadsExhaustedError(f"all {self._most} threads are held: {'; '.join(held)}")
+        return ThreadsExhaustedError(f"all {self._most} threads are held: {'; '.join(causes)}")
 
     def count_left_over(self, work: ThreadWork[Any]) -> None:
-        """A running thread stops counting as live; work that had not begun is forgotten."""
+        """Stop counting work that runs; remove work that has not begun from the queue."""
         work.is_left_over = True
-        self._forget(work)
-        if work in self._waiting:
-            self._waiting.remove(work)
+        self._stop_counting(work)
+        if work in self._queued:
+            self._queued.remove(work)
             work.future.cancel()
-        self._begin_waiting()
+        self._begin_queued()
 
     def take_result(
         self, worker: _Worker, work: ThreadWork[Any], value: Any, error: BaseException | None
     ) -> None:
-        """A thread has returned."""
+        """Take the result of a thread that has returned."""
         del self._busy[work]
-        self._forget(work)
+        self._stop_counting(work)
         if not self._closed:
             self._idle.append(worker)
         if not work.future.done():
@@ -328,30 +331,30 @@ class Bridge:
                 work.future.set_result(value)
             else:
                 work.future.set_exception(_storable(error))
-        self._begin_waiting()
+        self._begin_queued()
 
-    # -- answers, on the owner loop
+    # -- calls from other threads, on the owner loop
 
-    def _begin_answer(self, answer: _Answer[Any], serving: ThreadWork[Any] | None) -> None:
+    def _begin_call(self, call: _LoopCall[Any], serving: ThreadWork[Any] | None) -> None:
         if self._closed:
-            answer.refuse("the bridge is closed")
+            call.refuse("the bridge is closed")
             return
         if serving is not None:
-            # A thread that waits for the loop does not count, or nesting could use all of them up.
-            self._forget(serving)
-            self._begin_waiting()
-        self._answers.add(answer)
-        answer.begin(self._group)
+            # A thread that waits for the loop does not count, or nested calls could use up all.
+            self._stop_counting(serving)
+            self._begin_queued()
+        self._loop_calls.add(call)
+        call.begin(self._group)
 
-    def _end_answer(self, answer: _Answer[Any], serving: ThreadWork[Any] | None) -> None:
-        self._answers.discard(answer)
-        answer.cancel()
+    def _end_call(self, call: _LoopCall[Any], serving: ThreadWork[Any] | None) -> None:
+        self._loop_calls.discard(call)
+        call.cancel()
         if serving is not None and serving in self._busy and not serving.is_left_over:
-            self._live.add(serving)
+            self._counted.add(serving)
 
 
-class _Answer(Generic[T]):
-    """Async work that someone on another thread waits for."""
+class _LoopCall(Generic[T]):
+    """Async work on the owner loop that code on another thread waits for."""
 
     __slots__ = ("_context", "_error", "_registration", "_task", "_value", "_wake", "_work")
 
@@ -385,7 +388,7 @@ class _Answer(Generic[T]):
             self._settle(_storable(error))
 
     def _ended(self, work: Coroutine[Any, Any, T]) -> None:
-        """A task that was cancelled before its first step has run nothing, and told nobody."""
+        """Settle the call if its task was cancelled before its first step."""
         work.close()
         self._settle(self._cancelled())
 
@@ -400,7 +403,7 @@ class _Answer(Generic[T]):
             self._task.get_loop().call_later(GRACE, self._settle, self._cancelled())
 
     def cancel(self) -> None:
-        self.refuse("its caller has gone")
+        self.refuse("its caller stopped waiting")
         if self._registration is not None:
             self._registration.remove()
         if self._task is not None and not self._task.done():
@@ -425,7 +428,7 @@ class _Answer(Generic[T]):
 
 
 def _storable(error: BaseException) -> BaseException:
-    """A future refuses StopIteration, and one of these must not end the loop that reads it."""
+    """Wrap errors that a future refuses (StopIteration) or that would end the loop."""
     if isinstance(error, StopIteration | KeyboardInterrupt | SystemExit | GeneratorExit):
         wrapped = RuntimeError(f"{type(error).__name__}: {error}")
         wrapped.__cause__ = error

@@ -1,6 +1,6 @@
-"""Endless output in bounded memory: head and tail are kept, the middle goes to a file.
+"""Output of any length in bounded memory: head and tail stay in memory, the middle goes to a file.
 
-A `Capture` sees all streams of one child as one, in the order in which they came.
+A `Capture` joins all streams of one child into one, in the order in which data arrives.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ OnData = Callable[[str, str], None]
 
 
 class OutputSink(Protocol):
-    """Takes the output of a process or a tool as it comes."""
+    """Takes the output of a process or a tool as it arrives."""
 
     def feed(self, stream: str, data: bytes) -> None: ...
 
 
 class Capture:
-    """Keeps the first and the last bytes, and the middle in a file if it is given one."""
+    """Keeps the first and the last bytes in memory, and the middle in the spill file if any."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class Capture:
 
     @property
     def total(self) -> int:
-        """How many bytes came."""
+        """The number of bytes that were fed."""
         return self._total
 
     @property
     def truncated(self) -> bool:
-        """Whether the text lacks some of them."""
+        """Whether the text lacks some of these bytes."""
         return self._total > len(self._head) + self._tail_limit
 
     def feed(self, stream: str, data: bytes) -> None:
@@ -68,7 +68,7 @@ class Capture:
             self._stream(stream, data, self._on_data)
 
     def text(self) -> str:
-        """What was kept, with one line in place of what was not."""
+        """Return head and tail, with one line in place of the bytes that were left out."""
         self._trim()
         left_out = self._total - len(self._head) - len(self._tail)
         if not left_out:
@@ -81,7 +81,7 @@ class Capture:
         return f"{head}[... {left_out} bytes left out{where} ...]\n{tail}"
 
     def close(self) -> None:
-        """The output has ended; what comes now is dropped."""
+        """End the output; data that is fed later is dropped."""
         if self._closed:
             return
         self._closed = True
@@ -90,9 +90,9 @@ class Capture:
             self._spill.close()
         if self._on_data is not None:
             for stream, decoder in self._decoders.items():
-                rest = decoder.decode(b"", final=True)
-                if rest:
-                    self._on_data(stream, rest)
+                text = decoder.decode(b"", final=True)
+                if text:
+                    self._on_data(stream, text)
 
     def _keep(self, data: bytes) -> None:
         if not self._overflowing:
@@ -108,13 +108,13 @@ class Capture:
             self._trim()
 
     def _cut_off_head(self) -> bytes:
-        """Take back the start of a character that the head cannot hold the end of."""
+        """Remove and return the bytes of a character that does not end inside the head."""
         cut = _unfinished(self._head)
         if not cut:
             return b""
-        taken = bytes(self._head[-cut:])
+        character_start = bytes(self._head[-cut:])
         del self._head[-cut:]
-        return taken
+        return character_start
 
     def _trim(self) -> None:
         """Cut the tail to its limit, at the start of a character."""
@@ -139,7 +139,7 @@ class Capture:
 
 
 class _Spill:
-    """The file that takes the middle: made when first needed, bounded, never in the way."""
+    """The file for the middle: created when first needed, bounded; its errors stop nobody."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self._path = path
@@ -183,11 +183,11 @@ class _Spill:
 
 _LONGEST: Final = 4  # bytes of a character in UTF-8
 _CONTINUATION: Final = 0x80
-_FIRST_BYTES: Final = (0x00, 0xC0, 0xE0, 0xF0)  # from which on a character has one more byte
+_FIRST_BYTES: Final = (0x00, 0xC0, 0xE0, 0xF0)  # from each on, a character has one more byte
 
 
 def _unfinished(data: bytearray) -> int:
-    """How many bytes at the end begin a character that goes on after them."""
+    """Return how many bytes at the end belong to a character that is not complete."""
     for back in range(1, min(_LONGEST, len(data) + 1)):
         byte = data[-back]
         if byte & 0xC0 != _CONTINUATION:

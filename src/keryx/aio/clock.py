@@ -1,6 +1,6 @@
-"""Injected time: the real one, or one that a test moves by hand; and the heap of deadlines.
+"""Injected time: the real clock, or one that a test moves by hand; and the heap of deadlines.
 
-Whoever waits takes a `Clock`. Nothing else in Keryx asks the machine what time it is.
+Code that waits takes a `Clock`. Nothing else in Keryx reads the machine's time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """A monotonic time that deadlines count in, and the wall's time that logs show."""
+    """Monotonic time for deadlines, and wall-clock time for logs."""
 
     def monotonic(self) -> float: ...
 
@@ -41,7 +41,7 @@ class RealClock:
     wall = staticmethod(time.time)
 
     def call_at(self, when: float, callback: Callback) -> Timer:
-        # uvloop rounds its own idea of now to milliseconds, so the delay is computed here.
+        # uvloop rounds its own time to milliseconds, so the delay is computed here.
         delay = max(0.0, when - time.monotonic())
         return asyncio.get_running_loop().call_later(delay, callback)
 
@@ -57,7 +57,7 @@ class _FakeTimer:
 
 
 class FakeClock:
-    """A time that stands still until `advance` moves it."""
+    """A clock that stands still until `advance` moves it."""
 
     def __init__(self, start: float = 1000.0, wall: float = 1_700_000_000.0) -> None:
         self._now = start
@@ -77,7 +77,7 @@ class FakeClock:
         return timer
 
     def advance(self, seconds: float) -> None:
-        """Move on, running each timer at its own instant, in order."""
+        """Move the time forward, and run each timer at its own instant, in order."""
         target = self._now + seconds
         while self._timers and self._timers[0][0] <= target:
             when, _, timer = heapq.heappop(self._timers)
@@ -115,13 +115,13 @@ class Deadlines:
         return entry
 
     def drop(self, entry: Deadline) -> None:
-        """Forget an entry. Most deadlines end so; the heap is swept when half of it is stale."""
+        """Mark an entry as stale. Most deadlines are dropped; a half-stale heap is rebuilt."""
         if entry.callback is None:
             return
         entry.callback = None
         self._stale += 1
         if self._stale * 2 > len(self._heap):
-            self._heap = [kept for kept in self._heap if kept.callback is not None]
+            self._heap = [entry for entry in self._heap if entry.callback is not None]
             heapq.heapify(self._heap)
             self._stale = 0
             self._arm()

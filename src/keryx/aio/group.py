@@ -1,7 +1,7 @@
-"""Tasks that live and end together. The only place in Keryx that makes one.
+"""Tasks that live and end together. Only this module creates tasks in Keryx.
 
-Unlike `asyncio.TaskGroup`, leaving a `Group` is bounded: a task that swallows its cancellation
-is named in `left_over` after the grace and holds nobody.
+Unlike `asyncio.TaskGroup`, leaving a `Group` takes a bounded time: a task that swallows its
+cancellation is named in `left_over` after the grace, and nobody waits for it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from keryx.errors import ScopeClosedError
 
 T = TypeVar("T")
 
-# A loop keeps only weak references to its tasks. Those that outlived their group stay here until
-# they end, so that the garbage collector does not tear them apart in mid-flight.
+# A loop keeps only weak references to its tasks. Tasks that outlive their group stay here until
+# they end, so that the garbage collector does not destroy them while they run.
 _outliving: Final[set[asyncio.Task[Any]]] = set()
 
 
 def keep_until_ended(task: asyncio.Task[Any]) -> None:
-    """Hold a task that nobody waits for any more."""
+    """Hold a reference to a task that nobody waits for, until it ends."""
     _outliving.add(task)
     task.add_done_callback(_outliving.discard)
 
@@ -31,8 +31,8 @@ def keep_until_ended(task: asyncio.Task[Any]) -> None:
 class Group:
     """Holds tasks under a scope: cancelling the scope cancels them, once each.
 
-    The first task that fails cancels the rest, and its error is raised on leaving. With `on_error`
-    the others go on: each error is told there, and is no one else's.
+    The first task that fails cancels the others, and its error is raised on leaving. With
+    `on_error` the others go on: each error is passed to that callback and raised nowhere.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Group:
         self._registration = scope.on_cancel(self._cancel_all)
 
     def start(self, work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
-        """Start the work as a task. Refused once the group is left or its scope cancelled."""
+        """Start the work as a task. Raise if the group was left or its scope is cancelled."""
         if self._closed or self.scope.is_cancelled:
             work.close()
             self.scope.raise_if_cancelled()
@@ -90,7 +90,7 @@ class Group:
             raise self.error
 
     async def leave(self) -> None:
-        """Cancel what still runs, wait for it at most a grace, and name the rest."""
+        """Cancel all tasks, wait for them at most for the grace, and name those that still run."""
         self.scope.cancel("parent", by="the group was left")
         await self._wait_ended()
 
@@ -101,7 +101,7 @@ class Group:
             try:
                 await self._changed
             except asyncio.CancelledError as cancelled:
-                # Whoever leaves is cancelled too: go on waiting, but now only for the grace.
+                # The owner is cancelled while it leaves: wait on, but now only for the grace.
                 interrupted = cancelled
                 self.scope.cancel("parent", by="the group's owner was cancelled")
         self._close()

@@ -1,9 +1,9 @@
 """One stream to many readers, with replay by sequence number.
 
 Facts are numbered without gaps and every reader gets each of them once, in order. Passing items
-have no number and may be lost. A reader that falls behind its bound loses what waits for it, is
-told so by an item, and then reads the facts that it missed again. So a slow reader grows no memory
-and slows nobody.
+have no number and may be lost. A reader that falls behind its bound loses its queue, gets an item
+that says so, and then reads the missed facts from the log. So a slow reader cannot grow memory or
+slow others.
 
 The hub knows nothing of what it carries.
 """
@@ -18,11 +18,11 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
-# What a reader may have waiting. A screen that is further behind than this is better served by
+# The limits of a reader's queue. A screen that is further behind than this is better served by
 # the facts themselves than by the deltas that led to them.
 READER_ITEMS: Final = 2_000
 READER_WEIGHT: Final = 4_000_000
-# How many recent facts are kept for readers that come back after a moment, and how much they weigh.
+# How many recent facts, of what weight, stay in memory for readers that soon reconnect.
 RECENT_FACTS: Final = 256
 RECENT_WEIGHT: Final = 1_000_000
 
@@ -45,7 +45,7 @@ class Hub(Generic[T]):
         self._replay = replay
         self._snapshot = snapshot
         self.lost: Final = lost
-        """Makes the item that tells a reader that passing items were lost."""
+        """Creates the item that tells a reader that passing items were lost."""
         self._last = last
         self._recent: deque[tuple[int, T, int]] = deque()
         self._most_recent = recent
@@ -85,7 +85,7 @@ class Hub(Generic[T]):
             self._recent_weight -= recent.popleft()[2]
 
     def publish(self, item: T, *, weight: int = 1) -> None:
-        """A passing item."""
+        """Publish a passing item."""
         for reader in self._readers:
             reader.push(None, item, weight)
 
@@ -96,9 +96,9 @@ class Hub(Generic[T]):
         items: int = READER_ITEMS,
         weight: int = READER_WEIGHT,
     ) -> Reader[T]:
-        """A new reader: facts after that number (default: only what comes), a snapshot, the rest.
+        """Return a new reader: the facts after that number (default: none), a snapshot, new items.
 
-        It counts from now, not from the first `async for`.
+        The reader is registered now, not at the first `async for`.
         """
         reader = Reader(self, self._last if after is None else after, items, weight)
         self._readers.add(reader)
@@ -107,7 +107,7 @@ class Hub(Generic[T]):
         return reader
 
     def close(self, error: BaseException | None = None) -> None:
-        """Nothing more will come: readers end once they have read what there is, or fail."""
+        """Publish nothing more: readers end, or raise the error, after what is already queued."""
         self._end = self._end or (error,)
         for reader in self._readers:
             reader.end(self._end[0])
@@ -115,9 +115,9 @@ class Hub(Generic[T]):
     # -- for readers
 
     def facts(self, after: int, upto: int) -> AsyncIterator[tuple[int, T]] | list[tuple[int, T]]:
-        """The facts after one number up to another: from memory if it reaches back far enough."""
+        """Return the facts after one number up to another, from memory if all are still there."""
         if self._recent and self._recent[0][0] <= after + 1:
-            # From the end: most who come have missed little.
+            # From the end: most readers that reconnect have missed little.
             latest = islice(reversed(self._recent), self._last - after)
             return [(seq, item) for seq, item, _ in reversed(list(latest)) if seq <= upto]
         return self._replay(after, upto)
@@ -126,7 +126,7 @@ class Hub(Generic[T]):
         return tuple(self._snapshot())
 
     def set_snapshot(self, snapshot: Callable[[], Iterable[T]]) -> None:
-        """From now on this tells what streams right now: another source has taken over."""
+        """Replace the source of the snapshot: another producer streams from now on."""
         self._snapshot = snapshot
 
     def forget(self, reader: Reader[T]) -> None:
@@ -137,7 +137,7 @@ class Hub(Generic[T]):
 
 
 class Reader(Generic[T]):
-    """One reader's place in the stream. Iterate it; close it (or leave `async with`)."""
+    """One reader's position in the stream. Iterate it; close it (or leave `async with`)."""
 
     def __init__(self, hub: Hub[T], after: int, items: int, weight: int) -> None:
         self._hub = hub
@@ -149,23 +149,23 @@ class Reader(Generic[T]):
         self._woken: asyncio.Future[None] | None = None
         self._behind = True
         self._target = hub.last
-        self._greeting = hub.snapshot()
+        self._first_snapshot = hub.snapshot()
         self._lost = False
         self._closed = False
         self._end: tuple[BaseException | None] | None = None
 
     @property
     def seen(self) -> int:
-        """The number of the last fact that was handed out."""
+        """The number of the last fact that was yielded."""
         return self._seen
 
     @property
     def waiting(self) -> int:
-        """How many items wait for this reader."""
+        """The number of items in this reader's queue."""
         return len(self._queue)
 
     def push(self, seq: int | None, item: T, weight: int) -> None:
-        """Take an item from the hub; past the bound, drop all that waits instead."""
+        """Queue an item from the hub; past the bound, drop the whole queue instead."""
         if self._lost:
             return
         if len(self._queue) >= self._items or self._queued + weight > self._weight:
@@ -217,7 +217,7 @@ class Reader(Generic[T]):
                     if self._end[0] is not None:
                         raise self._end[0]
                 else:
-                    # Not in a method of its own: every item that is waited for passes here.
+                    # Not in a method of its own, for speed: every awaited item passes here.
                     self._woken = loop.create_future()
                     try:
                         await self._woken
@@ -227,28 +227,28 @@ class Reader(Generic[T]):
             self.close()
 
     async def _catch_up(self) -> AsyncIterator[T]:
-        """Hand out the missed facts up to where the queue begins, then what streams right now."""
+        """Yield the missed facts up to where the queue begins, then the snapshot."""
         if self._seen < self._target:
-            found = self._hub.facts(self._seen, self._target)
-            if isinstance(found, list):
-                for seq, item in found:
+            facts = self._hub.facts(self._seen, self._target)
+            if isinstance(facts, list):
+                for seq, item in facts:
                     self._seen = seq
                     yield item
             else:
-                async for seq, item in found:
+                async for seq, item in facts:
                     self._seen = seq
                     yield item
         self._behind = False
-        for item in self._greeting:
+        for item in self._first_snapshot:
             yield item
-        self._greeting = ()
+        self._first_snapshot = ()
 
     def _start_again(self) -> None:
-        # One synchronous step: what is published from here on is queued, all before is replayed.
+        # One synchronous step: later items are queued, and all facts before it are replayed.
         self._lost = False
         self._behind = True
         self._target = self._hub.last
-        self._greeting = self._hub.snapshot()
+        self._first_snapshot = self._hub.snapshot()
 
     def _wake(self) -> None:
         if self._woken is not None and not self._woken.done():

@@ -1,4 +1,4 @@
-"""Event loops: which one, running a program on one, and one in a thread for programs without."""
+"""Event loops: create one, run a program on one, or run one in a thread of its own."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from keryx.aio.scope import GRACE, Scope, call_soon
 
 T = TypeVar("T")
 
-# How long the end of a loop may take: closing clients is quick, a stuck one must not hold the exit.
+# How long a loop may take to end: clients close quickly, and a stuck one must not hold the exit.
 LOOP_JOIN: Final = 5.0
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """A uvloop where it is installed, else asyncio's own."""
+    """Return a new uvloop if it is installed, else a new loop of asyncio."""
     try:
         import uvloop  # noqa: PLC0415 (heavy; loaded when the first loop is made)
     except ImportError:
@@ -34,9 +34,9 @@ def run_loop(
     *,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> T:
-    """Run a program to its end on a new loop, and leave within the grace.
+    """Run a program to its end on a new loop, then end the remaining tasks in a bounded time.
 
-    `asyncio.run` waits for every task at exit, for ever if one swallows its cancellation.
+    `asyncio.run` waits at exit for every task: for ever, if one swallows its cancellation.
     """
     interrupts = _Interrupts()
     with interrupts:
@@ -50,29 +50,29 @@ def run_loop(
         try:
             return loop.run_until_complete(task)
         except asyncio.CancelledError:
-            if interrupts.came:
+            if interrupts.is_interrupted:
                 raise KeyboardInterrupt from None
             raise
         finally:
             _end(loop, set() if task.done() else {task}, LOOP_JOIN)
-            if interrupts.came and task.done() and not task.cancelled():
-                task.exception()  # seen: that it was interrupted counts more than how it ended
+            if interrupts.is_interrupted and task.done() and not task.cancelled():
+                task.exception()  # marks it as read: the interrupt is reported, not this error
             _end(loop, asyncio.all_tasks(loop), GRACE)
             loop.run_until_complete(_bounded(loop.shutdown_asyncgens()))
             loop.close()
 
 
 class _Interrupts:
-    """Ctrl+C cancels the program, which then cleans up; a second one ends it where it is.
+    """The first Ctrl+C cancels the program, which then cleans up; a second one ends it at once.
 
-    Python's own handler raises wherever the main thread happens to be. In a callback of the loop
-    that error can get lost, and the program would go on as if nobody had pressed a key.
+    Python's own handler raises wherever the main thread is at that moment. In a callback of the
+    loop that error can get lost, and the program would go on as if nobody had pressed a key.
     """
 
     def __init__(self) -> None:
         self._cancel: Callable[[], object] | None = None
         self._installed = False
-        self.came = False
+        self.is_interrupted = False
 
     def __enter__(self) -> None:
         if (
@@ -87,16 +87,16 @@ class _Interrupts:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def cancel_with(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
-        """What an interrupt cancels, also one that came before there was a task."""
+        """Cancel this task at an interrupt, also at one that came before this call."""
         self._cancel = partial(call_soon, loop, task.cancel)
-        if self.came:
+        if self.is_interrupted:
             task.cancel()
 
     def _handle(self, number: int, frame: object) -> None:
         del number, frame
-        if self.came:
+        if self.is_interrupted:
             raise KeyboardInterrupt
-        self.came = True
+        self.is_interrupted = True
         if self._cancel is not None:
             self._cancel()
 
@@ -115,7 +115,7 @@ async def _bounded(work: Coroutine[Any, Any, None]) -> None:
 
 
 class LoopThread:
-    """An event loop in a thread of its own, with a bridge to it, for programs that have none."""
+    """An event loop in a thread, with a bridge to it, for programs that run no loop themselves."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class LoopThread:
         return self.bridge.from_thread(work, *args, timeout=timeout)
 
     def close(self) -> None:
-        """Stop the loop; what runs on it is cancelled."""
+        """Cancel all work on the loop and stop it."""
         if self._stop is not None and call_soon(self.bridge.loop, self._stop.set):
             self._thread.join(LOOP_JOIN)
 

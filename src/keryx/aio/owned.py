@@ -1,8 +1,9 @@
-"""Resources that belong to one loop: made there, used there, closed there.
+"""Resources that belong to one loop: created, used and closed on that loop.
 
-An async client that is used on another loop than its own hangs for ever. `Owned` gives every
-loop its own, keyed by the loop object itself: as long as the entry is here the loop is alive, so
-no new loop can stand at its address. `Shared` is for blocking clients, which any thread may use.
+An async client that is used on a loop other than its own hangs for ever. `Owned` gives every
+loop its own client, keyed by the loop object and not by its `id()`: the entry keeps the loop
+alive, so no new loop can get the same address. `Shared` is for blocking clients, which any
+thread may use.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 
 class _Entry(msgspec.Struct, Generic[T]):
-    """One loop's resource: being made while `ready` is pending, there once it is done."""
+    """One loop's resource. While `ready` is pending it is being created, and the list is empty."""
 
     ready: asyncio.Future[None]
     lifetime: AsyncGenerator[T, None]
@@ -49,7 +50,7 @@ class Owned(Generic[T]):
         return len(self._entries)
 
     async def get(self) -> T:
-        """The running loop's resource; simultaneous first users get the same one."""
+        """Return the running loop's resource; simultaneous first users get the same one."""
         loop = asyncio.get_running_loop()
         while True:
             entry = self._entries.get(loop)
@@ -57,16 +58,16 @@ class Owned(Generic[T]):
                 return await self._open(loop)
             if entry.resource:
                 return entry.resource[0]
-            # Someone is making it. If that fails, the error is theirs, and this one tries next.
+            # Another task creates it. If that fails, that task gets the error and this one tries.
             await asyncio.shield(entry.ready)
 
     async def close(self) -> None:
-        """Close the running loop's resource; the next `get` makes a new one."""
+        """Close the running loop's resource; the next `get` creates a new one."""
         loop = asyncio.get_running_loop()
         while (entry := self._entries.get(loop)) is not None and not entry.resource:
             await asyncio.shield(entry.ready)
         if entry is not None:
-            # Taken out first, so that of two who close at once only one does.
+            # Removed first, so that of two tasks that close at once only one does.
             del self._entries[loop]
             await entry.lifetime.aclose()
 
@@ -76,7 +77,7 @@ class Owned(Generic[T]):
         self._entries[loop] = entry
         try:
             resource = await anext(entry.lifetime)
-        except BaseException:  # also a cancel: who comes next must not wait for this one
+        except BaseException:  # also a cancel: the next caller must not wait for this one
             if self._entries.get(loop) is entry:
                 del self._entries[loop]
             raise
@@ -103,17 +104,17 @@ class Owned(Generic[T]):
 
 
 class Shared(Generic[T]):
-    """One resource for the whole process, usable from any thread, made at the first use."""
+    """One resource for the whole process, usable from any thread, created at the first use."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
-        self._made: list[T] = []
+        self._resource: list[T] = []
         # Invariant: at most one thread is in `_make`. Held for that only, and never on an await.
-        self._making = threading.Lock()  # noqa: TID251 (two threads may come first at once)
+        self._making = threading.Lock()  # noqa: TID251 (two threads may be first at the same time)
 
     def get(self) -> T:
-        if not self._made:
+        if not self._resource:
             with self._making:
-                if not self._made:
-                    self._made.append(self._make())
-        return self._made[0]
+                if not self._resource:
+                    self._resource.append(self._make())
+        return self._resource[0]

@@ -1,10 +1,10 @@
 """The scope tree: what is cancelled together, why, and by when.
 
-A `Scope` owns no work itself. It holds the one fact that work asks for, "am I cancelled,
-and why", and wakes whoever waits for that fact. Tasks hang on a scope through a `Group`,
-child processes and nested calls through `on_cancel` and `on_kill`.
+A `Scope` owns no work itself. It stores one fact, "this is cancelled, for this reason", and
+wakes the code that waits for it. A `Group` attaches tasks to a scope; `on_cancel` and
+`on_kill` attach child processes and nested calls.
 
-How `cancel` stays callable from a signal handler, without a lock: the fact is stored with
+`cancel` can be called from a signal handler and needs no lock: it stores the fact with
 `dict.setdefault`, which is atomic, so the first reason wins and never changes; everything
 else (callbacks, children, timers) happens on the owner loop, which `cancel` only wakes.
 """
@@ -25,23 +25,23 @@ from keryx.errors import ScopeClosedError, ToolCancelledError, WrongThreadError
 Reason = Literal["interrupt", "steer", "timeout", "shutdown", "parent"]
 
 # The ladder. Rung one, at the cancel itself: tokens, tasks, sockets, SIGTERM.
-# Rung two, after the grace: SIGKILL. 200 ms let a shell or a client library clean up
-# and are still felt as "at once" by the person who pressed the key.
+# Rung two, after the grace: SIGKILL. 200 ms let a shell or a client library clean up,
+# and the person who pressed the key still feels no delay.
 GRACE: Final = 0.2
 # After SIGKILL the exit report needs a scheduler round and one socket hop; 100 ms is
-# twenty times what a loaded machine took. What has not reported by then is left over.
+# twenty times what a loaded machine took. A process that has not reported by then is left over.
 EXIT_REPORT: Final = 0.1
 
 
 class Cancellation(msgspec.Struct, frozen=True):
-    """Why a scope was cancelled, and who asked."""
+    """Why a scope was cancelled, and who cancelled it."""
 
     reason: Reason
     by: str
 
 
 class Registration:
-    """A callback that waits for its scope; `remove` takes it back."""
+    """A callback that is registered with a scope; `remove` unregisters it."""
 
     __slots__ = ("_table",)
 
@@ -53,7 +53,7 @@ class Registration:
 
 
 class Scope:
-    """One node of the tree. Made on its owner loop; cancelled from anywhere."""
+    """One node of the tree. Created on its owner loop; cancelled from any thread."""
 
     __slots__ = (
         "_callbacks",
@@ -96,20 +96,20 @@ class Scope:
             if parent._delivered:
                 self._deliver()
 
-    # -- what anyone may ask, from any thread
+    # -- callable from any thread
 
     @property
     def cancellation(self) -> Cancellation | None:
-        """Why this scope is cancelled; the first answer ever given stays the answer."""
+        """Why this scope is cancelled, or None; the first reason stays."""
         own = self._cell.get(None)
         if own is not None:
             return own
-        above = self.parent  # read once: closing a scope takes it away, perhaps meanwhile
-        while above is not None:
-            inherited = above._cell.get(None)
+        ancestor = self.parent  # read once: another thread may close the scope, which clears it
+        while ancestor is not None:
+            inherited = ancestor._cell.get(None)
             if inherited is not None:
                 return self._cell.setdefault(None, inherited)
-            above = above.parent
+            ancestor = ancestor.parent
         return self._cell.get(None)
 
     @property
@@ -118,29 +118,29 @@ class Scope:
 
     @property
     def reason(self) -> Reason | None:
-        found = self.cancellation
-        return None if found is None else found.reason
+        cancellation = self.cancellation
+        return None if cancellation is None else cancellation.reason
 
     def raise_if_cancelled(self) -> None:
-        found = self.cancellation
-        if found is not None:
-            raise ToolCancelledError(found.reason)
+        cancellation = self.cancellation
+        if cancellation is not None:
+            raise ToolCancelledError(cancellation.reason)
 
     def cancel(self, reason: Reason, *, by: str = "") -> bool:
-        """Cancel everything below. True if this was the first reason.
+        """Cancel this scope and everything below it. Return True if this was the first reason.
 
         Callable from any task, thread or signal handler: it stores the fact and wakes the
-        owner loop, which tells everyone else.
+        owner loop, which runs the callbacks.
         """
         if self.cancellation is not None:
             return False
-        mine = Cancellation(reason, by)
-        if self._cell.setdefault(None, mine) is not mine:
+        cancellation = Cancellation(reason, by)
+        if self._cell.setdefault(None, cancellation) is not cancellation:
             return False
         call_soon(self._loop, self._deliver)
         return True
 
-    # -- what the owner loop does
+    # -- on the owner loop
 
     def child(self, name: str) -> Scope:
         return Scope(name, parent=self)
@@ -160,7 +160,7 @@ class Scope:
         self._deadline = self.deadlines.add(when, lambda: self._expire(by))
 
     def on_cancel(self, callback: Callback) -> Registration:
-        """Run the callback once on the owner loop when cancelled; soon, if it is already."""
+        """Run the callback once on the owner loop at the cancel; soon, if it has happened."""
         return self._register(self._callbacks, callback)
 
     def on_kill(self, callback: Callback) -> Registration:
@@ -176,7 +176,7 @@ class Scope:
         return bool(self._kills) or any(child.holds_killable for child in self._children)
 
     def close(self) -> None:
-        """Leave the scope: it hears and starts nothing more, and what it knows stays."""
+        """Leave the scope: no callback runs and no child starts any more; its reason stays."""
         self._closed = True
         assert self.cancellation is None or self._cell  # pins an inherited reason
         for entry in (self._deadline, self._kill_at):
@@ -191,7 +191,7 @@ class Scope:
 
     def _register(self, table: dict[Registration, Callback], callback: Callback) -> Registration:
         registration = self._register_quietly(table, callback)
-        # Registered before asking: a cancel between the two lines finds the callback.
+        # Registered before the check: a cancel between the two lines finds the callback.
         if self._delivered and not self._closed:
             call_soon(self._loop, self._run_callbacks)
         return registration
@@ -236,16 +236,16 @@ class Scope:
 
 
 def _run_all(table: dict[Registration, Callback], loop: asyncio.AbstractEventLoop) -> None:
-    """Run each callback once; one that fails is reported and holds up no other."""
+    """Run every callback once; one that fails is reported, and the others still run."""
     while True:
         try:
-            # Atomic, because other threads register and remove meanwhile; the last one goes first.
+            # Atomic, because other threads register and remove meanwhile; the last one runs first.
             _, callback = table.popitem()
         except KeyError:
             return
         try:
             callback()
-        except Exception as error:  # noqa: BLE001 (a foreign callback; it is reported, and the rest must still run)
+        except Exception as error:  # noqa: BLE001 (foreign code; it is reported, and the others must still run)
             loop.call_exception_handler(
                 {"message": "a cancellation callback failed", "exception": error}
             )
@@ -254,23 +254,23 @@ def _run_all(table: dict[Registration, Callback], loop: asyncio.AbstractEventLoo
 def call_soon(
     loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: object
 ) -> bool:
-    """Run the callback on that loop, from any thread. False if the loop has closed."""
+    """Run the callback on that loop, from any thread. Return False if the loop is closed."""
     try:
         loop.call_soon_threadsafe(callback, *args)
     except RuntimeError:
-        # All that the loop ran has ended with it; there is nobody to tell.
+        # All that the loop ran has ended with it; nothing is left to wake.
         return False
     return True
 
 
 def is_loop_thread(loop: asyncio.AbstractEventLoop | None = None) -> bool:
-    """Whether this thread is inside the given loop, or inside any."""
+    """Return whether this thread runs the given loop, or any loop."""
     running = asyncio._get_running_loop()  # the public one raises where there is none
     return running is not None and (loop is None or running is loop)
 
 
 class CancellationToken:
-    """What a tool sees of its scope: it can ask and wait, never cancel."""
+    """A tool's view of its scope: the tool can check and wait, but not cancel."""
 
     __slots__ = ("_scope",)
 
@@ -311,7 +311,7 @@ class CancellationToken:
         return reason
 
     def wait_cancelled_sync(self, timeout: float | None = None) -> bool:
-        """Block until cancelled; False if the timeout came first. Refuses on a loop's thread."""
+        """Block until cancelled; False at the timeout. WrongThreadError on a loop's thread."""
         if asyncio._get_running_loop() is not None:
             raise WrongThreadError(
                 "wait_cancelled_sync would block the event loop of this thread; "
@@ -329,16 +329,16 @@ _current_token: ContextVar[CancellationToken | None] = ContextVar("keryx_token",
 
 
 def get_token() -> CancellationToken | None:
-    """The token of the call that this code runs in, from any depth; None outside a call."""
+    """Return the token of the call that this code runs in, from any depth; None outside a call."""
     return _current_token.get()
 
 
 def is_interrupted() -> bool:
-    """Whether the call that this code runs in is cancelled; False outside a call."""
+    """Return whether the call that this code runs in is cancelled; False outside a call."""
     token = _current_token.get()
     return token is not None and token.is_cancelled
 
 
 def set_token(token: CancellationToken | None) -> None:
-    """Bind the token to the current context. For the executor, in the context of a call."""
+    """Bind the token to the current context. Only the executor calls this, in a call's context."""
     _current_token.set(token)

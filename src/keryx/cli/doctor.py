@@ -151,7 +151,7 @@ _ADVICE: Final = {
     "can read hidden files of": "work in a folder that holds no secrets of yours",
     "can read files of": "run Keryx as a user of its own, who may not read them either",
     "may know": "remove the second name of that file, or work in another folder",
-    "can do all that the user can": "there are no walls for this system; use Linux, or a container",
+    "can do all that the user can": "this system has no confinement; use Linux, or a container",
 }
 """What to do about a gap, by its first words."""
 

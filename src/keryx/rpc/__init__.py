@@ -2,7 +2,7 @@
 
 from keryx.rpc.framing import LARGEST_FRAME, FrameError
 from keryx.rpc.incoming_calls import (
-    GREETED,
+    GREETING_REQUIRED,
     METHOD_NOT_FOUND,
     Call,
     CallError,
@@ -14,7 +14,7 @@ from keryx.rpc.peer import Peer
 from keryx.rpc.socket_transport import Listener, connect
 
 __all__ = [
-    "GREETED",
+    "GREETING_REQUIRED",
     "LARGEST_FRAME",
     "METHOD_NOT_FOUND",
     "Call",

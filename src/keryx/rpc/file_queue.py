@@ -1,15 +1,15 @@
 """The shared folder of the file transport, as it is on disk. Blocking: for threads.
 
     req/       calls, each a file that was renamed to here; <name>.cancel gives one up
-    claimed/   calls that a server has taken, and will not take again
-    rep/       answers, under the names of their calls; whoever reads one deletes it
-    tmp/       what is being written
-    server.json, server.lock   who serves, and that it lives
+    claimed/   calls that a server has claimed, and will not claim again
+    rep/       answers, under the names of their calls; the caller deletes its answer
+    tmp/       files that are being written
+    server.json, server.lock   the server's heartbeat and its lock
 
-Whoever shares the folder may put there what it likes. So nothing is followed: the folders are
-opened once, files without following links, and only plain names are taken.
+Other programs may put any file into the folder. So no symlink is followed: the folders are
+opened once, files are opened without following links, and only plain names are accepted.
 
-It refuses to know what the calls mean and when to look.
+It knows nothing of what the calls mean and when to poll.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ BEAT: Final = "server.json"
 _FOLDERS: Final = ("req", "claimed", "rep", "tmp")
 _CANCEL: Final = ".cancel"
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,180}\.json")
-# One look costs as much for a folder with millions of files as for one with thousands.
-MOST_LOOKED_AT: Final = 4096
-# While many calls wait, so many looks take from those that were seen; then it is seen what is new.
-MOST_UNSEEN: Final = 32
-# Names that are known to be used, so that none of them is ever run again.
+# Bounds the cost of a scan: a folder with millions of files costs no more than one with thousands.
+MOST_ENTRIES: Final = 4096
+# While enough calls wait in memory, the folder is scanned again only after so many polls.
+POLLS_PER_SCAN: Final = 32
+# Used names that are remembered, so that none of these calls runs again.
 MOST_REMEMBERED: Final = 100_000
-_TRIES: Final = 10  # for a lock that vanishes while it is taken
+_TRIES: Final = 10  # for a lock file that vanishes while it is being locked
 
 _OPEN_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -53,7 +53,7 @@ class FolderTakenError(NobodyMustActError):
 
 
 class Claim(NamedTuple):
-    """A call that is this server's now, and what is in it."""
+    """A call that this server has claimed, and its content."""
 
     name: str
     data: bytes
@@ -68,21 +68,21 @@ class _Holder(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FileQueue:
-    """One folder, held by one server."""
+    """One folder, locked by one server."""
 
     def __init__(self, root: int, folders: dict[str, int], lock: int, instance: str) -> None:
         self._root = root
         self._lock = lock
         self._folders = folders
         self._req, self._claimed, self._rep, self._tmp = (folders[name] for name in _FOLDERS)
-        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._used: OrderedDict[str, None] = OrderedDict()
         self._waiting: OrderedDict[str, tuple[int, int]] = OrderedDict()  # by age and size
-        self._unseen = 0
+        self._polls_since_scan = 0
         self.instance = instance
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """`FolderTakenError` if it is served already."""
+        """Open and lock the folder; raise `FolderTakenError` if another server has it."""
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         instance = secrets.token_hex(16)
         with contextlib.ExitStack() as opened:
@@ -102,7 +102,7 @@ class FileQueue:
             return cls(root, folders, lock, instance)
 
     def close(self) -> None:
-        """Let go of the folder; calls that nobody claimed wait for the next server."""
+        """Release the folder; unclaimed calls wait for the next server."""
         _remove(BEAT, self._root)
         _remove(LOCK, self._root)
         for fd in (*self._folders.values(), self._root, self._lock):
@@ -110,18 +110,18 @@ class FileQueue:
 
     # -- calls
 
-    def look(
-        self, most: int, room: int, *, largest: int, idle: bool
+    def take_calls(
+        self, most_calls: int, most_bytes: int, *, largest: int, idle: bool
     ) -> tuple[list[Claim], list[str]]:
-        """Take calls, so many of so many bytes at most, or one if idle; and what was given up."""
-        self._unseen += 1
-        enough = 0 < most <= len(self._waiting) and self._unseen < MOST_UNSEEN
+        """Claim calls within both limits, or any one if idle; return them and what was given up."""
+        self._polls_since_scan += 1
+        enough = 0 < most_calls <= len(self._waiting) and self._polls_since_scan < POLLS_PER_SCAN
         given_up = [] if enough else self._scan()
         claims: list[Claim] = []
-        while self._waiting and len(claims) < most:
+        while self._waiting and len(claims) < most_calls:
             name, (_, size) = next(iter(self._waiting.items()))
-            room -= size
-            if room < 0 and (claims or not idle):
+            most_bytes -= size
+            if most_bytes < 0 and (claims or not idle):
                 break
             del self._waiting[name]
             if self._claim(name):
@@ -129,12 +129,12 @@ class FileQueue:
         return claims, given_up
 
     def _scan(self) -> list[str]:
-        """See what waits, the oldest first; what was given up is named."""
-        self._unseen = 0
+        """Read which calls wait, the oldest first; return the names of those given up."""
+        self._polls_since_scan = 0
         waiting: dict[str, tuple[int, int]] = {}
         cancels: list[str] = []
         with os.scandir(self._req) as entries:
-            for entry in itertools.islice(entries, MOST_LOOKED_AT):
+            for entry in itertools.islice(entries, MOST_ENTRIES):
                 if entry.name.endswith(_CANCEL):
                     cancels.append(entry.name)
                 elif _NAME.fullmatch(entry.name):
@@ -144,48 +144,48 @@ class FileQueue:
         return [self._give_up(name) for name in cancels]
 
     def orphans(self) -> list[str]:
-        """Calls that another server had taken when it ended, and did not answer."""
+        """Return the calls that an earlier server claimed and did not answer."""
         with os.scandir(self._claimed) as entries:
-            names = [entry.name for entry in itertools.islice(entries, MOST_LOOKED_AT)]
-        found = [name for name in names if _NAME.fullmatch(name)]
-        for name in found:
+            names = [entry.name for entry in itertools.islice(entries, MOST_ENTRIES)]
+        calls = [name for name in names if _NAME.fullmatch(name)]
+        for name in calls:
             if self._is_in(self._rep, name):
                 _remove(name, self._claimed)
-        return [name for name in found if self._is_in(self._claimed, name)]
+        return [name for name in calls if self._is_in(self._claimed, name)]
 
     def read(self, name: str, largest: int) -> Claim:
-        """What is in a call that was claimed."""
+        """Return the content of a claimed call."""
         try:
             fd = os.open(name, _READ, dir_fd=self._claimed)
         except OSError as error:
             return Claim(name, b"", f"the call cannot be read: {error.strerror}")
         try:
-            seen = os.fstat(fd)
-            if not stat.S_ISREG(seen.st_mode):
-                return Claim(name, b"", "the call is no file")
-            if seen.st_size > largest:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                return Claim(name, b"", "the call is not a regular file")
+            if status.st_size > largest:
                 return Claim(
-                    name, b"", f"the call is larger than the {largest} bytes that are taken"
+                    name, b"", f"the call is larger than the {largest} bytes that are allowed"
                 )
             with open(fd, "rb", closefd=False) as file:
-                return Claim(name, file.read(seen.st_size))
+                return Claim(name, file.read(status.st_size))
         except OSError as error:
             return Claim(name, b"", f"the call cannot be read: {error.strerror}")
         finally:
             os.close(fd)
 
     def _claim(self, name: str) -> bool:
-        if name in self._seen or self._is_in(self._claimed, name) or self._is_in(self._rep, name):
-            # The name is another call's. This one is not run, and does not get that one's answer.
+        if name in self._used or self._is_in(self._claimed, name) or self._is_in(self._rep, name):
+            # Another call had this name. This one does not run, and does not get that answer.
             _remove(name, self._req)
             return False
         try:
             os.rename(name, name, src_dir_fd=self._req, dst_dir_fd=self._claimed)
         except FileNotFoundError:
             return False  # it was given up just now
-        self._seen[name] = None
-        if len(self._seen) > MOST_REMEMBERED:
-            self._seen.popitem(last=False)
+        self._used[name] = None
+        if len(self._used) > MOST_REMEMBERED:
+            self._used.popitem(last=False)
         return True
 
     def _give_up(self, cancel: str) -> str:
@@ -200,7 +200,7 @@ class FileQueue:
     # -- answers
 
     def answer(self, name: str, data: bytes) -> None:
-        """Answer a call; `FileExistsError`, and the call is done with, if it has an answer."""
+        """Write a call's answer and drop the call; raise `FileExistsError` if it has an answer."""
         is_answered = self._is_in(self._rep, name)
         if not is_answered:
             self._write(data, name, self._rep)
@@ -209,25 +209,25 @@ class FileQueue:
             raise FileExistsError(f"there is an answer to {name} already")
 
     def drop(self, name: str) -> None:
-        """A claimed call is over."""
+        """Remove a claimed call that has ended."""
         _remove(name, self._claimed)
 
-    def withdraw(self, name: str) -> None:
-        """Take back an answer that nobody waits for."""
+    def remove_answer(self, name: str) -> None:
+        """Remove an answer that nobody waits for."""
         _remove(name, self._rep)
 
-    def sweep(self, before: float) -> None:
-        """Remove answers from before that time (on the wall): nobody has come for them."""
+    def remove_unread_answers(self, before: float) -> None:
+        """Remove answers from before that wall-clock time: their callers did not read them."""
         with os.scandir(self._rep) as entries:
-            for entry in itertools.islice(entries, MOST_LOOKED_AT):
+            for entry in itertools.islice(entries, MOST_ENTRIES):
                 with contextlib.suppress(OSError):
                     if entry.stat(follow_symlinks=False).st_mtime < before:
                         os.unlink(entry.name, dir_fd=self._rep)
 
-    def beat(self, now: float) -> None:
-        """Say that this server lives."""
-        alive = _Holder(self.instance, os.getpid(), now)
-        self._write(msgspec.json.encode(alive), BEAT, self._root)
+    def write_heartbeat(self, now: float) -> None:
+        """Write that this server is alive."""
+        holder = _Holder(self.instance, os.getpid(), now)
+        self._write(msgspec.json.encode(holder), BEAT, self._root)
 
     def _write(self, data: bytes, name: str, folder: int) -> None:
         tmp = f"server-{secrets.token_hex(16)}"
@@ -250,12 +250,12 @@ class FileQueue:
 
 
 def _age_and_size(entry: os.DirEntry[str]) -> tuple[int, int]:
-    seen = entry.stat(follow_symlinks=False)
-    return seen.st_mtime_ns, seen.st_size
+    status = entry.stat(follow_symlinks=False)
+    return status.st_mtime_ns, status.st_size
 
 
 def _remove(name: str, folder: int) -> None:
-    """Whatever it is; what cannot be removed stays, and is never run."""
+    """Remove a file or an empty folder; anything else stays, and is never run."""
     with contextlib.suppress(FileNotFoundError):
         try:
             os.unlink(name, dir_fd=folder)
@@ -265,7 +265,7 @@ def _remove(name: str, folder: int) -> None:
 
 
 def _take_lock(root: int, path: Path, instance: str) -> int:
-    """The lock's descriptor. The file says who holds it, and the kernel whether that one lives."""
+    """Return the locked file's descriptor. The kernel frees the lock of a process that dies."""
     for _ in range(_TRIES):
         try:
             fd = os.open(LOCK, _MAKE, 0o600, dir_fd=root)
@@ -275,7 +275,7 @@ def _take_lock(root: int, path: Path, instance: str) -> int:
             except FileNotFoundError:
                 continue
         try:
-            if _hold(fd, root, path):
+            if _try_lock(fd, root, path):
                 os.ftruncate(fd, 0)
                 os.pwrite(fd, msgspec.json.encode(_Holder(instance, os.getpid())), 0)
                 return fd
@@ -283,18 +283,18 @@ def _take_lock(root: int, path: Path, instance: str) -> int:
             os.close(fd)
             raise
         os.close(fd)
-    raise FolderTakenError(f"{path / LOCK} comes and goes; other servers want this folder too")
+    raise FolderTakenError(f"{path / LOCK} keeps changing; other servers use this folder too")
 
 
-def _hold(fd: int, root: int, path: Path) -> bool:
-    """False if the file was removed meanwhile: then it is not the lock any more."""
+def _try_lock(fd: int, root: int, path: Path) -> bool:
+    """Lock the file; return False if it was removed meanwhile, so that it is no longer the lock."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.pread(fd, 1000, 0).decode(errors="replace")
         raise FolderTakenError(f"another server serves {path}: {holder}") from None
     try:
-        there = os.stat(LOCK, dir_fd=root, follow_symlinks=False)
+        lock_status = os.stat(LOCK, dir_fd=root, follow_symlinks=False)
     except FileNotFoundError:
         return False
-    return os.path.samestat(there, os.fstat(fd))
+    return os.path.samestat(lock_status, os.fstat(fd))

@@ -1,11 +1,11 @@
-"""Calls by files, for places that share nothing but a folder: the server's side.
+"""Calls by files, for places that share only a folder: the server's side.
 
-A call is claimed by a rename, so it runs at most once. One that another server had claimed when it
-ended is answered as unknown, and not run again. Giving a call up is a file too; progress has no way
-to the caller here and is dropped. Not every shared folder tells when something changes in it, so it
-is looked at: often while calls come, seldom otherwise.
+A rename claims a call, so it runs at most once. A call that an earlier server had claimed and not
+answered is answered as unknown, and not run again. A caller gives a call up by a file too;
+progress cannot be sent and is dropped. Not every shared folder reports changes, so the folder is
+polled: often while calls arrive, seldom otherwise.
 
-It refuses to know what the calls mean, and leaves the disk to `letterbox`.
+It knows nothing of what the calls mean; `file_queue` does the work on the disk.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ from keryx.rpc.incoming_calls import (
 
 T = TypeVar("T")
 
-# A look costs a tenth of the shortest pause, and the longest is what a person does not notice.
+# A poll costs a tenth of the shortest pause, and a person does not notice the longest.
 SHORTEST_PAUSE: Final = 0.001
 LONGEST_PAUSE: Final = 0.05
-# How often the server says that it lives.
-BEAT: Final = 1.0
-# Callers wait five minutes unless they say otherwise; twice that, and nobody comes any more.
+# Seconds between two heartbeats of the server.
+HEARTBEAT: Final = 1.0
+# Callers wait five minutes by default; an answer that is twice as old will not be read.
 UNREAD: Final = 600.0
-# A full disk is tried again so often.
+# Seconds between two tries to write to a full disk.
 RETRY: Final = 0.25
-# How long the last answers may take; they are small, and a disk that hangs must not hold the end.
+# How long the last answers may take; they are small, and a hanging disk must not block `close`.
 LAST_ANSWERS: Final = 1.0
 
 
 @dataclass(slots=True, eq=False)
-class _Open:
-    """A call that was claimed and is not answered; without a task, its answer is being written."""
+class _ClaimedCall:
+    """A claimed call without an answer yet; if `task` is None, its answer is being written."""
 
     id: msgspec.Raw
     size: int
@@ -67,22 +67,22 @@ class _Open:
 
 
 class FileTransport:
-    """Answers the calls that come into one folder. Belongs to one loop."""
+    """Answers the calls that arrive in one folder. Belongs to one loop."""
 
     def __init__(
-        self, box: FileQueue, scope: Scope, bridge: Bridge, handler: Handler, limits: Limits
+        self, queue: FileQueue, scope: Scope, bridge: Bridge, handler: Handler, limits: Limits
     ) -> None:
-        self._box = box
+        self._queue = queue
         self._bridge = bridge
         self._handler = handler
         self._limits = limits
         self._group = Group(scope.child("folder"))
         # Answers are written also when the scope is cancelled: they say that it was.
         self._service = Group(Scope("folder service", clock=scope.clock))
-        self._calls: dict[str, _Open] = {}
+        self._calls: dict[str, _ClaimedCall] = {}
         self._count = 0
         self._pause = SHORTEST_PAUSE
-        self._resting: asyncio.Future[None] | None = None
+        self._poll_wait: asyncio.Future[None] | None = None
         self._on_disk: set[asyncio.Future[Any]] = set()
         self._sleeping: set[asyncio.Future[None]] = set()
         self._closing = False
@@ -97,44 +97,44 @@ class FileTransport:
         *,
         limits: Limits = LIMITS,
     ) -> Self:
-        """Serve that folder; `FolderTakenError` if someone does already."""
+        """Serve that folder; raise `FolderTakenError` if another server does already."""
         opening = bridge.start_thread(partial(FileQueue.open, path), name="folder").future
         try:
-            box = await asyncio.shield(opening)
+            queue = await asyncio.shield(opening)
         except asyncio.CancelledError:
             with contextlib.suppress(OSError, FolderTakenError):
                 await bridge.to_thread((await opening).close)
             raise
-        server = cls(box, scope, bridge, handler, limits)
+        server = cls(queue, scope, bridge, handler, limits)
         try:
-            for orphan in await server._disk(box.orphans):
-                claim = await server._disk(box.read, orphan, limits.largest_frame)
-                open_ = server._calls[orphan] = _Open(packets.id_of(claim.data), 0)
-                gone = CallError(RESTARTED, name=UNKNOWN_NAME)
-                server._settle(orphan, open_, failure(open_.id, gone))
-            await server._disk(box.beat, scope.clock.wall())
+            for orphan in await server._in_thread(queue.orphans):
+                claim = await server._in_thread(queue.read, orphan, limits.largest_frame)
+                claimed = server._calls[orphan] = _ClaimedCall(packets.id_of(claim.data), 0)
+                unknown = CallError(RESTARTED, name=UNKNOWN_NAME)
+                server._settle(orphan, claimed, failure(claimed.id, unknown))
+            await server._in_thread(queue.write_heartbeat, scope.clock.wall())
         except BaseException:
             await server.close()
             raise
         server._service.start(server._serve(), name="look")
-        server._service.start(server._live(), name="beat")
+        server._service.start(server._send_heartbeats(), name="beat")
         return server
 
     @property
     def in_flight(self) -> int:
-        """How many calls are claimed and not answered."""
+        """The number of calls that are claimed and not answered."""
         return len(self._calls)
 
     async def close(self) -> None:
-        """End what runs, say so to its callers, and let go of the folder."""
+        """End the running calls, tell their callers, and release the folder."""
         self._closing = True
-        for over in self._sleeping:
-            _end(over)
+        for done in self._sleeping:
+            _end(done)
         await self._group.leave()
-        for name, open_ in tuple(self._calls.items()):
-            if open_.task is not None and not open_.task.done():
+        for name, claimed in tuple(self._calls.items()):
+            if claimed.task is not None and not claimed.task.done():
                 unknown = CallError(LEFT_OVER, name=UNKNOWN_NAME)
-                self._settle(name, open_, failure(open_.id, unknown))
+                self._settle(name, claimed, failure(claimed.id, unknown))
         service = self._service
         until = service.scope.clock.monotonic() + LAST_ANSWERS
         service.scope.cancel_at(until, by="the server is closing")
@@ -146,47 +146,47 @@ class FileTransport:
             self._group.scope.close()
             if self._on_disk:
                 await asyncio.wait(self._on_disk)
-            await self._bridge.to_thread(self._box.close)
+            await self._bridge.to_thread(self._queue.close)
 
     # -- calls
 
     async def _serve(self) -> None:
         while not self._closing and not self._group.scope.is_cancelled:
             most = self._limits.most_in_flight - len(self._calls)
-            room = self._limits.most_held - sum(open_.size for open_ in self._calls.values())
+            most_bytes = self._limits.most_held - sum(call.size for call in self._calls.values())
             largest, idle = self._limits.largest_frame, not self._calls
-            look = partial(self._box.look, most, room, largest=largest, idle=idle)
+            take = partial(self._queue.take_calls, most, most_bytes, largest=largest, idle=idle)
             try:
-                claims, given_up = await self._disk(look)
+                claims, given_up = await self._in_thread(take)
                 for name in given_up:
                     self._give_up(name)
                 for claim in claims:
                     self._begin(claim)
             except OSError:
-                # The folder is away for a moment, or for good; the callers' own deadlines tell.
+                # The folder is not reachable now; callers have deadlines of their own.
                 self._pause = LONGEST_PAUSE
             else:
                 if claims or given_up:
                     self._pause = SHORTEST_PAUSE
-            await self._rest()
+            await self._wait_next_poll()
 
     def _begin(self, claim: Claim) -> None:
         self._count += 1
         name = claim.name
-        open_ = self._calls[name] = _Open(packets.id_of(claim.data), len(claim.data))
+        claimed = self._calls[name] = _ClaimedCall(packets.id_of(claim.data), len(claim.data))
         try:
-            self._refuse_or_not(claim)
-            letter = packets.decode_letter(claim.data)
+            self._check_claim(claim)
+            standalone_call = packets.decode_standalone_call(claim.data)
         except CallError as error:
-            self._settle(name, open_, failure(open_.id, error))
+            self._settle(name, claimed, failure(claimed.id, error))
         except (msgspec.DecodeError, RecursionError) as error:
-            refused = CallError(f"what came is no call: {error}", code=INVALID)
-            self._settle(name, open_, failure(open_.id, refused))
+            invalid = CallError(f"the file is not a call: {error}", code=INVALID)
+            self._settle(name, claimed, failure(claimed.id, invalid))
         else:
-            call = Call(self, self._count, letter.method, bytes(letter.params))
-            self._start(name, open_, call)
+            call = Call(self, self._count, standalone_call.method, bytes(standalone_call.params))
+            self._start(name, claimed, call)
 
-    def _refuse_or_not(self, claim: Claim) -> None:
+    def _check_claim(self, claim: Claim) -> None:
         most = self._limits.most_calls
         if claim.fault:
             raise CallError(claim.fault, code=INVALID)
@@ -195,105 +195,105 @@ class FileTransport:
         if self._group.scope.is_cancelled:
             raise cancelled("this side is ending")
 
-    def _start(self, name: str, open_: _Open, call: Call) -> None:
-        work = answer_to(self._handler, call, open_.id, largest=self._limits.largest_frame)
-        open_.task = self._group.start(work, name=f"{call.method[:100]} {name}")
-        open_.task.add_done_callback(partial(self._ended, name))
+    def _start(self, name: str, claimed: _ClaimedCall, call: Call) -> None:
+        work = answer_to(self._handler, call, claimed.id, largest=self._limits.largest_frame)
+        claimed.task = self._group.start(work, name=f"{call.method[:100]} {name}")
+        claimed.task.add_done_callback(partial(self._ended, name))
 
     def _give_up(self, name: str) -> None:
-        open_ = self._calls.get(name)
-        if open_ is not None:
-            open_.given_up = True
-            if open_.task is not None:
-                open_.task.cancel()
+        claimed = self._calls.get(name)
+        if claimed is not None:
+            claimed.given_up = True
+            if claimed.task is not None:
+                claimed.task.cancel()
 
     def _ended(self, name: str, task: asyncio.Task[bytes]) -> None:
-        open_ = self._calls.get(name)
-        if open_ is None or open_.task is not task:
-            return  # it was left over, and its caller knows
+        claimed = self._calls.get(name)
+        if claimed is None or claimed.task is not task:
+            return  # it was left over, and its caller has the answer
         if not task.cancelled():
             answer = task.result()
         else:
             closed = self._group.scope.is_cancelled
             why = "the server was closed" if closed else "by what it waited for"
-            answer = failure(open_.id, cancelled(why))
-        self._settle(name, open_, answer)
+            answer = failure(claimed.id, cancelled(why))
+        self._settle(name, claimed, answer)
 
-    async def tell(self, call_id: int, value: bytes) -> None:
-        """There is no way to the caller before the answer."""
+    async def send_progress(self, call_id: int, value: bytes) -> None:
+        """Do nothing: this transport can send only the answer."""
 
     # -- answers
 
-    def _settle(self, name: str, open_: _Open, answer: bytes) -> None:
-        open_.task = None
-        self._service.start(self._answer(name, open_, answer), name=f"answer {name}")
+    def _settle(self, name: str, claimed: _ClaimedCall, answer: bytes) -> None:
+        claimed.task = None
+        self._service.start(self._answer(name, claimed, answer), name=f"answer {name}")
 
-    async def _answer(self, name: str, open_: _Open, answer: bytes) -> None:
-        """Write the answer; if it cannot be, say so, as soon as that can."""
+    async def _answer(self, name: str, claimed: _ClaimedCall, answer: bytes) -> None:
+        """Write the answer; if that fails, write the error as soon as that is possible."""
         try:
-            while not open_.given_up:
+            while not claimed.given_up:
                 try:
-                    await self._disk(self._box.answer, name, answer)
+                    await self._in_thread(self._queue.answer, name, answer)
                     break
                 except FileExistsError:
-                    break  # someone answered in our name; that one is not overwritten
+                    break  # another program wrote an answer, which is not overwritten
                 except OSError as error:
                     if self._closing:
-                        return  # it stays claimed, and the next server says that nobody knows
+                        return  # it stays claimed, and the next server answers it as unknown
                     text = f"the answer could not be written: {error.strerror or error}"
-                    answer = failure(open_.id, CallError(text))
+                    answer = failure(claimed.id, CallError(text))
                     await self._sleep(RETRY)
-            if open_.given_up:
+            if claimed.given_up:
                 with contextlib.suppress(OSError):
-                    await self._disk(self._box.drop, name)
-                    await self._disk(self._box.withdraw, name)
+                    await self._in_thread(self._queue.drop, name)
+                    await self._in_thread(self._queue.remove_answer, name)
         finally:
             del self._calls[name]
             self._wake()
 
-    # -- the server's own life
+    # -- heartbeat and polling
 
-    async def _live(self) -> None:
+    async def _send_heartbeats(self) -> None:
         while not self._closing:
             wall = self._service.scope.clock.wall()
-            with contextlib.suppress(OSError):  # a full disk; the answers tell
-                await self._disk(self._box.beat, wall)
-                await self._disk(self._box.sweep, wall - UNREAD)
-            await self._sleep(BEAT)
+            with contextlib.suppress(OSError):  # a full disk; the next answers report it
+                await self._in_thread(self._queue.write_heartbeat, wall)
+                await self._in_thread(self._queue.remove_unread_answers, wall - UNREAD)
+            await self._sleep(HEARTBEAT)
 
-    async def _rest(self) -> None:
-        """Until the next look, which comes sooner if a caller has just got its answer."""
-        self._resting = asyncio.get_running_loop().create_future()
+    async def _wait_next_poll(self) -> None:
+        """Wait until the next poll, which comes sooner if a call has just been answered."""
+        self._poll_wait = asyncio.get_running_loop().create_future()
         pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE)
-        await self._sleep(pause, self._resting)
+        await self._sleep(pause, self._poll_wait)
 
     def _wake(self) -> None:
         self._pause = SHORTEST_PAUSE
-        if self._resting is not None:
-            _end(self._resting)
+        if self._poll_wait is not None:
+            _end(self._poll_wait)
 
-    async def _sleep(self, seconds: float, over: asyncio.Future[None] | None = None) -> None:
-        """So long, or until the server is closing."""
+    async def _sleep(self, seconds: float, done: asyncio.Future[None] | None = None) -> None:
+        """Sleep for that time, or until the server closes."""
         if self._closing:
             return
-        over = over or asyncio.get_running_loop().create_future()
+        done = done or asyncio.get_running_loop().create_future()
         scope = self._service.scope
-        deadline = scope.deadlines.add(scope.clock.monotonic() + seconds, partial(_end, over))
-        self._sleeping.add(over)
+        deadline = scope.deadlines.add(scope.clock.monotonic() + seconds, partial(_end, done))
+        self._sleeping.add(done)
         try:
-            await over
+            await done
         finally:
-            self._sleeping.discard(over)
+            self._sleeping.discard(done)
             scope.deadlines.drop(deadline)
 
-    async def _disk(self, work: Callable[..., T], *args: object) -> T:
-        """Work in a thread; the folder's descriptors are closed after it, never under it."""
+    async def _in_thread(self, work: Callable[..., T], *args: object) -> T:
+        """Run work in a thread; `close` waits for it before it closes the descriptors."""
         started = self._bridge.start_thread(partial(work, *args), name="folder")
         self._on_disk.add(started.future)
         started.future.add_done_callback(self._on_disk.discard)
         return await asyncio.shield(started.future)
 
 
-def _end(over: asyncio.Future[None]) -> None:
-    if not over.done():
-        over.set_result(None)
+def _end(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)

@@ -1,6 +1,6 @@
-"""Frames on a stream of bytes: a length of four bytes, the largest first, then that many bytes.
+"""Frames on a stream of bytes: a length in four bytes (big-endian), then that many bytes.
 
-And what carries such a stream. It knows nothing of what is in a frame.
+`Wire` is the protocol of what carries such a stream. It knows nothing of what is in a frame.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from keryx.errors import NobodyMustActError
 
 _LENGTH: Final = struct.Struct(">I")
 PREFIX: Final = _LENGTH.size
-# More than any value that people pass around, and far from what a machine has in memory.
+# More than any value that people pass around, and much less than a machine's memory.
 LARGEST_FRAME: Final = 256 * 1024 * 1024
 
 
 class FrameError(NobodyMustActError):
-    """The other side does not speak in frames, or in larger ones than are taken."""
+    """The other side sends no frames, or frames that are too large."""
 
 
 def frame(data: bytes) -> bytes:
-    """The data as one frame."""
+    """Return the data as one frame."""
     return _LENGTH.pack(len(data)) + data
 
 
 class FrameReader:
-    """Puts frames together from the pieces in which they come."""
+    """Puts frames together from the pieces in which they arrive."""
 
     def __init__(self, largest: int = LARGEST_FRAME) -> None:
         self.largest = largest
@@ -35,9 +35,9 @@ class FrameReader:
         self._needed = _LENGTH.size
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take a piece; hand out the frames that are whole now. `FrameError` if it cannot be one.
+        """Add a piece, and yield the frames that are complete; raise `FrameError` if too large.
 
-        The buffer is looked at only when it holds enough, so time grows linearly with size.
+        The buffer is read only when it holds a whole frame, so time grows linearly with size.
         """
         self._buffer += data
         if len(self._buffer) < self._needed:
@@ -47,7 +47,7 @@ class FrameReader:
             (length,) = _LENGTH.unpack_from(self._buffer, at)
             if length > self.largest:
                 raise FrameError(
-                    f"a frame of {length} bytes is larger than the {self.largest} that are taken"
+                    f"a frame of {length} bytes is larger than the {self.largest} that are allowed"
                 )
             end = at + _LENGTH.size + length
             if len(self._buffer) < end:
@@ -55,13 +55,13 @@ class FrameReader:
             yield bytes(memoryview(self._buffer)[at + _LENGTH.size : end])
             at = end
         del self._buffer[:at]
-        self._needed = self._wanted()
+        self._needed = self._next_size()
 
     def clear(self) -> None:
-        """Forget what is half here."""
+        """Forget an unfinished frame."""
         self._buffer.clear()
 
-    def _wanted(self) -> int:
+    def _next_size(self) -> int:
         if len(self._buffer) < _LENGTH.size:
             return _LENGTH.size
         (length,) = _LENGTH.unpack_from(self._buffer)
@@ -69,25 +69,25 @@ class FrameReader:
 
 
 class Wire(Protocol):
-    """What carries the bytes."""
+    """What carries the bytes of a connection."""
 
     @property
     def unsent(self) -> int:
-        """How many bytes wait because the other side does not take them."""
+        """The number of bytes that wait because the other side does not read them."""
         ...
 
     def write(self, data: bytes) -> None: ...
 
     async def drain(self) -> None:
-        """Return once the other side keeps up."""
+        """Return once the other side has read enough."""
         ...
 
-    def hold(self, *, held: bool) -> None:
-        """Read nothing more for a while, if that is possible, or go on."""
+    def set_reading_paused(self, *, paused: bool) -> None:
+        """Pause reading, if that is possible, or resume it."""
         ...
 
     def close(self, *, linger: bool = False) -> None:
-        """Send what waits, and close. To linger: also give the other side time to read it."""
+        """Send what waits, and close. With `linger`, give the other side time to read it."""
         ...
 
     def abort(self) -> None:
@@ -95,5 +95,5 @@ class Wire(Protocol):
         ...
 
     async def wait_closed(self) -> None:
-        """Return once it is closed; whoever does not read what was sent last is not waited for."""
+        """Return once it is closed, without waiting for a side that does not read."""
         ...

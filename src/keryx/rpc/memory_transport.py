@@ -1,4 +1,4 @@
-"""Two peers in one process: what one writes, the other receives a moment later."""
+"""Two connected peers in one process: what one writes, the other receives in a later callback."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from keryx.aio.scope import Scope
 from keryx.rpc.incoming_calls import LIMITS, Handler, Limits, PeerLostError, no_calls
 from keryx.rpc.peer import Peer
 
-# As for a socket: bytes that may wait before whoever produces them is asked to wait too.
+# As for a socket: bytes that may wait to be sent before their producer has to wait too.
 HIGH_WATER: Final = 1 << 20
 
 
-class Backlog:
-    """Bytes that wait to be taken. Past a mark their peer is choked, until enough has gone."""
+class WriteBuffer:
+    """Bytes that wait to be sent. Past the high-water mark its peer stops writing for a while."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -34,30 +34,30 @@ class Backlog:
         if self._drained is None and self.unsent > HIGH_WATER:
             self._drained = self._loop.create_future()
             if self.peer is not None:
-                self.peer.choked(choked=True)
+                self.peer.set_writing_paused(paused=True)
 
-    def _taken(self) -> None:
-        """The first of what waits has gone."""
+    def _pop_first(self) -> None:
+        """Remove the first piece: it was sent."""
         self.unsent -= len(self._waiting.popleft())
 
     def _drop_all(self) -> None:
         self._waiting.clear()
         self.unsent = 0
 
-    def _go_on_if_drained(self) -> None:
+    def _resume_if_drained(self) -> None:
         if self._drained is not None and self.unsent <= HIGH_WATER:
             self._drained.set_result(None)
             self._drained = None
             if self.peer is not None:
-                self.peer.choked(choked=False)
+                self.peer.set_writing_paused(paused=False)
 
 
-class _Wire(Backlog):
-    """One direction, and the end of the other."""
+class _Wire(WriteBuffer):
+    """One direction of the connection."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._held = False
+        self._reading_paused = False
         self._ended = False
         self._scheduled = False
         self.other: _Wire | None = None
@@ -67,13 +67,13 @@ class _Wire(Backlog):
             self._add(data)
             self._schedule()
 
-    def hold(self, *, held: bool) -> None:
-        self._held = held
-        if not held and self.other is not None:
+    def set_reading_paused(self, *, paused: bool) -> None:
+        self._reading_paused = paused
+        if not paused and self.other is not None:
             self.other._schedule()
 
     def close(self, *, linger: bool = False) -> None:
-        del linger  # what was written waits in memory until it is read
+        del linger  # written data waits in memory until it is read
         if not self._ended:
             self._ended = True
             self._schedule()
@@ -83,7 +83,7 @@ class _Wire(Backlog):
         self.close()
 
     async def wait_closed(self) -> None:
-        """There is nothing to close."""
+        """Return at once: there is nothing to close."""
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -92,18 +92,18 @@ class _Wire(Backlog):
 
     def _deliver(self) -> None:
         self._scheduled = False
-        there = self.other
-        if there is None or there.peer is None:
+        receiver = self.other
+        if receiver is None or receiver.peer is None:
             return
-        while self._waiting and not there._held and not there.peer.is_lost:
+        while self._waiting and not receiver._reading_paused and not receiver.peer.is_lost:
             data = self._waiting[0]
-            self._taken()
-            there.peer.received(data)
-        if self._ended or there.peer.is_lost:
-            # Also if it is held: nobody will read the rest.
+            self._pop_first()
+            receiver.peer.received(data)
+        if self._ended or receiver.peer.is_lost:
+            # Also if reading is paused: nobody will read the remaining data.
             self._drop_all()
-            there.peer.lost(PeerLostError("the connection is lost: the other side closed it"))
-        self._go_on_if_drained()
+            receiver.peer.lost(PeerLostError("the connection is lost: the other side closed it"))
+        self._resume_if_drained()
 
 
 def pair(
@@ -113,9 +113,9 @@ def pair(
     *,
     limits: Limits = LIMITS,
 ) -> tuple[Peer, Peer]:
-    """Two peers that are connected; `handler` and the limits are the first one's."""
-    here, there = _Wire(), _Wire()
-    here.other, there.other = there, here
-    here.peer = Peer(here, scope, handler, limits=limits)
-    there.peer = Peer(there, scope, other_handler)
-    return here.peer, there.peer
+    """Return two connected peers; `handler` and the limits are the first one's."""
+    first, second = _Wire(), _Wire()
+    first.other, second.other = second, first
+    first.peer = Peer(first, scope, handler, limits=limits)
+    second.peer = Peer(second, scope, other_handler)
+    return first.peer, second.peer

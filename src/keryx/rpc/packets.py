@@ -1,7 +1,7 @@
-"""What is in a frame: JSON-RPC 2.0, and three things of our own.
+"""The content of a frame: JSON-RPC 2.0, with three conventions of our own.
 
-`cancel` (the caller gives a call up) and `progress` (something passing, before the answer) are
-notifications; an error that answers no call is the last word of a side that hangs up, and says why.
+`cancel` (the caller gives a call up) and `progress` (news before the answer) are notifications;
+an error without an id is the goodbye of a side that closes, and says why.
 
 It knows nothing of who sends what when.
 """
@@ -12,12 +12,12 @@ from typing import Final
 
 import msgspec
 
-# A message is for people to read; a longer one would be a way to fill the other side's memory.
+# A message is for people to read; a longer one could fill the other side's memory.
 LONGEST_MESSAGE: Final = 1 << 20
 _NULL: Final = b"null"
 _GOODBYE: Final = -32099
-# It would be another connection than others hold; whoever tries again later may be lucky.
-CROWDED: Final = -32098
+# Too many connections are open; a client may try again later.
+TOO_MANY_CONNECTIONS: Final = -32098
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -29,7 +29,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Packet(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A call, a notification or an answer, as it comes."""
+    """A call, a notification or an answer, as received."""
 
     id: int | None = None
     method: str | None = None
@@ -38,8 +38,8 @@ class Packet(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     error: Fault | None = None
 
 
-class Letter(msgspec.Struct, frozen=True):
-    """A call that comes alone."""
+class StandaloneCall(msgspec.Struct, frozen=True):
+    """A call in a file of its own."""
 
     method: str
     params: msgspec.Raw = msgspec.Raw()
@@ -50,7 +50,7 @@ class _Id(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Something passing about a call."""
+    """News about a call before its answer."""
 
     id: int
     value: msgspec.Raw
@@ -62,20 +62,20 @@ class Cancel(msgspec.Struct, frozen=True):
     id: int
 
 
-class _Asks(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class _Request(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     jsonrpc: str
     id: int | None = None
     method: str
     params: msgspec.Raw
 
 
-class _Answers(msgspec.Struct, frozen=True):
+class _Response(msgspec.Struct, frozen=True):
     jsonrpc: str
     id: int | msgspec.Raw
     result: msgspec.Raw
 
 
-class _Fails(msgspec.Struct, frozen=True):
+class _ErrorResponse(msgspec.Struct, frozen=True):
     jsonrpc: str
     id: int | msgspec.Raw | None
     error: Fault
@@ -84,15 +84,15 @@ class _Fails(msgspec.Struct, frozen=True):
 _encode: Final = msgspec.json.Encoder().encode
 _check: Final = msgspec.json.Decoder(msgspec.Raw).decode
 decode: Final = msgspec.json.Decoder(Packet).decode
-decode_letter: Final = msgspec.json.Decoder(Letter).decode
+decode_standalone_call: Final = msgspec.json.Decoder(StandaloneCall).decode
 _decode_id: Final = msgspec.json.Decoder(_Id).decode
 decode_progress: Final = msgspec.json.Decoder(Progress).decode
 decode_cancel: Final = msgspec.json.Decoder(Cancel).decode
 
 
 def call(id_: int, method: str, params: bytes) -> bytes:
-    """`DecodeError` if the parameters are no JSON."""
-    return _encode(_Asks(jsonrpc="2.0", id=id_, method=method, params=_check(params or _NULL)))
+    """Encode a call; raise `DecodeError` if the parameters are not JSON."""
+    return _encode(_Request(jsonrpc="2.0", id=id_, method=method, params=_check(params or _NULL)))
 
 
 def progress(id_: int, value: bytes) -> bytes:
@@ -104,12 +104,12 @@ def cancel(id_: int) -> bytes:
 
 
 def answer(id_: int | msgspec.Raw, result: bytes | None) -> bytes:
-    """`DecodeError` if the result is no JSON: the other side could not tell what came."""
-    return _encode(_Answers("2.0", id_, _check(result or _NULL)))
+    """Encode an answer; raise `DecodeError` if the result is not JSON."""
+    return _encode(_Response("2.0", id_, _check(result or _NULL)))
 
 
 def failure(id_: int | msgspec.Raw | None, code: int, message: str, name: str) -> bytes:
-    return _encode(_Fails("2.0", id_, Fault(code, _carried(message), _carried(name))))
+    return _encode(_ErrorResponse("2.0", id_, Fault(code, _encodable(message), _encodable(name))))
 
 
 def goodbye(why: str, code: int = _GOODBYE) -> bytes:
@@ -117,7 +117,7 @@ def goodbye(why: str, code: int = _GOODBYE) -> bytes:
 
 
 def id_of(data: bytes) -> msgspec.Raw:
-    """How its sender identifies a call that comes alone; null if that cannot be told."""
+    """Return the id of a call in a file of its own; null if it cannot be read."""
     try:
         return msgspec.Raw(bytes(_decode_id(data).id))
     except (msgspec.DecodeError, RecursionError):
@@ -129,9 +129,9 @@ def result_of(packet: Packet) -> bytes:
 
 
 def _notification(method: str, params: bytes) -> bytes:
-    return _encode(_Asks(jsonrpc="2.0", method=method, params=msgspec.Raw(params)))
+    return _encode(_Request(jsonrpc="2.0", method=method, params=msgspec.Raw(params)))
 
 
-def _carried(text: str) -> str:
-    """Half a character, from a file's name perhaps, cannot be carried; the rest of the text can."""
+def _encodable(text: str) -> str:
+    """Cut the text to its limit, and replace half characters: JSON cannot encode them."""
     return text[:LONGEST_MESSAGE].encode(errors="replace").decode()

@@ -1,6 +1,6 @@
-"""The calls that one side makes, until they are answered.
+"""The calls that this side has made and that are not answered yet.
 
-It knows nothing of how they are carried, and nothing of the calls of the other side.
+It knows nothing of how they are sent, and nothing of the calls of the other side.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from keryx.rpc.incoming_calls import CallError, PeerLostError
 OnProgress = Callable[[bytes], None]
 
 
-class _Open(NamedTuple):
+class _PendingCall(NamedTuple):
     answer: asyncio.Future[bytes]
     on_progress: OnProgress | None
 
@@ -25,7 +25,7 @@ class PendingCalls:
 
     def __init__(self) -> None:
         self._last = 0
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, _PendingCall] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -35,37 +35,37 @@ class PendingCalls:
         return self._last + 1
 
     def open(self, on_progress: OnProgress | None) -> asyncio.Future[bytes]:
-        """Take the next id, and await the answer to it."""
+        """Use the next id, and return a future for its answer."""
         self._last += 1
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._open[self._last] = _Open(answer, on_progress)
+        self._open[self._last] = _PendingCall(answer, on_progress)
         return answer
 
     def close(self, id_: int) -> None:
-        """Its caller has the answer, or gave it up."""
+        """Forget a call: its caller has the answer, or gave it up."""
         self._open.pop(id_, None)
 
     def fail_all(self, error: PeerLostError) -> None:
-        for asked in self._open.values():
-            if not asked.answer.done():
-                asked.answer.set_exception(PeerLostError(str(error)))
+        for pending in self._open.values():
+            if not pending.answer.done():
+                pending.answer.set_exception(PeerLostError(str(error)))
 
     def take_answer(self, id_: int, packet: packets.Packet) -> None:
-        asked = self._open.get(id_)
-        if asked is None or asked.answer.done():
+        pending = self._open.get(id_)
+        if pending is None or pending.answer.done():
             return  # it was given up
         if packet.error is None:
-            asked.answer.set_result(packets.result_of(packet))
+            pending.answer.set_result(packets.result_of(packet))
         else:
             fault = packet.error
-            asked.answer.set_exception(CallError(fault.message, code=fault.code, name=fault.data))
+            pending.answer.set_exception(CallError(fault.message, code=fault.code, name=fault.data))
 
     def take_progress(self, progress: packets.Progress) -> None:
-        asked = self._open.get(progress.id)
-        if asked is None or asked.on_progress is None:
+        pending = self._open.get(progress.id)
+        if pending is None or pending.on_progress is None:
             return
         try:
-            asked.on_progress(bytes(progress.value))
-        except Exception as error:  # noqa: BLE001 (a caller's own code; that caller hears of it)
-            if not asked.answer.done():
-                asked.answer.set_exception(error)
+            pending.on_progress(bytes(progress.value))
+        except Exception as error:  # noqa: BLE001 (the caller's own code; that caller gets the error)
+            if not pending.answer.done():
+                pending.answer.set_exception(error)

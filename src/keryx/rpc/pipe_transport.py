@@ -1,9 +1,9 @@
-"""A peer over the stdin and stdout of a process: for places that are reached in no other way.
+"""A peer over the stdin and stdout of a process, for places that share nothing else.
 
-What the process writes to stdout are frames; its stderr goes to another sink. A process cannot be
-asked to write later, so what comes is bounded by what the peer may hold, and past that it ends.
+The process writes frames to stdout; its stderr goes to another sink. Its output cannot be paused,
+so a process that sends more than the peer may hold loses the connection.
 
-It refuses to know where the process runs and who ends it.
+It knows nothing of where the process runs and who ends it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.errors import KeryxError
 from keryx.rpc.incoming_calls import LIMITS, Handler, Limits, PeerLostError, no_calls
-from keryx.rpc.memory_transport import Backlog
+from keryx.rpc.memory_transport import WriteBuffer
 from keryx.rpc.peer import Peer
 
-# How long the process may take to read the last words; it reads them at once or not at all.
+# How long the process may take to read the goodbye; it reads it at once or not at all.
 LINGER: Final = 1.0
 
 
@@ -35,7 +35,7 @@ class Exit(Protocol):
 
 
 class Process(Protocol):
-    """What is needed of a process."""
+    """The part of a process that this transport uses."""
 
     async def write(self, data: bytes) -> None: ...
 
@@ -44,8 +44,8 @@ class Process(Protocol):
     async def wait(self) -> Exit: ...
 
 
-class Pipes:
-    """The sink for a process's output, then its peer: make it, spawn with it, `carry`, `end`."""
+class PipeTransport:
+    """The sink for a process's output, and its peer: create it, spawn with it, `attach`, `end`."""
 
     def __init__(
         self,
@@ -64,19 +64,19 @@ class Pipes:
         self._wire.peer = self.peer
 
     def feed(self, stream: str, data: bytes) -> None:
-        """Output came."""
+        """Take output of the process."""
         if stream == "stdout":
             self.peer.received(data)
         elif self._errors is not None:
             self._errors.feed(stream, data)
 
-    def carry(self, process: Process) -> None:
-        """This is the process: what was said so far is written to it now."""
+    def attach(self, process: Process) -> None:
+        """Connect the process: what waits to be sent is written to it from now on."""
         self._group.start(self._wire.write_all(process), name="write to the process")
         self._group.start(self._watch(process), name="wait for the process")
 
     async def end(self) -> None:
-        """Hang up, and wait for what ran for the process; whoever started it ends it."""
+        """Close the connection and wait for its calls. The process itself is not ended."""
         self.peer.close()
         await self.peer.wait_ended()
         await self._group.leave()
@@ -84,17 +84,17 @@ class Pipes:
 
     async def _watch(self, process: Process) -> None:
         try:
-            ended = await process.wait()
+            exit_ = await process.wait()
         except KeryxError as error:
             self.peer.lost(PeerLostError(f"the connection is lost: {error}"))
             return
-        how = f"code {ended.code}" if ended.signal is None else f"signal {ended.signal}"
+        how = f"code {exit_.code}" if exit_.signal is None else f"signal {exit_.signal}"
         self.peer.lost(PeerLostError(f"the connection is lost: the process ended with {how}"))
         self._wire.abort()
 
 
-class _Wire(Backlog):
-    """What is written to the process, in order."""
+class _Wire(WriteBuffer):
+    """Writes to the process, in order."""
 
     def __init__(self, scope: Scope) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class _Wire(Backlog):
         self._woken: asyncio.Future[None] | None = None
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._closing: Deadline | None = None
-        self._carried = False
+        self._attached = False
         self._closed = False
 
     def write(self, data: bytes) -> None:
@@ -110,15 +110,15 @@ class _Wire(Backlog):
             self._add(data)
             self._wake()
 
-    def hold(self, *, held: bool) -> None:
-        """What a process writes comes when it comes."""
+    def set_reading_paused(self, *, paused: bool) -> None:
+        """Do nothing: the output of a process cannot be paused."""
 
     def close(self, *, linger: bool = False) -> None:
-        del linger  # what was written stays in the pipe until it is read
+        del linger  # written data stays in the pipe until it is read
         if self._closed:
             return
         self._closed = True
-        if self._carried:
+        if self._attached:
             until = self._scope.clock.monotonic() + LINGER
             self._closing = self._scope.deadlines.add(until, self.abort)
             self._wake()
@@ -129,18 +129,18 @@ class _Wire(Backlog):
         self._scope.cancel("parent", by="the connection is over")
 
     async def wait_closed(self) -> None:
-        if self._carried:
+        if self._attached:
             await asyncio.shield(self._ended)
 
     async def write_all(self, process: Process) -> None:
-        """Until the end: what waits is written, and then no more comes on its stdin."""
-        self._carried = True
+        """Write what waits, until this side closes; then close the stdin of the process."""
+        self._attached = True
         try:
             while self._waiting or not self._closed:
                 if self._waiting:
                     await process.write(self._waiting[0])
-                    self._taken()
-                    self._go_on_if_drained()
+                    self._pop_first()
+                    self._resume_if_drained()
                 else:
                     self._woken = self._loop.create_future()
                     await self._woken
@@ -154,7 +154,7 @@ class _Wire(Backlog):
     def _end(self) -> None:
         self._closed = True
         self._drop_all()
-        self._go_on_if_drained()
+        self._resume_if_drained()
         if self._closing is not None:
             self._scope.deadlines.drop(self._closing)
         if not self._ended.done():

@@ -1,4 +1,4 @@
-"""Peers over Unix sockets: a protocol of the loop, no streams between."""
+"""Peers over Unix sockets, as a protocol of the event loop."""
 
 from __future__ import annotations
 
@@ -13,61 +13,61 @@ from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.rpc import incoming_calls, packets
 from keryx.rpc.framing import frame
-from keryx.rpc.incoming_calls import LIMITS, Handler, Limits, PeerLostError, Room, no_calls
+from keryx.rpc.incoming_calls import LIMITS, Capacity, Handler, Limits, PeerLostError, no_calls
 from keryx.rpc.peer import Peer
 
-# Bytes that may wait to be sent before whoever produces them is asked to wait too.
+# Bytes that may wait to be sent before their producer has to wait too.
 HIGH_WATER: Final = 1 << 20
-# How long nothing is accepted when no descriptor is left.
+# How long to accept no connection when no descriptor is left.
 NO_DESCRIPTORS: Final = 0.1
-# How long the other side may take to read the last words; it reads them at once or not at all.
+# How long the other side may take to read the goodbye; it reads it at once or not at all.
 LINGER: Final = 1.0
-# How often a connection that is not read is looked at: an end that nobody reads is not told.
-HELD_LOOK: Final = 0.1
-# A program connects when it has something to say.
+# How often a paused connection is checked: while it is not read, the loop does not see its end.
+PAUSED_CHECK: Final = 0.1
+# A program connects when it has a call to make.
 FIRST_CALL: Final = 30.0
-# And when it has to greet, it does so at once.
+# A program that has to greet does so at once.
 GREETING: Final = 10.0
 
-_GONE: Final = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
+_CLOSED_EVENTS: Final = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 
 
 class _Wire(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, scope: Scope, made: Callable[[_Wire], Peer | bytes]) -> None:
-        """`made` gives the peer, or the packet that says why there is none."""
+    def __init__(self, scope: Scope, open_peer: Callable[[_Wire], Peer | bytes]) -> None:
+        """`open_peer` returns the peer, or the packet that says why there is none."""
         self._scope = scope
-        self._made = made
+        self._open_peer = open_peer
         self._transport: asyncio.Transport | None = None
         self._drained: asyncio.Future[None] | None = None
         self._closing: Deadline | None = None
-        self._looking: Deadline | None = None
+        self._closed_check: Deadline | None = None
         self._closed = asyncio.get_running_loop().create_future()
         self.peer: Peer | None = None
         self.on_closed: Callable[[], None] | None = None
 
-    # -- what the loop says
+    # -- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
         self._transport.set_write_buffer_limits(high=HIGH_WATER)
-        made = self._made(self)
-        if isinstance(made, bytes):
-            self._transport.write(frame(made))
+        peer_or_refusal = self._open_peer(self)
+        if isinstance(peer_or_refusal, bytes):
+            self._transport.write(frame(peer_or_refusal))
             self._transport.close()
         else:
-            self.peer = made
+            self.peer = peer_or_refusal
 
     def data_received(self, data: bytes) -> None:
         if self.peer is not None:
             self.peer.received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        for deadline in (self._closing, self._looking):
+        for deadline in (self._closing, self._closed_check):
             if deadline is not None:
                 self._scope.deadlines.drop(deadline)
-        self._drain_ends()
+        self._end_drain()
         if self.peer is not None:
             self.peer.lost(PeerLostError(f"the connection is lost: {exc or 'it was closed'}"))
         if not self._closed.done():
@@ -78,19 +78,19 @@ class _Wire(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._drained = asyncio.get_running_loop().create_future()
         if self.peer is not None:
-            self.peer.choked(choked=True)
+            self.peer.set_writing_paused(paused=True)
 
     def resume_writing(self) -> None:
-        self._drain_ends()
+        self._end_drain()
         if self.peer is not None:
-            self.peer.choked(choked=False)
+            self.peer.set_writing_paused(paused=False)
 
-    def _drain_ends(self) -> None:
+    def _end_drain(self) -> None:
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         self._drained = None
 
-    # -- what the peer asks
+    # -- called by the peer
 
     @property
     def unsent(self) -> int:
@@ -104,26 +104,26 @@ class _Wire(asyncio.Protocol):
         if self._drained is not None:
             await asyncio.shield(self._drained)
 
-    def hold(self, *, held: bool) -> None:
+    def set_reading_paused(self, *, paused: bool) -> None:
         assert self._transport is not None
         if self._transport.is_closing():
             return
-        if held:
+        if paused:
             self._transport.pause_reading()
-            self._look_later()
+            self._check_closed_later()
         else:
             self._transport.resume_reading()
-            if self._looking is not None:
-                self._scope.deadlines.drop(self._looking)
-                self._looking = None
+            if self._closed_check is not None:
+                self._scope.deadlines.drop(self._closed_check)
+                self._closed_check = None
 
     def close(self, *, linger: bool = False) -> None:
         transport = self._transport
         if transport is None or transport.is_closing():
             return
         if linger:
-            # Whoever still writes would find the pipe broken, and never read why.
-            self.hold(held=False)
+            # A side that still writes would get a broken pipe, and never read the reason.
+            self.set_reading_paused(paused=False)
             transport.write_eof()
         else:
             transport.close()
@@ -138,24 +138,24 @@ class _Wire(asyncio.Protocol):
     async def wait_closed(self) -> None:
         await asyncio.shield(self._closed)
 
-    # -- the end of a connection that is not read
+    # -- seeing the end of a connection whose reading is paused
 
-    def _look_later(self) -> None:
-        if self._looking is None:
-            at = self._scope.clock.monotonic() + HELD_LOOK
-            self._looking = self._scope.deadlines.add(at, self._look)
+    def _check_closed_later(self) -> None:
+        if self._closed_check is None:
+            at = self._scope.clock.monotonic() + PAUSED_CHECK
+            self._closed_check = self._scope.deadlines.add(at, self._check_closed)
 
-    def _look(self) -> None:
-        self._looking = None
+    def _check_closed(self) -> None:
+        self._closed_check = None
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        looked = select.poll()
-        looked.register(transport.get_extra_info("socket").fileno(), _GONE)
-        if looked.poll(0):
+        poll = select.poll()
+        poll.register(transport.get_extra_info("socket").fileno(), _CLOSED_EVENTS)
+        if poll.poll(0):
             self.abort()
         else:
-            self._look_later()
+            self._check_closed_later()
 
 
 async def connect(
@@ -165,20 +165,20 @@ async def connect(
     *,
     limits: Limits = LIMITS,
 ) -> Peer:
-    """A connection to whoever listens at that path; `OSError` if nobody does."""
+    """Connect to the listener at that path; raise `OSError` if there is none."""
     _, wire = await asyncio.get_running_loop().create_unix_connection(
-        lambda: _Wire(scope, lambda made: Peer(made, scope, handler, limits=limits)), path
+        lambda: _Wire(scope, lambda wire: Peer(wire, scope, handler, limits=limits)), path
     )
     assert wire.peer is not None
     return wire.peer
 
 
 class Listener:
-    """Takes connections, and gives each a handler of its own.
+    """Accepts connections, and gives each a handler of its own.
 
-    All connections share one room: opening more of them gives nobody more of this side's memory.
+    All connections share one capacity: a program that opens more of them gets no more memory.
 
-    It accepts by itself: a server of asyncio that is closed while it accepts forgets the connection
+    It accepts by itself: an asyncio server that is closed while it accepts forgets the connection
     and leaves the other side waiting for ever.
     """
 
@@ -190,15 +190,15 @@ class Listener:
         limits: Limits = LIMITS,
         most_connections: int | None = None,
     ) -> None:
-        """A connection that has not called in time, or not greeted if it has to, is closed.
+        """Connections that do not call in time, or greet if they have to, are closed.
 
-        Unless it is said how many connections there may be, others are left most descriptors.
+        By default connections take at most a quarter of the process's descriptors.
         """
         self._scope = scope
         self._handler = handler
         self._limits = limits
-        self._room = Room(limits)
-        self._most = most_connections or incoming_calls.affordable_connections()
+        self._capacity = Capacity(limits)
+        self._most_connections = most_connections or incoming_calls.affordable_connections()
         self._first_call = FIRST_CALL if limits.largest_greeting is None else GREETING
         self._loop = asyncio.get_running_loop()
         self._group = Group(scope.child("accepting"))
@@ -208,20 +208,20 @@ class Listener:
         self._closed = False
 
     def listen(self, listening: socket.socket) -> None:
-        """Serve on this socket, which listens already."""
+        """Serve on this socket, which must already be listening."""
         listening.setblocking(False)
         self._listening = listening
         self._loop.add_reader(listening.fileno(), self._accept)
 
     def stop_listening(self) -> None:
-        """Take no new connection; those there are go on."""
+        """Accept no new connections; open ones continue."""
         listening, self._listening = self._listening, None
         if listening is not None:
             self._loop.remove_reader(listening.fileno())
             listening.close()
 
     async def close(self) -> None:
-        """Hang up on everybody, and wait for what ran for them."""
+        """Close all connections, and wait for the calls that ran for them."""
         self.stop_listening()
         self._closed = True
         await self._group.leave()
@@ -230,7 +230,7 @@ class Listener:
             if wire.peer is not None and not wire.peer.is_lost:
                 wire.peer.close()
             else:
-                wire.abort()  # it has had its last words
+                wire.abort()  # its goodbye was sent already
         for peer in tuple(self._peers):
             await peer.wait_ended()
         for wire in wires:
@@ -238,7 +238,7 @@ class Listener:
 
     def _accept(self) -> None:
         if self._group.scope.is_cancelled:
-            self.stop_listening()  # whom it listens for is being stopped
+            self.stop_listening()  # the owner is being stopped
         if self._listening is None:
             return
         try:
@@ -246,21 +246,21 @@ class Listener:
         except (BlockingIOError, ConnectionAbortedError):
             return
         except OSError:
-            # Too many descriptors are open: whoever waits, waits until some are closed.
+            # Too many descriptors are open: new connections wait until some are closed.
             self._loop.remove_reader(self._listening.fileno())
             pause = self._scope.clock.monotonic() + NO_DESCRIPTORS
             self._scope.deadlines.add(pause, self._accept_again)
             return
-        self._group.start(self._take(connection), name="accept")
+        self._group.start(self._open_connection(connection), name="accept")
 
     def _accept_again(self) -> None:
         if (listening := self._listening) is not None:
             self._loop.add_reader(listening.fileno(), self._accept)
 
-    async def _take(self, connection: socket.socket) -> None:
+    async def _open_connection(self, connection: socket.socket) -> None:
         try:
             await self._loop.connect_accepted_socket(
-                lambda: _Wire(self._scope, self._made), connection
+                lambda: _Wire(self._scope, self._open_peer), connection
             )
         except OSError:
             connection.close()
@@ -268,33 +268,33 @@ class Listener:
             connection.close()
             raise
 
-    def _made(self, wire: _Wire) -> Peer | bytes:
+    def _open_peer(self, wire: _Wire) -> Peer | bytes:
         if self._closed:
-            return packets.goodbye("nobody listens here any more")  # it was on its way then
-        if len(self._wires) >= self._most:
-            why = f"there are {self._most} connections already; close one first"
-            return packets.goodbye(why, packets.CROWDED)
+            return packets.goodbye("the server is closed")  # it connected just before
+        if len(self._wires) >= self._most_connections:
+            why = f"there are {self._most_connections} connections already; close one first"
+            return packets.goodbye(why, packets.TOO_MANY_CONNECTIONS)
         peer = Peer(
             wire,
             self._scope,
             self._handler(),
             limits=self._limits,
-            room=self._room,
-            on_over=lambda: self._peers.discard(peer),
+            capacity=self._capacity,
+            on_ended=lambda: self._peers.discard(peer),
         )
         self._peers.add(peer)
         until = self._scope.clock.monotonic() + self._first_call
-        silent = self._scope.deadlines.add(until, lambda: self._check_spoken(peer))
+        first_call_deadline = self._scope.deadlines.add(until, lambda: self._check_first_call(peer))
 
         def forget() -> None:
-            self._scope.deadlines.drop(silent)
+            self._scope.deadlines.drop(first_call_deadline)
             self._wires.discard(wire)
 
         wire.on_closed = forget
         self._wires.add(wire)
         return peer
 
-    def _check_spoken(self, peer: Peer) -> None:
-        if not peer.has_spoken:
-            what = "call" if self._limits.largest_greeting is None else "greeting"
-            peer.hang_up(f"no {what} came within {self._first_call:g} s")
+    def _check_first_call(self, peer: Peer) -> None:
+        if not peer.has_called:
+            missing = "call" if self._limits.largest_greeting is None else "greeting"
+            peer.hang_up(f"no {missing} came within {self._first_call:g} s")

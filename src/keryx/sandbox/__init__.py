@@ -1,4 +1,4 @@
-"""What the children of a session may do: `policy` says it, the warden's keepers enforce it."""
+"""What the children of a session may do: `policy` describes it, the warden's keepers enforce it."""
 
 from keryx.sandbox.local import Bounds, LocalPlace
 from keryx.sandbox.policy import Limits, Policy

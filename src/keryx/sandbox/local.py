@@ -1,4 +1,4 @@
-"""The local place: a session's commands on this machine, confined as its policy says."""
+"""The local place: a session's commands run on this machine, confined by its policy."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from keryx.ports.place import NothingSharedError, PrivateFolder, Process
 from keryx.sandbox.policy import Limits, OwnersOnly, Policy, owners_only
 from keryx.warden import Confinement, Warden
 
-SECRETS_HOLD: Final = 60.0
-"""Seconds."""
+SECRETS_REFRESH: Final = 60.0
+"""Seconds after which the system's folders are searched again."""
 
 Mode = Literal["on", "required", "off"]
-"""on: as far as this machine allows. required: fully, or not at all. off: not."""
+"""on: confine as far as this machine allows. required: fully, or refuse. off: do not confine."""
 
 
 class SystemSecrets:
-    """What only owners may read of the system's folders; looked up now and then, in a thread."""
+    """The paths in the system's folders that only owners may read, refreshed from time to time."""
 
     def __init__(self) -> None:
-        self._found = OwnersOnly()
-        self._looked_at = -math.inf
+        self._paths = OwnersOnly()
+        self._refreshed_at = -math.inf
 
-    def find(self) -> OwnersOnly:
-        if time.monotonic() - self._looked_at > SECRETS_HOLD:
-            self._found = owners_only()
-            self._looked_at = time.monotonic()
-        return self._found
+    def owners_only_paths(self) -> OwnersOnly:
+        if time.monotonic() - self._refreshed_at > SECRETS_REFRESH:
+            self._paths = owners_only()
+            self._refreshed_at = time.monotonic()
+        return self._paths
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """What the children of every session of a host are kept to."""
+    """The confinement settings for the children of every session of a host."""
 
     mode: Mode = "on"
     user_home: Path = Path("/")
     hidden: tuple[Path, ...] = ()
-    """What nobody may see, beside the user's secrets: the home of the host."""
+    """Paths that no child may see, besides the user's secrets: the home of the host."""
     readable: tuple[Path, ...] = ()
     limits: Limits = msgspec.field(default_factory=Limits)
     secrets: SystemSecrets = msgspec.field(default_factory=SystemSecrets)
@@ -56,7 +56,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 class LocalPlace:
     """Starts a session's processes in its workspace. Belongs to the host's loop.
 
-    A policy is built once for each set of grants; its keeper stays warm.
+    A policy is built once for each set of grants, so that its keeper is used again.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class LocalPlace:
         uploads: Callable[[], Path] | None = None,
         read_only: bool = False,
     ) -> None:
-        """`tmp` makes the private folder for temporary files, in a thread; None: in memory.
+        """`tmp` creates the private folder for temporary files, in a thread; None: in memory.
 
-        `uploads` likewise makes the folder of what people attached. With `read_only` the workspace
+        `uploads` likewise creates the folder of attached files. With `read_only` the workspace
         cannot be written, whatever is granted.
         """
         self._warden = warden
@@ -103,17 +103,17 @@ class LocalPlace:
             )
         policy = await self._policy(granted)
         confined = await self._warden.confinement(policy)
-        # The user's own folder is not theirs to see; caches and the like go where they may write.
-        own = {**env, "TMPDIR": confined.tmp, "HOME": confined.tmp}
+        # Children may not see the user's home; caches go to a folder that they may write.
+        child_env = {**env, "TMPDIR": confined.tmp, "HOME": confined.tmp}
         if confined.uploads:
-            own[UPLOADS] = confined.uploads
+            child_env[UPLOADS] = confined.uploads
         return await self._warden.spawn(
-            argv, env=own, cwd=cwd, scope=scope, output=output, stdin=stdin, policy=policy
+            argv, env=child_env, cwd=cwd, scope=scope, output=output, stdin=stdin, policy=policy
         )
 
     async def private(self) -> PrivateFolder:
         if self._tmp is None:
-            raise NothingSharedError("this place was made without a folder of its own")
+            raise NothingSharedError("this place has no private folder")
         here = await self._bridge.to_thread(self._tmp)
         if self._bounds.mode == "off":
             return PrivateFolder(here, str(here))
@@ -121,26 +121,26 @@ class LocalPlace:
         return PrivateFolder(here, confined.tmp)
 
     async def confinement(self) -> Confinement | None:
-        """How far children are confined here; None if that is switched off."""
+        """Return how far children are confined here; None if confinement is off."""
         if self._bounds.mode == "off":
             return None
         return await self._warden.confinement(await self._policy(NO_NEEDS))
 
     async def _policy(self, granted: Needs) -> dict[str, object]:
-        found = self._policies.get(granted)
-        if found is None:
-            found = self._policies[granted] = asyncio.get_running_loop().create_future()
+        policy = self._policies.get(granted)
+        if policy is None:
+            policy = self._policies[granted] = asyncio.get_running_loop().create_future()
             try:
-                found.set_result(await self._bridge.to_thread(self._build, granted))
+                policy.set_result(await self._bridge.to_thread(self._build, granted))
             except BaseException as error:
                 del self._policies[granted]
-                found.set_exception(error)
-                found.exception()  # seen, also if nobody else waits
+                policy.set_exception(error)
+                policy.exception()  # marks it as read, also if nobody else waits
                 raise
-        return await asyncio.shield(found)
+        return await asyncio.shield(policy)
 
     def _build(self, granted: Needs) -> dict[str, object]:
-        """Looks at the disk, so it runs in a thread."""
+        """Build the policy. This reads the file system, so it runs in a thread."""
         bounds = self._bounds
         return Policy.build(
             self._workspace,
@@ -154,5 +154,5 @@ class LocalPlace:
             network=granted.network,
             limits=bounds.limits,
             required=bounds.mode == "required",
-            owned=bounds.secrets.find(),
+            owned=bounds.secrets.owners_only_paths(),
         ).wire()

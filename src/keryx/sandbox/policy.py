@@ -1,7 +1,7 @@
 """What the children of a session may see, write and use, as plain data for the warden.
 
-It decides which folders of a machine are needed to run programs and which hold secrets. How a
-policy is enforced, and how far that goes here, is the business of the warden's keepers.
+It decides which folders of a machine are needed to run programs and which hold secrets. The
+warden's keepers enforce a policy, as far as the machine allows.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, Final, Self
 
 import msgspec
 
-# What programs need to run; the rest of the machine is not there.
+# The paths that programs need to run; children see nothing else of the machine.
 SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
     *("/nix/store", "/run/current-system", "/var/lib/dpkg", "/var/cache/fontconfig"),
 )
-# Where programs of other makers keep what only their owner may read.
+# Folders where installed programs keep files that only their owner may read.
 OWNED: Final = ("/etc", "/opt", "/usr/local")
-MOST_LOOKED_AT: Final = 20_000
-# Single files, because their folders hold sockets.
+MOST_SEARCHED: Final = 20_000
+# Single files, because their folders contain sockets.
 SYSTEM_FILES: Final = ("/etc/resolv.conf", "/etc/localtime", "/etc/machine-id")
-# Below the home of the user.
+# Paths below the user's home.
 USER_SECRETS: Final = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".pgpass", ".pypirc"),
     *(".npmrc", ".yarnrc", ".git-credentials", ".vault-token", ".boto", ".s3cfg", ".my.cnf"),
@@ -38,10 +38,10 @@ USER_SECRETS: Final = (
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What children may use; None is no limit. Processes and memory: all of a session together."""
+    """What children may use; None means no limit. Processes and memory are per session."""
 
     processes: int | None = 512
-    """Threads count as well."""
+    """Threads count too."""
     memory: int | None = 8 << 30
     """Bytes."""
     cpu: int | None = None
@@ -55,37 +55,37 @@ class Limits(msgspec.Struct, frozen=True):
 class Policy(msgspec.Struct, frozen=True):
     """What the children of a session may do.
 
-    Paths are absolute and lead through no symlink; `build` makes them so. Where they lie in one
-    another, the deeper one decides.
+    Paths are absolute and contain no symlinks; `build` resolves them. If one path lies in another,
+    the deeper path decides.
     """
 
     workspace: str
-    """The folder that they work in, and may change if they may write at all."""
+    """The folder that they work in; they may change it unless `read_only` is set."""
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
-    """What they never see, even where it lies below what they may read or change."""
+    """Paths that they never see, even inside folders that they may read or change."""
     links: dict[str, str] = {}
-    """Other names of granted paths, and where each leads."""
+    """Symlinks to granted paths, with their targets."""
     tmp: str | None = None
-    """A folder for them alone, which they see as /tmp if mounts are possible; None: in memory."""
+    """A private folder, which they see as /tmp if mounts are possible; None: in memory."""
     uploads: str | None = None
-    """What people attached, only for reading, and in no folder that they may write: the host reads
-    there too. If mounts are possible they see it elsewhere; see `Confinement`."""
+    """The folder of attached files, read-only and outside of all writable folders, because the
+    host reads it too. If mounts are possible they see it at another path; see `Confinement`."""
     read_only: bool = False
-    """Whether they may write nothing but temporary files."""
+    """Whether they may write only temporary files."""
     network: bool = False
     limits: Limits = Limits()
     required: bool = False
     """Whether to refuse anything less than full confinement."""
     too_large: tuple[str, ...] = ()
-    """Folders that can be read and in which nobody looked for what should be hidden."""
+    """Readable folders that were too large to be searched for files that should be hidden."""
     without: tuple[str, ...] = ()
-    """Walls that are left out on purpose, to show what is missing without them: "landlock",
+    """Walls that are left out on purpose, to test the gaps without them: "landlock",
     "landlock 5" (no newer version), "userns", "pids", "net", "ipc", "bounds", "seccomp"."""
 
     def wire(self) -> dict[str, Any]:
-        """As plain data; what `Warden.spawn` and `Warden.confinement` take."""
+        """Return the policy as plain data, for `Warden.spawn` and `Warden.confinement`."""
         return msgspec.to_builtins(self)
 
     @classmethod
@@ -105,11 +105,11 @@ class Policy(msgspec.Struct, frozen=True):
         required: bool = False,
         owned: OwnersOnly | None = None,
     ) -> Self:
-        """A policy for this machine: its programs and this Python can be read, secrets not.
+        """Build a policy for this machine: programs and this Python are readable, secrets not.
 
-        `home` is the user's, for the secrets below it; KERYX_HOME belongs into `hidden`. What only
-        owners may read is looked for, unless it is `owned`, as somebody found it. Looks at the
-        file system, so it is not for the loop.
+        `home` is the user's home, for the secrets below it; put KERYX_HOME into `hidden`. Files
+        that only owners may read are searched for, unless `owned` holds the result of a search.
+        This reads the file system, so do not call it on the loop.
         """
         links: dict[str, str] = {}
 
@@ -136,25 +136,25 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class OwnersOnly(msgspec.Struct, frozen=True):
-    """What this user may read of the system's folders, and others may not.
+    """Paths in the system's folders that this user may read and other users may not.
 
-    To the file system the children of a host that runs as root are root.
+    They must be hidden: if the host runs as root, the file system treats its children as root.
     """
 
     paths: tuple[str, ...] = ()
     too_large: tuple[str, ...] = ()
-    """Folders that were not looked through to the end."""
+    """Folders that were not searched to the end."""
 
 
-def owners_only(tops: Iterable[str] = OWNED, most: int = MOST_LOOKED_AT) -> OwnersOnly:
-    """Looks at every file of these folders: it takes a tenth of a second, or longer."""
+def owners_only(tops: Iterable[str] = OWNED, most: int = MOST_SEARCHED) -> OwnersOnly:
+    """Search every file of these folders. This takes a tenth of a second, or longer."""
     paths: list[str] = []
-    too_large = [top for top in tops if not _look_through(top, most, paths)]
+    too_large = [top for top in tops if not _search(top, most, paths)]
     return OwnersOnly(tuple(paths), tuple(too_large))
 
 
-def _look_through(top: str, most: int, paths: list[str]) -> bool:
-    """Whether all of it could be looked at."""
+def _search(top: str, most: int, paths: list[str]) -> bool:
+    """Add the owner-only paths below `top`; return whether all of it was searched."""
     waiting = [top]
     while waiting:
         try:
@@ -169,12 +169,12 @@ def _look_through(top: str, most: int, paths: list[str]) -> bool:
                     elif stat.S_ISDIR(mode):
                         waiting.append(entry.path)
         except OSError:
-            continue  # it may not be looked at, or has just gone
+            continue  # it may not be read, or was just removed
     return True
 
 
 def _resolve(path: str | os.PathLike[str], links: dict[str, str]) -> str:
-    """Where a path leads; if it is only a name for that place, the name is kept as well."""
+    """Return the real path; if it differs from the given one, add that to `links`."""
     name = os.path.abspath(path)  # noqa: PTH100 (Path.absolute leaves .. in)
     real = str(Path(path).resolve())
     if real != name:

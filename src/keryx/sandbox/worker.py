@@ -1,13 +1,13 @@
 """The program that runs process-isolated tools: one call after the other, in its main thread.
 
 Started as a plain script (`python -I worker.py FOLDER...`) with the folders that its host imports
-from. Orders come in frames on standard input and answers go out in frames on what was standard
+from. Orders come in frames on standard input, and answers go out in frames on the original standard
 output; all that a tool, its C code or its children print goes to standard error, and after each
-call a mark that the host chose. It knows nothing of sessions, of cancelling and of the host:
-SIGTERM says that the call is no longer wanted.
+call a mark that the host chose. It knows nothing of sessions and of the host: SIGTERM means that
+the call is cancelled.
 
-A tool that asked for its token is trusted to end by itself. Any other is interrupted where it
-stands, so that its `finally` blocks run. Who resists is killed by whoever sent the signal.
+A tool that reads its token is trusted to end by itself. Any other tool is interrupted by an
+exception, so that its `finally` blocks run. If it does not end, the sender of the signal kills it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 
 if __name__ == "__main__":
-    sys.path[:] = sys.argv[1:]  # the host's, so that both find the same modules
+    sys.path[:] = sys.argv[1:]  # the host's import path, so that both find the same modules
 
 import asyncio
 import contextlib
@@ -45,29 +45,29 @@ _IOLBF: Final = 1
 
 
 class InterruptedByHostError(BaseException):
-    """Raised in the tool by SIGTERM. Not an Exception: tools catch those to try once more."""
+    """Raised in the tool by SIGTERM. Not an Exception, because tools catch those to retry."""
 
 
-class AskedToken(CancellationToken):
-    """A token that remembers whether the tool ever asked it."""
+class ObservedToken(CancellationToken):
+    """A token that records whether the tool ever read it."""
 
-    __slots__ = ("asked",)
+    __slots__ = ("was_read",)
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
-        self.asked = False
+        self.was_read = False
 
     def __getattribute__(self, name: str) -> Any:
-        if name == "_scope":  # where each of its answers comes from
-            self.asked = True
+        if name == "_scope":  # every method of the token reads it
+            self.was_read = True
         return super().__getattribute__(name)
 
 
 class Streams:
-    """The descriptors: frames with the host, and whatever the tool prints."""
+    """The descriptors for the frames of the host and for the tool's printed output."""
 
     def __init__(self) -> None:
-        # Copies that no child inherits; a tool finds nothing to read and the output as both others.
+        # Copies that no child inherits. For a tool stdin is empty, and stdout goes to stderr.
         self._orders, self._answers, self._prints = os.dup(0), os.dup(1), os.dup(2)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
@@ -79,12 +79,12 @@ class Streams:
             self._libc.setvbuf(out, None, _IOLBF, ctypes.c_size_t(0))
 
     def restore(self) -> None:
-        """A tool may have put something else in their place."""
+        """Restore stdout and stderr, which a tool may have replaced."""
         for number in (1, 2):
             os.dup2(self._prints, number)
 
     def receive(self) -> Order | None:
-        """The next order; None once the host has gone."""
+        """Return the next order; None once the host has closed the stream."""
         header = self._read(_LENGTH.size)
         body = None if header is None else self._read(_LENGTH.unpack(header)[0])
         return None if body is None else msgspec.msgpack.decode(body, type=Order)
@@ -95,7 +95,7 @@ class Streams:
             _write(self._answers, data)
 
     def mark(self, mark: bytes) -> bool:
-        """Say that the output of a call ends here. False if a tool has closed it for good."""
+        """Print the mark that ends a call's output. Return False if the output is closed."""
         self._libc.fflush(None)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
@@ -124,20 +124,20 @@ def _write(fd: int, data: bytes) -> None:
 
 
 class Worker:
-    """Takes orders until the host goes, or until a call leaves something behind."""
+    """Serves orders until the host closes the stream or a call leaves something behind."""
 
     def __init__(self) -> None:
         self._streams = Streams()
         self._pid = os.getpid()
         self._tools: dict[tuple[str, ...], Tool] = {}
         self._state: Literal["idle", "working", "answering"] = "idle"
-        # A scope needs a loop that wakes its waiters while the main thread is in a tool; async
-        # tools run there, so that what they keep for the next call finds the same loop.
+        # A scope needs a loop that wakes its waiters while the main thread is in a tool. Async
+        # tools run on that loop too, so that their clients find the same loop at the next call.
         self._loop = LoopThread(loop_factory=asyncio.new_event_loop)
         self._scope = self._loop.call(_new_scope)
-        self._token: AskedToken | None = None
+        self._token: ObservedToken | None = None
         _adopt_orphans()
-        self._heed_signals()
+        self._install_signal_handler()
 
     def serve(self) -> None:
         while (order := self._streams.receive()) is not None:
@@ -148,18 +148,18 @@ class Worker:
             clean = answer.clean and marked
             self._streams.answer(msgspec.structs.replace(answer, clean=clean, marked=marked))
             if not clean:
-                os._exit(0)  # at once: threads that the tool left would be waited for
+                os._exit(0)  # a normal exit would wait for threads that the tool left
             self._streams.restore()
-            self._heed_signals()
+            self._install_signal_handler()
             self._state = "idle"
             if self._scope.is_cancelled:
-                return  # the signal came while the answer was on its way
+                return  # the signal came while the answer was being sent
 
     # -- one call
 
     def _perform(self, order: Order) -> Answer:
         scope = self._scope.child("call")
-        self._token = AskedToken(scope)
+        self._token = ObservedToken(scope)
         set_token(self._token)
         self._state = "working"
         try:
@@ -194,20 +194,20 @@ class Worker:
             return Answer("interrupted")
         except BaseException as error:  # noqa: BLE001 (a tool may raise anything; it becomes the answer)
             return _failed(described(error))
-        left = tasks or _has_children() or before != _surroundings()
-        return msgspec.structs.replace(answer, clean=not left)
+        has_left_overs = tasks or _has_children() or before != _surroundings()
+        return msgspec.structs.replace(answer, clean=not has_left_overs)
 
     def _find(self, order: Order) -> Tool:
-        key = (order.finder, *order.told)
+        key = (order.finder, *order.finder_args)
         if key not in self._tools:
             module, _, name = order.finder.partition(":")
             find: Callable[..., Tool] = getattr(importlib.import_module(module), name)
-            self._tools[key] = find(*order.told)
+            self._tools[key] = find(*order.finder_args)
         return self._tools[key]
 
     def _invoke(self, tool: Tool, arguments: str) -> tuple[Returned, int]:
-        """What the tool returned, and how many tasks it left on the loop."""
-        no_context = cast("ToolContext", None)  # declarations that want one are refused
+        """Return the tool's result, and how many tasks it left on the loop."""
+        no_context = cast("ToolContext", None)  # tools that need one cannot be process-isolated
         value = tool.invoke(tool.parse(arguments), no_context)
         if inspect.isawaitable(value):
             return self._loop.call(_await, value, self._scope)
@@ -215,7 +215,7 @@ class Worker:
 
     # -- signals
 
-    def _heed_signals(self) -> None:
+    def _install_signal_handler(self) -> None:
         signal.signal(signal.SIGTERM, self._stop)
 
     def _stop(self, number: int, frame: object) -> None:
@@ -223,8 +223,8 @@ class Worker:
         first = self._scope.cancel("parent", by="SIGTERM")
         if self._state == "idle":
             raise SystemExit
-        asked = self._token is not None and self._token.asked
-        if first and self._state == "working" and not asked:
+        ends_itself = self._token is not None and self._token.was_read
+        if first and self._state == "working" and not ends_itself:
             raise InterruptedByHostError
 
 
@@ -266,7 +266,7 @@ def _failed(text: str) -> Answer:
 
 
 def _surroundings() -> tuple[object, str]:
-    """What a call must leave as it found it."""
+    """Return the threads and the working directory, which a call must not change."""
     try:
         folder = os.getcwd()  # noqa: PTH109 (the string itself is compared)
     except FileNotFoundError:
@@ -283,7 +283,7 @@ def _has_children() -> bool:
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of what a tool's children leave behind, so that it is seen."""
+    """Become the parent of orphans of a tool's children, so that they are noticed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 

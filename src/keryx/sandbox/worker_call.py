@@ -1,7 +1,7 @@
-"""One call in a worker, as the host sees it: what comes by two ways, put together.
+"""The host's side of one call in a worker: it joins the answer and the printed output.
 
-Answers come in frames on one stream, whatever the tool prints on the other; a mark among the
-prints says where those of this call end.
+The answer comes in a frame on one stream, the tool's printed output on the other; a mark in the
+output says where the output of this call ends.
 """
 
 from __future__ import annotations
@@ -24,60 +24,60 @@ from keryx.sandbox.worker_protocol import Answer, Wired
 _decode_content: Final = msgspec.msgpack.Decoder(Wired).decode
 
 End = Answer | Exit | KeryxError
-"""How a call went, or how its process ended before that was told."""
+"""A call's answer, or how its process ended before it answered."""
 
 
 class WorkerCall:
-    """What a call prints, and how it went."""
+    """Collects the output and the answer of one call."""
 
     def __init__(self, output: OutputSink) -> None:
-        # What a tool cannot print by chance.
+        # Random, so that a tool does not print it by chance.
         self.mark: bytes = b"\0" + secrets.token_hex(16).encode()
-        self.over: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+        self.end: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self._output = output
-        self._held: bytes = b""  # the end of what came, if the mark may begin there
+        self._possible_mark: bytes = b""  # the end of the output, if the mark may begin there
         self._marked: bool = False
         self._answer: Answer | None = None
 
     def printed(self, data: bytes) -> None:
         if self._marked:
             return
-        data = self._held + data
+        data = self._possible_mark + data
         at = data.find(self.mark)
         self._marked = at >= 0
         if not self._marked:
-            at = len(data) - _begun(data, self.mark)
-        self._held = data[at:]
+            at = len(data) - _mark_start_length(data, self.mark)
+        self._possible_mark = data[at:]
         if at:
             self._output.feed("stdout", data[:at])
-        self._check_over()
+        self._check_end()
 
     def answered(self, answer: Answer) -> None:
         self._answer = answer
-        self._check_over()
+        self._check_end()
 
     def ended(self, end: Exit | KeryxError) -> None:
-        """The process is gone, and all that it printed was read."""
-        if self._held and not self._marked:
-            self._output.feed("stdout", self._held)
-        if not self.over.done():
-            self.over.set_result(self._answer or end)
+        """Note that the process has ended and all its output was read."""
+        if self._possible_mark and not self._marked:
+            self._output.feed("stdout", self._possible_mark)
+        if not self.end.done():
+            self.end.set_result(self._answer or end)
 
-    def _check_over(self) -> None:
-        # They come by different ways: the call is over once both are here.
+    def _check_end(self) -> None:
+        # Answer and mark come on different streams: the call ends once both are here.
         answer = self._answer
-        if answer is not None and (self._marked or not answer.marked) and not self.over.done():
-            self.over.set_result(answer)
+        if answer is not None and (self._marked or not answer.marked) and not self.end.done():
+            self.end.set_result(answer)
 
 
-def _begun(data: bytes, mark: bytes) -> int:
-    """How many bytes at the end may be the beginning of the mark."""
+def _mark_start_length(data: bytes, mark: bytes) -> int:
+    """Return how many bytes at the end may be the beginning of the mark."""
     at = data.rfind(mark[:1], max(0, len(data) - len(mark) + 1))
     return len(data) - at if at >= 0 and mark.startswith(data[at:]) else 0
 
 
-def returned_of(end: End, scope: Scope) -> Returned:
-    """What the tool returned; raises what the call failed with, or why it was cancelled."""
+def result_of(end: End, scope: Scope) -> Returned:
+    """Return what the tool returned; raise if the call failed or was cancelled."""
     if isinstance(end, KeryxError):
         raise end
     if isinstance(end, Answer):
@@ -92,7 +92,7 @@ def returned_of(end: End, scope: Scope) -> Returned:
                 raise ToolFailedError(end.error)
             case "interrupted":
                 if scope.reason is None:
-                    raise ToolFailedError("the tool's process was told to end by someone else")
+                    raise ToolFailedError("another program sent SIGTERM to the tool's process")
     if scope.reason is not None:
         raise ToolCancelledError(scope.reason)
     assert not isinstance(end, Answer)
@@ -100,7 +100,7 @@ def returned_of(end: End, scope: Scope) -> Returned:
 
 
 def _cause(end: Exit) -> str:
-    """How it ended, in words; the warden knows if it was killed for passing a limit."""
+    """Return in words how the process ended; the warden names a limit that it passed."""
     if end.cause:
         return end.cause
     if end.signal is None:

@@ -1,4 +1,4 @@
-"""What a host and its workers say to each other: one order, one answer, in MessagePack."""
+"""The messages between a host and its workers: one order, one answer, in MessagePack."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import msgspec
 
 from keryx.messages import File, Image, Text
 
-# More than any value that people pass around, and below the largest frame that is taken.
+# More than any value that people pass around, and smaller than the largest frame.
 LARGEST_CONTENT: Final = 255 * 1024 * 1024
 
 
 class Order(msgspec.Struct, frozen=True):
-    """One call: how to find its tool, the arguments as JSON, and what to print after it."""
+    """One call: how to find its tool, the arguments as JSON, and the mark to print after it."""
 
     finder: str
-    told: tuple[str, ...]
+    finder_args: tuple[str, ...]
     arguments: str
     mark: bytes
 
 
 Wired = tuple[Text | Image | File | bytes, ...]
-"""The content of a result; JSON, which has no place in MessagePack, as bytes."""
+"""The content of a result; JSON parts are sent as bytes."""
 
 NO_CONTENT: Final = msgspec.Raw(msgspec.msgpack.encode(()))
 
@@ -36,6 +36,6 @@ class Answer(msgspec.Struct, frozen=True):
     complete: bool = False
     error: str = ""
     clean: bool = False
-    """Whether all is as before the call, so that another one may follow."""
+    """Whether the call left nothing behind, so that the worker can be used again."""
     marked: bool = True
     """Whether the mark was printed."""

@@ -1,9 +1,8 @@
-"""Warm worker processes for tools that must be killable, as the host sees them.
+"""The host's side of worker processes, which run tools that must be killable.
 
-A worker is a child in the session's place, so its confinement and the warden's ladder hold for
-it as for any other. It serves one call at a time. It is kept for the next one only after a clean
-return, and never leaves its session. What runs inside it is `worker.py`; calls, outcomes and the
-log are the engine's affair.
+A worker is a child in the session's place, so confinement and the cancellation ladder apply to it
+as to any other. It serves one call at a time, and only calls of its session. It is used again only
+after a clean return. `worker.py` runs inside it; the engine handles calls, outcomes and the log.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ from keryx.messages import Needs
 from keryx.ports.place import Exit, Place, Process
 from keryx.ports.workers import Address, Returned
 from keryx.rpc.framing import FrameError, FrameReader, frame
-from keryx.sandbox.worker_call import End, WorkerCall, returned_of
+from keryx.sandbox.worker_call import End, WorkerCall, result_of
 from keryx.sandbox.worker_protocol import Answer, Order
 
-# A worker takes a tenth of a second to start and some 30 MB to keep.
+# A worker takes a tenth of a second to start and some 30 MB of memory.
 MOST_IDLE: Final = 4
 LONGEST_IDLE: Final = 60.0
 
-# Isolated: nothing in the workspace or the environment decides what the worker imports. Unbuffered:
-# what a tool prints is seen while it runs.
+# Isolated: the workspace and the environment do not affect what the worker imports. Unbuffered:
+# printed output is seen while the tool runs.
 _PYTHON: Final = (
     sys.executable,
     "-I",
@@ -49,20 +48,20 @@ _PYTHON: Final = (
     str(Path(__file__).with_name("worker.py")),
 )
 _KERYX: Final = str(Path(__file__).parent.parent)
-_NONSENSE: Final = "the tool's process was killed: it wrote nonsense where its answer belongs"
+_UNREADABLE: Final = "the tool's process was killed: its answer could not be read"
 
 _decode_answer: Final = msgspec.msgpack.Decoder(Answer).decode
 
 
-class Footing(msgspec.Struct, frozen=True):
-    """What a worker was started with, and what another call must want to be given it."""
+class WorkerSetup(msgspec.Struct, frozen=True):
+    """What a worker was started with; only a call with an equal setup may use it."""
 
     place: Place
     env: frozenset[tuple[str, str]]
     cwd: str
     granted: Needs
     path: tuple[str, ...]
-    """Where the host imports from; the worker may read there, for there is the tool's code."""
+    """The host's import path; the worker may read it, because the tool's code is there."""
 
     async def spawn(self, scope: Scope, output: OutputSink) -> Process:
         code = Needs(reads=tuple(dict.fromkeys((*self.path, _KERYX))))
@@ -78,68 +77,68 @@ class Footing(msgspec.Struct, frozen=True):
 
 
 class Worker:
-    """One worker process, with a call or without."""
+    """One worker process, idle or with one call."""
 
-    def __init__(self, footing: Footing, life: Scope) -> None:
-        self.footing: Final = footing
-        self.life: Final = life
-        """What its process hangs on; cancelling it runs the ladder."""
+    def __init__(self, setup: WorkerSetup, scope: Scope) -> None:
+        self.setup: Final = setup
+        self.scope: Final = scope
+        """The scope of its process; cancelling it runs the ladder."""
         self.process: Process | None = None
-        self.until: Deadline | None = None
-        """When it has idled for too long."""
+        self.idle_deadline: Deadline | None = None
+        """When it is ended because it was idle for too long."""
         self._frames = FrameReader()
-        self._nonsense = False
-        self._gone = asyncio.Event()
-        self._exchange: WorkerCall | None = None
+        self._answer_unreadable = False
+        self._has_ended = asyncio.Event()
+        self._call: WorkerCall | None = None
 
     @property
-    def fit(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether it may serve another call."""
-        return self.process is not None and self.process.running and not self.life.is_cancelled
+        return self.process is not None and self.process.running and not self.scope.is_cancelled
 
     async def perform(
         self, process: Process, address: Address, arguments: str, output: OutputSink
     ) -> End:
-        exchange = self._exchange = WorkerCall(output)
-        order = Order(address.finder, address.told, arguments, exchange.mark)
-        with contextlib.suppress(BrokenPipeError):  # it has died; how will be known in a moment
+        call = self._call = WorkerCall(output)
+        order = Order(address.finder, address.told, arguments, call.mark)
+        with contextlib.suppress(BrokenPipeError):  # it has died; its exit is reported soon
             await process.write(frame(msgspec.msgpack.encode(order)))
         try:
-            return await exchange.over
+            return await call.end
         finally:
-            self._exchange = None
+            self._call = None
 
     def feed(self, stream: str, data: bytes) -> None:
-        """What the process writes: frames, or whatever its tool prints."""
-        exchange = self._exchange
-        if exchange is None:
+        """Take output of the process: frames on stdout, printed output on stderr."""
+        call = self._call
+        if call is None:
             return
         if stream != "stdout":
-            exchange.printed(data)
+            call.printed(data)
             return
         try:
             for body in self._frames.feed(data):
-                exchange.answered(_decode_answer(body))
+                call.answered(_decode_answer(body))
         except (FrameError, msgspec.MsgspecError):
-            self._nonsense = True
+            self._answer_unreadable = True
             self.kill()
 
     def ended(self, end: Exit | WardenLostError) -> None:
-        if self._exchange is not None:
-            self._exchange.ended(ToolFailedError(_NONSENSE) if self._nonsense else end)
-        self.life.close()
-        self._gone.set()
+        if self._call is not None:
+            self._call.ended(ToolFailedError(_UNREADABLE) if self._answer_unreadable else end)
+        self.scope.close()
+        self._has_ended.set()
 
     def kill(self) -> None:
         if self.process is not None:
             self.process.kill()
 
     async def end(self) -> None:
-        """End the whole tree, by the ladder; a call that still ran there has heard of it then."""
+        """End the whole tree by the ladder; a call that still runs there ends first."""
         if self.process is not None:
             await self.process.__aexit__(None, None, None)
             if not self.process.running:
-                await self._gone.wait()
+                await self._has_ended.wait()
 
 
 class Workers:
@@ -149,7 +148,7 @@ class Workers:
         self._scope = scope
         self._all: set[Worker] = set()
         self._idle: list[Worker] = []  # the longest idle first
-        # A tree of its own: what waits for the end of processes must outlast their cancellation.
+        # A scope tree of its own: tasks that wait for processes must survive their cancellation.
         self._group = Group(Scope("workers", clock=scope.clock))
         self._closed = False
 
@@ -168,10 +167,10 @@ class Workers:
         """Run a tool in a worker; see `keryx.ports.workers`."""
         if self._closed:
             raise ScopeClosedError("the workers of this session have ended")
-        footing = Footing(place, frozenset(env.items()), cwd, granted, _import_path())
-        worker = self._take(footing) or self._new(footing)
+        setup = WorkerSetup(place, frozenset(env.items()), cwd, granted, _import_path())
+        worker = self._take(setup) or self._new(setup)
         stops = (
-            scope.on_cancel(lambda: worker.life.cancel(scope.reason or "parent", by=scope.name)),
+            scope.on_cancel(lambda: worker.scope.cancel(scope.reason or "parent", by=scope.name)),
             scope.on_kill(worker.kill),
         )
         try:
@@ -183,37 +182,37 @@ class Workers:
         finally:
             for stop in stops:
                 stop.remove()
-        if isinstance(end, Answer) and end.clean and worker.fit:
+        if isinstance(end, Answer) and end.clean and worker.is_reusable:
             self._keep(worker)
         else:
             await worker.end()
-        return returned_of(end, scope)
+        return result_of(end, scope)
 
     async def close(self) -> None:
-        """End all workers; nothing more is run."""
+        """End all workers; later calls are refused."""
         self._closed = True
         self._idle.clear()
         for worker in self._all:
-            if worker.until is not None:
-                self._scope.deadlines.drop(worker.until)
-            worker.life.cancel("shutdown", by="close")
+            if worker.idle_deadline is not None:
+                self._scope.deadlines.drop(worker.idle_deadline)
+            worker.scope.cancel("shutdown", by="close")
         for worker in tuple(self._all):
             await worker.end()
         await self._group.leave()
 
-    # -- one worker's way
+    # -- the life of one worker
 
-    def _new(self, footing: Footing) -> Worker:
-        worker = Worker(footing, self._scope.child("worker"))
+    def _new(self, setup: WorkerSetup) -> Worker:
+        worker = Worker(setup, self._scope.child("worker"))
         self._all.add(worker)
         return worker
 
     async def _start(self, worker: Worker) -> Process:
         try:
-            worker.process = process = await worker.footing.spawn(worker.life, worker)
+            worker.process = process = await worker.setup.spawn(worker.scope, worker)
         except BaseException:
             self._all.discard(worker)
-            worker.life.close()
+            worker.scope.close()
             raise
         self._group.start(self._watch(worker, process), name="worker")
         return process
@@ -230,35 +229,37 @@ class Workers:
         self._forget_idle(worker)
         worker.ended(end)
 
-    def _take(self, footing: Footing) -> Worker | None:
-        """A worker that is warm and fits, the last used first."""
+    def _take(self, setup: WorkerSetup) -> Worker | None:
+        """Return an idle worker with an equal setup, the last used first; None if there is none."""
         for worker in reversed(self._idle):
-            if worker.footing == footing and worker.fit:
+            if worker.setup == setup and worker.is_reusable:
                 self._forget_idle(worker)
                 return worker
         return None
 
     def _keep(self, worker: Worker) -> None:
-        until = self._scope.clock.monotonic() + LONGEST_IDLE
-        worker.until = self._scope.deadlines.add(until, lambda: self._dismiss(worker))
+        idle_deadline = self._scope.clock.monotonic() + LONGEST_IDLE
+        worker.idle_deadline = self._scope.deadlines.add(
+            idle_deadline, lambda: self._end_idle(worker)
+        )
         self._idle.append(worker)
         if len(self._idle) > MOST_IDLE:
-            self._dismiss(self._idle[0])
+            self._end_idle(self._idle[0])
 
-    def _dismiss(self, worker: Worker) -> None:
+    def _end_idle(self, worker: Worker) -> None:
         self._forget_idle(worker)
-        worker.life.cancel("parent", by="idle for too long")
+        worker.scope.cancel("parent", by="idle for too long")
 
     def _forget_idle(self, worker: Worker) -> None:
-        if worker.until is not None:
-            self._scope.deadlines.drop(worker.until)
-            worker.until = None
+        if worker.idle_deadline is not None:
+            self._scope.deadlines.drop(worker.idle_deadline)
+            worker.idle_deadline = None
         if worker in self._idle:
             self._idle.remove(worker)
 
 
 def _import_path() -> tuple[str, ...]:
-    """Where this process imports from; the worker has another working directory."""
+    """Return this process's import path in absolute form: the worker's folder is another."""
     if all(os.path.isabs(folder) for folder in sys.path):  # noqa: PTH117 (text; no file is touched)
         return tuple(sys.path)
     here = Path.cwd()

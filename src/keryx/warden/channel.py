@@ -1,7 +1,7 @@
 """Frames of JSON, with file descriptors, on the warden's side of a socket to the host.
 
-Used by `main.py`, which loads it by its place: standard library only, Python 3.8 and later.
-It passes on what comes and knows nothing of what it means.
+`main.py` loads this file by its path: standard library only, Python 3.8 and later.
+It knows nothing of what the frames mean.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 HEADER = 4  # bytes of a frame's length, big-endian
 READ_SIZE = 1 << 16
-MAX_FDS = 8  # an order brings at most three
+MAX_FDS = 8  # an order has at most three
 
 encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -31,7 +31,7 @@ class Channel:
         self.unsent = bytearray()
 
     def receive(self) -> list[Any]:
-        """The orders of one read; raises EOFError when the other side is gone."""
+        """Return the orders of one read; raise EOFError if the other side has closed."""
         try:
             data, ancillary, flags, _ = self.sock.recvmsg(
                 READ_SIZE,
@@ -50,7 +50,7 @@ class Channel:
                 for fd in fds:
                     os.set_inheritable(fd, False)
         if flags & socket.MSG_CTRUNC:
-            raise RuntimeError("file descriptors were lost on the way: too many are open")
+            raise RuntimeError("file descriptors of an order were lost: too many are open")
         if not data:
             raise EOFError
         self.unread += data
@@ -67,9 +67,9 @@ class Channel:
         return orders
 
     def take_fds(self, count: int) -> list[int]:
-        """The descriptors that came with a frame; the socket keeps both in order."""
-        taken, self.fds = self.fds[:count], self.fds[count:]
-        return taken
+        """Return the descriptors of the next frame; frames and descriptors keep their order."""
+        fds, self.fds = self.fds[:count], self.fds[count:]
+        return fds
 
     def send(self, report: dict[str, object]) -> None:
         body = encode(report).encode()
@@ -82,4 +82,4 @@ class Channel:
         except BlockingIOError:
             return
         except OSError:
-            self.unsent.clear()  # nobody reads any more; the next read says so
+            self.unsent.clear()  # the other side has closed; the next read raises EOFError

@@ -1,14 +1,14 @@
-"""Child processes, as the host sees them: start one, feed it, read it, end its whole tree.
+"""The host's side of child processes: start one, write to it, read it, end its whole tree.
 
 A `Warden` belongs to the loop that made it and starts the warden process on first use; all
-children run under that one, so none survives the host. It owns the sockets and the pipes;
-which processes belong to a child and how they die is the business of `main.py`. It
+children run under that process, so none survives the host. This module owns the sockets and
+the pipes; `main.py` decides which processes belong to a child and kills them. It
 knows nothing of shells, confinement (a policy is passed on unread) or tools.
 
-Each policy has its own keeper. Those that run nothing are ended, the longest unused first, once
-they are many or old.
+Each policy has its own keeper. Idle keepers are ended, the longest unused first, once they are
+many or have been idle for long.
 
-No task and no thread: everything happens in the loop's reader and writer callbacks.
+There is no task and no thread: everything happens in reader and writer callbacks of the loop.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from keryx.errors import ScopeClosedError, SpawnError
 from keryx.warden.keepers import Confinement, Keeper, Keepers
 from keryx.warden.link import Link, Report
 from keryx.warden.pipes import Streams
-from keryx.warden.process import Process, outlast
+from keryx.warden.process import Process, wait_through_cancellation
 
-# A sweep takes 10 ms; of a thousand processes, 150 ms. A warden that does not answer in this
-# time is killed, and its keepers get as long as CLOSE_KILLED to sweep on their own.
+# Killing all children takes 10 ms; a thousand processes, 150 ms. A warden that does not end in
+# CLOSE seconds is killed, and its keepers get CLOSE_KILLED seconds to kill their children.
 CLOSE: Final = 2.0
 CLOSE_KILLED: Final = 1.0
 
@@ -42,7 +42,7 @@ _MAIN: Final = str(Path(__file__).with_name("main.py"))
 
 
 class Warden:
-    """Starts child processes under one warden process, and a new one if that has died."""
+    """Starts child processes under one warden process, and a new warden if that has died."""
 
     def __init__(self, scope: Scope) -> None:
         self._loop = asyncio.get_running_loop()
@@ -51,14 +51,14 @@ class Warden:
         self._pid: int | None = None
         self._control: Link | None = None
         self._keepers = Keepers(scope)
-        self._links: set[Link] = set()  # all that have not ended, those of lost wardens too
-        self._pidfds: dict[int, int] = {}  # of wardens that were not reaped yet
-        self._emptied: asyncio.Future[None] | None = None
+        self._links: set[Link] = set()  # all open ones, also those of wardens that died
+        self._pidfds: dict[int, int] = {}  # of wardens that are not reaped yet
+        self._all_ended: asyncio.Future[None] | None = None
         self._closed = False
 
     @property
     def pid(self) -> int | None:
-        """The warden process, if one runs."""
+        """The pid of the warden process, if one runs."""
         return self._pid
 
     async def spawn(
@@ -74,17 +74,19 @@ class Warden:
     ) -> Process:
         """Start a process that belongs to the scope, with exactly this environment.
 
-        Cancelling the scope sends SIGTERM to its whole tree and SIGKILL after the grace. What
-        it writes goes to `output`, or nowhere. Raises SpawnError if it cannot be started.
+        Cancelling the scope sends SIGTERM to its whole tree and SIGKILL after the grace. Its
+        output goes to `output`, or nowhere. Raises SpawnError if it cannot be started.
 
-        A policy (see `keryx.sandbox`) confines it; the environment is the caller's even then, so
-        set TMPDIR to what `confinement` tells.
+        A policy (see `keryx.sandbox`) confines it; the environment is passed on unchanged even
+        then, so set TMPDIR to the `tmp` that `confinement` returns.
         """
         owner = self._scope if scope is None else scope
         owner.raise_if_cancelled()
         self._check_open()
         if not argv or not cwd.startswith("/"):
-            raise SpawnError("a process needs a program to run, and an absolute path to run it in")
+            raise SpawnError(
+                "a process needs a program, and an absolute path of a folder to run in"
+            )
         order: dict[str, object] = {"argv": list(argv), "env": dict(env), "cwd": cwd}
         try:
             keeper = self._keeper(policy)
@@ -98,50 +100,50 @@ class Warden:
             keeper.link.send(order, list(streams.ends.values()))
         except SpawnError as error:
             keeper.processes.pop(process.id).refused(error)
-            self._keepers.rest(keeper)
+            self._keepers.mark_idle(keeper)
         return await process.begin()
 
     async def confinement(self, policy: object) -> Confinement:
-        """How far children with this policy are confined here; SpawnError if they cannot start."""
+        """Return how far children with this policy are confined; SpawnError if none can start."""
         self._check_open()
         try:
             keeper = self._keeper(policy)
         except OSError as error:
             raise SpawnError(f"{error}; end other processes, or raise ulimit -n") from error
-        found = await asyncio.shield(keeper.confinement)
+        confinement = await asyncio.shield(keeper.confinement)
         if not keeper.processes:
-            self._keepers.rest(keeper)
-        if isinstance(found, SpawnError):
-            raise SpawnError(*found.args)
-        return found
+            self._keepers.mark_idle(keeper)
+        if isinstance(confinement, SpawnError):
+            raise SpawnError(*confinement.args)
+        return confinement
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ScopeClosedError("the warden has been closed; it starts nothing more")
+            raise ScopeClosedError("the warden is closed; it starts no more processes")
 
     async def close(self) -> None:
-        """Kill all that still runs; when this returns, it is gone."""
+        """Kill all children that still run, and return when they have ended."""
         self._closed = True
         self._keepers.clear()
         for link in self._links:
             link.finish()
-        cancelled = await self._wait_emptied(CLOSE)
+        cancelled = await self._wait_all_ended(CLOSE)
         for pidfd in self._pidfds.values():
             if sys.platform == "linux":
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-        cancelled = await self._wait_emptied(CLOSE_KILLED) or cancelled
+        cancelled = await self._wait_all_ended(CLOSE_KILLED) or cancelled
         for link in tuple(self._links):
             link.end()
         if cancelled is not None:
             raise cancelled
 
-    async def _wait_emptied(self, seconds: float) -> asyncio.CancelledError | None:
-        self._emptied = self._loop.create_future()
-        self._check_emptied()
-        return await outlast(self._emptied, seconds, self._scope)
+    async def _wait_all_ended(self, seconds: float) -> asyncio.CancelledError | None:
+        self._all_ended = self._loop.create_future()
+        self._check_all_ended()
+        return await wait_through_cancellation(self._all_ended, seconds, self._scope)
 
-    def _check_emptied(self) -> None:
-        waiter = self._emptied
+    def _check_all_ended(self) -> None:
+        waiter = self._all_ended
         if waiter is not None and not (waiter.done() or self._links or self._pidfds):
             waiter.set_result(None)
 
@@ -160,9 +162,9 @@ class Warden:
             self._keepers.forget(keeper)
             if keeper.is_orphaned and self._control is control:
                 self._control = self._pid = None
-            self._check_emptied()
+            self._check_all_ended()
 
-        opened = Keeper(self._loop, ours, key, self._keepers.rest, ended)
+        opened = Keeper(self._loop, ours, key, self._keepers.mark_idle, ended)
         self._keepers.add(opened)
         self._links.add(opened.link)
         control.send({"op": "open", "policy": policy}, [theirs.detach()])
@@ -191,34 +193,34 @@ class Warden:
             if self._control is control:
                 self._control = self._pid = None
             if not is_watched:
-                os.waitpid(pid, 0)  # short: its socket closed because it is ending
-            self._check_emptied()
+                os.waitpid(pid, 0)  # short: its socket closed because it exits
+            self._check_all_ended()
 
         is_watched = self._watch(pid)
-        control = Link(self._loop, ours, self._hear, ended)
+        control = Link(self._loop, ours, self._report_failure, ended)
         self._links.add(control)
         self._control, self._pid = control, pid
-        self._keepers.clear()  # those of a warden that died; they sweep and end on their own
+        self._keepers.clear()  # keepers of a warden that died kill their children and exit
         return control
 
     def _watch(self, pid: int) -> bool:
-        """Have it reaped when it dies, if that can be seen here."""
+        """Arrange that the warden is reaped when it dies; return False if that is not possible."""
         if sys.platform == "linux":
             with contextlib.suppress(OSError):  # a sandbox may forbid it
                 self._pidfds[pid] = pidfd = os.pidfd_open(pid)
-                self._loop.add_reader(pidfd, self._bury, pid)
+                self._loop.add_reader(pidfd, self._reap, pid)
                 return True
         return False
 
-    def _hear(self, report: Report) -> None:
+    def _report_failure(self, report: Report) -> None:
         self._loop.call_exception_handler({"message": f"the warden has failed: {report}"})
 
-    def _bury(self, pid: int) -> None:
-        """Reap a warden that has died, so that no zombie stays."""
+    def _reap(self, pid: int) -> None:
+        """Reap a warden that has died, so that no zombie remains."""
         pidfd = self._pidfds.pop(pid)
         self._loop.remove_reader(pidfd)
         if sys.platform == "linux":
             with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
         os.close(pidfd)
-        self._check_emptied()
+        self._check_all_ended()

@@ -1,6 +1,6 @@
-"""Starting one child: where its program is, and why it could not be started.
+"""Starts one child: finds its program, and explains why it could not be started.
 
-Used by `main.py`, which loads it by its place: standard library only, Python 3.8 and later.
+`main.py` loads this file by its path: standard library only, Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ class RefusedError(Exception):
     """The child cannot be started; the text says what to do."""
 
 
-def launch(wish: Any, fds: list[int], defaults: Iterable[int]) -> int:
-    """Start a child in its own session; what it was not given is /dev/null, as ours is."""
-    argv, env, cwd = wish["argv"], wish["env"], wish["cwd"]
+def launch(request: Any, fds: list[int], defaults: Iterable[int]) -> int:
+    """Start a child in its own session; standard streams without a descriptor are /dev/null."""
+    argv, env, cwd = request["argv"], request["env"], request["cwd"]
     try:
         os.chdir(cwd)  # noqa: TID251 (the keeper has one thread, and its children start where it is)
     except (OSError, ValueError) as error:
         raise RefusedError(f"cannot start in the folder {cwd!r}: {error}") from error
-    actions = [(os.POSIX_SPAWN_DUP2, fd, wish["fds"][i]) for i, fd in enumerate(fds)]
+    actions = [(os.POSIX_SPAWN_DUP2, fd, request["fds"][i]) for i, fd in enumerate(fds)]
     try:
         return os.posix_spawn(
             find_program(argv[0], env),
@@ -41,7 +41,7 @@ def launch(wish: Any, fds: list[int], defaults: Iterable[int]) -> int:
 
 
 def find_program(name: str, env: dict[str, str]) -> str:
-    """Where a program is, along the child's own PATH if its name has no slash."""
+    """Return a program's path; a name without a slash is looked up in the child's own PATH."""
     if "/" in name:
         return name
     path, forbidden = env.get("PATH", os.defpath), False
@@ -57,7 +57,7 @@ def find_program(name: str, env: dict[str, str]) -> str:
             forbidden = True
     if forbidden:
         raise PermissionError(errno.EACCES, "found, but not executable")
-    raise RefusedError(f"not found along PATH={path}; install it, or give its full path")
+    raise RefusedError(f"not found in PATH={path}; install it, or give its full path")
 
 
 ADVICE = {

@@ -1,4 +1,4 @@
-"""A socket to the warden or to a keeper, as the host sees it: orders out, reports in, one end.
+"""The host's end of a socket to the warden or to a keeper: it sends orders and reads reports.
 
 It passes frames and descriptors on and knows nothing of what they mean.
 """
@@ -19,16 +19,16 @@ import msgspec
 from keryx.errors import SpawnError
 from keryx.warden.pipes import close_all
 
-# The kernel takes 6 MB of arguments at most, and a character may need six bytes in a frame.
+# The kernel accepts 6 MB of arguments at most, and a character may need six bytes in a frame.
 MAX_FRAME: Final = 64 * 1024 * 1024
 _HEADER: Final = 4
-# Reports are short: as many reads are needed only if the other side floods us, and then others
-# get their turn in between.
+# Reports are short: so many reads are needed only if the other side floods us, and then other
+# callbacks of the loop run in between.
 READS: Final = 64
 
 
 class Report(msgspec.Struct):
-    """What the warden or a keeper says; `id` names the order that it is about."""
+    """A message of the warden or a keeper; `id` is that of the order it is about."""
 
     op: Literal["started", "refused", "exit", "confined", "unopened", "orphaned", "broken"]
     id: int = 0
@@ -47,7 +47,7 @@ _decode = msgspec.json.Decoder(Report).decode
 
 
 class Link:
-    """A socket to the warden or to a keeper: orders with descriptors out, reports in, one end."""
+    """A socket to the warden or to a keeper. `on_end` is called once, when it closes."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class Link:
         loop.add_reader(sock.fileno(), self._read)
 
     def send(self, order: Mapping[str, object], fds: list[int]) -> None:
-        """Send an order. The descriptors are closed here once they are under way."""
-        # json and not msgspec: names of files may be bytes that are no text, escaped one by one.
+        """Send an order. This side's copies of the descriptors are closed once they are sent."""
+        # json and not msgspec: file names may hold bytes that are not text; json escapes them.
         body = json.dumps(order).encode()
         if len(body) > MAX_FRAME or not self.open:
             close_all(fds)
@@ -80,7 +80,7 @@ class Link:
             self._loop.add_writer(self._sock.fileno(), self._write)
 
     def is_alive(self) -> bool:
-        """Whether the other side is there, also if the loop has not heard of its end yet."""
+        """Return whether the other side is open, even before the loop has read its end."""
         try:
             return self.open and self._sock.recv(1, socket.MSG_PEEK) != b""
         except BlockingIOError:
@@ -89,7 +89,7 @@ class Link:
             return False
 
     def finish(self) -> None:
-        """Say that nothing more comes; the other side then sweeps and ends the link."""
+        """Close our sending direction; the other side then kills its children and closes."""
         if self.open:
             with contextlib.suppress(OSError):
                 self._sock.shutdown(socket.SHUT_WR)
@@ -108,7 +108,7 @@ class Link:
         self._on_end()
 
     def _flush(self) -> bool:
-        """Send as much as fits; True if nothing is left."""
+        """Send as much as the socket takes; return True if all was sent."""
         while self._unsent:
             data, fds = self._unsent[0]
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", fds))] if fds else []
@@ -117,7 +117,7 @@ class Link:
             except BlockingIOError:
                 return False
             except (BrokenPipeError, ConnectionResetError):
-                count = len(data)  # what the other side said before it died is still to be read
+                count = len(data)  # the last reports of the dead other side must still be read
             except OSError:
                 self.end()  # out of memory or of room for descriptors: an order must not get lost
                 return True
@@ -133,8 +133,8 @@ class Link:
             self._loop.remove_writer(self._sock.fileno())
 
     def _read(self) -> None:
-        # Until nothing is there: when the other side died with orders unread, a loop tells it
-        # once and never again, and what was said before must be read as well as the end.
+        # Until nothing is there: if the other side died with unread orders, a loop signals that
+        # once and never again, and its last reports must be read as well as the end.
         for _ in range(READS):
             try:
                 data = self._sock.recv(65536)

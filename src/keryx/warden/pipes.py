@@ -1,4 +1,4 @@
-"""The pipes of a child on the loop: what it writes goes to a sink, what it reads is fed to it.
+"""The pipes of a child, on the loop: its output goes to a sink, and its stdin can be written.
 
 Nothing here knows of processes, signals or exits.
 """
@@ -16,7 +16,7 @@ from typing import Final
 
 from keryx.aio.capture import OutputSink
 
-# Empties the pipe of a fast writer in few events, and bounds what one event costs the loop.
+# Large enough to empty the pipe of a fast writer in few events; bounds what one event costs.
 PIPE_SIZE: Final = 256 * 1024
 
 
@@ -34,16 +34,16 @@ class _Outlet:
         self._name = name
         self._sink = sink
         self._on_end = on_end
-        self._fd, self.theirs = os.pipe()
+        self._fd, self.child_fd = os.pipe()
         self.open = True
         os.set_blocking(self._fd, False)
         if sys.platform == "linux":
-            with contextlib.suppress(OSError):  # a user may have only so much in pipes
+            with contextlib.suppress(OSError):  # the total size of a user's pipes is limited
                 fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
         loop.add_reader(self._fd, self._read)
 
     def drain(self) -> None:
-        """Take what is there, at most a pipe full, and close."""
+        """Read what is in the pipe, at most PIPE_SIZE, and close."""
         if self.open:
             self._read()
             self.close()
@@ -56,7 +56,7 @@ class _Outlet:
             self._on_end()
 
     def _read(self) -> None:
-        # One read per event: an endless writer gets its turn and no more.
+        # One read per event, so that an endless writer does not block the loop.
         try:
             data = os.read(self._fd, PIPE_SIZE)
         except BlockingIOError:
@@ -66,18 +66,18 @@ class _Outlet:
             return
         try:
             self._sink.feed(self._name, data)
-        except Exception as error:  # noqa: BLE001 (a foreign sink; it is reported, and the reading goes on)
+        except Exception as error:  # noqa: BLE001 (foreign code; it is reported, and reading goes on)
             self._loop.call_exception_handler(
                 {"message": f"a sink failed to take {self._name}", "exception": error}
             )
 
 
 class _Inlet:
-    """The writing end of a child's stdin. Writes go out whole, in the order of the calls."""
+    """The writing end of a child's stdin. Writes keep the order of the calls and never mix."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self.theirs, self._fd = os.pipe()
+        self.child_fd, self._fd = os.pipe()
         os.set_blocking(self._fd, False)
         self._waiting: deque[tuple[memoryview, asyncio.Future[bool]]] = deque()
         self.open = True
@@ -108,7 +108,7 @@ class _Inlet:
         while self._waiting:
             data, done = self._waiting[0]
             try:
-                # A cancelled write stops where it is.
+                # The rest of a cancelled write is skipped.
                 count = len(data) if done.done() else os.write(self._fd, data)
             except BlockingIOError:
                 return
@@ -125,7 +125,7 @@ class _Inlet:
 
 
 class Streams:
-    """The pipes of one child: what it reads, and what it writes into a sink."""
+    """The pipes of one child: its stdin, and its stdout and stderr, which go to a sink."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, output: OutputSink | None, *, stdin: bool
@@ -134,16 +134,16 @@ class Streams:
         self._inlet: _Inlet | None = None
         self._on_end: Callable[[], None] | None = None
         self.ends: Final[dict[int, int]] = {}
-        """The child's ends, by their numbers there. Whoever takes them closes them."""
+        """The child's ends, by their descriptor numbers there. `Link.send` closes them."""
         try:
             if output is not None:
                 for number, name in ((1, "stdout"), (2, "stderr")):
                     outlet = _Outlet(loop, name, output, self._check_end)
                     self._outlets.append(outlet)
-                    self.ends[number] = outlet.theirs
+                    self.ends[number] = outlet.child_fd
             if stdin:
                 self._inlet = _Inlet(loop)
-                self.ends[0] = self._inlet.theirs
+                self.ends[0] = self._inlet.child_fd
         except OSError:
             close_all(self.ends.values())
             self.drain()
@@ -155,7 +155,7 @@ class Streams:
         return any(outlet.open for outlet in self._outlets)
 
     def on_end(self, callback: Callable[[], None]) -> None:
-        """Run the callback once all output was read; now, if it was."""
+        """Run the callback once all output is read; now, if it already is."""
         self._on_end = callback
         self._check_end()
 
@@ -169,7 +169,7 @@ class Streams:
             self._inlet.close()
 
     def drain(self) -> None:
-        """Take what has been written so far, and close."""
+        """Read what has been written so far, and close."""
         for outlet in self._outlets:
             outlet.drain()
         self.close_stdin()

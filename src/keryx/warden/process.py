@@ -1,4 +1,4 @@
-"""One child process and everything below it, as the host sees it."""
+"""The host's side of one child process and everything below it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from keryx.errors import KeryxError, SpawnError, ToolCancelledError, WardenLostE
 from keryx.warden.link import Link
 from keryx.warden.pipes import Streams
 
-# A spawn that is cancelled while a cold warden still starts waits for the end of what it
-# ordered: the start of a Python process on a loaded machine, then one kill.
+# A spawn that is cancelled while the warden still starts waits until its process has ended:
+# the start of a Python process on a loaded machine, then one kill.
 UNDO: Final = 1.0
-# All writers are dead when the exit is reported, so both streams end at once. Only what a
-# stranger holds stays open, and nobody waits longer for that.
+# All writers are dead when the exit is reported, so both streams end at once. A stream stays
+# open only if a foreign process holds it, and nobody waits longer for that.
 DRAIN: Final = 1.0
 
 
 class Exit(msgspec.Struct, frozen=True):
-    """How a process ended: a code, or the signal that ended it; and the limit that it passed."""
+    """How a process ended: with an exit code or by a signal."""
 
     code: int | None
     signal: int | None
     cause: str = ""
-    """Why it was killed, if it was for passing a limit: "it used more than 512 MiB of memory"."""
+    """The limit that it was killed for, if any: "it used more than 512 MiB of memory"."""
 
 
 class Process:
@@ -37,7 +37,7 @@ class Process:
         loop = asyncio.get_running_loop()
         self.id: Final = order_id
         self.pid = 0
-        """Its number where it runs: confined processes may have numbers of their own."""
+        """Its pid where it runs: confined processes may be in a PID namespace."""
         self._scope = scope
         self._link = link
         self._streams = streams
@@ -50,29 +50,29 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether some of it may still run."""
+        """Whether some process of its tree may still run."""
         return self._exit is None
 
     async def wait(self) -> Exit:
-        """How it ended, once all of it has and its output was read; WardenLostError if unknown."""
+        """Return its exit once its tree has ended and its output is read, or WardenLostError."""
         end = await asyncio.shield(self._ended)
         if isinstance(end, WardenLostError):
             raise WardenLostError(*end.args)
         return end
 
     def terminate(self) -> None:
-        """SIGTERM to the whole tree, once."""
+        """Send SIGTERM to the whole tree, once."""
         if not self._terminated:
             self._terminated = True
             self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL to the whole tree and to whatever else it leaves behind."""
+        """Send SIGKILL to the whole tree and to all orphans of it."""
         self._terminated = True
         self._signal(signal.SIGKILL)
 
     async def write(self, data: bytes) -> None:
-        """Write to its stdin; BrokenPipeError once it reads no more."""
+        """Write to its stdin; raise BrokenPipeError once that is closed."""
         await self._streams.write(data)
 
     def close_stdin(self) -> None:
@@ -86,7 +86,9 @@ class Process:
         for rung, patience in ((self.terminate, GRACE), (self.kill, EXIT_REPORT)):
             if self.running:
                 rung()
-                cancelled = await outlast(self._ended, patience, self._scope) or cancelled
+                cancelled = (
+                    await wait_through_cancellation(self._ended, patience, self._scope) or cancelled
+                )
         self._streams.drain()
         if cancelled is not None:
             raise cancelled
@@ -98,7 +100,7 @@ class Process:
     # -- for the warden and the keeper
 
     async def begin(self) -> Self:
-        """Wait until it runs; if that is no longer wanted, it does not when this raises."""
+        """Wait until it runs. If this is cancelled, the process is ended before this raises."""
         scope = self._scope
         self._registrations = [scope.on_cancel(self.terminate), scope.on_kill(self.kill)]
         try:
@@ -119,9 +121,9 @@ class Process:
             self._answer.set_result(pid)
 
     async def _undo(self) -> None:
-        """Nobody will ever see this process: end it at once."""
+        """End a process at once that its caller will never see."""
         self.kill()
-        await outlast(self._ended, UNDO, self._scope)
+        await wait_through_cancellation(self._ended, UNDO, self._scope)
 
     def refused(self, error: SpawnError) -> None:
         if not self._answer.done():
@@ -129,7 +131,7 @@ class Process:
         self.finish(WardenLostError("the process was never started"))
 
     def finish(self, end: Exit | WardenLostError) -> None:
-        """The exit is known; what is still in the pipes is read before anyone hears of it."""
+        """Record the exit; `wait` returns it once the pipes are read to their end."""
         self._exit = end
         for registration in self._registrations:
             registration.remove()
@@ -145,10 +147,10 @@ class Process:
         self._streams.on_end(lambda: self._ended.set_result(end))
 
 
-async def outlast(
+async def wait_through_cancellation(
     future: asyncio.Future[Any], seconds: float, scope: Scope
 ) -> asyncio.CancelledError | None:
-    """Wait for a future, at most so long, through cancellations; the last one is returned."""
+    """Wait for a future with a timeout, even if cancelled; return the last cancellation."""
     expired: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     until = scope.clock.monotonic() + seconds
     deadline = scope.deadlines.add(until, lambda: expired.set_result(None))

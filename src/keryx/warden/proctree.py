@@ -1,8 +1,8 @@
-"""The process table: who is below whom, and signals that reach a descendant and nobody else.
+"""The process tree: which process descends from which, and signals to descendants only.
 
-Used by `main.py`, which loads it by its place: standard library only, Python 3.8 and
-later. It reads /proc and knows nothing of orders, sockets or hosts. All functions expect to
-run in a process with one thread that is the only one to reap its children.
+`main.py` loads this file by its path: standard library only, Python 3.8 and later. It reads
+/proc and knows nothing of orders, sockets or hosts. All functions expect to run in a process
+with one thread that reaps its children itself.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def read_file(path: str) -> bytes:
 
 
 def parent_of(pid: int) -> int:
-    """The parent's pid; 0 if there is no such process."""
+    """Return the parent's pid; 0 if there is no such process."""
     try:
         data = read_file(f"/proc/{pid}/stat")
     except OSError:
         return 0
-    # The name in the second field may hold brackets and spaces; its own bracket is the last.
+    # The name in the second field may hold brackets and spaces; the last bracket ends it.
     return int(data[data.rindex(b")") + 1 :].split(None, 2)[1])
 
 
@@ -46,22 +46,22 @@ def _children_of_main_thread(pid: int) -> list[int]:
 
 
 def children_by_file(pid: int) -> list[int]:
-    """The children that any thread of a process started, zombies included."""
-    found: list[int] = []
+    """Return the children that any thread of a process started, zombies included."""
+    children: list[int] = []
     try:
         with os.scandir(f"/proc/{pid}/task") as threads:
             for thread in threads:
                 try:
-                    found += map(int, read_file(f"{thread.path}/children").split())
+                    children += map(int, read_file(f"{thread.path}/children").split())
                 except OSError:
                     continue  # that thread has ended
     except OSError:
         pass  # that process has ended
-    return found
+    return children
 
 
 def children_by_scan() -> Callable[[int], list[int]]:
-    """The same from every process's own entry, for kernels without the children file."""
+    """Return the same as a function, from a scan of /proc, for kernels without children files."""
     table: dict[int, list[int]] = {}
     with os.scandir("/proc") as entries:
         for entry in entries:
@@ -94,24 +94,24 @@ PIDFD = _has_pidfd()
 
 
 def own_children() -> list[int]:
-    """Exact, unlike the list of any other process: none of them can vanish while we read."""
+    """Return our children. The list is exact: only we reap them, so none vanishes meanwhile."""
     me = os.getpid()
     return _children_of_main_thread(me) if CHILDREN_FILE else children_by_scan()(me)
 
 
-def below(root: int) -> list[int]:
-    """All descendants, parents first."""
-    look = children_by_file if CHILDREN_FILE else children_by_scan()
-    found = dict.fromkeys(look(root))
-    fresh = list(found)
-    while fresh:
-        fresh = [kid for pid in fresh for kid in look(pid) if kid not in found]
-        found.update(dict.fromkeys(fresh))
-    return list(found)
+def descendants(root: int) -> list[int]:
+    """Return all descendants of a process, parents first."""
+    children_of = children_by_file if CHILDREN_FILE else children_by_scan()
+    pids = dict.fromkeys(children_of(root))
+    level = list(pids)
+    while level:
+        level = [child for pid in level for child in children_of(pid) if child not in pids]
+        pids.update(dict.fromkeys(level))
+    return list(pids)
 
 
-def descends(pid: int) -> bool:
-    """Whether a process is below this one, by its chain of parents right now."""
+def is_descendant(pid: int) -> bool:
+    """Return whether a process descends from this one, by its chain of parents right now."""
     me = os.getpid()
     while pid > 1:
         pid = parent_of(pid)
@@ -120,21 +120,21 @@ def descends(pid: int) -> bool:
     return False
 
 
-def strike(pid: int, number: int) -> bool:
-    """Signal a descendant and nobody else; False if it is gone or not ours to signal.
+def signal_descendant(pid: int, number: int) -> bool:
+    """Signal a descendant and no other process; False if it has ended or may not be signalled.
 
-    Its parent may have reaped it since the scan and its pid may be another's by now. So the
-    process is pinned by a pidfd first and its descent checked after that.
+    Its parent may have reaped it since the scan, and another process may have its pid by now.
+    So a pidfd pins the process first, and the descent is checked after that.
     """
     fd = -1
     try:
         if sys.platform == "linux" and PIDFD:
             fd = os.pidfd_open(pid)
-            if not descends(pid):
+            if not is_descendant(pid):
                 return False
             signal.pidfd_send_signal(fd, number)
         else:
-            if not descends(pid):
+            if not is_descendant(pid):
                 return False
             os.kill(pid, number)
     except OSError:
@@ -145,52 +145,52 @@ def strike(pid: int, number: int) -> bool:
     return True
 
 
-def strike_tree(child: int, number: int) -> bool:
-    """Signal a child of ours and all below it; False if the child itself did not take it.
+def signal_tree(child: int, number: int) -> bool:
+    """Signal our child and all its descendants; False if the child itself cannot be signalled.
 
-    Only we can reap our own child, so its pid is its own until we do.
+    Only we can reap our own child, so no other process gets its pid until we do.
     """
-    kin = below(child)
+    pids = descendants(child)
     try:
         os.kill(child, number)
-        taken = True
+        is_signalled = True
     except OSError:
-        taken = False
-    for pid in kin:
-        strike(pid, number)
-    return taken
+        is_signalled = False
+    for pid in pids:
+        signal_descendant(pid, number)
+    return is_signalled
 
 
-def strike_group(group: int, number: int) -> None:
+def signal_group(group: int, number: int) -> None:
     try:
         os.killpg(group, number)
     except OSError:
-        return  # none of it is left
+        return  # no process of the group is left
 
 
-def strike_everyone() -> None:
-    """Kill all processes of a PID namespace at once; only for its first one, which is spared."""
+def kill_namespace() -> None:
+    """Kill all processes of our PID namespace at once. Only its first process may call this."""
     try:
         os.kill(-1, signal.SIGKILL)
     except OSError:
-        return  # nobody is left
+        return  # no other process is left
 
 
 def sweep(groups: Iterable[int], *, everyone: bool = False) -> None:
-    """Kill everything below and return once nothing is left; that no child is left proves it.
+    """Kill all descendants, and return once `waitpid` says that no child is left.
 
     The first process of a PID namespace may kill `everyone` at once. Without a process table
-    only these groups are known, and children that sweep on their own.
+    only these groups can be killed; keepers kill their own children.
     """
     while True:
         if everyone:
-            strike_everyone()
+            kill_namespace()
         elif LINUX:
-            for pid in below(os.getpid()):
-                strike(pid, signal.SIGKILL)
+            for pid in descendants(os.getpid()):
+                signal_descendant(pid, signal.SIGKILL)
         else:
             for group in groups:
-                strike_group(group, signal.SIGKILL)
+                signal_group(group, signal.SIGKILL)
         try:
             os.waitpid(-1, 0)
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -206,7 +206,7 @@ def tag_self(tag: int) -> None:
     try:
         resource.setrlimit(RLIMIT_LOCKS, (tag, resource.getrlimit(RLIMIT_LOCKS)[1]))
     except (OSError, ValueError):
-        return  # a finite hard limit; their orphans then carry the tag of nobody
+        return  # the hard limit is finite; orphans of these children then carry no valid tag
 
 
 def tag_of(pid: int) -> int:
@@ -218,29 +218,29 @@ def tag_of(pid: int) -> int:
         return -1
 
 
-def strike_tagged(tag: int) -> None:
-    """Kill all that carry a tag, however fast it forks: stopped processes cannot.
+def kill_tagged(tag: int) -> None:
+    """Kill all processes with a tag, also if they fork fast: stopped processes cannot fork.
 
-    Faster than a walk down the tree, because it asks each process only for its tag.
+    This is faster than a walk down the tree, because it reads only each process's tag.
     """
     stopped: set[int] = set()
     for _ in range(PASSES):
-        fresh = {pid for pid in all_pids() if tag_of(pid) == tag} - stopped
-        for pid in fresh:
-            strike_if_tagged(pid, tag, signal.SIGSTOP)
-        stopped |= fresh
-        if not fresh:
+        running = {pid for pid in all_pids() if tag_of(pid) == tag} - stopped
+        for pid in running:
+            signal_if_tagged(pid, tag, signal.SIGSTOP)
+        stopped |= running
+        if not running:
             break
     for pid in stopped:
-        strike_if_tagged(pid, tag, signal.SIGKILL)
+        signal_if_tagged(pid, tag, signal.SIGKILL)
 
 
 def all_pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 (importing pathlib would double the start)
 
 
-def strike_if_tagged(pid: int, tag: int, number: int) -> None:
-    """Pinned first, as in `strike`, so that the tag is that of the process that is signalled."""
+def signal_if_tagged(pid: int, tag: int, number: int) -> None:
+    """Signal a process if it has this tag; a pidfd pins it first, as in `signal_descendant`."""
     if sys.platform != "linux" or not PIDFD or pid == os.getpid():
         return
     try:
@@ -257,7 +257,7 @@ def strike_if_tagged(pid: int, tag: int, number: int) -> None:
 
 
 def become_subreaper() -> None:
-    """From now on orphans below are handed to this process. Forks must ask for it anew."""
+    """Make orphaned descendants children of this process. A fork must call this again."""
     import ctypes  # noqa: PLC0415 (not in every build of Python, and only needed on Linux)
 
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:

@@ -10,16 +10,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
-from keryx_tools import _ways
+from keryx_tools import _transports
 from keryx_tools._fanout import LIMIT, Outcomes, prepared
-from keryx_tools._functions import GRANTS, Grant, dress, refused
-from keryx_tools._results import Result, opened
-from keryx_tools._ways import packets
-from keryx_tools._ways.deadline import Deadline
-from keryx_tools._ways.folder import Letter
-from keryx_tools.aio import _line
+from keryx_tools._functions import GRANTS, Grant, describe_function, not_granted_error
+from keryx_tools._results import Result, result_or_raise
+from keryx_tools._transports import packets
+from keryx_tools._transports.deadline import Deadline
+from keryx_tools._transports.files import FileCall
+from keryx_tools.aio import _connection
 
-_made: dict[Grant, Callable[..., Awaitable[Result]]] = {}
+_function_cache: dict[Grant, Callable[..., Awaitable[Result]]] = {}
 
 
 def __getattr__(name: str) -> Any:
@@ -29,8 +29,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     grant = GRANTS.all().get(name)
     if grant is not None:
-        return _made.get(grant) or _made.setdefault(grant, _function(grant))
-    raise refused(name)
+        return _function_cache.get(grant) or _function_cache.setdefault(grant, _function(grant))
+    raise not_granted_error(name)
 
 
 def __dir__() -> list[str]:
@@ -41,26 +41,28 @@ def _function(grant: Grant) -> Callable[..., Coroutine[Any, Any, Result]]:
     async def call(*args: Any, **named: Any) -> Result:
         bound = grant.bind(args, named)
         deadline = Deadline(bound.tool, bound.seconds)
-        return opened(await _call(bound.tool, bound.arguments, deadline), deadline)
+        return result_or_raise(await _call(bound.tool, bound.arguments, deadline), deadline)
 
-    dress(call, grant, __name__)
+    describe_function(call, grant, __name__)
     return call
 
 
 async def _call(tool: str, arguments: dict[str, Any], deadline: Deadline) -> dict[str, Any]:
-    found = _ways.way(tool)
-    if found.kind == "unix":
+    address = _transports.host_address(tool)
+    if address.kind == "unix":
         params = packets.call_params(tool, arguments, deadline.seconds)
-        return await _line.call(found.place, found.secret, params, deadline)
-    letter = Letter(found.place, _ways.letter_params(found, tool, arguments, deadline), deadline)
+        return await _connection.call(address.location, address.secret, params, deadline)
+    file_call = FileCall(
+        address.location, _transports.file_call_params(address, tool, arguments, deadline), deadline
+    )
     try:
         while True:
-            answer = letter.answer()
+            answer = file_call.answer()
             if answer is not None:
                 return answer
-            await asyncio.sleep(letter.pause())
+            await asyncio.sleep(file_call.pause())
     except BaseException:
-        letter.give_up()
+        file_call.give_up()
         raise
 
 
@@ -70,16 +72,16 @@ async def parallel(
     """As `keryx_tools.parallel`, for the functions of this module and any other coroutine."""
     calls = prepared(tool, items, limit)
     outcomes = Outcomes([None] * len(calls))
-    rest = iter(list(enumerate(calls)))
+    remaining = iter(list(enumerate(calls)))
 
     async def outcome(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         try:
             return await tool(*args, **named)
-        except Exception as error:  # noqa: BLE001 (it is handed to the caller, in its place)
+        except Exception as error:  # noqa: BLE001 (the caller finds it among the outcomes)
             return error
 
     async def work() -> None:
-        for at, (args, named) in rest:
+        for at, (args, named) in remaining:
             outcomes[at] = await outcome(args, named)
 
     loop = asyncio.get_running_loop()
@@ -88,9 +90,9 @@ async def parallel(
         if workers:
             await asyncio.wait(workers)
     finally:
-        rest_of_them = [worker for worker in workers if worker.cancel()]
-        if rest_of_them:
-            await asyncio.wait(rest_of_them)
+        cancelled = [worker for worker in workers if worker.cancel()]
+        if cancelled:
+            await asyncio.wait(cancelled)
     for worker in workers:
         worker.result()
     return outcomes

@@ -253,13 +253,13 @@ class _Remote(Generic[T]):
         self._items.append(item)
         if len(self._items) >= MOST_WAITING and not self._held:
             self._held = True
-            self._peer.wire.hold(held=True)
+            self._peer.wire.set_reading_paused(paused=True)
         self._wake()
 
     def _let_go_on(self) -> None:
         if self._held and len(self._items) < MOST_WAITING // 2:
             self._held = False
-            self._peer.wire.hold(held=False)
+            self._peer.wire.set_reading_paused(paused=False)
 
     def _wake(self) -> None:
         if self._woken is not None and not self._woken.done():

@@ -16,7 +16,7 @@ from keryx.app.host import socket_protocol
 from keryx.errors import KeryxError
 from keryx.events import encode
 from keryx.ports.dispatch import Bus
-from keryx.rpc import GREETED, Call, CallError, Listener
+from keryx.rpc import GREETING_REQUIRED, Call, CallError, Listener
 from keryx.rpc.peer import METHOD_NOT_FOUND, Handler
 
 
@@ -50,7 +50,7 @@ class SocketServer:
         self._sharing = sharing
         self._secret = secret
         self._ending = asyncio.Event()
-        self._listener = Listener(scope, self._handler, limits=GREETED)
+        self._listener = Listener(scope, self._handler, limits=GREETING_REQUIRED)
 
     def listen(self, listening: socket.socket) -> None:
         self._listener.listen(listening)
@@ -122,7 +122,7 @@ class _Visitor:
                 "that is not the secret of this home", name=socket_protocol.WRONG_SECRET
             )
         self._known = True
-        call.welcome()
+        call.authenticate()
         return None
 
     async def _do(self, call: Call) -> bytes | None:

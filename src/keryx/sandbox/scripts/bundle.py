@@ -1,7 +1,6 @@
-"""What a script takes along: the packages that it may import, its code, and what it was granted.
+"""What is sent with a script: the packages that it may import, its code, and its granted tools.
 
-All of it is text by path, so that it can be laid out in a folder or sent through a pipe. It refuses
-to know which.
+All of it is text by path, so that it can be written to a folder or sent through a pipe.
 """
 
 from __future__ import annotations
@@ -17,32 +16,32 @@ import msgspec
 
 from keryx.ports.tool import Tool
 
-GUESTS: Final = ("keryx_tools", "hermes_tools")
-"""What scripts import; it travels with them, so that any place has it."""
+SCRIPT_PACKAGES: Final = ("keryx_tools", "hermes_tools")
+"""Packages that scripts import; they are sent along, so that every place has them."""
 SCRIPT: Final = "script.py"
 GRANTED: Final = "granted.json"
-_ARRIVAL: Final = "keryx_tools/_arrival.py"
+_LAUNCHER: Final = "keryx_tools/_stdin_launcher.py"
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """One script, ready to go."""
+    """One script with all files that it needs."""
 
     files: Mapping[str, str]
     arguments: Sequence[str]
 
     @classmethod
     def of(cls, code: str, arguments: Sequence[str], tools: Mapping[str, Tool]) -> Bundle:
-        """Reads files when it is first called: for threads."""
-        granted = msgspec.json.encode([_told(tool) for tool in tools.values()]).decode()
+        """Build the bundle. The first call reads files, so call it in a thread."""
+        granted = msgspec.json.encode([_description(tool) for tool in tools.values()]).decode()
         return cls({**_packages(), SCRIPT: code, GRANTED: granted}, arguments)
 
     @property
-    def arrival(self) -> str:
-        """A program for `python -c`: unpacks on the other side what was `packed` here."""
-        return self.files[_ARRIVAL]
+    def launcher(self) -> str:
+        """A program for `python -c`: it unpacks in the place what `packed` returned here."""
+        return self.files[_LAUNCHER]
 
     def packed(self, environment: Mapping[str, str]) -> bytes:
-        """All of it as one piece, with the length before it."""
+        """Return the bundle as bytes, with their length before them."""
         packed = {"files": self.files, "arguments": self.arguments, "environment": environment}
         data = json.dumps(packed, default=dict).encode()
         return len(data).to_bytes(4, "big") + data
@@ -50,18 +49,18 @@ class Bundle(msgspec.Struct, frozen=True):
 
 @cache
 def _packages() -> Mapping[str, str]:
-    found: dict[str, str] = {}
-    for name in GUESTS:
+    files: dict[str, str] = {}
+    for name in SCRIPT_PACKAGES:
         spec = find_spec(name)
         assert spec is not None, f"{name} is part of Keryx"
         assert spec.origin is not None
-        above = Path(spec.origin).parent.parent
+        root = Path(spec.origin).parent.parent
         for path in sorted(Path(spec.origin).parent.rglob("*.py")):
-            found[path.relative_to(above).as_posix()] = path.read_text(encoding="utf-8")
-    return found
+            files[path.relative_to(root).as_posix()] = path.read_text(encoding="utf-8")
+    return files
 
 
-def _told(tool: Tool) -> dict[str, Any]:
+def _description(tool: Tool) -> dict[str, Any]:
     properties: Mapping[str, Any] = tool.parameters.get("properties", {})
     return {
         "name": tool.name,

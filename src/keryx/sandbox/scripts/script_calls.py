@@ -1,8 +1,8 @@
-"""The host's side of a script: what it says, and which calls that becomes.
+"""The host's side of a script: it turns the script's requests into tool calls.
 
-Knows nothing of processes, nor of what carries the calls. A connection that does not know the run's
-secret is told nothing; one that closes takes its calls with it, for they run in its handlers. Where
-there are no connections, each call says the secret itself.
+It knows nothing of processes, nor of what carries the calls. A connection must first send the run's
+secret. Closing a connection cancels its calls, because they run in its handlers. Where there are no
+connections, each call carries the secret itself.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from keryx.messages import CallOutcome, Json
 from keryx.ports.tool import ToolContext
 from keryx.rpc import Call, CallError
 from keryx.rpc.peer import METHOD_NOT_FOUND, Handler
-from keryx.sandbox.scripts.structure import MOST_VALUES, UNCOUNTED, Allowance, values_in
+from keryx.sandbox.scripts.value_limits import MOST_VALUES, UNCOUNTED, ValueBudget, values_in
 
 T = TypeVar("T")
 
 VERSION: Final = 1
 FINISH: Final = "keryx.finish"
-"""What a script calls to give its result."""
+"""The tool name that a script calls to pass its result."""
 LONGEST: Final = 24 * 3600.0
-"""Seconds; a caller that waits longer than that for one call does not count them."""
+"""Seconds; longer timeouts are cut to this."""
 LONGEST_TEXT: Final = 16 * 1024 * 1024
-"""Bytes. Tools take no longer text, for no model writes that; what a script passes is decoded here,
-and the values in it have been counted."""
+"""Bytes. Tools accept no longer JSON text, because no model writes it; longer arguments of a script
+are decoded here, after their values were counted."""
 _KINDS: Final = {
     "failed": "ToolFailedError",
     "denied": "ToolDeniedError",
@@ -42,13 +42,13 @@ class _Hello(msgspec.Struct, frozen=True):
     version: int = VERSION
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _ToolCall(msgspec.Struct, frozen=True):
     tool: str
     arguments: msgspec.Raw = msgspec.Raw(b"{}")
-    """As they came: what they must be is for the tool to say, and what is not is never made."""
+    """Not decoded: the tool checks them, and invalid ones are never decoded."""
     timeout: float | None = None
     secret: str = ""
-    """Only said where there are no connections."""
+    """Only sent where there are no connections."""
 
 
 class _Finish(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class _Finish(msgspec.Struct, frozen=True):
 
 
 _Overlaps = tuple[str, ...] | msgspec.UnsetType
-"""Calls that may still run and touch the same things; left out if there are none."""
+"""Calls that may still run and touch the same things; unset if there are none."""
 
 
 class _Text(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class _Text(msgspec.Struct, frozen=True):
 
 
 class _Value(msgspec.Struct, frozen=True):
-    """Its text is made of it by whoever wants that: so it travels once."""
+    """A value. The script builds the text from it, so that only the value is sent."""
 
     value: msgspec.Raw
     outcome: str = "completed"
@@ -75,7 +75,7 @@ class _Value(msgspec.Struct, frozen=True):
 
 
 class Tally(msgspec.Struct):
-    """What a run's calls of one tool came to."""
+    """The sums over a run's calls of one tool."""
 
     count: int = 0
     failures: int = 0
@@ -87,75 +87,77 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class ScriptCalls:
-    """All callers of one run."""
+    """Answers all calls of one run."""
 
     def __init__(self, context: ToolContext, granted: frozenset[str], *, most_calls: int) -> None:
         self._context = context
         self._granted = granted
-        self._most = most_calls
+        self._most_calls = most_calls
         self._count = 0
-        self._allowance = Allowance()
+        self._value_budget = ValueBudget()
         self.secret: Final = secrets.token_hex(32)
         self.tallies: dict[str, Tally] = {}
         self.result: msgspec.Raw | None = None
-        """What the script gave as its result, if it did."""
+        """The value that the script passed to `finish`, if any."""
 
     def connection(self) -> Handler:
-        """What answers the calls of one more connection."""
-        return _Guest(self).handle
+        """Return a handler for the calls of a new connection."""
+        return _Connection(self).handle
 
-    async def letter(self, call: Call) -> bytes | None:
-        """Answers a call that came by itself."""
-        asked = _decoded(call, _Asked)
-        self.check(asked.secret)
+    async def file_call(self, call: Call) -> bytes | None:
+        """Answer a call that came in a file, without a connection."""
+        request = _decoded(call, _ToolCall)
+        self.check(request.secret)
         _check_method(call)
-        return await self.call(asked)
+        return await self.call(request)
 
     def check(self, secret: str) -> None:
         if not hmac.compare_digest(secret.encode(), self.secret.encode()):
-            raise CallError("that is not the secret of this run", name="ToolDeniedError")
+            raise CallError("the secret is not that of this run", name="ToolDeniedError")
 
-    async def call(self, asked: _Asked) -> bytes:
+    async def call(self, request: _ToolCall) -> bytes:
         """Run a tool for the script, as one of its calls."""
-        if asked.tool == FINISH:
-            self.result = _given(asked)
+        if request.tool == FINISH:
+            self.result = _finish_value(request)
             return _encode(_Text(""))
         self._count += 1
-        if self._count > self._most:
+        if self._count > self._most_calls:
             raise CallError(
-                f"this script has made all of the {self._most:,} calls that one run may make",
+                f"this script has made all of the {self._most_calls:,} calls that one run may make",
                 name="ToolDeniedError",
             )
-        if asked.tool not in self._granted:
-            known = ", ".join(sorted(self._granted)) or "none"
+        if request.tool not in self._granted:
+            granted = ", ".join(sorted(self._granted)) or "none"
             raise CallError(
-                f"the tool {asked.tool!r} is not granted to this script (granted: {known})",
+                f"the tool {request.tool!r} is not granted to this script (granted: {granted})",
                 name="ToolDeniedError",
             )
-        tally = self.tallies.setdefault(asked.tool, Tally())
+        tally = self.tallies.setdefault(request.tool, Tally())
         tally.count += 1
-        text = memoryview(asked.arguments)
+        text = memoryview(request.arguments)
         if len(text) <= UNCOUNTED:
-            return await self._call(asked, bytes(text), tally)
+            return await self._call(request, bytes(text), tally)
         count = values_in(text)
         if count > MOST_VALUES:
             tally.failures += 1
             raise CallError(
-                f"the arguments of {asked.tool} hold more than {MOST_VALUES:,} values; "
+                f"the arguments of {request.tool} hold more than {MOST_VALUES:,} values; "
                 "pass less at once, or write a file and pass its path",
                 name="ToolFailedError",
             )
-        async with self._allowance.holding(count):
-            given = bytes(text) if len(text) <= LONGEST_TEXT else _decoded_arguments(asked)
-            return await self._call(asked, given, tally)
+        async with self._value_budget.reserve(count):
+            arguments = bytes(text) if len(text) <= LONGEST_TEXT else _decoded_arguments(request)
+            return await self._call(request, arguments, tally)
 
-    async def _call(self, asked: _Asked, given: bytes | dict[str, Any], tally: Tally) -> bytes:
-        seconds = None if asked.timeout is None else min(asked.timeout, LONGEST)
-        outcome = await self._context.call(asked.tool, given, timeout=seconds)
+    async def _call(
+        self, request: _ToolCall, arguments: bytes | dict[str, Any], tally: Tally
+    ) -> bytes:
+        seconds = None if request.timeout is None else min(request.timeout, LONGEST)
+        outcome = await self._context.call(request.tool, arguments, timeout=seconds)
         tally.seconds += outcome.duration
         if outcome.outcome != "completed":
             tally.failures += 1
-            raise CallError(_why(outcome), name=_KINDS[outcome.outcome])
+            raise CallError(_error_text(outcome), name=_KINDS[outcome.outcome])
         value = _value(outcome)
         overlaps = outcome.overlaps or msgspec.UNSET
         if value is None:
@@ -163,23 +165,23 @@ class ScriptCalls:
         return _encode(_Value(value, overlaps=overlaps))
 
 
-class _Guest:
+class _Connection:
     """One connection."""
 
-    def __init__(self, guests: ScriptCalls) -> None:
-        self._guests = guests
-        self._known = False
+    def __init__(self, script_calls: ScriptCalls) -> None:
+        self._script_calls = script_calls
+        self._authenticated = False
 
     async def handle(self, call: Call) -> bytes | None:
         if call.method == "hello":
-            self._guests.check(_decoded(call, _Hello).secret)
-            self._known = True
-            call.welcome()
+            self._script_calls.check(_decoded(call, _Hello).secret)
+            self._authenticated = True
+            call.authenticate()
             return _encode({"version": VERSION})
-        if not self._known:
-            raise CallError("say hello with the run's secret first", name="ToolDeniedError")
+        if not self._authenticated:
+            raise CallError("call hello with the run's secret first", name="ToolDeniedError")
         _check_method(call)
-        return await self._guests.call(_decoded(call, _Asked))
+        return await self._script_calls.call(_decoded(call, _ToolCall))
 
 
 def _decoded(call: Call, kind: type[T]) -> T:
@@ -194,25 +196,25 @@ def _check_method(call: Call) -> None:
         raise CallError(f"there is no method {call.method!r}", code=METHOD_NOT_FOUND)
 
 
-def _given(asked: _Asked) -> msgspec.Raw:
-    """What a script gives as its result: not looked into, but text that can be passed on."""
+def _finish_value(request: _ToolCall) -> msgspec.Raw:
+    """Return the script's result without decoding it; raise if it is not valid text."""
     try:
-        given = msgspec.json.decode(asked.arguments, type=_Finish).value
-        return msgspec.Raw(str(memoryview(given), "utf-8").encode())
+        value = msgspec.json.decode(request.arguments, type=_Finish).value
+        return msgspec.Raw(str(memoryview(value), "utf-8").encode())
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise CallError(f"that is no result: {error}", name="ToolFailedError") from error
+        raise CallError(f"the result cannot be read: {error}", name="ToolFailedError") from error
 
 
-def _decoded_arguments(asked: _Asked) -> dict[str, Any]:
+def _decoded_arguments(request: _ToolCall) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(asked.arguments, type=dict[str, Any])
+        return msgspec.json.decode(request.arguments, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeError) as error:
-        text = f"the arguments of {asked.tool} cannot be read: {error}"
+        text = f"the arguments of {request.tool} cannot be read: {error}"
         raise CallError(text, name="ToolFailedError") from error
 
 
-def _why(outcome: CallOutcome) -> str:
-    """What the script reads in its exception."""
+def _error_text(outcome: CallOutcome) -> str:
+    """Return the text of the exception that the script gets."""
     if outcome.outcome == "denied":
         return f"{outcome.tool} was refused: {outcome.reason}"
     reason = f" ({outcome.reason})" if outcome.reason else ""
@@ -220,7 +222,7 @@ def _why(outcome: CallOutcome) -> str:
 
 
 def _value(outcome: CallOutcome) -> msgspec.Raw | None:
-    """What the tool returned as a value, if that is one."""
+    """Return the tool's value if its content is one JSON value other than null."""
     if len(outcome.content) == 1 and isinstance(outcome.content[0], Json):
         value = outcome.content[0].value
         return None if memoryview(value) == memoryview(_NULL) else value

@@ -1,4 +1,4 @@
-"""The tool `execute_code`: a container that runs a script and answers its calls."""
+"""The tool `execute_code`: it runs a script and answers the script's tool calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from keryx.sandbox.scripts.run import Run
 
 MOST_CALLS: Final = 1_000_000
-"""What one script may call; whoever needs more has written a loop without an end."""
+"""Calls that one script may make; a script that makes more has an endless loop."""
 LONGEST: Final = 24 * 3600.0
 NAME: Final = "execute_code"
 DESCRIPTION: Final = """\
@@ -40,7 +40,7 @@ _decode: Final = msgspec.json.Decoder(_Arguments).decode
 
 
 class ExecuteCode:
-    """Runs scripts. Every tool that its session was granted, but itself, is the script's too."""
+    """Runs scripts. A script may call every tool of its session except this one."""
 
     def __init__(self, *, most_calls: int = MOST_CALLS) -> None:
         """`most_calls`: how many calls one script may make."""
@@ -61,7 +61,7 @@ class ExecuteCode:
                 "arguments": {
                     "type": "array",
                     "items": {"type": "string"},
-                    "description": "What it finds in sys.argv[1:].",
+                    "description": "The script's sys.argv[1:].",
                     "default": [],
                 },
                 "timeout": {
@@ -86,12 +86,12 @@ class ExecuteCode:
             ) from error
 
     def effects(self, args: _Arguments) -> Effects:
-        """What a script does cannot be told before: later calls of its step wait for it."""
+        """Return exclusive effects: what a script does is unknown before, so later calls wait."""
         del args
         return EXCLUSIVE
 
     def risk(self, args: _Arguments, workspace: Path) -> Risk:
-        """The script itself is confined; what its calls do is judged call by call."""
+        """Return a low risk: the script is confined, and each of its calls is judged itself."""
         del args, workspace
         return Risk("low", "runs a script; its calls are judged one by one", ())
 
@@ -102,20 +102,20 @@ class ExecuteCode:
     async def invoke(self, args: _Arguments, context: ToolContext) -> dict[str, Any]:
         context.cancel_after(args.timeout)
         tools = {name: tool for name, tool in context.tools.items() if name != NAME}
-        # All that answers a script is loaded with the first one; most sessions never run any.
-        running = await context.to_thread(importlib.import_module, "keryx.sandbox.scripts.run")
-        run: Run = running.Run(context, tools, most_calls=self._most_calls)
-        ended = await run.execute(args.code, args.arguments)
-        result: dict[str, Any] = {"output": context.printed, "exit_code": ended.code}
-        if ended.signal is not None:
-            result["signal"] = ended.signal
-        if ended.cause:
-            result["ended_because"] = ended.cause
-        if run.guests.result is not None:
-            result["result"] = run.guests.result
-        if run.guests.tallies:
+        # This module is loaded with the first script; most sessions never run one.
+        module = await context.to_thread(importlib.import_module, "keryx.sandbox.scripts.run")
+        run: Run = module.Run(context, tools, most_calls=self._most_calls)
+        exit_ = await run.execute(args.code, args.arguments)
+        result: dict[str, Any] = {"output": context.printed, "exit_code": exit_.code}
+        if exit_.signal is not None:
+            result["signal"] = exit_.signal
+        if exit_.cause:
+            result["ended_because"] = exit_.cause
+        if run.calls.result is not None:
+            result["result"] = run.calls.result
+        if run.calls.tallies:
             result["calls"] = {
                 name: {**msgspec.structs.asdict(tally), "seconds": round(tally.seconds, 3)}
-                for name, tally in sorted(run.guests.tallies.items())
+                for name, tally in sorted(run.calls.tallies.items())
             }
         return result

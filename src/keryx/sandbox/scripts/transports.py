@@ -1,11 +1,11 @@
-"""How a script gets to its place, and its calls from there to here: one function for each way.
+"""Starts a script in its place and carries its calls: one function per transport.
 
-    socket   a folder is shared, and sockets in it connect both sides
-    files    a folder is shared, and that is all
-    stdio    nothing is shared; stdin and stdout of the process lead there
+    socket   host and place share a folder, and sockets in it connect both
+    files    host and place share a folder, but sockets in it do not work
+    stdio    nothing is shared; calls go through the stdin and stdout of the process
 
-Each starts the script, serves its calls, and leaves nothing behind: no process, folder or thread.
-They refuse to know what the calls mean (`guests`).
+Each starts the script, serves its calls, and leaves no process, folder or thread behind.
+They know nothing of what the calls mean (`script_calls`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from keryx.aio.scope import Scope
 from keryx.errors import ToolCancelledError, ToolFailedError
 from keryx.ports.place import NothingSharedError, PrivateFolder, Process
 from keryx.ports.tool import ToolContext
-from keryx.rpc import GREETED, Listener
+from keryx.rpc import GREETING_REQUIRED, Listener
 from keryx.rpc.file_transport import FileTransport
-from keryx.rpc.pipe_transport import Pipes
+from keryx.rpc.pipe_transport import PipeTransport
 from keryx.sandbox.scripts.bundle import GRANTED, SCRIPT, Bundle
-from keryx.sandbox.scripts.folder import Folder
+from keryx.sandbox.scripts.run_folder import RunFolder
 from keryx.sandbox.scripts.script_calls import ScriptCalls
 
 SOCKET: Final = "s"
@@ -37,44 +37,44 @@ BACKLOG: Final = 512
 _PYTHON: Final = (sys.executable, "-u")
 
 
-async def started(
-    context: ToolContext, guests: ScriptCalls, kit: Bundle
+async def start_script(
+    context: ToolContext, script_calls: ScriptCalls, bundle: Bundle
 ) -> AbstractAsyncContextManager[Process]:
-    """The script, in the way that its place allows; leaving it ends all of it."""
+    """Start the script with the transport that its place allows; leaving the context ends it."""
     try:
         shared = await context.place.private()
     except NothingSharedError:
-        return over_stdio(context, guests, kit)
-    way = over_socket if shared.sockets else over_files
-    return way(context, guests, kit, shared)
+        return over_stdio(context, script_calls, bundle)
+    transport = over_socket if shared.sockets else over_files
+    return transport(context, script_calls, bundle, shared)
 
 
-class _Spot(NamedTuple):
-    """A run's folder, from both sides."""
+class _RunPaths(NamedTuple):
+    """The paths of a run's folder, on the host and inside the place."""
 
     here: Path
     inside: str
 
-    def environment(self, guests: ScriptCalls, address: str) -> dict[str, str]:
+    def environment(self, script_calls: ScriptCalls, address: str) -> dict[str, str]:
         return {
             "PYTHONPATH": self.inside,
             "PYTHONDONTWRITEBYTECODE": "1",
             "KERYX_TOOLS_ADDRESS": address,
-            "KERYX_TOOLS_SECRET": guests.secret,
+            "KERYX_TOOLS_SECRET": script_calls.secret,
             "KERYX_TOOLS_GRANTED": f"{self.inside}/{GRANTED}",
         }
 
 
 @asynccontextmanager
 async def over_socket(
-    context: ToolContext, guests: ScriptCalls, kit: Bundle, shared: PrivateFolder
+    context: ToolContext, script_calls: ScriptCalls, bundle: Bundle, shared: PrivateFolder
 ) -> AsyncGenerator[Process]:
-    async with _laid_out(context, kit, shared) as spot:
-        listener = Listener(context.scope, guests.connection, limits=GREETED)
+    async with _laid_out(context, bundle, shared) as run_paths:
+        listener = Listener(context.scope, script_calls.connection, limits=GREETING_REQUIRED)
         try:
-            listener.listen(_listening(spot.here / SOCKET))
-            address = f"unix:{spot.inside}/{SOCKET}"
-            async with await _spawned(context, guests, kit, spot, address) as process:
+            listener.listen(_listening(run_paths.here / SOCKET))
+            address = f"unix:{run_paths.inside}/{SOCKET}"
+            async with await _spawned(context, script_calls, bundle, run_paths, address) as process:
                 yield process
         finally:
             await listener.close()
@@ -82,18 +82,20 @@ async def over_socket(
 
 @asynccontextmanager
 async def over_files(
-    context: ToolContext, guests: ScriptCalls, kit: Bundle, shared: PrivateFolder
+    context: ToolContext, script_calls: ScriptCalls, bundle: Bundle, shared: PrivateFolder
 ) -> AsyncGenerator[Process]:
-    async with _laid_out(context, kit, shared) as spot:
-        # Not the call's own scope: what was called hears of its end, also when that is cancelled.
+    async with _laid_out(context, bundle, shared) as run_paths:
+        # Not the call's own scope: answers must be written also when that is cancelled.
         disk = Scope("a script's folder", clock=context.scope.clock)
         bridge = Bridge(disk)
         try:
-            calls = spot.here / CALLS
-            server = await FileTransport.open(calls, context.scope, bridge, guests.letter)
+            calls = run_paths.here / CALLS
+            server = await FileTransport.open(calls, context.scope, bridge, script_calls.file_call)
             try:
-                address = f"files:{spot.inside}/{CALLS}"
-                async with await _spawned(context, guests, kit, spot, address) as process:
+                address = f"files:{run_paths.inside}/{CALLS}"
+                async with await _spawned(
+                    context, script_calls, bundle, run_paths, address
+                ) as process:
                     yield process
             finally:
                 await server.close()
@@ -104,20 +106,20 @@ async def over_files(
 
 @asynccontextmanager
 async def over_stdio(
-    context: ToolContext, guests: ScriptCalls, kit: Bundle
+    context: ToolContext, script_calls: ScriptCalls, bundle: Bundle
 ) -> AsyncGenerator[Process]:
-    pipes = Pipes(context.scope, guests.connection(), errors=_Printed(context))
+    pipes = PipeTransport(context.scope, script_calls.connection(), errors=_PrintSink(context))
     try:
-        # Through the pipe: there may be people who see what processes are started with.
-        own = {"KERYX_TOOLS_ADDRESS": "stdio:0,1", "KERYX_TOOLS_SECRET": guests.secret}
-        packed = await context.to_thread(kit.packed, own)
+        # Through the pipe: other users may see the environment that a process starts with.
+        tools_env = {"KERYX_TOOLS_ADDRESS": "stdio:0,1", "KERYX_TOOLS_SECRET": script_calls.secret}
+        packed = await context.to_thread(bundle.packed, tools_env)
         env = {**context.environment, "PYTHONDONTWRITEBYTECODE": "1"}
         async with await context.place.spawn(
-            [*_PYTHON, "-c", kit.arrival], env=env, output=pipes, stdin=True
+            [*_PYTHON, "-c", bundle.launcher], env=env, output=pipes, stdin=True
         ) as process:
-            with suppress(BrokenPipeError):  # it has ended, and its exit says more
+            with suppress(BrokenPipeError):  # it has ended, and its exit says why
                 await process.write(packed)
-            pipes.carry(process)
+            pipes.attach(process)
             yield process
     finally:
         await pipes.end()
@@ -125,23 +127,27 @@ async def over_stdio(
 
 @asynccontextmanager
 async def _laid_out(
-    context: ToolContext, kit: Bundle, shared: PrivateFolder
-) -> AsyncGenerator[_Spot]:
+    context: ToolContext, bundle: Bundle, shared: PrivateFolder
+) -> AsyncGenerator[_RunPaths]:
     name = f"run-{secrets.token_hex(8)}"
-    folder = Folder(shared.here / name)
+    folder = RunFolder(shared.here / name)
     try:
-        await context.to_thread(folder.lay_out, kit.files)
-        yield _Spot(folder.way, f"{shared.inside}/{name}")
+        await context.to_thread(folder.lay_out, bundle.files)
+        yield _RunPaths(folder.path, f"{shared.inside}/{name}")
     finally:
-        folder.let_go()
+        folder.release()
         await context.to_thread(folder.remove)
 
 
 async def _spawned(
-    context: ToolContext, guests: ScriptCalls, kit: Bundle, spot: _Spot, address: str
+    context: ToolContext,
+    script_calls: ScriptCalls,
+    bundle: Bundle,
+    run_paths: _RunPaths,
+    address: str,
 ) -> Process:
-    env = {**context.environment, **spot.environment(guests, address)}
-    argv = [*_PYTHON, f"{spot.inside}/{SCRIPT}", *kit.arguments]
+    env = {**context.environment, **run_paths.environment(script_calls, address)}
+    argv = [*_PYTHON, f"{run_paths.inside}/{SCRIPT}", *bundle.arguments]
     return await context.place.spawn(argv, env=env)
 
 
@@ -152,12 +158,12 @@ def _listening(path: Path) -> socket.socket:
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        raise ToolFailedError(f"the script's socket cannot be made: {error}") from error
+        raise ToolFailedError(f"the script's socket cannot be created: {error}") from error
     return listening
 
 
-class _Printed:
-    """What a script prints where its stdout is taken for calls: it comes over stderr, all of it."""
+class _PrintSink:
+    """Takes what a script prints if its stdout carries calls: all of it comes over stderr."""
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
@@ -166,5 +172,5 @@ class _Printed:
     def feed(self, stream: str, data: bytes) -> None:
         del stream
         text = self._decoder.decode(data)
-        with suppress(ToolCancelledError):  # the call is over, and nobody listens
+        with suppress(ToolCancelledError):  # the call has ended, and nobody reads the output
             self._context.emit(text)

@@ -1,10 +1,10 @@
-"""Confinement: puts up all walls that can stand here, once, and says which gaps are left.
+"""Confinement: puts up all walls that this machine allows, once, and reports the gaps.
 
-A policy is a plain object, as it came over the socket. Whatever a wall needs and does not get is
-an error: a keeper serves behind exactly the walls that it reports, or not at all. Which walls
-can stand is found out before, by trying.
+A policy is a plain object, as it came over the socket. A wall that cannot be put up is an error:
+a keeper serves behind exactly the walls that it reports, or not at all. Which walls this machine
+allows is tried out before.
 
-No gap at all is `full`, neither namespaces nor Landlock is `none`, and all between is `partial`.
+The level is `full` without any gap, `none` without namespaces and Landlock, else `partial`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from . import gaps, kernel, landlock, limits, namespaces, plan, root, seccomp, w
 
 __all__ = ["confine", "find_walls", "limits", "namespaces", "report", "root", "seccomp", "watch"]
 
-# Where a policy is tried without a wall, this names what is left out; "landlock 5" is version 5.
+# The policy's list of walls to leave out, for tests; "landlock 5" means version 5 at most.
 WITHOUT = "without"
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 
 
 class Report(NamedTuple):
-    """How far a keeper is confined, and where its children find their own folders."""
+    """How far a keeper is confined, and the paths of its children's own folders."""
 
     level: str
     gaps: list[str]
@@ -31,15 +31,15 @@ class Report(NamedTuple):
     uploads: str
 
 
-_found: list[frozenset[str]] = []
+_namespace_kinds: list[frozenset[str]] = []
 
 
 def find_walls(policy: Any) -> gaps.Walls:
-    """The walls that can stand for a policy; what the machine allows is tried once."""
+    """Return the walls that are possible for a policy; namespaces are tried out once."""
     without = policy.get(WITHOUT, ())
-    if not _found:
-        _found.append(namespaces.find_kinds())
-    kinds = _found[0].difference(without)
+    if not _namespace_kinds:
+        _namespace_kinds.append(namespaces.find_kinds())
+    kinds = _namespace_kinds[0].difference(without)
     if not {"userns", "mounts"}.isdisjoint(without):
         kinds = kinds.difference(namespaces.KINDS)
     abi = 0 if "landlock" in without else landlock.version()
@@ -52,21 +52,21 @@ def find_walls(policy: Any) -> gaps.Walls:
     nproc = limits.nproc_limit(policy["limits"], own_user_namespace=bool(kinds))
     if "bounds" in without:
         most_pids = nproc = 0
-    filters = "seccomp" not in without and seccomp.is_there()
+    filters = "seccomp" not in without and seccomp.is_available()
     return gaps.Walls(kinds, abi, most_pids, nproc, filters)
 
 
 def report(policy: Any, walls: gaps.Walls) -> Report:
-    found = gaps.find_gaps(policy, walls)
+    all_gaps = gaps.find_gaps(policy, walls)
     level = "partial" if walls.kinds or walls.landlock else "none"
     tmp = plan.TMP if walls.mounts else policy["tmp"] or plan.TMP
     uploads = plan.UPLOADS if walls.mounts else policy["uploads"] or ""
-    return Report(level if found else "full", found, tmp, uploads)
+    return Report(level if all_gaps else "full", all_gaps, tmp, uploads)
 
 
 def confine(policy: Any, walls: gaps.Walls) -> None:
-    """Put the walls up around this process; with `walls.pids` it is an init already."""
-    plan.plan(policy)  # refuses what no wall could keep
+    """Put the walls up around this process; with `walls.pids` it is an init process already."""
+    plan.plan(policy)  # raises for a policy that no wall could enforce
     limits.offer_to_oom_killer()
     kernel.leave_keyring()
     if walls.mounts:
@@ -75,7 +75,7 @@ def confine(policy: Any, walls: gaps.Walls) -> None:
         namespaces.enter_others(set(walls.kinds))
         limits.open_all_files()
         root.Root(policy, own_processes=walls.pids, most_pids=walls.most_pids).build()
-    # Only now: a user namespace takes the limit on processes over for all of the user's.
+    # Only now: set earlier, a user namespace would apply it to all processes of the user.
     limits.bound_self(policy["limits"], walls.nproc)
     kernel.drop_privileges()
     if walls.landlock:
@@ -84,12 +84,12 @@ def confine(policy: Any, walls: gaps.Walls) -> None:
         landlock.restrict(grants, walls.landlock, tcp=tcp)
     kernel.refuse_tracing()
     if walls.seccomp:
-        # Both keep a debugger among the children of the session, and there it is of use.
+        # Either wall limits a debugger to the session's own processes, where it is useful.
         seccomp.restrict(tracing=walls.pids or bool(walls.landlock))
 
 
 def inside_grants(policy: Any) -> list[tuple[str, int]]:
-    """Rights in a private root: the same once more, should a mount not be what it seems."""
+    """Return the rights in a private root: the mounts' rights again, as a second defence."""
     rights = {
         **dict.fromkeys(("read", "list", "uploads"), landlock.READ),
         **dict.fromkeys(("write", "tmp"), landlock.WRITE),
@@ -102,7 +102,7 @@ def inside_grants(policy: Any) -> list[tuple[str, int]]:
 
 
 def outside_grants(policy: Any) -> list[tuple[str, int]]:
-    """Rights among all files of the machine."""
+    """Return the rights where there is no private root: all files of the machine are there."""
     hidden = [path for path in policy["hidden"] if os.path.lexists(path)]
     granted = [("/proc", landlock.READ)]
     granted += ((f"/dev/{name}", landlock.DEVICE) for name in DEVICES)
@@ -119,12 +119,12 @@ def outside_grants(policy: Any) -> list[tuple[str, int]]:
         granted.append((path, landlock.WRITE))
     for path in (*policy["readable"], policy["workspace"], policy["uploads"]):
         if path is not None:
-            granted += around(path, hidden)
+            granted += readable_around(path, hidden)
     return granted
 
 
-def around(path: str, hidden: list[str]) -> list[tuple[str, int]]:
-    """The right to read a tree but for what is hidden: Landlock can only add."""
+def readable_around(path: str, hidden: list[str]) -> list[tuple[str, int]]:
+    """Return rights to read a tree without its hidden paths: Landlock rules can only grant."""
     inside = [name for name in hidden if is_below(name, path)]
     if not inside:
         return [(path, landlock.READ)]
@@ -136,9 +136,9 @@ def around(path: str, hidden: list[str]) -> list[tuple[str, int]]:
     except OSError:
         return granted
     for name in names:
-        granted += around(f"{path.rstrip('/')}/{name}", inside)
+        granted += readable_around(f"{path.rstrip('/')}/{name}", inside)
     return granted
 
 
-def is_below(path: str, above: str) -> bool:
-    return path == above or path.startswith(f"{above.rstrip('/')}/")
+def is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")

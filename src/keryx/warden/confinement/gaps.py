@@ -1,7 +1,7 @@
-"""Gaps: what children can do although they should not, as far as the walls that stand let them.
+"""Gaps: what children can do although they should not, because a wall is missing.
 
-Each is the end of a sentence that starts "a child". It looks at the file system for hard links
-only, before any wall is up.
+Each gap is the end of a sentence that starts with "a child". This module reads the file system
+only for hard links, before any wall is up.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ CALLS = (
     "can make calls of the kernel that ordinary programs do without",
     "can outlive a call that was cancelled while another one runs",
 )
-LOOKED_AT = 256  # files of a hidden folder that are looked at for second names
+MOST_CHECKED = 256  # files of a hidden folder that are checked for hard links
 
 
 class Walls(NamedTuple):
-    """What can stand: kinds of namespaces, the version of Landlock, who bounds processes, and
-    whether calls of the kernel can be refused."""
+    """The possible walls: kinds of namespaces, the version of Landlock (0: none), the limits of
+    processes (0: none), and whether system calls can be filtered."""
 
     kinds: frozenset[str]
     landlock: int
@@ -52,12 +52,12 @@ def find_gaps(policy: Any, walls: Walls) -> list[str]:
         f"can read files of {folder!r} that only their owner should: there are too many to look at"
         for folder in policy["too_large"]
     )
-    return [*gaps, *second_names(policy)]
+    return [*gaps, *hard_link_gaps(policy)]
 
 
 def file_gaps(policy: Any, walls: Walls) -> list[str]:
     if walls.mounts:
-        return covered(policy)
+        return cover_gaps(policy)
     sockets = "can connect to the sockets of other programs, such as an ssh agent"
     if not walls.landlock:
         return ["can read and write all files of the user", sockets]
@@ -67,10 +67,10 @@ def file_gaps(policy: Any, walls: Walls) -> list[str]:
     return gaps
 
 
-def covered(policy: Any) -> list[str]:
-    """A cover slips off when another program puts something else in the place of what it covers.
+def cover_gaps(policy: Any) -> list[str]:
+    """Return the gaps of covered files: a cover is lost when a program replaces the file below it.
 
-    Programs do that with files, to write them at once; folders stay what they are.
+    Programs replace files to write them atomically; they do not replace folders.
     """
     files = [path for path in policy["hidden"] if not os.path.isdir(path)]  # noqa: PTH112 (importing pathlib would double the start)
     return [
@@ -86,7 +86,7 @@ def process_gaps(walls: Walls) -> list[str]:
     gaps = ["can see other processes and their arguments"]
     if walls.landlock < landlock.SCOPES_SINCE:
         gaps.append("can signal other processes of the same user")
-    # Root without capabilities may not look into root that has them.
+    # Root without capabilities may not read the memory of root with capabilities.
     if not (walls.landlock or walls.mounts) and os.getuid() != 0:
         gaps.append("can look into other processes of the same user")
     return gaps
@@ -104,12 +104,11 @@ def network_gaps(policy: Any, walls: Walls) -> list[str]:
     return gaps
 
 
-def second_names(policy: Any) -> list[str]:
-    """Hidden files that have another name, which may be in a granted folder.
+def hard_link_gaps(policy: Any) -> list[str]:
+    """Return the gaps of hidden files that have hard links, which may be in a granted folder.
 
-    A file with a name in the workspace belongs to the workspace, wherever else it has names; the
-    kernel cannot tell. So hidden files that could be reached so are reported, of each hidden
-    folder the first few hundred.
+    The kernel checks the path that is opened, not the file, so a hidden file is readable by
+    another name. Of each hidden folder only the first few hundred files are checked.
     """
     devices = {device_of(path) for path in (policy["workspace"], *policy["writable"])}
     return [
@@ -128,17 +127,17 @@ def device_of(path: str) -> int:
 
 
 def linked_files(path: str) -> list[str]:
-    found: list[str] = []
-    left, waiting = LOOKED_AT, [path]
-    while waiting and left:
+    paths: list[str] = []
+    remaining, waiting = MOST_CHECKED, [path]
+    while waiting and remaining:
         path = waiting.pop(0)
-        left -= 1
+        remaining -= 1
         try:
             status = os.lstat(path)
             if stat.S_ISDIR(status.st_mode):
-                waiting += (f"{path}/{name}" for name in sorted(os.listdir(path))[:left])  # noqa: PTH208 (importing pathlib would double the start)
+                waiting += (f"{path}/{name}" for name in sorted(os.listdir(path))[:remaining])  # noqa: PTH208 (importing pathlib would double the start)
             elif stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-                found.append(path)
+                paths.append(path)
         except OSError:
             continue  # what we may not read, children may not either
-    return found
+    return paths

@@ -1,7 +1,7 @@
 """The system calls that confinement needs and Python does not offer.
 
-Each raises OSError with the name of the call. What the calls are for is the business of others.
-The numbers from 424 on are the same on every architecture.
+Each raises OSError with the name of the call. System call numbers from 424 on are the same on
+every architecture.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PR_SET_SECUREBITS = 28
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
-# Being user 0 gives no capability, none is kept or made ambient; all of it locked.
+# User 0 gets no capabilities, none is kept or made ambient, and these settings are locked.
 SECUREBITS = 0b1110_1011
 CAPABILITY_VERSION = 0x20080522
 
@@ -53,58 +53,58 @@ KEYCTL_JOIN_SESSION_KEYRING = 1
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def failed(what: str) -> OSError:
+def os_error(call: str) -> OSError:
     number = ctypes.get_errno()
-    return OSError(number, f"{what}: {os.strerror(number)}")
+    return OSError(number, f"{call}: {os.strerror(number)}")
 
 
-def syscall(what: str, number: int, *arguments: int | bytes | None) -> int:
+def syscall(call: str, number: int, *arguments: int | bytes | None) -> int:
     wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
     result = int(libc.syscall(ctypes.c_long(number), *wide))
     if result < 0:
-        raise failed(what)
+        raise os_error(call)
     return result
 
 
 def unshare(flags: int) -> None:
     if libc.unshare(flags) != 0:
-        raise failed("unshare")
+        raise os_error("unshare")
 
 
 def prctl(option: int, value: int = 0) -> None:
     if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
-        raise failed(f"prctl {option}")
+        raise os_error(f"prctl {option}")
 
 
 # -- mounts
 
 
 def keep_mounts_private() -> None:
-    """What is mounted from now on stays in this namespace, and what others mount out of it."""
+    """Keep later mounts of this namespace inside it, and later mounts of others outside."""
     if libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None) != 0:
-        raise failed("mount --make-rprivate")
+        raise os_error("mount --make-rprivate")
 
 
 def open_path(root: int, path: str, flags: int = 0) -> int:
-    """A path below an open folder, as a descriptor that cannot be led astray by a symlink."""
+    """Open a path below an open folder as a descriptor, without following any symlink."""
     how = struct.pack("QQQ", O_PATH | os.O_CLOEXEC | flags, 0, RESOLVE_NO_SYMLINKS)
     name = os.fsencode(path.strip("/") or ".")
     return syscall(f"open {path}", 437, root, name, how, len(how))
 
 
 def copy_tree(fd: int) -> int:
-    """A copy of the mounts at and below a path, attached nowhere yet."""
+    """Return a copy of the mounts at and below a path, not attached yet."""
     flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | AT_RECURSIVE | os.O_CLOEXEC
     return syscall("open_tree", 428, fd, b"", flags)
 
 
 def make_filesystem(kind: str, options: dict[str, str], attributes: int) -> int:
-    """A new file system, attached nowhere yet."""
+    """Return a new file system, not attached yet."""
     fd = syscall(f"fsopen {kind}", 430, kind.encode(), FSOPEN_CLOEXEC)
     try:
         for name, value in options.items():
-            what = f"{kind} {name}={value}"
-            syscall(what, 431, fd, FSCONFIG_SET_STRING, name.encode(), value.encode(), 0)
+            call = f"{kind} {name}={value}"
+            syscall(call, 431, fd, FSCONFIG_SET_STRING, name.encode(), value.encode(), 0)
         syscall(f"create {kind}", 431, fd, FSCONFIG_CMD_CREATE, None, None, 0)
         return syscall(f"fsmount {kind}", 432, fd, FSOPEN_CLOEXEC, attributes)
     finally:
@@ -112,7 +112,7 @@ def make_filesystem(kind: str, options: dict[str, str], attributes: int) -> int:
 
 
 def set_attributes(tree: int, attributes: int, *, below: bool = True) -> None:
-    """Of a mount, and of all that are mounted below it."""
+    """Set attributes of a mount, and with `below` of all mounts below it."""
     how = struct.pack("QQQQ", attributes, 0, 0, 0)
     flags = AT_EMPTY_PATH | (AT_RECURSIVE if below else 0)
     syscall("mount_setattr", 442, tree, b"", flags, how, len(how))
@@ -123,12 +123,12 @@ def attach(tree: int, target: int) -> None:
 
 
 def change_root(root: int) -> None:
-    """Make a mount the root of everything; the old one is gone."""
+    """Make a mount the root directory, and detach the old root."""
     os.fchdir(root)
     if libc.pivot_root(b".", b".") != 0:
-        raise failed("pivot_root")
+        raise os_error("pivot_root")
     if libc.umount2(b".", MNT_DETACH) != 0:
-        raise failed("umount of the old root")
+        raise os_error("umount of the old root")
     os.chdir("/")  # noqa: TID251 (a keeper's own process, before it serves)
 
 
@@ -136,16 +136,16 @@ def change_root(root: int) -> None:
 
 
 def drop_privileges() -> None:
-    """No capability is left, and no program that is started can bring one back."""
+    """Give up all capabilities, so that no program that is started can regain one."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     for step in (_clear_ambient, _set_securebits, _empty_bounding_set):
         try:
             step()
         except OSError:
-            continue  # only who has capabilities may give them up; an ordinary user has none
+            continue  # only a process with capabilities may do this; an ordinary user has none
     header = struct.pack("Ii", CAPABILITY_VERSION, 0)
     if libc.capset(header, bytes(24)) != 0:
-        raise failed("capset")
+        raise os_error("capset")
 
 
 def _clear_ambient() -> None:
@@ -158,19 +158,19 @@ def _set_securebits() -> None:
 
 def _empty_bounding_set() -> None:
     for capability in range(64):
-        prctl(PR_CAPBSET_DROP, capability)  # ends with EINVAL at the first that does not exist
+        prctl(PR_CAPBSET_DROP, capability)  # raises EINVAL at the first that does not exist
 
 
 def leave_keyring() -> None:
-    """The keys of the session that the host was started in stay there."""
+    """Join a new session keyring, without the keys of the host's session."""
     number = KEYCTL.get(os.uname().machine)
     if number is not None:
         try:
             syscall("keyctl", number, KEYCTL_JOIN_SESSION_KEYRING, None)
         except OSError:
-            return  # a kernel without keys
+            return  # this kernel has no keyrings
 
 
 def refuse_tracing() -> None:
-    """Children run as the same user; none of them may look into this process."""
+    """Forbid tracing of this process: its children run as the same user."""
     prctl(PR_SET_DUMPABLE, 0)

@@ -1,6 +1,6 @@
-"""Landlock: a process gives up rights on files, TCP, signals and abstract sockets for good.
+"""Landlock: a process gives up rights on files, TCP, signals and abstract sockets for ever.
 
-It knows rights and paths. Which paths are granted is decided by `confine`.
+This module knows rights and paths; `confine` decides which paths are granted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 from . import kernel
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
-VERSION = 1  # flag of landlock_create_ruleset: tell the version
+VERSION = 1  # flag of landlock_create_ruleset: return the version
 RULE_PATH_BENEATH = 1
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
@@ -32,7 +32,7 @@ TRUNCATE_SINCE, TCP_SINCE, SCOPES_SINCE = 3, 4, 6
 
 
 def version() -> int:
-    """The version of Landlock here; 0 if there is none."""
+    """Return the version of Landlock in this kernel; 0 if there is none."""
     try:
         return kernel.syscall("landlock", CREATE_RULESET, None, 0, VERSION)
     except OSError:
@@ -40,8 +40,8 @@ def version() -> int:
 
 
 def restrict(grants: list[tuple[str, int]], abi: int, *, tcp: bool) -> None:
-    """From now on only what is granted; `tcp` leaves TCP alone. Needs no_new_privs."""
-    handled = ALL_BY_VERSION[max(known for known in ALL_BY_VERSION if known <= abi)]
+    """Allow only what is granted from now on; `tcp` leaves TCP free. Needs no_new_privs."""
+    handled = ALL_BY_VERSION[max(since for since in ALL_BY_VERSION if since <= abi)]
     attributes = struct.pack("Q", handled)
     if abi >= TCP_SINCE:
         attributes += struct.pack("Q", 0 if tcp else TCP)
@@ -62,7 +62,7 @@ def _grant(ruleset: int, root: int, path: str, rights: int) -> None:
     try:
         fd = kernel.open_path(root, path)
     except OSError:
-        return  # what is not there needs no rule
+        return  # a path that does not exist needs no rule
     try:
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
             rights &= ON_FILES

@@ -1,6 +1,6 @@
-"""Bounds that the kernel keeps: on one process at a time, and on all processes of a namespace.
+"""Limits that the kernel enforces: on each process, and on all processes of a namespace.
 
-What all of them use together is counted by `watch`.
+`watch` counts what all processes use together.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 from . import watch
 
-HEADROOM = 32  # what the kernel allows past the limit, so that passing it is seen and not only felt
+HEADROOM = 32  # the kernel's limit is higher by this, so that `watch` sees and reports the excess
 ROOM_FOR_OTHERS = 1024  # processes that the user may start elsewhere later
-RESERVED_PIDS = 300  # numbers below are not given out again
+RESERVED_PIDS = 300  # the kernel does not reuse pids below this
 NPROC_BY_NAMESPACE = (5, 14)
 PIDS_BY_NAMESPACE = (6, 14)
 LIKELY_VICTIM = "500"  # of 1000
@@ -26,9 +26,9 @@ def kernel_version() -> tuple[int, int]:
 
 
 def most_pids(limits: Any) -> int:
-    """The largest number of a process in a PID namespace of its own; 0 if it cannot be set there.
+    """Return the largest pid for a PID namespace; 0 if it cannot be set per namespace.
 
-    In older kernels the same setting is that of the whole machine.
+    In older kernels the same setting is for the whole machine.
     """
     most = limits.get("processes")
     if not most or kernel_version() < PIDS_BY_NAMESPACE:
@@ -37,10 +37,10 @@ def most_pids(limits: Any) -> int:
 
 
 def nproc_limit(limits: Any, *, own_user_namespace: bool) -> int:
-    """The limit on processes of the user that is to be set; 0 if it would bound nothing.
+    """Return the value for RLIMIT_NPROC; 0 if it would limit nothing.
 
-    Root has none. In a user namespace it counts the processes there; elsewhere all of the user's,
-    so there must be room for those that run already and for some more.
+    Root has no such limit. In a user namespace it counts the processes there; elsewhere all
+    processes of the user, so it leaves room for those that run already and for some more.
     """
     most = limits.get("processes")
     if not most or os.getuid() == 0:
@@ -51,24 +51,24 @@ def nproc_limit(limits: Any, *, own_user_namespace: bool) -> int:
 
 
 def open_all_files() -> None:
-    """As many as this process may: it holds one for every path of a private root."""
+    """Raise the limit of open files: this process holds one per path of a private root."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def bound_self(limits: Any, nproc: int) -> None:
-    """What this process and all that it starts may use, each for itself."""
-    lower(resource.RLIMIT_CORE, 0)
+    """Set the limits of this process and of each process that it starts."""
+    lower_limit(resource.RLIMIT_CORE, 0)
     if limits.get("open_files"):
-        lower(resource.RLIMIT_NOFILE, limits["open_files"])
+        lower_limit(resource.RLIMIT_NOFILE, limits["open_files"])
     if limits.get("file_size"):
-        lower(resource.RLIMIT_FSIZE, limits["file_size"])
+        lower_limit(resource.RLIMIT_FSIZE, limits["file_size"])
     if nproc:
-        lower(resource.RLIMIT_NPROC, nproc)
+        lower_limit(resource.RLIMIT_NPROC, nproc)
 
 
 def offer_to_oom_killer() -> None:
-    """Out of memory, the kernel takes these before the host."""
+    """If the machine is out of memory, let the kernel kill these before the host."""
     try:
         fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
@@ -81,7 +81,7 @@ def offer_to_oom_killer() -> None:
         os.close(fd)
 
 
-def lower(kind: int, most: int) -> None:
+def lower_limit(kind: int, most: int) -> None:
     _, hard = resource.getrlimit(kind)
     if hard != resource.RLIM_INFINITY:
         most = min(most, hard)
@@ -89,7 +89,7 @@ def lower(kind: int, most: int) -> None:
 
 
 def bound_child(pid: int, limits: Any) -> None:
-    """What must not be set for the keeper itself, because it lives on."""
+    """Set the limit of a child that must not apply to the keeper: its CPU time."""
     seconds = limits.get("cpu")
     if seconds:
         try:

@@ -1,6 +1,6 @@
-"""Namespaces: which kinds this machine allows, and how a process gets into them.
+"""Namespaces: which kinds this machine allows, and how a process enters them.
 
-It makes them and maps the user; what is mounted inside is the business of `root`.
+This module creates them and maps the user; `root` decides what is mounted inside.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KINDS = ("mounts", "pids", "net", "ipc")
 
 
 def enter_user_namespace(flags: int = 0) -> None:
-    """Become the same user in a namespace of its own, where capabilities mean nothing outside."""
+    """Enter a new user namespace as the same user; its capabilities have no effect outside."""
     user, group = os.getuid(), os.getgid()
     kernel.unshare(kernel.CLONE_NEWUSER | flags)
     write("/proc/self/setgroups", "deny")
@@ -27,7 +27,7 @@ def enter_user_namespace(flags: int = 0) -> None:
 
 
 def enter_others(kinds: set[str]) -> None:
-    """The namespaces that a process can change to without a fork; from within a user namespace."""
+    """Enter the namespaces that need no fork; call this from within a user namespace."""
     flags = kernel.CLONE_NEWNS if "mounts" in kinds else 0
     for kind, flag in OTHERS.items():
         if kind in kinds:
@@ -58,8 +58,8 @@ def write(path: str, text: str) -> None:
 def fork_as_init() -> int:
     """Like fork, but the child is the first process of a PID namespace in a user namespace.
 
-    A child that lives for a moment makes the namespaces, because whoever does cannot be in
-    that PID namespace itself. The new process then comes to this one, the subreaper.
+    A short-lived child creates the namespaces, because their creator cannot be in that PID
+    namespace itself. When it exits, the new process becomes our child: we are the subreaper.
     """
     reading, writing = os.pipe()
     launcher = os.fork()  # noqa: TID251 (the warden; it has one thread)
@@ -82,15 +82,15 @@ def fork_as_init() -> int:
     finally:
         os.close(reading)
     if not answer.isdigit():
-        raise OSError(f"the namespaces of a keeper cannot be made: {answer}")
+        raise OSError(f"the namespaces of a keeper cannot be created: {answer}")
     return int(answer)
 
 
-# -- what is there
+# -- what this machine allows
 
 
 def find_kinds() -> frozenset[str]:
-    """The kinds that work here, each tried out for real in a child."""
+    """Return the kinds that work here; each is tried out in a child."""
     if works(set(KINDS)):
         return frozenset(KINDS)
     if not works({"mounts"}):

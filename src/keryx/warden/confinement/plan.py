@@ -1,7 +1,7 @@
-"""What a private root is to hold, planned from a policy: pure, and nothing is mounted here.
+"""Plans the content of a private root from a policy. It is pure: nothing is mounted here.
 
-Where paths lie in one another the deeper one decides. So what is hidden is hidden in whatever is
-granted above it, and what is granted below a hidden folder is there.
+If one path lies in another, the deeper path decides. So a hidden path is hidden also inside a
+granted folder, and a granted path is there also inside a hidden folder.
 """
 
 from __future__ import annotations
@@ -17,54 +17,56 @@ class UnmountableError(Exception):
     """The root cannot be built as the policy says."""
 
 
-def wishes(policy: Any) -> dict[str, str]:
-    """What the policy wants at which path; `plan` says what comes of it."""
-    wanted = dict.fromkeys(policy["readable"], "read")
-    wanted.update((path, "write") for path in policy["writable"])
-    wanted[policy["workspace"]] = "read" if policy["read_only"] else "write"
-    if "/" in wanted:
+def requested_paths(policy: Any) -> dict[str, str]:
+    """Return what the policy says about each path; `plan` resolves paths inside others."""
+    requested = dict.fromkeys(policy["readable"], "read")
+    requested.update((path, "write") for path in policy["writable"])
+    requested[policy["workspace"]] = "read" if policy["read_only"] else "write"
+    if "/" in requested:
         raise UnmountableError("the whole file system cannot be granted; choose a folder in it")
     for path in policy["hidden"]:
-        if path == policy["workspace"] or wanted.get(path) == "write":
+        if path == policy["workspace"] or requested.get(path) == "write":
             raise UnmountableError(f"{path!r} must stay hidden; choose another folder")
-    if policy["workspace"] != TMP and wanted.get(TMP) != "write":
-        wanted[TMP] = "tmp"
+    if policy["workspace"] != TMP and requested.get(TMP) != "write":
+        requested[TMP] = "tmp"
     if policy["uploads"] is not None:
-        wanted[UPLOADS] = "uploads"
-    wanted.update((path, "hide") for path in policy["hidden"])
-    return wanted
+        requested[UPLOADS] = "uploads"
+    requested.update((path, "hide") for path in policy["hidden"])
+    return requested
 
 
 def plan(policy: Any) -> dict[str, str]:
-    """What happens at which path, parents first.
+    """Return what is mounted at each path, parents first.
 
-    read, write: the folder or file is there. tmp, uploads: the session's own is there. list: the
-    folder is there with what was in it, one by one, without what is hidden. hide: something empty
-    covers it. pin: it is there, and cannot be renamed.
+    read, write: the folder or file itself. tmp, uploads: the session's own folder. list: a new
+    folder with the entries of the old one, each mounted by itself, without the hidden ones.
+    hide: an empty cover. pin: the folder itself, as a mount point that cannot be renamed.
 
-    A cover lies on what is there, and slips off when another program puts something else in its
-    place. So what can only be read is listed. A cover is for where new files must appear: in what
-    can be written, and in the workspace.
+    A cover is lost when another program replaces the file below it. So read-only folders with
+    hidden paths are listed. Covers are used where new files must appear: in writable folders and
+    in the workspace.
     """
-    wanted = wishes(policy)
+    requested = requested_paths(policy)
     planned: dict[str, str] = {}
-    for path in sorted(wanted):
-        kind, (above, grant) = wanted[path], enclosing(planned, path)
+    for path in sorted(requested):
+        kind, (kind_above, grant) = requested[path], enclosing(planned, path)
         if kind == "hide":
-            if above in ("", "hide", "tmp"):
-                continue  # there is nothing to hide
-            if above in ("read", "list") and grant != policy["workspace"]:
-                planned.update((folder, "list") for folder in (grant, *between(grant, path)))
+            if kind_above in ("", "hide", "tmp"):
+                continue  # the path is not visible there
+            if kind_above in ("read", "list") and grant != policy["workspace"]:
+                planned.update(
+                    (folder, "list") for folder in (grant, *folders_between(grant, path))
+                )
                 continue
-            planned.update((folder, "pin") for folder in between(grant, path))
-        elif kind == above or (above in ("write", "pin") and kind != "tmp"):
+            planned.update((folder, "pin") for folder in folders_between(grant, path))
+        elif kind == kind_above or (kind_above in ("write", "pin") and kind != "tmp"):
             continue
         planned[path] = kind
     return dict(sorted(planned.items()))
 
 
 def enclosing(planned: dict[str, str], path: str) -> tuple[str, str]:
-    """The kind of the nearest planned path above, and that path; empty if there is none."""
+    """Return the kind and path of the nearest planned path above; empty if there is none."""
     while path != "/":
         path = os.path.dirname(path)  # noqa: PTH120 (importing pathlib would double the start)
         if path in planned:
@@ -72,15 +74,15 @@ def enclosing(planned: dict[str, str], path: str) -> tuple[str, str]:
     return "", ""
 
 
-def between(above: str, path: str) -> list[str]:
-    """The folders between two paths.
+def folders_between(ancestor: str, path: str) -> list[str]:
+    """Return the folders between two paths.
 
-    Each becomes a mount point of its own, because those cannot be renamed: else a hidden path
-    could be moved, by renaming a folder above it, to where the next keeper does not look.
+    Each becomes a mount point, because mount points cannot be renamed: else a child could rename
+    a folder above a hidden path, and the next keeper would not hide the moved path.
     """
-    found: list[str] = []
+    folders: list[str] = []
     path = os.path.dirname(path)  # noqa: PTH120 (same)
-    while path != above:
-        found.append(path)
+    while path != ancestor:
+        folders.append(path)
         path = os.path.dirname(path)  # noqa: PTH120 (same)
-    return found
+    return folders

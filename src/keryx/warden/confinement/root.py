@@ -1,9 +1,9 @@
-"""A private root: what is granted appears at its own path, everything else does not exist.
+"""A private root: granted paths appear at their own place, everything else does not exist.
 
-Built from copies of mounts, so symlinks and `..` end inside. Paths are opened without following
-symlinks, and mounts are attached by descriptor: nobody can swap a folder meanwhile.
+It is built from copies of mounts, so symlinks and `..` stay inside. Paths are opened without
+following symlinks, and mounts are attached by descriptor: nobody can swap a folder meanwhile.
 
-What is to be where is said by `plan`.
+`plan` decides what is mounted where.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import kernel, plan
 
 READ = kernel.READ_ONLY | kernel.NO_SUID | kernel.NO_DEVICES
 WRITE = kernel.NO_SUID | kernel.NO_DEVICES
-# A device takes what is written to it all the same, but its mode is the host's.
+# A device on a read-only mount can still be written, but its mode cannot be changed.
 DEVICE = kernel.READ_ONLY | kernel.NO_SUID | kernel.NO_EXEC
 ANCHORS = ("/tmp", "/mnt", "/dev")  # noqa: S108 (covered in this namespace only, until the root changes)
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -28,7 +28,7 @@ DEVICE_LINKS = {
     "stderr": "/proc/self/fd/2",
     "ptmx": "pts/ptmx",
 }
-SMALL = str(16 << 20)  # bytes of the file systems that hold nothing but mount points
+SMALL = str(16 << 20)  # size in bytes of file systems that hold only mount points
 
 
 class Root:
@@ -40,7 +40,7 @@ class Root:
         self.most_pids = most_pids
         self.host = os.open("/", kernel.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self.root = -1
-        self.closing: list[int] = []  # mounts of ours that become read-only in the end
+        self.read_only_later: list[int] = []  # our own mounts, which become read-only at the end
         self.devices = {name: self.device(name) for name in DEVICES}
         self.links: dict[str, str] = dict(policy["links"])
         self.sources: list[tuple[str, int]] = []
@@ -53,7 +53,7 @@ class Root:
     # -- sources
 
     def copy(self, path: str) -> int:
-        """A copy of the mounts of the host at a path; -1 if there is none."""
+        """Return a copy of the host's mounts at a path; -1 if the path does not exist."""
         try:
             fd = kernel.open_path(self.host, path)
         except OSError as error:
@@ -77,27 +77,27 @@ class Root:
         if kind == "hide":
             tree = self.cover(path)
         elif kind == "tmp":
-            tree = self.tmp()
+            tree = self.tmp_tree()
         else:
             tree = self.copy(self.policy["uploads"] if kind == "uploads" else path)
         is_needed = kind in ("write", "tmp") or path == self.policy["workspace"]
         if tree < 0 and is_needed:
             raise plan.UnmountableError(
-                f"{path!r} is not there, may not be entered, or is a symlink; grant a real path"
+                f"{path!r} does not exist, may not be entered, or is a symlink; grant a real path"
             )
         if tree >= 0 and kind != "hide":
-            # A pin is a part of what it lies in: of a workspace that may only be read, too.
+            # A pin has the rights of the folder it is in: read-only in a read-only workspace.
             only_read = kind in ("read", "uploads") or (kind == "pin" and self.policy["read_only"])
             kernel.set_attributes(tree, READ if only_read else WRITE)
         return tree
 
     def list_folder(self, path: str, others: set[str]) -> None:
-        """What is in it now, but for what has a place of its own or none. Sockets are nobody's."""
+        """Add the folder's entries as sources, except `others` and sockets."""
         try:
-            with os.scandir(path) as found:
-                entries = list(found)
+            with os.scandir(path) as listing:
+                entries = list(listing)
         except OSError:
-            return  # it is not there, or nobody may look into it
+            return  # it does not exist, or cannot be read
         for entry in entries:
             name = f"{path.rstrip('/')}/{entry.name}"
             if name in others:
@@ -107,17 +107,17 @@ class Root:
             elif entry.is_dir() or entry.is_file():
                 self.sources.append((name, self.source(name, "read")))
 
-    def tmp(self) -> int:
+    def tmp_tree(self) -> int:
         if self.policy["tmp"] is None:
-            return self.memory()
+            return self.memory_filesystem()
         return self.copy(self.policy["tmp"])
 
-    def memory(self) -> int:
+    def memory_filesystem(self) -> int:
         most = self.policy["limits"].get("memory") or 1 << 30
         return kernel.make_filesystem("tmpfs", {"mode": "1777", "size": str(most // 2)}, WRITE)
 
     def cover(self, path: str) -> int:
-        """Something empty to put over a path; -1 if it is not there."""
+        """Return an empty cover for a path; -1 if the path does not exist."""
         try:
             fd = kernel.open_path(self.host, path)
         except OSError as error:
@@ -132,13 +132,13 @@ class Root:
 
     def empty(self) -> int:
         tree = kernel.make_filesystem("tmpfs", {"mode": "0755", "size": SMALL}, WRITE)
-        self.closing.append(tree)
+        self.read_only_later.append(tree)
         return tree
 
     # -- targets
 
     def build(self) -> None:
-        """Put everything in its place, and go there."""
+        """Mount everything at its path, and make this the root of the process."""
         self.root = self.empty()
         anchor = next(path for path in ANCHORS if os.path.isdir(path))  # noqa: PTH112 (same)
         fd = os.open(anchor, kernel.O_PATH | os.O_CLOEXEC)
@@ -149,33 +149,33 @@ class Root:
         self.mount_devices()
         for path, tree in self.sources:
             if tree >= 0:
-                self.put(tree, path)
+                self.mount_at(tree, path)
         self.mount_processes()
         for path, target in {**self.links, "/var/tmp": plan.TMP}.items():  # noqa: S108 (same)
             self.link(path, target)
-        for tree in self.closing:
+        for tree in self.read_only_later:
             kernel.set_attributes(tree, kernel.READ_ONLY, below=False)
         kernel.change_root(self.root)
-        for fd in {self.host, self.root, *self.closing}:
+        for fd in {self.host, self.root, *self.read_only_later}:
             os.close(fd)
 
-    def put(self, tree: int, path: str) -> None:
+    def mount_at(self, tree: int, path: str) -> None:
         is_folder = stat.S_ISDIR(os.fstat(tree).st_mode)
         target = self.mount_point(path, is_folder=is_folder)
         kernel.attach(tree, target)
         os.close(target)
-        if tree not in self.closing:
+        if tree not in self.read_only_later:
             os.close(tree)
 
     def mount_point(self, path: str, *, is_folder: bool) -> int:
-        """The place for a mount; made, with all above it, where nothing is yet."""
+        """Return the mount point at a path; create it, and its parents, if it does not exist."""
         try:
             return kernel.open_path(self.root, path)
         except OSError as error:
             if error.errno != errno.ENOENT:
                 raise
-        above, name = os.path.split(path)
-        folder = self.mount_point(above, is_folder=True)
+        parent, name = os.path.split(path)
+        folder = self.mount_point(parent, is_folder=True)
         try:
             if is_folder:
                 os.mkdir(name, 0o755, dir_fd=folder)
@@ -188,38 +188,38 @@ class Root:
 
     def mount_devices(self) -> None:
         folder = self.empty()
-        self.put(folder, "/dev")
+        self.mount_at(folder, "/dev")
         for name, target in DEVICE_LINKS.items():
             os.symlink(target, name, dir_fd=folder)
         for name, tree in self.devices.items():
             if tree >= 0:
-                self.put(tree, f"/dev/{name}")
+                self.mount_at(tree, f"/dev/{name}")
         options = {"mode": "0620", "ptmxmode": "0666"}
-        self.put(kernel.make_filesystem("devpts", options, kernel.NO_SUID), "/dev/pts")
-        self.put(self.memory(), "/dev/shm")  # noqa: S108 (private)
+        self.mount_at(kernel.make_filesystem("devpts", options, kernel.NO_SUID), "/dev/pts")
+        self.mount_at(self.memory_filesystem(), "/dev/shm")  # noqa: S108 (private)
 
     def mount_processes(self) -> None:
-        """Read-only, because user 0 is the real one to /proc/sys, whatever it may do otherwise."""
+        """Mount /proc read-only: to /proc/sys our user 0 is the real root."""
         if not self.own_processes:
             tree = self.copy("/proc")
             kernel.set_attributes(tree, READ)
-            self.put(tree, "/proc")
+            self.mount_at(tree, "/proc")
             return
         tree = kernel.make_filesystem("proc", {}, WRITE | kernel.NO_EXEC)
-        # In a namespace of its own a child would be almighty, if over nothing: none is made.
+        # A child must not create a user namespace: inside it would have all capabilities.
         write_at(tree, "sys/user/max_user_namespaces", "0")
         if self.most_pids:
             write_at(tree, "sys/kernel/pid_max", str(self.most_pids))
         kernel.set_attributes(tree, kernel.READ_ONLY)
-        self.put(tree, "/proc")
+        self.mount_at(tree, "/proc")
 
     def link(self, path: str, target: str) -> None:
-        """A name that leads to a granted path, unless something is there already."""
-        above, name = os.path.split(path)
+        """Create a symlink that leads to a granted path, unless something is there already."""
+        parent, name = os.path.split(path)
         try:
-            folder = self.mount_point(above, is_folder=True)
+            folder = self.mount_point(parent, is_folder=True)
         except OSError:
-            return  # its place is in what a grant shows, as it is there
+            return  # its folder is part of a granted folder, which is shown as it is
         try:
             os.symlink(target, name, dir_fd=folder)
         except OSError:

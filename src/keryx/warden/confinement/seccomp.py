@@ -1,13 +1,13 @@
-"""Seccomp: system calls that ordinary programs do without are refused, in a filter made here.
+"""Seccomp: a filter that refuses system calls which ordinary programs do not need.
 
-The filter is a program for the kernel's packet filter. It compares numbers and looks at arguments
-that are numbers themselves; what a pointer leads to it cannot see, so calls that hide what counts
-behind one (`clone3`, `openat2`) are "not there", and programs then use the older ones.
+The filter is a program for the kernel's packet filter. It compares system call numbers and numeric
+arguments; it cannot follow pointers. So calls that pass their flags behind a pointer (`clone3`,
+`openat2`) fail with ENOSYS, and programs then use the older calls.
 
-One call is for the keeper alone: the one that sets the tag of its children. It carries a secret in
+Only the keeper may make one call: the one that sets the tag of its children. It passes a secret in
 arguments that the kernel does not read.
 
-It refuses to know paths, networks and processes. Those are walls of their own.
+This module knows nothing of paths, networks and processes; other walls confine those.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ NEW_NAMESPACES = 0x7E020080  # all CLONE_NEW… of unshare; 0x80 is that of time
 FAMILIES = (1, 2, 10, 16)  # unix, inet, inet6, netlink
 PUSH_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 ATTACH = (16, 0x4206)  # PTRACE_ATTACH, PTRACE_SEIZE
-EXIT_SIGNAL = 0xFF  # of clone: there the bit of time namespaces means something else
+EXIT_SIGNAL = 0xFF  # bits of clone's flags; one of them means time namespaces in unshare
 
-# (x86_64, aarch64); -1 where there is none. From 424 on they are the same everywhere.
+# (x86_64, aarch64); -1 if there is no such call. From 424 on the numbers are the same.
 NUMBERS: dict[str, tuple[int, int]] = {
     "open": (2, -1),
     "creat": (85, -1),
@@ -112,14 +112,14 @@ FORBIDDEN = (
 )
 
 
-# The limit that tags are; see `main`. The secret is this keeper's, in two halves.
+# The resource limit that stores tags; see `main`. The secret is this keeper's, in two halves.
 TAG = 10
 SECRET_AT = 4
 _secret: list[int] = []
 
 
 class Step(NamedTuple):
-    """One instruction; `yes` and `no` are how many of the next ones are skipped."""
+    """One instruction; `yes` and `no` say how many of the next ones to skip."""
 
     code: int
     value: int
@@ -127,19 +127,19 @@ class Step(NamedTuple):
     no: int = 0
 
 
-def is_there() -> bool:
-    """Whether this kernel takes filters, and the numbers of its calls are known here."""
+def is_available() -> bool:
+    """Return whether this kernel accepts filters and we know its system call numbers."""
     if os.uname().machine not in ARCHITECTURES:
         return False
-    # Without a program it cannot be put up; a kernel that knows of them says so by this error.
+    # A call without a program always fails; EFAULT means that the kernel supports filters.
     refused = kernel.libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(MODE_FILTER), None, 0, 0) != 0
     return refused and ctypes.get_errno() == errno.EFAULT
 
 
 def restrict(*, tracing: bool) -> None:
-    """Put it up for this process and all that it starts. Needs no_new_privs.
+    """Install the filter for this process and all that it starts. Needs no_new_privs.
 
-    `tracing` leaves debuggers alone, where other walls keep them to the session's own processes.
+    `tracing` allows debuggers, if other walls limit them to the session's own processes.
     """
     _secret[:] = struct.unpack("QQ", bytes(byte & 0x7F for byte in os.urandom(16)))
     program = b"".join(
@@ -148,18 +148,18 @@ def restrict(*, tracing: bool) -> None:
     code = ctypes.create_string_buffer(program, len(program))
     head = struct.pack("HP", len(program) // 8, ctypes.addressof(code))
     if kernel.libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(MODE_FILTER), head, 0, 0) != 0:
-        raise kernel.failed("seccomp")
+        raise kernel.os_error("seccomp")
 
 
 def set_tag(tag: int) -> None:
-    """Of this process and what it starts from now on; only who put the filter up can."""
+    """Set the tag of this process and of what it starts from now on; only the keeper can."""
     _, hard = resource.getrlimit(TAG)
     limit = struct.pack("Qq", tag, hard)
     number = NUMBERS["prlimit64"][ARCHITECTURES[os.uname().machine][0]]
     try:
         kernel.syscall("prlimit64", number, 0, TAG, limit, None, *_secret)
     except OSError:
-        return  # a finite hard limit; their orphans then carry the tag of nobody
+        return  # the hard limit is finite; orphans of these children then carry no valid tag
 
 
 def steps(*, tracing: bool) -> list[Step]:
@@ -180,7 +180,7 @@ def steps(*, tracing: bool) -> list[Step]:
 
 
 def rules(*, tracing: bool) -> Iterable[tuple[str, list[Step]]]:
-    """What is done when a call comes; each ends by itself."""
+    """Yield the steps for each filtered call; every list of steps ends with a return."""
     for name, place in FLAGS_AT.items():
         yield name, [*unless_any_bit(place, MAKES_FILE), *if_any_bit(place + 1, SET_ID_BITS)]
     for name, place in MODE_AT.items():
@@ -202,7 +202,7 @@ def rules(*, tracing: bool) -> Iterable[tuple[str, list[Step]]]:
         yield name, [refuse(errno.ENOSYS)]
 
 
-# -- what a rule is made of
+# -- parts of rules
 
 
 def refuse(error: int) -> Step:
@@ -210,12 +210,12 @@ def refuse(error: int) -> Step:
 
 
 def load(place: int) -> Step:
-    """The lower half of an argument, all that counts of a number here; both are little-endian."""
+    """Load the lower half of an argument, which holds the whole number; both are little-endian."""
     return Step(LOAD, ARGUMENTS_AT + 8 * place)
 
 
 def unless_any_bit(place: int, bits: int) -> list[Step]:
-    """Goes on only if one of them is set."""
+    """Allow the call unless one of the bits is set; then continue."""
     return [load(place), Step(ANY_BIT, bits, yes=1), Step(RETURN, ALLOW)]
 
 
@@ -225,25 +225,25 @@ def if_any_bit(place: int, bits: int) -> list[Step]:
 
 
 def if_one_of(place: int, values: tuple[int, ...]) -> list[Step]:
-    return [load(place), *among(values), Step(RETURN, ALLOW), refuse(errno.EPERM)]
+    return [load(place), *jump_if_one_of(values), Step(RETURN, ALLOW), refuse(errno.EPERM)]
 
 
 def if_none_of(place: int, values: tuple[int, ...], error: int) -> list[Step]:
-    return [load(place), *among(values), refuse(error), Step(RETURN, ALLOW)]
+    return [load(place), *jump_if_one_of(values), refuse(error), Step(RETURN, ALLOW)]
 
 
-def among(values: tuple[int, ...]) -> list[Step]:
-    """The step after the next one if it is one of them, else the next."""
+def jump_if_one_of(values: tuple[int, ...]) -> list[Step]:
+    """Jump over the next step if the loaded value is one of these."""
     return [Step(EQUAL, value, yes=len(values) - at) for at, value in enumerate(values)]
 
 
 def if_tag_is_set(secret: list[int]) -> list[Step]:
-    """Another limit, or only a look at this one, is free."""
+    """Refuse setting the tag without the secret; allow other limits, and reading this one."""
     halves = [half for number in secret for half in (number & 0xFFFFFFFF, number >> 32)]
     parts: list[Step] = []
     for at, half in enumerate(halves):
-        left = 2 * (len(halves) - at) - 1
-        parts += (Step(LOAD, ARGUMENTS_AT + 8 * SECRET_AT + 4 * at), Step(EQUAL, half, no=left))
+        skipped = 2 * (len(halves) - at) - 1
+        parts += (Step(LOAD, ARGUMENTS_AT + 8 * SECRET_AT + 4 * at), Step(EQUAL, half, no=skipped))
     return [
         *(load(1), Step(EQUAL, TAG, yes=1), Step(RETURN, ALLOW)),
         *(load(2), Step(EQUAL, 0, no=3)),

@@ -1,7 +1,7 @@
-"""Counts what the processes of a keeper use together, and tells which order is to blame.
+"""Counts what the processes of a keeper use together, and names the order that uses most.
 
-It looks and names; the keeper kills. Counted limits can be passed by what happens between two
-looks. Memory that no process has mapped (the content of a memfd) is not seen.
+It only counts; the keeper kills. Processes can exceed these limits between two checks. Memory
+that no process has mapped (the content of a memfd) is not counted.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import signal
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-INTERVAL = 100  # milliseconds between two looks; a look at ten processes takes less than one
-NOBODY = 0  # stands for the order of processes that belong to none
+INTERVAL = 100  # milliseconds between two checks; a check of ten processes takes less than one
+NOBODY = 0  # the order id of processes that belong to no order
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -28,7 +28,7 @@ class Use(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """A limit that was passed: which order is most to blame, its processes, and the words."""
+    """A limit that was passed: the order that uses most, its processes, and the cause in words."""
 
     order: int
     pids: list[int]
@@ -36,7 +36,7 @@ class Excess(NamedTuple):
 
 
 def read(path: str) -> bytes:
-    """The start of a file of /proc; nothing if the process has ended."""
+    """Return the start of a file of /proc; empty if the process has ended."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -53,27 +53,27 @@ def use_of(pid: int) -> Use | None:
     data = read(f"/proc/{pid}/stat")
     if not data:
         return None
-    # The name in the second field may hold brackets and spaces; its own bracket is the last.
+    # The name in the second field may hold brackets and spaces; the last bracket ends it.
     fields = data[data.rindex(b")") + 2 :].split()
     cpu = sum(map(int, fields[11:15])) / TICKS
     return Use(int(fields[1]), int(fields[17]), cpu, int(fields[21]) * PAGE)
 
 
 def fair_share(pid: int) -> int:
-    """The memory of a process, with what it shares divided among those that share it."""
+    """Return the memory of a process; shared memory is divided among those that share it."""
     for line in read(f"/proc/{pid}/smaps_rollup").splitlines():
         if line.startswith(b"Pss:"):
             return int(line.split()[1]) << 10
     return 0
 
 
-def everyone_else() -> list[int]:
-    """All processes of this PID namespace but its first."""
+def other_pids() -> list[int]:
+    """Return all processes of this PID namespace but its first."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]  # noqa: PTH208 (importing pathlib would double the start)
 
 
 def threads_of_user() -> int:
-    """How many threads all processes of this user have."""
+    """Return how many threads all processes of this user have."""
     user, count = os.getuid(), 0
     for name in os.listdir("/proc"):  # noqa: PTH208 (same)
         try:
@@ -88,7 +88,7 @@ def threads_of_user() -> int:
 def find_owners(
     uses: dict[int, Use], mains: dict[int, int], orphan: Callable[[int], int]
 ) -> dict[int, int]:
-    """The order of each process: that of the main process above it, else as `orphan` says."""
+    """Return the order of each process: that of the main process above it, or `orphan(pid)`."""
     owners = dict(mains)
 
     def owner_of(pid: int) -> int:
@@ -100,8 +100,8 @@ def find_owners(
                 owners[pid] = orphan(pid)
                 break
             pid = parent
-        for below in trail:
-            owners[below] = owners[pid]
+        for descendant in trail:
+            owners[descendant] = owners[pid]
         return owners[pid]
 
     return {pid: owner_of(pid) for pid in uses}
@@ -110,9 +110,9 @@ def find_owners(
 def find_excess(
     limits: Any, pids: Iterable[int], mains: dict[int, int], orphan: Callable[[int], int]
 ) -> Excess | None:
-    """Whether these processes use too much."""
-    found = ((pid, use_of(pid)) for pid in pids)
-    uses = {pid: use for pid, use in found if use is not None}
+    """Return the limit that these processes exceed; None if there is none."""
+    pids_and_uses = ((pid, use_of(pid)) for pid in pids)
+    uses = {pid: use for pid, use in pids_and_uses if use is not None}
     owners = find_owners(uses, mains, orphan)
 
     def blame(amounts: dict[int, float], cause: str) -> Excess:
@@ -131,7 +131,7 @@ def find_excess(
         return blame(threads, f"it ran more than {most} processes and threads")
     most = limits.get("memory")
     if most and sum(use.memory for use in uses.values()) > most:
-        # What is shared was counted more than once; to count it right takes longer.
+        # This counted shared memory more than once; the exact count takes longer.
         memory = by_order({pid: fair_share(pid) for pid in uses})
         if sum(memory.values()) > most:
             return blame(memory, f"it used more than {most >> 20} MiB of memory")
@@ -147,7 +147,7 @@ def cpu_cause(seconds: int) -> str:
 
 
 def cause_of(number: int, limits: Any) -> str:
-    """The limit that a process died of, if its signal tells."""
+    """Return the limit that a process was killed for, if its signal says so; else empty."""
     if number == signal.SIGXCPU and limits.get("cpu"):
         return cpu_cause(limits["cpu"])
     if number == signal.SIGXFSZ and limits.get("file_size"):

@@ -1,0 +1,61 @@
+"""A host that shares only a folder with its scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from keryx.aio.loops import LoopThread
+from keryx.aio.scope import Scope
+from keryx.rpc import Call, CallError
+from keryx.rpc.file_transport import FileTransport
+from tests.guest.server import SECRET, Tools
+
+PARTS = ("req", "claimed", "rep", "tmp")
+
+
+class FileServer:
+    """Serves the tools by files. Each call carries the secret, because there is no greeting."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.tools = Tools()
+        self._thread = LoopThread(name="keryx-guest-folder")
+        self._scope: Scope | None = None
+        self._server: FileTransport | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.call(self._open)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._thread.call(self._close)
+        self._thread.close()
+
+    def remaining_files(self) -> list[str]:
+        """Return the files of ended calls that are still in the folder."""
+        return remaining_files(self.folder)
+
+    async def _open(self) -> None:
+        self._scope = Scope("test folder")
+        bridge = self._thread.bridge
+        self._server = await FileTransport.open(self.folder, self._scope, bridge, self._handle)
+
+    async def _close(self) -> None:
+        assert self._server is not None
+        assert self._scope is not None
+        await self._server.close()
+        self._scope.close()
+
+    async def _handle(self, call: Call) -> bytes:
+        params: dict[str, Any] = msgspec.json.decode(call.params)
+        if call.method != "call" or params["secret"] != SECRET:
+            raise CallError("the secret is wrong")
+        return await self.tools.call(params["tool"], params["arguments"])
+
+
+def remaining_files(folder: Path) -> list[str]:
+    """Every file of the layout."""
+    return [path.name for part in PARTS for path in (folder / part).iterdir()]
