@@ -192,4 +192,4 @@ async def test_an_unknown_tool_fails_with_a_clear_text(make: Make) -> None:
     await session.tell(run("nothing"))
     finished = await until(session, ev.CallFinished)
     assert finished.outcome == "failed"
-    assert "no tools are granted" in str(finished.result)
+    assert "this session has no tools" in str(finished.result)

@@ -49,7 +49,7 @@ class Answers:
             self._record_rules(rules, request, command) if command.decision == "always" else []
         )
         self._dedup.take(row)
-        await self._context.log.durable()
+        await self._context.log.wait_durable()
         for approval in answered:
             if (resolve := self._context.answers.get(approval.approval_id)) is not None:
                 resolve(command.decision)
@@ -118,12 +118,12 @@ class Answers:
             where=command.where,
         )
         self._dedup.take(row)
-        await self._context.log.durable()
+        await self._context.log.wait_durable()
         if (resolve := self._context.answers.get(command.question_id)) is not None:
             resolve(command.answer)
         return Done(True)
 
     async def _acknowledge(self) -> Done:
         """Answer a command that was handled before."""
-        await self._context.log.durable()
+        await self._context.log.wait_durable()
         return Done(True)
