@@ -55,7 +55,9 @@ async def test_by_hand_all_is_summed_up_and_the_view_tells_what_is_left(tmp_path
         sent = texts(stage.last())
         assert SUMMARY in sent
         assert "Remember the tea" not in sent
-        with pytest.raises(UserMustActError, match="there is nothing to sum up; say something"):
+        with pytest.raises(
+            UserMustActError, match="there is nothing to summarize yet; send a message"
+        ):
             await (await app.open()).compact()
 
 
@@ -237,4 +239,4 @@ async def test_the_command_prints_what_it_did(tmp_path: Path) -> None:
         assert "110 → " in out
         code, _, err = await keryx_beside(home, "sessions", "compact", session.session_id)
         assert code == 1
-        assert "nothing to sum up; say something first" in err
+        assert "nothing to summarize yet; send a message first" in err

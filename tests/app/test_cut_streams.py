@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keryx import Keryx
-from keryx.engine.operations.side_request import words_of
+from keryx.engine.operations.side_request import ask_for_text
 from keryx.errors import ModelError
 from keryx.messages import Message
 from keryx.models.fallback import Fallback
@@ -67,7 +67,7 @@ async def test_a_turn_with_half_a_reply_fails_and_the_next_one_runs(tmp_path: Pa
 
 async def test_words_beside_the_turns_are_whole_or_an_error() -> None:
     with pytest.raises(ModelError, match="was cut") as failure:
-        await words_of(CutModel(), REQUEST, within=10)
+        await ask_for_text(CutModel(), REQUEST, timeout=10)
     assert failure.value.kind == "bad_response"
 
 

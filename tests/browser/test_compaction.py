@@ -289,7 +289,9 @@ async def test_nothing_more_to_sum_up_is_said_and_leaves_no_line(
     await tab.say("/compact")
     await expect(summed(tab)).to_be_visible()
     await tab.say("/compact")
-    await expect(notice(tab)).to_contain_text("There is nothing to sum up. Say something first.")
+    await expect(notice(tab)).to_contain_text(
+        "There is nothing to summarize yet. Send a message first."
+    )
     await expect(tab.box).to_have_value("")
     await expect(running(tab)).to_have_count(0)
     await expect(summed(tab)).to_have_count(1)

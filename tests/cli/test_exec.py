@@ -196,7 +196,7 @@ def test_without_a_terminal_a_nested_call_is_refused_at_once(
     result = bench.run(RISKY, *more)
     assert result.returncode == 0
     said = (
-        "write_file was refused: it needs approval, and nobody is there to be asked "
+        "write_file was refused: it needs approval, and nobody is there to answer "
         f"(writes outside the workspace: {bench.outside})"
     )
     assert said in result.stdout

@@ -175,7 +175,7 @@ def test_what_is_no_schema_is_refused_before_anything_is_asked(tmp_path: Path) -
     for given, said in (
         ("missing.json", "cannot be read"),
         ("{", "is not JSON"),
-        ('{"type": 5}', "is no JSON schema"),
+        ('{"type": 5}', "is not a JSON schema"),
     ):
         result = keryx(tmp_path, "run", "--model", "scripted:demo", "--schema", given, "Hi")
         assert result.returncode == 1

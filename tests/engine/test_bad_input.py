@@ -234,7 +234,7 @@ async def test_a_tool_whose_effects_cannot_be_told_fails_alone(host: Host) -> No
 
     outcome = await one(host, undecided)
     assert outcome.outcome == "failed"
-    assert "effects cannot be told" in outcome.text
+    assert "failed to declare its effects" in outcome.text
 
 
 async def test_a_tool_that_needs_a_process_of_its_own_is_refused_for_now(host: Host) -> None:

@@ -17,7 +17,7 @@ from keryx.aio.clock import FakeClock
 from keryx.aio.group import Group
 from keryx.engine.live.nested_calls import (
     BUNCH,
-    LOOK_AGAIN,
+    CHECK_INTERVAL,
     MOST_LISTED,
     MOST_NAMED,
     MOST_SINGLE,
@@ -242,7 +242,7 @@ async def test_no_more_are_named_than_somebody_can_look_at(hall: Hall) -> None:
     over = MOST_SINGLE - MOST_NAMED // 2
     hall.gates.open(*names[:over])
     await hall.gates.until_running(*names[over:])
-    await hall.later(LOOK_AGAIN)
+    await hall.later(CHECK_INTERVAL)
     assert first.named() == [
         f"{PARENT}.{number + 1}" for number in range(MOST_SINGLE, MOST_SINGLE + MOST_NAMED // 2)
     ]

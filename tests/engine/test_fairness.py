@@ -151,7 +151,7 @@ async def test_no_session_holds_all_slots() -> None:
 
 
 async def test_who_has_its_most_takes_turns_again_when_it_has_less() -> None:
-    slots = Slots(8, most_each=2)
+    slots = Slots(8, session_limit=2)
     order: list[int] = []
 
     async def use(number: int) -> None:

@@ -31,7 +31,7 @@ from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
-from keryx.engine.session_context import Changing, HostServices, Keep, PromptParts
+from keryx.engine.session_context import HostServices, LogChanges, PromptParts, StoreBlob
 from keryx.ids import new_id
 from keryx.messages import File, Image, Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
@@ -156,7 +156,9 @@ class Faulty:
             redactor=self.redactor,
         )
 
-    def _files(self, session_id: str, workspace: str, keep: Keep, changing: Changing) -> Files:
+    def _files(
+        self, session_id: str, workspace: str, keep: StoreBlob, changing: LogChanges
+    ) -> Files:
         return open_files(workspace, keep, changing)
 
     async def _open(

@@ -40,10 +40,10 @@ async def test_it_waits_until_every_other_has_logged_a_fact_or_rests() -> None:
     world.resume_guard.expect(["a", "b", "doubtful"])
     await world.doubt("doubtful")
     assert world.gone_on == []
-    world.resume_guard.saw(EventFactory("a").replied("text"))
+    world.resume_guard.note_fact(EventFactory("a").replied("text"))
     await settle()
     assert world.gone_on == []
-    world.resume_guard.rests("b")
+    world.resume_guard.mark_resting("b")
     await settle()
     assert world.gone_on == ["doubtful"]
     await world.group.leave()
@@ -54,7 +54,7 @@ async def test_two_of_them_go_on_one_after_the_other() -> None:
     world.resume_guard.expect(["x", "y"])
     await world.doubt("x", "y")
     assert world.gone_on == ["x"]
-    world.resume_guard.saw(EventFactory("x").replied("text"))
+    world.resume_guard.note_fact(EventFactory("x").replied("text"))
     await settle()
     assert world.gone_on == ["x", "y"]
     await world.group.leave()

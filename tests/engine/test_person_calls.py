@@ -153,7 +153,7 @@ async def test_what_a_call_asks_is_denied_at_once_if_nobody_attends_to_it(make: 
     await session.tell(msgspec.structs.replace(run("risky"), attended=False))
     finished = await until(session, ev.CallFinished)
     assert finished.outcome == "denied"
-    assert finished.reason == "undelivered: nobody is there to be asked"
+    assert finished.reason == "undelivered: it needs approval, and nobody is there to answer"
 
 
 async def test_after_a_crash_one_that_is_safe_runs_again(make: Make) -> None:
@@ -192,4 +192,4 @@ async def test_an_unknown_tool_fails_with_a_clear_text(make: Make) -> None:
     await session.tell(run("nothing"))
     finished = await until(session, ev.CallFinished)
     assert finished.outcome == "failed"
-    assert "no tools are granted" in str(finished.result)
+    assert "this session has no tools" in str(finished.result)

@@ -82,7 +82,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         turn_id = data.draw(st.sampled_from(self.turns))
-        over = turn_id in self.session.fold.over
+        over = turn_id in self.session.fold.turn_outcomes
 
         async def cancel() -> None:
             assert await self.world.cancel(self.session, turn_id) is not over

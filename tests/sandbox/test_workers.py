@@ -447,7 +447,7 @@ async def test_a_session_without_workers_says_so(host: WorkerHost) -> None:
     environment.workers = None
     outcome = await host.one(environment, process_tools.pid)
     assert (outcome.outcome, outcome.started) == ("failed", False)
-    assert "needs a process of its own, and this session gives none" in outcome.text
+    assert "needs a process of its own, and this session cannot start one" in outcome.text
 
 
 def with_context(context: ToolContext) -> None:

@@ -151,7 +151,7 @@ async def test_a_session_is_summed_up_by_hand(tmp_path: Path) -> None:
         path = f"/api/sessions/{name}/compact"
         problem = (await here.client.ask("POST", path)).problem(409, "conflict")
         assert (problem["detail"], problem["hint"]) == (
-            "there is nothing to sum up",
+            "there is nothing to summarize yet",
             "say something first",
         )
         await said(here, name, "I like tea")

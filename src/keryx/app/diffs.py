@@ -12,7 +12,7 @@ from keryx.aio.bridge import Bridge
 from keryx.app.tools import hidden_places
 from keryx.config import Config
 from keryx.engine.operations.reverts import logged_changes
-from keryx.engine.session_context import Changing, Keep, Reverting
+from keryx.engine.session_context import LogChanges, StoreBlob, WorkspaceRevert
 from keryx.errors import ToolFailedError, UserMustActError
 from keryx.ports.files import FileChange, Files
 from keryx.ports.store import Store
@@ -28,8 +28,8 @@ async def _no_changes(changes: Sequence[FileChange], call_id: str | None) -> Non
 
 def open_files(
     workspace: str,
-    keep: Keep = _nothing,
-    changing: Changing = _no_changes,
+    keep: StoreBlob = _nothing,
+    changing: LogChanges = _no_changes,
     *,
     readable: Sequence[Path] = (),
     hidden: Sequence[Path] = (),
@@ -56,7 +56,7 @@ def read_start(path: Path, name: str, size: int) -> str:
     return data.decode(errors="replace")
 
 
-async def revert_files(bridge: Bridge, parts: Sequence[Reverting]) -> None:
+async def revert_files(bridge: Bridge, parts: Sequence[WorkspaceRevert]) -> None:
     """Make the files what they were; `UserMustActError` names what stands in the way."""
 
     def work() -> None:

@@ -1,8 +1,8 @@
-"""JSON schemas that answers must fit: is a text such a schema, and does an answer fit it?
+"""Checks JSON schemas, and whether an answer matches its schema.
 
 Pure functions over texts. The library behind them is large and is loaded when a schema is first
-used; a schema can be slow to check, so a loop calls these in a thread. References to addresses
-outside the schema are refused: checking an answer never opens a connection.
+used. A check can be slow, so an event loop runs these functions in a thread. A schema must not
+refer to addresses outside of itself: checking an answer never opens a connection.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import msgspec
 from keryx.errors import UserMustActError
 
 MOST_PROBLEMS: Final = 5
-"""Problems that are listed; more do not help a model to do better."""
+"""How many problems are listed; more do not help a model to do better."""
 LONGEST_PROBLEM: Final = 300
-"""Characters of one problem: it may quote the whole answer."""
+"""Characters of one problem, which may quote the whole answer."""
 
 
 def check_schema(text: str) -> None:
-    """Raise `UserMustActError`, which says what is wrong, if the text is no JSON schema."""
-    from jsonschema import SchemaError  # noqa: PLC0415 (heavy; only who gives a schema needs it)
+    """Raise `UserMustActError`, which says what is wrong, if the text is not a JSON schema."""
+    from jsonschema import SchemaError  # noqa: PLC0415 (heavy, and needed only with a schema)
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 (same)
 
     schema = _decoded_schema(text)
@@ -32,7 +32,7 @@ def check_schema(text: str) -> None:
         _resolve_references(schema)
     except SchemaError as error:
         problem = f"{_shortened(error.message)} (at {error.json_path})"
-        raise UserMustActError(f"that is no JSON schema: {problem}") from error
+        raise UserMustActError(f"this is not a JSON schema: {problem}") from error
     except Unresolvable as error:
         raise UserMustActError(
             f"the JSON schema refers to {error.ref!r}, which is not in it; "
@@ -43,7 +43,7 @@ def check_schema(text: str) -> None:
 
 
 def problems(schema_text: str, answer_text: str) -> list[str]:
-    """What keeps the answer from fitting the schema; an empty list if it fits.
+    """Return why the answer does not match the schema; an empty list if it does.
 
     The schema must have passed `check_schema`.
     """
@@ -53,7 +53,7 @@ def problems(schema_text: str, answer_text: str) -> list[str]:
         return [f"the answer is not JSON: {error}"]
     schema = _decoded_schema(schema_text)
     try:
-        return list(_misfits(schema, answer))
+        return list(_problems(schema, answer))
     except RecursionError:
         return ["the answer is nested too deeply"]
 
@@ -65,22 +65,22 @@ def _decoded_schema(text: str) -> Mapping[str, Any]:
         raise UserMustActError(f"the schema is not JSON: {error}") from error
     if not isinstance(schema, dict):
         raise UserMustActError(
-            "that is no JSON schema: it must be an object, for instance "
+            "this is not a JSON schema: it must be an object, for example "
             '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
         )
     return cast("dict[str, Any]", schema)
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:
-    """A validator that looks nothing up outside the schema."""
+    """Return a validator that looks nothing up outside the schema."""
     validators: Any = importlib.import_module("jsonschema.validators")
     referencing: Any = importlib.import_module("referencing")
-    # Without a registry of ours, the library would fetch what a schema refers to.
+    # Without this empty registry, the library would fetch what a schema refers to.
     return validators.validator_for(schema)(schema, registry=referencing.Registry())
 
 
 def _resolve_references(schema: Mapping[str, Any]) -> None:
-    """Raise `Unresolvable` for a reference to what is not in the schema."""
+    """Raise `Unresolvable` if a reference points outside of the schema."""
     referencing: Any = importlib.import_module("referencing")
     newest: Any = importlib.import_module("referencing.jsonschema").DRAFT202012
     resource = referencing.Resource.from_contents(schema, default_specification=newest)
@@ -97,12 +97,12 @@ def _resolve_references(schema: Mapping[str, Any]) -> None:
 def _references(part: object) -> list[str]:
     if not isinstance(part, Mapping):
         return []
-    named = cast("Mapping[str, object]", part)
-    written = (named.get("$ref"), named.get("$dynamicRef"))
-    return [reference for reference in written if isinstance(reference, str)]
+    fields = cast("Mapping[str, object]", part)
+    references = (fields.get("$ref"), fields.get("$dynamicRef"))
+    return [reference for reference in references if isinstance(reference, str)]
 
 
-def _misfits(schema: Mapping[str, Any], answer: object) -> Iterator[str]:
+def _problems(schema: Mapping[str, Any], answer: object) -> Iterator[str]:
     from jsonschema.exceptions import relevance  # noqa: PLC0415 (heavy)
 
     errors: list[Any] = sorted(_validator(schema).iter_errors(answer), key=relevance, reverse=True)

@@ -1,7 +1,8 @@
-"""What order effects demand: between the calls of one step, and between running leaves.
+"""The order that effects require: between the calls of one step, and between running calls.
 
-Two accesses conflict if they overlap and one of them writes, unless both belong to the same
-peers. Exclusive effects conflict with everything. Paths are compared in canonical form.
+Two accesses conflict if they overlap and one of them writes, unless both have the same peers.
+Exclusive effects conflict with everything. Paths are compared in canonical form. A *leaf* is a call
+of a tool that calls no other tools.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ def writes_paths(effects: Effects) -> bool:
 
 
 def canonical(declared: Sequence[Effects], workspace: Path) -> list[Effects]:
-    """The same effects with every path absolute and free of symbolic links. Asks the disk."""
+    """Return the effects with every path absolute and without symbolic links. Reads the disk."""
     return [
-        replace(effects, accesses=tuple(_canonical(each, workspace) for each in effects.accesses))
+        replace(
+            effects, accesses=tuple(_canonical(access, workspace) for access in effects.accesses)
+        )
         for effects in declared
     ]
 
@@ -38,21 +41,23 @@ def _canonical(access: Access, workspace: Path) -> Access:
     return replace(access, name=os.path.realpath(workspace / access.name))
 
 
-def conflict(one: Effects, other: Effects) -> bool:
-    """Whether two calls with these effects must not run at the same time."""
-    if one.exclusive or other.exclusive:
+def conflict(first: Effects, second: Effects) -> bool:
+    """Return whether two calls with these effects must not run at the same time."""
+    if first.exclusive or second.exclusive:
         return True
-    return any(_clash(mine, theirs) for mine in one.accesses for theirs in other.accesses)
+    return any(
+        _accesses_conflict(left, right) for left in first.accesses for right in second.accesses
+    )
 
 
-def _clash(one: Access, other: Access) -> bool:
-    if one.kind != other.kind or not (one.writes or other.writes):
+def _accesses_conflict(first: Access, second: Access) -> bool:
+    if first.kind != second.kind or not (first.writes or second.writes):
         return False
-    if one.peers is not None and one.peers == other.peers:
+    if first.peers is not None and first.peers == second.peers:
         return False
-    if one.kind == "resource":
-        return one.name == other.name
-    return _is_within(one.name, other.name) or _is_within(other.name, one.name)
+    if first.kind == "resource":
+        return first.name == second.name
+    return _is_within(first.name, second.name) or _is_within(second.name, first.name)
 
 
 def _is_within(path: str, tree: str) -> bool:
@@ -60,10 +65,10 @@ def _is_within(path: str, tree: str) -> bool:
 
 
 def step_order(calls: Sequence[Effects]) -> list[list[int]]:
-    """For each call of a step, the earlier ones that it has to wait for.
+    """Return, for each call of a step, the indexes of the earlier calls that it waits for.
 
-    An exclusive call waits for all before it, so whoever waits for it waits for them as well:
-    nothing needs to look back past the last exclusive one.
+    An exclusive call waits for all calls before it, so a call that waits for it waits for them too:
+    no call needs to look back past the last exclusive one.
     """
     order: list[list[int]] = []
     barrier: int | None = None
@@ -73,32 +78,32 @@ def step_order(calls: Sequence[Effects]) -> list[list[int]]:
             order.append(list(range(barrier or 0, index)))
             barrier, touching = index, []
             continue
-        waits = [] if barrier is None else [barrier]
+        blockers = [] if barrier is None else [barrier]
         if effects.accesses:
-            waits += [earlier for earlier in touching if conflict(calls[earlier], effects)]
+            blockers += [earlier for earlier in touching if conflict(calls[earlier], effects)]
             touching.append(index)
-        order.append(waits)
+        order.append(blockers)
     return order
 
 
 class Holdings:
-    """What the running leaves of one session hold, and who waits to.
+    """The effects that the running leaves of one session hold, and the calls that wait for some.
 
-    A leaf takes all its effects at once, so nobody waits while holding: there is no deadlock.
-    Waiters go in order, and past one another only if they do not conflict.
+    A leaf takes all its effects at once and never waits while it holds some, so there is no
+    deadlock. Waiters are served in order; one overtakes another only if they do not conflict.
     """
 
     def __init__(self) -> None:
-        self._free: set[object] = set()
+        self._without_effects: set[object] = set()
         self._held: dict[object, Effects] = {}
         self._waiting: dict[object, tuple[Effects, asyncio.Future[None]]] = {}
 
     def __len__(self) -> int:
-        return len(self._free) + len(self._held) + len(self._waiting)
+        return len(self._without_effects) + len(self._held) + len(self._waiting)
 
     def take_nowait(self, holder: object, effects: Effects) -> bool:
-        """Take all effects now; False if a holder, or an earlier waiter, stands against it."""
-        if self._obstructed(effects) or any(
+        """Take all effects now; False if they conflict with a holder or an earlier waiter."""
+        if self._is_blocked(effects) or any(
             conflict(waiting, effects) for waiting, _ in self._waiting.values()
         ):
             return False
@@ -106,7 +111,7 @@ class Holdings:
         return True
 
     async def take(self, holder: object, effects: Effects) -> None:
-        """Take all effects, waiting for those in the way. Cancelled, it holds nothing."""
+        """Take all effects, once nothing conflicts. If this is cancelled, nothing is held."""
         if self.take_nowait(holder, effects):
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -117,17 +122,17 @@ class Holdings:
             self.release(holder)
             raise
 
-    def correct(self, holder: object, effects: Effects) -> None:
-        """The same effects, told better. Harmless if the holder has nothing."""
+    def update(self, holder: object, effects: Effects) -> None:
+        """Replace the effects of a holder or waiter by resolved ones. Others are ignored."""
         if holder in self._held:
             self._held[holder] = effects
         elif holder in self._waiting:
             self._waiting[holder] = (effects, self._waiting[holder][1])
 
     def release(self, holder: object) -> None:
-        """Let go, or stop waiting. Harmless if the holder has nothing."""
-        if holder in self._free:
-            self._free.discard(holder)
+        """Release the effects, or stop waiting for them. Others are ignored."""
+        if holder in self._without_effects:
+            self._without_effects.discard(holder)
         elif self._held.pop(holder, None) is None and self._waiting.pop(holder, None) is None:
             return
         if self._waiting:
@@ -137,23 +142,23 @@ class Holdings:
         if effects.accesses or effects.exclusive:
             self._held[holder] = effects
         else:
-            self._free.add(holder)
+            self._without_effects.add(holder)
 
-    def _obstructed(self, effects: Effects) -> bool:
+    def _is_blocked(self, effects: Effects) -> bool:
         if effects.exclusive:
-            return bool(self._free or self._held)
+            return bool(self._without_effects or self._held)
         if not effects.accesses:
-            # Only an exclusive holder stands against it, and that one stands alone.
+            # Only an exclusive holder conflicts, and that is always the only one.
             return len(self._held) == 1 and next(iter(self._held.values())).exclusive
         return any(conflict(held, effects) for held in self._held.values())
 
     def _grant_waiting(self) -> None:
-        passed: list[Effects] = []
+        skipped: list[Effects] = []
         for holder, (effects, granted) in tuple(self._waiting.items()):
-            if self._obstructed(effects) or any(conflict(earlier, effects) for earlier in passed):
+            if self._is_blocked(effects) or any(conflict(earlier, effects) for earlier in skipped):
                 if effects.exclusive:
                     return
-                passed.append(effects)
+                skipped.append(effects)
                 continue
             del self._waiting[holder]
             self._grant(holder, effects)

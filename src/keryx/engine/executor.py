@@ -1,12 +1,12 @@
-"""Runs tool calls: side by side where their effects allow it, and never past their cancellation.
+"""Runs tool calls: concurrently where their effects allow it, and until they are cancelled.
 
-A call is one task in a group that the executor owns. Whoever asked awaits the call's outcome,
-never its task, so a tool that resists its cancellation holds nobody: after the grace it is left
-over, its outcome is `unknown`, and it may act no more through its context.
+A call is one task in a group that the executor owns. The caller awaits the call's outcome, never
+its task, so a tool that resists its cancellation blocks nobody: after the grace period the call is
+left over, its outcome is `unknown`, and it cannot act through its context any more.
 
-The way of a call: order within its step, approval, effects, slot, the log, the tool, outcome.
-Only leaves hold effects and slots; a container (a tool that calls tools) holds nothing while it
-waits for them, so nesting cannot deadlock.
+The stages of a call: order within its step, approval, effects, slot, the log, the tool, outcome.
+Only leaves hold effects and slots. A container (a tool that calls tools) holds nothing while it
+waits for its calls, so nesting cannot deadlock.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.tool import Tool, ToolContext
 from keryx.ports.workers import Addressed, Returned, encode_return
 
-# Async leaves cost a task each. The bound keeps one host from opening sockets without end.
+# Async leaves cost one task each. The limit keeps a host from opening sockets without end.
 LOOP_SLOTS: Final = 1_000
-# A worker is a Python process: some 30 MB, and a core if its tool computes.
+# A worker is a Python process: about 30 MB, and a core if its tool computes.
 PROCESS_SLOTS: Final = 16
-# What a session may have at once of calls with processes, and of containers with some: a command is
-# a shell and often a few more, and past 512 in all its place ends whoever has most of them.
+# How many calls, and containers, of one session may have processes at once. A command is a shell
+# and often a few more processes; beyond 512 in all, the place kills the call that has the most.
 STARTS: Final = 128
 CONTAINER_STARTS: Final = 32
-# A container that calls itself without end must fail before it fills the memory.
+# A container that calls itself without end must fail before the memory is full.
 MOST_NESTED: Final = 16
 
 
 class Batch:
-    """The calls of one step, under way."""
+    """The running calls of one step."""
 
     def __init__(self) -> None:
         self._ended: dict[str, asyncio.Future[CallOutcome]] = {}
@@ -64,45 +64,45 @@ class Batch:
             self._calls[call_id] = call
 
     async def outcomes(self) -> list[CallOutcome]:
-        """All outcomes, in call order."""
+        """Wait for all outcomes and return them in call order."""
         return [await asyncio.shield(ended) for ended in self._ended.values()]
 
     async def as_ended(self) -> AsyncIterator[CallOutcome]:
-        """Each outcome as it comes."""
-        arrived: asyncio.Queue[CallOutcome] = asyncio.Queue()
+        """Yield each outcome as its call ends."""
+        outcomes: asyncio.Queue[CallOutcome] = asyncio.Queue()
         for ended in self._ended.values():
-            ended.add_done_callback(lambda done: arrived.put_nowait(done.result()))
+            ended.add_done_callback(lambda done: outcomes.put_nowait(done.result()))
         for _ in self._ended:
-            yield await arrived.get()
+            yield await outcomes.get()
 
     def holds(self, call_id: str) -> bool:
-        """Whether that call is of this batch, nested ones included, and has not ended."""
+        """Return whether the call is in this batch, also as a nested one, and has not ended."""
         call = self._find(call_id)
         return call is not None and not call.ended.done()
 
-    def asked_for(self, call_id: str) -> bool:
-        """Whether it is one of the step's own calls, not one that a container made."""
+    def is_step_call(self, call_id: str) -> bool:
+        """Return whether it is one of the step's own calls, not a nested one."""
         return call_id in self._calls
 
     def cancel(self, call_id: str, reason: Reason = "interrupt", *, by: str = "") -> bool:
-        """Cancel one call while the others go on. False if it is over, or not of this batch."""
+        """Cancel one call while the others go on. False if it ended, or is not in this batch."""
         call = self._find(call_id)
         if call is None or call.ended.done():
             return False
         return call.scope.cancel(reason, by=by)
 
     def _find(self, call_id: str) -> Call | None:
-        """A call by its id, which begins with the ids of those that it is nested in."""
+        """Find a call by its id, which begins with the id of its container."""
         level: Iterable[Call] = self._calls.values()
         while True:
-            above = next((call for call in level if _is_in(call_id, call.call_id)), None)
-            if above is None or above.call_id == call_id:
-                return above
-            level = above.nested
+            ancestor = next((call for call in level if _is_within(call_id, call.call_id)), None)
+            if ancestor is None or ancestor.call_id == call_id:
+                return ancestor
+            level = ancestor.nested
 
 
 class Executor:
-    """One per host. Belongs to the loop that made it."""
+    """Runs the calls of one host. Belongs to the loop that created it."""
 
     def __init__(
         self,
@@ -114,42 +114,42 @@ class Executor:
         process_slots: int = PROCESS_SLOTS,
     ) -> None:
         self.bridge: Final = bridge
-        """The way to threads, for whatever would block the loop."""
+        """Runs in threads what would block the loop."""
         self._loop = asyncio.get_running_loop()
         self._slots = {
             "loop": Slots(loop_slots),
             "thread": Slots(thread_slots),
             "process": Slots(process_slots),
         }
-        # Apart, and none for a container in another, so that nobody takes what those below it need.
-        self._starts = Slots(loop_slots, most_each=STARTS)
-        self._container_starts = Slots(loop_slots, most_each=CONTAINER_STARTS)
+        # Separate, and none for nested containers: no call takes the slots that its own calls need.
+        self._starts = Slots(loop_slots, session_limit=STARTS)
+        self._container_starts = Slots(loop_slots, session_limit=CONTAINER_STARTS)
         self._calls: set[Call] = set()
         self._left_over: dict[Call, None] = {}
-        # A tree of its own: calls are cancelled through their own scopes, which know the ladder;
-        # their tasks only when the executor is closed and has given up on them.
+        # A scope tree of its own: calls are cancelled through their own scopes, which know the
+        # ladder; their tasks only when the executor is closed and has given up on them.
         self._group = Group(Scope("calls", clock=scope.clock), on_error=self._report)
         self._registration = scope.on_cancel(self._cancel_all)
 
-    # -- what the engine asks for
+    # -- the public interface
 
     def start(self, environment: CallEnvironment, calls: Sequence[ToolCall], scope: Scope) -> Batch:
-        """Start the calls of one step. They behave as if run in this order."""
-        if len({asked.call_id for asked in calls}) < len(calls):
+        """Start the calls of one step. They behave as if they ran in this order."""
+        if len({call.call_id for call in calls}) < len(calls):
             raise DeveloperMustActError("two calls of one step have the same id")
         batch = Batch()
         accepted: list[Call] = []
-        for asked in calls:
-            found = self._accept(
-                environment, asked.call_id, asked.tool, asked.arguments, scope, None
+        for tool_call in calls:
+            call = self._accept(
+                environment, tool_call.call_id, tool_call.tool, tool_call.arguments, scope, None
             )
-            if isinstance(found, Call):
-                accepted.append(found)
-                batch.add(asked.call_id, found.ended, found)
+            if isinstance(call, Call):
+                accepted.append(call)
+                batch.add(call.call_id, call.ended, call)
             else:
                 ended: asyncio.Future[CallOutcome] = self._loop.create_future()
-                ended.set_result(found)
-                batch.add(asked.call_id, ended, None)
+                ended.set_result(call)
+                batch.add(tool_call.call_id, ended, None)
         self._launch(environment, accepted)
         return batch
 
@@ -161,7 +161,7 @@ class Executor:
 
     @property
     def running(self) -> int:
-        """How many calls have no outcome yet."""
+        """The number of calls that have no outcome yet."""
         return len(self._calls)
 
     @property
@@ -170,14 +170,14 @@ class Executor:
         return tuple(call.call_id for call in self._left_over)
 
     async def close(self) -> tuple[str, ...]:
-        """Cancel everything, run the ladder, and name what is left over."""
+        """Cancel all calls, run the cancellation ladder, and return the ids of left-over calls."""
         self._registration.remove()
         self._cancel_all()
         for call in tuple(self._calls):
             await asyncio.shield(call.ended)
-        named = self.left_over
+        left_over = self.left_over
         await self._group.leave()
-        return named
+        return left_over
 
     def _cancel_all(self) -> None:
         for call in self._calls:
@@ -201,13 +201,13 @@ class Executor:
             return call_outcome.failed(call_id, name, str(error))
         try:
             effects = tool.effects(args)
-        except Exception as error:  # noqa: BLE001 (a tool's own declaration; the turn goes on without it)
-            text = f"the tool {name!r} is broken: its effects cannot be told: {error!r}"
-            return call_outcome.failed(call_id, name, text)
-        written = arguments if isinstance(arguments, str) else ""
+        except Exception as error:  # noqa: BLE001 (a tool's own code; the turn goes on without this call)
+            problem = f"the tool {name!r} is broken: it failed to declare its effects: {error!r}"
+            return call_outcome.failed(call_id, name, problem)
+        text = arguments if isinstance(arguments, str) else ""
         if tool.isolation == "process":
             try:
-                written = _for_process(environment, tool, arguments)
+                text = _text_for_process(environment, tool, arguments)
             except DeveloperMustActError as error:
                 return call_outcome.failed(call_id, name, str(error))
         call = Call(
@@ -215,7 +215,7 @@ class Executor:
             call_id,
             tool,
             args,
-            arguments=written,
+            arguments=text,
             scope=scope.child(call_id),
             parent=parent,
         )
@@ -232,44 +232,44 @@ class Executor:
         elif len(calls) > 1:
             set_order(calls)
         for call in calls:
-            call.task = self._group.start(self._perform(call), name=f"call {call.call_id}")
+            call.task = self._group.start(self._run_task(call), name=f"call {call.call_id}")
             self._calls.add(call)
             call.scope.on_cancel(partial(self._stop, call))
 
     async def _order(
         self, environment: CallEnvironment, calls: Sequence[Call], ordered: asyncio.Future[None]
     ) -> None:
-        """Find the canonical paths in a thread, for a file system may hang, then set the order."""
+        """Resolve the paths in a thread, since a file system may hang, then set the order."""
         try:
             await environment.paths.resolve(environment, calls)
-        except Exception as error:  # noqa: BLE001 (whatever a path does to the disk, it is these calls' own)
+        except Exception as error:  # noqa: BLE001 (whatever goes wrong with a path concerns only these calls)
             ordered.set_exception(error)
-            ordered.exception()  # seen, also if every call was cancelled meanwhile
+            ordered.exception()  # marks it as retrieved, also if every call was cancelled meanwhile
             return
         set_order([call for call in calls if call.phase != "ended"])
         ordered.set_result(None)
 
-    # -- the way of a call
+    # -- the stages of a call
 
-    async def _perform(self, call: Call) -> None:
-        """The task of a call. Whatever goes wrong in here, the call gets its outcome."""
+    async def _run_task(self, call: Call) -> None:
+        """Run the task of a call. Whatever goes wrong in it, the call gets its outcome."""
         try:
-            await self._go(call)
-        except Exception as error:  # noqa: BLE001 (a defect of ours; it is reported, and holds nobody)
+            await self._run_call(call)
+        except Exception as error:  # noqa: BLE001 (a defect of ours: it is reported, and blocks nobody)
             self._report(f"call {call.call_id}", error)
             self._left_over.pop(call, None)
             if call.phase != "ended":
                 self._conclude(call, call_outcome.BROKEN, left_over=False)
             call.scope.close()
 
-    async def _go(self, call: Call) -> None:
+    async def _run_call(self, call: Call) -> None:
         call.phase = "waiting"
         try:
             call.scope.raise_if_cancelled()
             await self._admit(call)
             result = await self._invoke(call)
         except GeneratorExit as error:
-            # From the tool, or because the loop is gone: after this one nothing can be awaited.
+            # From the tool, or because the loop was closed: after it nothing can be awaited.
             result = call_outcome.of_error(call, error)
             call.scope.cancel("parent", by=call.call_id)
             self._finish(call, result)
@@ -278,7 +278,7 @@ class Executor:
             result = call_outcome.of_error(call, error)
         try:
             if call.nested or call.holds_processes:
-                await self._leave(call)
+                await self._end_children(call)
         finally:
             self._finish(call, result)
 
@@ -324,16 +324,16 @@ class Executor:
             return self._starts
         return self._container_starts if call.parent is None else None
 
-    async def _leave(self, call: Call) -> None:
-        """End what the tool started and did not wait for: no call outlives its parent."""
+    async def _end_children(self, call: Call) -> None:
+        """End what the tool started and did not wait for. No call outlives its parent."""
         if call.phase != "ended":
             call.phase = "leaving"
         call.scope.cancel("parent", by=call.call_id)
         for process in tuple(call.processes):
             await process.__aexit__(None, None, None)
         while call.nested:
-            call.quiet = self._loop.create_future()
-            await call.quiet
+            call.nested_ended = self._loop.create_future()
+            await call.nested_ended
 
     async def _nest(
         self,
@@ -345,7 +345,7 @@ class Executor:
         parent.children += 1
         call_id = f"{parent.call_id}.{parent.children}"
         if parent.depth >= MOST_NESTED:
-            text = f"calls are nested {MOST_NESTED} deep already; do this without a further level"
+            text = f"calls are nested {MOST_NESTED} levels deep; do this without another level"
             return call_outcome.failed(call_id, tool, text)
         call = self._accept(parent.environment, call_id, tool, arguments, parent.scope, parent)
         if isinstance(call, CallOutcome):
@@ -363,7 +363,7 @@ class Executor:
     # -- the ladder
 
     def _stop(self, call: Call) -> None:
-        """Rung one. Async work is cancelled, once; a thread has its token, a process a signal."""
+        """Rung one: cancel async work, once. Threads see their token, processes get a signal."""
         if call.phase in ("leaving", "ended"):
             return
         assert call.task is not None
@@ -373,20 +373,20 @@ class Executor:
         call.climb_after(GRACE, self._after_grace)
 
     def _after_grace(self, call: Call) -> None:
-        """Rung two. The scope has just killed its processes: their exit may take a moment."""
+        """Rung two: the scope has just killed its processes, and their exit may take a moment."""
         if call.scope.holds_killable:
             call.climb_after(EXIT_REPORT, self._leave_over)
         else:
             self._leave_over(call)
 
     def _leave_over(self, call: Call) -> None:
-        """What has not returned by now holds nobody any longer."""
+        """Rung three: give a call that has not returned its outcome, so that it blocks nobody."""
         if call.phase in ("leaving", "ended"):
             return
         if call.nested:
-            # They are on the ladder too, and end before the call that they belong to.
-            call.quiet = self._loop.create_future()
-            call.quiet.add_done_callback(lambda _: self._leave_over(call))
+            # Nested calls are on the ladder too, and end before their container.
+            call.nested_ended = self._loop.create_future()
+            call.nested_ended.add_done_callback(lambda _: self._leave_over(call))
             return
         if call.thread is not None:
             call.thread.leave_over()
@@ -410,7 +410,7 @@ class Executor:
         return 0.0 if call.started_at is None else call.scope.clock.monotonic() - call.started_at
 
     def _conclude(self, call: Call, result: Ending, *, left_over: bool) -> None:
-        """Give the call its one outcome, and everything that it held back."""
+        """Give the call its one outcome, and release all that it holds."""
         try:
             outcome = call_outcome.outcome_of(call, result, left_over=left_over)
         except Exception as error:  # noqa: BLE001 (a defect of ours: whatever it is, the call ends)
@@ -428,21 +428,21 @@ class Executor:
                 self._slots[call.tool.isolation].release(call.environment.session_id)
         if call.starts is not None:
             call.starts.release(call.environment.session_id)
-        call.let_go()
+        call.release_dependents()
         call.ended.set_result(outcome)
         if call.parent is not None:
             call.parent.forget_nested(call, outcome)
-        # Last: nobody waits any more for a call whose end could not be told.
+        # Last: if this hook fails, nobody is left waiting for the call.
         call.environment.hooks.ended(call, outcome)
 
     def _report(self, name: str, error: BaseException) -> None:
-        """A defect came up. Whoever runs the host is told; no other call ends with it."""
+        """Report a defect to the loop's exception handler; no other call ends with it."""
         self._loop.call_exception_handler(
             {"message": f"{name} broke the executor", "exception": error}
         )
 
 
-def _is_in(call_id: str, container: str) -> bool:
+def _is_within(call_id: str, container: str) -> bool:
     return call_id == container or call_id.startswith(f"{container}.")
 
 
@@ -451,21 +451,21 @@ def _find(environment: CallEnvironment, name: str) -> Tool:
     if tool is not None:
         return tool
     if not environment.tools:
-        raise UnknownToolError(f"there is no tool {name!r}: no tools are granted here")
-    close = difflib.get_close_matches(name, environment.tools, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    granted = ", ".join(sorted(environment.tools)[:50])
-    raise UnknownToolError(f"there is no tool {name[:100]!r}.{hint} Granted are: {granted}.")
+        raise UnknownToolError(f"there is no tool {name!r}: this session has no tools")
+    matches = difflib.get_close_matches(name, environment.tools, n=1)
+    hint = f" Did you mean {matches[0]!r}?" if matches else ""
+    names = ", ".join(sorted(environment.tools)[:50])
+    raise UnknownToolError(f"there is no tool {name[:100]!r}.{hint} The tools are: {names}.")
 
 
-def _for_process(
+def _text_for_process(
     environment: CallEnvironment, tool: Tool, arguments: str | bytes | Mapping[str, Any]
 ) -> str:
-    """The arguments as text, which is all that a process gets; raises if it cannot have them."""
+    """Return the arguments as text for another process. Raises if the tool cannot run in one."""
     name = tool.name
     if environment.workers is None or environment.place is None:
         raise DeveloperMustActError(
-            f"the tool {name!r} needs a process of its own, and this session gives none"
+            f"the tool {name!r} needs a process of its own, and this session cannot start one"
         )
     if not isinstance(tool, Addressed):
         raise InvalidToolError(f"the tool {name!r} is broken: another process cannot find it")
@@ -475,11 +475,11 @@ def _for_process(
         text = arguments if isinstance(arguments, bytes) else msgspec.json.encode(dict(arguments))
         return text.decode()
     except (TypeError, ValueError) as error:
-        raise DeveloperMustActError(f"{name!r} cannot be called with this: {error}") from error
+        raise DeveloperMustActError(f"the arguments of {name!r} are no JSON: {error}") from error
 
 
 def _invoke_blocking(tool: Tool, args: Any, context: ToolContext) -> Returned:
-    """In the tool's thread: also the encoding, which may be long, stays off the loop."""
+    """Run in the tool's thread: the encoding may take long, and stays off the loop too."""
     return encode_return(tool.invoke(args, context))
 
 

@@ -1,9 +1,8 @@
-"""What a session is told: each command takes effect once, and is answered once it is durable.
+"""Handles a session's commands: each takes effect once, and is answered when it is durable.
 
-Commands change the state synchronously, so each sees it as all earlier ones left it. A cancel
-reaches its scope when it is read; only its answer waits for the commit. The same key twice is one
-command. Commands that others entered into the store are taken from there by whoever owns the
-session.
+Commands change the state synchronously, so each sees what all earlier ones did. A cancel reaches
+its scope when it is read; only its answer waits for the commit. The same key twice is one command.
+The owner of the session also takes the commands that others entered into the store.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from keryx.ports.view import Typed
 
 
 class Inbox:
-    """Takes the commands of one session."""
+    """Handles the commands of one session."""
 
     def __init__(
         self, context: SessionContext, turn_queue: TurnQueue, log: list[ev.LoggedEvent]
@@ -44,15 +43,15 @@ class Inbox:
         self._sent = _sent_messages(log)
         self._dedup = Dedup(context.services.store, context.log, context.fold.session_id)
         self._answers = Answers(context, self._dedup)
-        self._person_calls = UserCalls(context, self._dedup)
+        self._user_calls = UserCalls(context, self._dedup)
         self._reverts = Reverts(context, self._dedup)
-        self._cancels = Cancels(context, turn_queue, self._dedup, self._person_calls)
+        self._cancels = Cancels(context, turn_queue, self._dedup, self._user_calls)
 
     async def tell(self, command: cm.Command) -> Answer:
-        """Take a command; returns once it is durable. `InvalidCommandError` if it does not fit."""
+        """Handle a command; return once it is durable. `InvalidCommandError` if it is malformed."""
         command = cm.checked(command)
         if isinstance(command, cm.SendMessage | cm.ChangeMessage) and command.text:
-            # Before anything else: not even the inbox shall hold a secret.
+            # Before anything else: not even the inbox may contain a secret.
             text = self._context.services.redactor.text(command.text)
             command = msgspec.structs.replace(command, text=text)
         row = row_of(command)
@@ -74,7 +73,7 @@ class Inbox:
                 | cm.CompactContext()
                 | cm.SetDraft()
             ):
-                return await self._act(command)
+                return await self._run_operation(command)
             case cm.AnswerApproval() | cm.AnswerQuestion():
                 return await self._answers.take(command)
             case cm.WithdrawMessage() | cm.ChangeMessage() | cm.ChangeSession():
@@ -84,53 +83,53 @@ class Inbox:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no command is being taken, and none waits."""
+        """Whether no command is being handled, and none waits."""
         return self._dedup.is_quiet
 
     async def wait_calls_ended(self) -> None:
-        """Return once no call that a person ran is under way."""
-        await self._person_calls.wait_ended()
+        """Return once no call of a person is running."""
+        await self._user_calls.wait_ended()
 
     async def read(self) -> None:
-        """Take what others entered into the store."""
+        """Handle the commands that others entered into the store."""
         for row in await self._dedup.pending():
             command = None
             try:
                 command = cm.decode(row.body)
                 await self.tell(msgspec.structs.replace(command, command_id=row.key))
             except (KeryxError, msgspec.DecodeError):
-                # Whoever entered it is not here to be told; it is done with all the same.
+                # Nobody here can be told of the error; the command is done all the same.
                 self._context.log.raise_if_broken()
-            if not isinstance(command, cm.RunCall):  # that one waits until its call has ended
+            if not isinstance(command, cm.RunCall):  # it waits until its call has ended
                 self._dedup.done_with(row)
-        await self._context.log.durable()
+        await self._context.log.wait_durable()
 
-    async def _done(self, *, done: bool = True) -> Done:
-        await self._context.log.durable()
+    async def _answer(self, *, done: bool = True) -> Done:
+        await self._context.log.wait_durable()
         return Done(done)
 
     # -- messages
 
     async def _send(self, command: cm.SendMessage, row: InboxRow) -> Sent:
         prompt_parts = None
-        # A key that its maker minted for this attempt alone needs no look into the store.
+        # A command without a key has a new id for each attempt, so the store need not be read.
         if (command.key is not None or row.key in self._sent) and await self._dedup.was_taken(row):
             return await self._acknowledge(row.key)
         if command.schema is not None:
             await self._context.services.executor.bridge.to_thread(check_schema, command.schema)
-        await self._context.bring(command.attachments)
+        await self._context.store_attachments(command.attachments)
         if self._turn_queue.is_resting:
-            prompt_parts = await self._turn_queue.read_brief(command.workspace)
+            prompt_parts = await self._turn_queue.read_prompt_parts(command.workspace)
         self._sent[row.key] = self._accept(command, row.key)
         self._dedup.take(row)
         if prompt_parts is not None and self._turn_queue.is_resting:
             self._turn_queue.start_next(prompt_parts)
         else:
-            self._react(command)
+            self._affect_running_turn(command)
         return await self._acknowledge(row.key)
 
     async def _acknowledge(self, key: str) -> Sent:
-        await self._context.log.durable()
+        await self._context.log.wait_durable()
         return self._sent[key]
 
     def _accept(self, command: cm.SendMessage, key: str) -> Sent:
@@ -160,8 +159,8 @@ class Inbox:
             self._context.log.record(ev.SessionChanged, by=BY, title=title)
         return Sent(accepted.message_id, turn_id, accepted.seq)
 
-    def _react(self, command: cm.SendMessage) -> None:
-        """What an accepted message does at once to the turn that runs."""
+    def _affect_running_turn(self, command: cm.SendMessage) -> None:
+        """Interrupt or steer the running turn, if the accepted message asks for that."""
         fold, turn = self._context.fold, self._turn_queue.turn
         if fold.turn is None or turn is None:
             return
@@ -171,7 +170,7 @@ class Inbox:
         elif command.mode == "steer" and not command.wait and fold.steers:
             turn.steer(by=command.by)
 
-    async def _act(
+    async def _run_operation(
         self,
         command: cm.RunCall
         | cm.RevertFiles
@@ -180,10 +179,10 @@ class Inbox:
         | cm.CompactContext
         | cm.SetDraft,
     ) -> Done:
-        """What a person does in the session by themselves."""
+        """Run an operation that does not belong to a turn."""
         match command:
             case cm.RunCall():
-                return await self._person_calls.run(command)
+                return await self._user_calls.run(command)
             case cm.RevertFiles():
                 return await self._reverts.run(command)
             case cm.UndoTurn():
@@ -193,48 +192,48 @@ class Inbox:
             case cm.CompactContext():
                 return await self._compact(command)
             case cm.SetDraft():
-                await self._context.drafts.keep(Typed(command.text, command.attachments))
+                await self._context.drafts.save(Typed(command.text, command.attachments))
                 return Done(True)
 
     async def _compact(self, command: cm.CompactContext) -> Done:
-        """Answered when it is done: what is said meanwhile does not wait for it."""
+        """Compact the context; answer when that is done. Messages do not wait for it."""
         row, scope = row_of(command), self._context.scope
         if not await self._dedup.was_taken(row):
-            recorded = partial(self._dedup.take, row)
-            if not await self._turn_queue.compaction.run(scope, recorded=recorded):
-                raise ScopeClosedError("the session was closed; ask again when it is open")
+            on_record = partial(self._dedup.take, row)
+            if not await self._turn_queue.compaction.run(scope, on_record=on_record):
+                raise ScopeClosedError("the session was closed; try again when it is open")
         return Done(True)
 
-    # -- approvals, and what people change
+    # -- changes of messages and settings
 
     async def _change(
         self, command: cm.WithdrawMessage | cm.ChangeMessage | cm.ChangeSession
     ) -> Done:
         row = row_of(command)
         if await self._dedup.was_taken(row):
-            return await self._done()
+            return await self._answer()
         if isinstance(command, cm.ChangeMessage) and command.attachments:
-            await self._context.bring(command.attachments)
+            await self._context.store_attachments(command.attachments)
         match command:
-            case cm.WithdrawMessage() if self._waits(command.message_id):
+            case cm.WithdrawMessage() if self._is_waiting(command.message_id):
                 fact, target = ev.MessageWithdrawn, {"message_id": command.message_id}
             case cm.ChangeMessage() if command.message_id in self._context.fold.queue:
-                fact, target = ev.MessageChanged, _given(command)
+                fact, target = ev.MessageChanged, _changed_fields(command)
             case cm.ChangeSession():
-                fact, target = ev.SessionChanged, _given(command)
+                fact, target = ev.SessionChanged, _changed_fields(command)
             case _:
                 return Done(False)
         self._context.log.record(fact, by=command.by, **target)
         self._dedup.take(row)
-        return await self._done()
+        return await self._answer()
 
-    def _waits(self, message_id: str) -> bool:
+    def _is_waiting(self, message_id: str) -> bool:
         fold = self._context.fold
         return message_id in fold.queue or message_id in fold.steers
 
 
 def _sent_messages(log: Sequence[ev.LoggedEvent]) -> dict[str, Sent]:
-    """What was sent to this session, by key. What a fork shares was sent to another one."""
+    """Return the answers to sent messages, by key. Messages that a fork inherited do not count."""
     inherited = 0
     sent: dict[str, Sent] = {}
     for event in log:
@@ -245,8 +244,8 @@ def _sent_messages(log: Sequence[ev.LoggedEvent]) -> dict[str, Sent]:
     return sent
 
 
-def _given(command: cm.ChangeMessage | cm.ChangeSession) -> dict[str, object]:
-    """What the command names, without its own head; what it does not name stays as it is."""
+def _changed_fields(command: cm.ChangeMessage | cm.ChangeSession) -> dict[str, object]:
+    """Return the fields that the command sets, without its envelope."""
     return {
         name: value
         for name in command.__struct_fields__

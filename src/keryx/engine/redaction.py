@@ -1,7 +1,7 @@
-"""Values of secrets, taken out of whatever is logged, shown or sent to a model.
+"""Removes the values of secrets from all that is logged, shown or sent to a model.
 
-A `Redactor` knows the values; text goes through it whole, output as it streams. A value that is
-split over chunks is found too: the end of a chunk is held back while it may begin one.
+A `Redactor` knows the values. Texts pass through it as a whole, output in chunks. A value that is
+split over two chunks is found too: the end of a chunk is held back while it may begin a value.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import msgspec
 
 from keryx.messages import Json, Part, Text
 
-# A shorter value appears by chance, and taking it out would tear ordinary text apart.
+# Bytes. A shorter value appears by chance, and removing it would damage ordinary text.
 SHORTEST: Final = 8
 
 
 class Redactor:
-    """Takes the values of named secrets out of text and bytes."""
+    """Removes the values of named secrets from text and bytes."""
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
         forms: dict[bytes, bytes] = {}
@@ -37,7 +37,7 @@ class Redactor:
         return self._pattern is not None
 
     def text(self, text: str) -> str:
-        """The text without them."""
+        """Return the text without secrets."""
         if self._pattern is None:
             return text
         data = text.encode(errors="surrogatepass")
@@ -48,10 +48,10 @@ class Redactor:
     def data(self, data: bytes) -> bytes:
         if self._pattern is None:
             return data
-        return self._pattern.sub(lambda found: self._marks[found.group()], data)
+        return self._pattern.sub(lambda match: self._marks[match.group()], data)
 
     def content(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
-        """The parts of a result without them."""
+        """Return the parts of a result without secrets."""
         if self._pattern is None:
             return content
         return tuple(self._part(part) for part in content)
@@ -66,51 +66,51 @@ class Redactor:
                 return part
 
     def hold_back(self, data: bytes) -> int:
-        """How many bytes at the end may be the beginning of a value."""
+        """Return how many bytes at the end may be the beginning of a value."""
         for length in range(min(self._longest - 1, len(data)), 0, -1):
             if data[-length:] in self._beginnings:
                 return length
         return 0
 
-    def span(self, data: bytes, at: int) -> int:
-        """Where the value ends that this place is in the middle of; the place itself if none."""
+    def value_end(self, data: bytes, at: int) -> int:
+        """Return where the value ends that covers this offset; the offset itself if none does."""
         if self._pattern is not None:
-            for found in self._pattern.finditer(data):
-                if found.start() >= at:
+            for match in self._pattern.finditer(data):
+                if match.start() >= at:
                     break
-                if found.end() > at:
-                    return found.end()
+                if match.end() > at:
+                    return match.end()
         return at
 
 
 class StreamRedactor:
-    """One stream of bytes that goes through a redactor as it comes."""
+    """Redacts one stream of bytes, chunk by chunk."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
-        """What can be shown now."""
+        """Add a chunk; return what can be shown now."""
         raw = self._held + data
         cut = len(raw) - self._redactor.hold_back(raw)
-        end = self._redactor.span(raw, cut)
+        end = self._redactor.value_end(raw, cut)
         self._held = raw[cut:]
         if end == cut:
             return self._redactor.data(raw[:cut])
-        # The end of one value looks like the beginning of another: that one is over first.
+        # The held end is inside of a value that is complete: finish that value first.
         self._held = b""
         return self._redactor.data(raw[:end]) + self.feed(raw[end:])
 
     def end(self) -> bytes:
-        """What was held back, once nothing more comes."""
+        """Return what was held back, at the end of the stream."""
         held, self._held = self._redactor.data(self._held), b""
-        # A value that ended in the middle; a few letters of it tell nothing.
+        # The stream may end inside of a value; a few bytes of it reveal nothing.
         return held if len(held) < SHORTEST or held.startswith(b"[redacted") else b"[redacted]"
 
 
 def _forms(value: str) -> set[bytes]:
-    """A value as it may be printed: as it is, escaped, in lines."""
+    """Return the forms in which a value may be printed: as it is, escaped, line by line."""
     texts = {value, value.strip(), urllib.parse.quote(value, safe="")}
     texts.add(msgspec.json.encode(value).decode()[1:-1])
     texts.update(line.strip() for line in value.splitlines())

@@ -1,7 +1,7 @@
 """The session: one log, one owner. Commands come in, facts go out.
 
 Everything here happens on one loop and changes state only between awaits. A commit that fails
-breaks the session: what runs is stopped, readers are told why, and whoever needs it opens it anew.
+breaks the session: what runs is stopped, readers get the error, and the session must be reopened.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from keryx.ports.store import Commit, Store
 from keryx.ports.view import SessionView
 
 STOP_PATIENCE: Final = 5.0
-"""Seconds for what runs to stop when the session is closed: many times the ladder."""
+"""Seconds that running work has to stop when the session is closed: many times the ladder."""
 PAGE: Final = 500_000
-"""Bytes of a log that are read at once for one who reads it from far back."""
+"""Bytes of a log that are read at once for a reader that starts far back."""
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """What a new session starts with."""
+    """The settings of a new session."""
 
     model: str
     workspace: str
@@ -63,7 +63,7 @@ class Session:
         self._turn_queue = TurnQueue(context)
         self._inbox = Inbox(context, self._turn_queue, log)
         self.tell = self._inbox.tell
-        self.is_let_go = False
+        self.is_released = False
 
     @classmethod
     async def open(
@@ -75,9 +75,9 @@ class Session:
         *,
         hub: Hub[ev.Event] | None = None,
     ) -> Self:
-        """Become the owner of a session, new or old; an unfinished turn goes on.
+        """Become the owner of a session, new or old, and resume its unfinished turn.
 
-        The hub is there already if somebody watched the session before it was opened.
+        The hub exists already if somebody watched the session before it was opened.
         """
         if opening is not None:
             with suppress(AlreadyTakenError):
@@ -89,11 +89,11 @@ class Session:
         if not log:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         fold = await folded(session_id, log)
-        hub = _joined(
+        hub = _caught_up(
             hub or open_hub(services.store, services.clock, session_id, fold.last_seq), log
         )
         session = cls(_context(fold, services, scope, epoch, hub), log)
-        await session._turn_queue.go_on()
+        await session._turn_queue.resume()
         await session._inbox.read()
         return session
 
@@ -101,7 +101,7 @@ class Session:
     async def _create(
         cls, session_id: str, services: HostServices, scope: Scope, opening: Opening
     ) -> Self:
-        """Begin a log. `AlreadyTakenError` if there is one."""
+        """Create a session. `AlreadyTakenError` if it exists."""
         fields = {name: getattr(opening, name) for name in opening.__struct_fields__}
         at = services.clock.wall()
         fact, body = ev.as_logged(ev.SessionOpened(session_id=session_id, seq=1, at=at, **fields))
@@ -111,11 +111,11 @@ class Session:
         fold.apply(fact)
         hub = open_hub(services.store, services.clock, session_id, fold.last_seq)
         session = cls(_context(fold, services, scope, epoch, hub), [fact])
-        services.resume_guard.rests(session_id)
+        services.resume_guard.mark_resting(session_id)
         services.changed(session_id)
         return session
 
-    # -- what anyone may ask
+    # -- the public interface
 
     @property
     def session_id(self) -> str:
@@ -132,7 +132,7 @@ class Session:
 
     @property
     def broken(self) -> BaseException | None:
-        """Why nothing more can be written, if so."""
+        """Why the log cannot be written any more; None if it can."""
         return self._context.log.broken
 
     @property
@@ -142,72 +142,72 @@ class Session:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all of it is in the store, so that it can be let go and opened again."""
+        """Whether all of it is in the store, so that it can be released and opened again."""
         context, fold = self._context, self._context.fold
-        waits = fold.turn or fold.queue or fold.person_calls or fold.approvals or fold.questions
-        works = len(context.group) or context.left_over or context.background.is_busy
+        pending = fold.turn or fold.queue or fold.person_calls or fold.approvals or fold.questions
+        running = len(context.group) or context.left_over or context.background.is_busy
         is_settled = context.log.is_settled and self._inbox.is_quiet
-        return self.is_resting and is_settled and not (waits or works)
+        return self.is_resting and is_settled and not (pending or running)
 
     async def wait_rested(self) -> None:
         """Return once no turn runs and none waits."""
         await self._turn_queue.wait_rested()
 
     async def view(self) -> SessionView:
-        """The session as it is now; what it shows is durable."""
+        """Return the session as it is now; all that it shows is durable."""
         draft = await self._context.drafts.read()
-        await self._context.log.settled()
+        await self._context.log.wait_settled()
         return view_of(self._context.fold, draft)
 
     async def read_inbox(self) -> None:
-        """Take the commands that others entered into the store."""
+        """Handle the commands that others entered into the store."""
         await self._inbox.read()
 
-    def let_go(self) -> Coroutine[Any, Any, None]:
-        """Stop owning an idle session, from now on; what it returns frees all that it holds.
+    def release(self) -> Coroutine[Any, Any, None]:
+        """Stop owning an idle session at once; the returned coroutine frees all that it holds.
 
         Its readers stay, for when it is opened again.
         """
-        self.is_let_go = True
+        self.is_released = True
         self._context.hub.set_snapshot(tuple)
         return self._close(None)
 
     async def close(self, error: BaseException | None = None) -> None:
-        """Stop gracefully: a running turn is suspended and goes on at the next start.
+        """Stop gracefully: a running turn is suspended and resumed at the next start.
 
-        Readers end, or fail with the error if there is one.
+        Readers end, or get the error if there is one.
         """
         await self._close(lambda: self._context.hub.close(error))
 
     async def _close(self, end_readers: Callable[[], None] | None) -> None:
         context = self._context
         context.scope.cancel("shutdown", by="close")
-        async with AsyncExitStack() as leaving:  # from the last to the first, whatever fails
-            leaving.callback(context.scope.close)
+        async with AsyncExitStack() as stack:  # runs from the last to the first, whatever fails
+            stack.callback(context.scope.close)
             if end_readers is not None:
-                leaving.callback(end_readers)
-            leaving.push_async_callback(context.log.close)
-            leaving.push_async_callback(context.group.leave)
-            leaving.push_async_callback(self._wait_durable)
+                stack.callback(end_readers)
+            stack.push_async_callback(context.log.close)
+            stack.push_async_callback(context.group.leave)
+            stack.push_async_callback(self._wait_durable)
             if context.workers is not None:
-                leaving.push_async_callback(context.workers.close)
-            leaving.push_async_callback(context.background.close)
-            leaving.push_async_callback(self._wait_stopped)
+                stack.push_async_callback(context.workers.close)
+            stack.push_async_callback(context.background.close)
+            stack.push_async_callback(self._wait_stopped)
 
     async def _wait_stopped(self) -> None:
-        """What runs is on its ladder. Only a defect takes longer; the next start deals with it."""
+        """Wait for running work, which is being cancelled. Only a defect takes longer than this."""
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_PATIENCE):
                 await self._turn_queue.wait_rested()
                 await self._inbox.wait_calls_ended()
 
     async def _wait_durable(self) -> None:
-        with suppress(KeryxError):  # a log that fails is read again at the next start
-            await self._context.log.durable()
+        with suppress(KeryxError):  # a log that failed is read again at the next start
+            await self._context.log.wait_durable()
 
 
 def open_hub(store: Store, clock: Clock, session_id: str, last: int) -> Hub[ev.Event]:
-    """The stream of a session whose last fact has that number, open or not."""
+    """Return the event hub of a session whose last fact has that number, open or not."""
     return Hub(
         replay=_replay(store, session_id),
         lost=lambda: ev.Resync(session_id=session_id, at=clock.wall()),
@@ -215,8 +215,8 @@ def open_hub(store: Store, clock: Clock, session_id: str, last: int) -> Hub[ev.E
     )
 
 
-def _joined(hub: Hub[ev.Event], log: Sequence[ev.LoggedEvent]) -> Hub[ev.Event]:
-    """The hub, once its readers have heard of what another host wrote meanwhile."""
+def _caught_up(hub: Hub[ev.Event], log: Sequence[ev.LoggedEvent]) -> Hub[ev.Event]:
+    """Publish the facts that another host wrote meanwhile, and return the hub."""
     hub.publish_facts((event.seq, event, EVENT_WEIGHT) for event in log[hub.last :])
     return hub
 
@@ -224,17 +224,17 @@ def _joined(hub: Hub[ev.Event], log: Sequence[ev.LoggedEvent]) -> Hub[ev.Event]:
 def _context(
     fold: Fold, services: HostServices, scope: Scope, epoch: int, hub: Hub[ev.Event]
 ) -> SessionContext:
-    """A session's own parts, put together."""
+    """Create the parts of a session."""
     session_id = fold.session_id
-    own = scope.child(session_id)
-    # A tree of its own: turns end by themselves when the session is cancelled. What fails in it is
-    # a defect of ours; it is reported, and nothing else of the session ends with it.
+    session_scope = scope.child(session_id)
+    # A scope tree of its own: turns end by themselves when the session is cancelled. A failure in
+    # it is a defect of ours: it is reported, and nothing else of the session ends with it.
     group = Group(
         Scope(f"work of {session_id}", clock=services.clock), on_error=partial(report, session_id)
     )
 
     def show(facts: Sequence[ev.LoggedEvent], bodies: Sequence[bytes]) -> None:
-        """Tell everybody of what one commit made durable."""
+        """Publish the facts of a commit."""
         hub.publish_facts(
             [
                 (fact.seq, fact, EVENT_WEIGHT + len(body))
@@ -243,12 +243,12 @@ def _context(
         )
         if services.resume_guard.unproven:
             for fact in facts:
-                services.resume_guard.saw(fact)
+                services.resume_guard.note_fact(fact)
         if facts:
             services.changed(session_id)
 
-    def broken(error: BaseException) -> None:
-        own.cancel("shutdown", by=f"the log failed: {error}")
+    def on_broken(error: BaseException) -> None:
+        session_scope.cancel("shutdown", by=f"the log failed: {error}")
         hub.close(error)
 
     log = LogWriter(
@@ -257,12 +257,14 @@ def _context(
         show=show,
         epoch=epoch,
         clock=services.clock,
-        on_broken=broken,
+        on_broken=on_broken,
     )
-    background = Backgrounds(own.child("background"))
-    workers = None if services.workers is None else services.workers(own.child("workers"))
+    background = Backgrounds(session_scope.child("background"))
+    workers = None if services.workers is None else services.workers(session_scope.child("workers"))
     drafts = Drafts(services.store, log, session_id)
-    context = SessionContext(services, own, group, fold, hub, log, drafts, background, workers)
+    context = SessionContext(
+        services, session_scope, group, fold, hub, log, drafts, background, workers
+    )
     hub.set_snapshot(context.snapshot)
     return context
 

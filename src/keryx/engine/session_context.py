@@ -1,4 +1,4 @@
-"""What a session and its turns work with: the host's parts, and the session's own."""
+"""What a session and its turns work with: the services of the host, and the session's own parts."""
 
 from __future__ import annotations
 
@@ -39,86 +39,86 @@ from keryx.ports.tool import Tool
 from keryx.ports.workers import Workers
 
 EVENT_WEIGHT: Final = 500
-"""Bytes that an event takes beside its texts, about."""
+"""The approximate size of an event without its texts, in bytes."""
 
 
 def report(session_id: str, name: str, error: BaseException) -> None:
-    """Tell whoever runs the host of a defect."""
+    """Report a defect to the loop's exception handler."""
     asyncio.get_running_loop().call_exception_handler(
         {"message": f"{name} of session {session_id} failed", "exception": error}
     )
 
 
 class PromptParts(msgspec.Struct, frozen=True):
-    """What a turn starts with that comes from outside: parts of the prompt, and what is amiss."""
+    """Parts of the system prompt that are read when a turn starts, with warnings about them."""
 
     parts: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     warnings: tuple[str, ...] = ()
     fault: Exception | None = None
-    """Why it could not be read; the turn that needs it fails."""
+    """Why the parts could not be read; the turn that needs them fails."""
 
 
 async def no_prompt_parts(settings: Settings, workspace: str) -> PromptParts:
-    """Nothing from outside."""
+    """Return no prompt parts."""
     del settings, workspace
     return PromptParts()
 
 
-def no_part(profile: str) -> None:
-    """Of no window."""
+def never_compact(profile: str) -> None:
+    """Return None: a context is never compacted automatically."""
     del profile
 
 
-def ignore(told: object) -> None:
-    """Nobody wants to know."""
-    del told
+def ignore(value: object) -> None:
+    """Do nothing."""
+    del value
 
 
-Keep = Callable[[bytes], Awaitable[str]]
-Changing = Callable[[Sequence[FileChange], str | None], Awaitable[None]]
-
-
-Reverting = tuple[Callable[[], Files], Sequence[FileChange]]
-"""Opens the files of a workspace, in a thread; and the changes there that are to be taken back."""
+StoreBlob = Callable[[bytes], Awaitable[str]]
+"""Stores a blob with the session's next commit; returns its hash."""
+LogChanges = Callable[[Sequence[FileChange], str | None], Awaitable[None]]
+"""Logs file changes of a call, before they are made on the disk."""
+WorkspaceRevert = tuple[Callable[[], Files], Sequence[FileChange]]
+"""Opens the files of a workspace (in a thread), and the changes to revert there."""
 
 
 class HostServices(msgspec.Struct, kw_only=True):
-    """What the host gives to each of its sessions."""
+    """What a host provides to all of its sessions."""
 
     store: Store
     executor: Executor
     clock: Clock
     model: Callable[[str, str], Model]
-    """Finds a model by its name and the profile that asks; `ModelError` if there is none."""
+    """Finds a model by its name, for a profile; `ModelError` if there is none."""
     tools: Callable[[Settings], Sequence[Tool]]
     """Finds the tools that a session with these settings may use."""
     environment: Callable[[str, Settings, Path, CallHooks], CallEnvironment]
-    """Makes what a session's calls share: session id, settings, workspace, hooks."""
+    """Creates the environment of a session's calls: session id, settings, workspace, hooks."""
     prompt_parts: Callable[[Settings, str], Awaitable[PromptParts]] = no_prompt_parts
-    """Reads what comes from outside, at a turn's start."""
-    files: Callable[[str, str, Keep, Changing], Files] | None = None
-    """Makes what a session knows of the files of a workspace. Asks the disk."""
+    """Reads the prompt parts when a turn starts: settings, workspace."""
+    files: Callable[[str, str, StoreBlob, LogChanges], Files] | None = None
+    """Opens the files of a workspace for a session. Reads the disk."""
     attachments: Attachments | None = None
     workers: Callable[[Scope], Workers] | None = None
-    """Makes the processes of a session's own for tools that must be killable."""
-    revert: Callable[[Sequence[Reverting]], Awaitable[None]] | None = None
-    """Takes back changes of files, by workspace: all of them, or none."""
+    """Creates a session's worker processes, for tools that must be killable."""
+    revert: Callable[[Sequence[WorkspaceRevert]], Awaitable[None]] | None = None
+    """Reverts file changes, by workspace: all of them, or none."""
     judge: Judge = msgspec.field(default_factory=Approvals)
-    """Which calls need a person's consent."""
+    """Decides which calls need approval."""
     remember: Callable[[Rule], None] = ignore
-    """A person consented to such calls in every session."""
+    """Adds a rule from an `always` answer, for every session."""
     titles: Callable[[Settings], Model | None] | None = None
-    """Finds the model that gives titles; None: what a person says first is the title."""
+    """Finds the model that writes titles; None: the first message is the title."""
     summaries: Callable[[Settings], Model] | None = None
-    """Finds the model that sums up what was said; None: the session's own."""
-    compact_at: Callable[[str], float | None] = no_part
-    """At which part of a model's window that is done by itself, by profile; None: never."""
+    """Finds the model that writes summaries; None: the session's own model."""
+    compact_at: Callable[[str], float | None] = never_compact
+    """The part of a model's window at which a context is compacted, by profile; None: never."""
     rested: Callable[[str], None] = ignore
-    """No turn of this session runs any more, and none waits."""
+    """Is called when no turn of the session runs any more, and none waits."""
     changed: Callable[[str], None] = ignore
-    """A fact of this session is durable."""
+    """Is called when facts of the session are durable."""
     redactor: Redactor = NO_SECRETS
-    """Takes the values of secrets out of what is said."""
+    """Removes the values of secrets from texts."""
     limits: Limits = msgspec.field(default_factory=Limits)
     resume_guard: ResumeGuard = msgspec.field(default_factory=ResumeGuard)
     tool_specs: ToolSpecs = msgspec.field(default_factory=ToolSpecs)
@@ -139,30 +139,30 @@ class SessionContext(msgspec.Struct):
     transcripts: dict[str, tuple[Model, Transcript]] = msgspec.field(
         default_factory=dict[str, tuple[Model, Transcript]]
     )
-    """By the name of the model, with the very model whose bytes they hold."""
+    """By the name of the model, with the model that encoded them."""
     answers: dict[str, Callable[[str | None], None]] = msgspec.field(
         default_factory=dict[str, Callable[[str | None], None]]
     )
-    """Who waits for which approval or question; None tells that nobody answered in time."""
+    """Resolves the call that waits for an approval or question; None: nobody answered in time."""
     files: dict[str, Files] = msgspec.field(default_factory=dict[str, Files])
-    """By workspace: what the session knows of its files."""
+    """The open files, by workspace."""
     reply: Callable[[], LiveEvent] | None = None
-    """Tells the reply that streams right now, for readers that come late."""
+    """Returns the reply that is streaming, for readers that connect late."""
     left_over: set[str] = msgspec.field(default_factory=set[str])
-    """Calls that have their outcome and may still run: the log will hear of their end."""
-    showing: RunningCalls = msgspec.field(default_factory=RunningCalls)
+    """Calls that have their outcome and may still run; their end will be logged."""
+    running_calls: RunningCalls = msgspec.field(default_factory=RunningCalls)
     compacting: ContextCompacting | None = None
-    """That a summary is being written right now."""
+    """The event that says that a summary is being written; None if none is."""
 
     def snapshot(self) -> tuple[LiveEvent, ...]:
-        """What a reader that comes late needs beside the facts."""
-        running = self.showing.running()
-        told = () if self.compacting is None else (self.compacting,)
-        streaming = told if self.reply is None else (*told, self.reply())
+        """Return what a reader that connects late needs in addition to the facts."""
+        running = self.running_calls.running()
+        compacting = () if self.compacting is None else (self.compacting,)
+        events = compacting if self.reply is None else (*compacting, self.reply())
         if not running:
-            return streaming
+            return events
         return (
-            *streaming,
+            *events,
             CallsSnapshot(
                 session_id=self.fold.session_id,
                 at=self.services.clock.wall(),
@@ -172,18 +172,18 @@ class SessionContext(msgspec.Struct):
         )
 
     def report(self, name: str, error: BaseException) -> None:
-        """A defect came up in this session. Whoever runs the host is told."""
+        """Report a defect in this session."""
         report(self.fold.session_id, name, error)
 
     def show(self, kind: type[LiveEvent], **fields: Any) -> None:
-        """A passing event, for whoever watches."""
+        """Publish a live event, which is not logged."""
         self.hub.publish(
             kind(session_id=self.fold.session_id, at=self.services.clock.wall(), **fields),
             weight=EVENT_WEIGHT + len(fields.get("text", "")),
         )
 
     def environment(self, settings: Settings, workspace: Path, hooks: CallHooks) -> CallEnvironment:
-        """The way of this session's calls through the executor."""
+        """Return the environment for this session's calls."""
         environment = self.services.environment(self.fold.session_id, settings, workspace, hooks)
         environment.background = self.background
         environment.workers = self.workers
@@ -192,16 +192,16 @@ class SessionContext(msgspec.Struct):
         return environment
 
     def open_files(self, workspace: str) -> Files:
-        """What the session knows of the files of this workspace. Asks the disk: in a thread."""
-        found = self.files.get(workspace)
-        if found is None:
+        """Return the files of this workspace. Reads the disk, so call it in a thread."""
+        files = self.files.get(workspace)
+        if files is None:
             assert self.services.files is not None
             log = partial(self._log_changes, workspace)
-            made = self.services.files(self.fold.session_id, workspace, self._keep, log)
-            found = self.files.setdefault(workspace, made)  # one wins, whoever was first
-        return found
+            opened = self.services.files(self.fold.session_id, workspace, self._store_blob, log)
+            files = self.files.setdefault(workspace, opened)  # two threads may open; the first wins
+        return files
 
-    async def _keep(self, data: bytes) -> str:
+    async def _store_blob(self, data: bytes) -> str:
         blob = Blob(blob_hash(data), data)
         self.log.keep(blob)
         return blob.hash
@@ -209,12 +209,12 @@ class SessionContext(msgspec.Struct):
     async def _log_changes(
         self, workspace: str, changes: Sequence[FileChange], call_id: str | None
     ) -> None:
-        """Committed before the renames, so that no change is ever unknown."""
+        """Log file changes. Committed before the files are renamed, so that no change is lost."""
         by_person = call_id is None or call_id in self.fold.person_calls
         turn = None if by_person else self.fold.turn
         for change in changes:
             if change.before is not None:
-                await self._keep(change.before)
+                await self._store_blob(change.before)
             self.log.record(
                 FilesChanged,
                 turn_id=None if turn is None else turn.turn_id,
@@ -225,24 +225,24 @@ class SessionContext(msgspec.Struct):
                 kept=change.can_be_undone,
                 workspace=workspace,
             )
-        await self.log.durable()
+        await self.log.wait_durable()
 
-    async def bring(self, attachments: Sequence[Image | File]) -> None:
-        """What a message names as attached is kept with it; `UserMustActError` if it is nowhere."""
-        store, found = self.services.store, self.services.attachments
+    async def store_attachments(self, attachments: Sequence[Image | File]) -> None:
+        """Store the attachments of a message; `UserMustActError` if one was not uploaded."""
+        store, uploads = self.services.store, self.services.attachments
         for part in attachments:
-            data = None if found is None else await found.uploaded(part.blob)
+            data = None if uploads is None else await uploads.uploaded(part.blob)
             if data is not None:
-                await self._keep(data)
+                await self._store_blob(data)
             elif await store.blob(part.blob) is None:
                 raise UserMustActError(f"there is no upload {part.blob[:12]}…; upload it again")
 
     async def prepare_attachments(self, model: Model) -> None:
-        """What the next request is about is at hand, for the model and for its tools."""
-        coming = self.transcript(model).coming(self.fold)
-        if coming and self.services.attachments is not None:
-            await self.log.durable()
-            await self.services.attachments.prepare(self.fold.session_id, coming)
+        """Make the attachments of the next request available to the model and its tools."""
+        attachments = self.transcript(model).new_attachments(self.fold)
+        if attachments and self.services.attachments is not None:
+            await self.log.wait_durable()
+            await self.services.attachments.prepare(self.fold.session_id, attachments)
 
     def compact_at(self, profile: str, model: Model) -> int | None:
         """Return how many tokens start a compaction. None: never, or the window is unknown."""
@@ -250,7 +250,7 @@ class SessionContext(msgspec.Struct):
         return None if share is None or window is None else int(window * share)
 
     def transcript(self, model: Model) -> Transcript:
-        """What this model is sent. One that was configured anew may encode in another way."""
+        """Return the transcript for this model; a reconfigured model gets a new one."""
         encoder, transcript = self.transcripts.get(model.name, (None, None))
         if transcript is None or encoder is not model:
             transcript = Transcript(model.encode)

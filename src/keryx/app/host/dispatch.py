@@ -67,7 +67,7 @@ class LocalDispatch:
         while True:
             session = await self._opened(session_id, opening)
             # Between its opening and this line it may have been let go again, with many others.
-            if not session.is_let_go:
+            if not session.is_released:
                 return session
 
     async def _opened(self, session_id: str, opening: Opening | None) -> Session:
@@ -119,7 +119,7 @@ class LocalDispatch:
         if session.hub.readers:
             self._keep_hub(session_id, session.hub)
         self._on_let_go(session_id)
-        self._group.start(session.let_go(), name=f"let go of {session_id}")
+        self._group.start(session.release(), name=f"let go of {session_id}")
 
     def _keep_hub(self, session_id: str, hub: EventHub) -> None:
         def drop() -> None:

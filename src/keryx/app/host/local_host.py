@@ -33,7 +33,7 @@ from keryx.engine.limits import Limits
 from keryx.engine.log.state import Settings
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
-from keryx.engine.session_context import Changing, HostServices, Keep, PromptParts
+from keryx.engine.session_context import HostServices, LogChanges, PromptParts, StoreBlob
 from keryx.errors import DeveloperMustActError
 from keryx.events import SessionOpened
 from keryx.ports.files import Files
@@ -286,7 +286,9 @@ class LocalHost:
         bridge, folder = self._runtime.bridge, self._places.uploads
         return HostAttachments(self.store, bridge, uploads, self._models.images, folder)
 
-    def _files(self, session_id: str, workspace: str, keep: Keep, changing: Changing) -> Files:
+    def _files(
+        self, session_id: str, workspace: str, keep: StoreBlob, changing: LogChanges
+    ) -> Files:
         hidden = (self._path, *secret_places(self._config))
         uploads = self._places.uploads(session_id)
         return open_files(workspace, keep, changing, hidden=hidden, uploads=uploads)

@@ -1,4 +1,4 @@
-"""Whether a call may run: at once, never, or after a person said so."""
+"""Decides whether a call may run: at once, never, or after a person approved it."""
 
 from keryx.engine.approvals.dry_run import DecidingRule, Trial, try_call
 from keryx.engine.approvals.judging import (

@@ -1,4 +1,4 @@
-"""What people answer to calls that wait: the first answer wins, later ones are refused."""
+"""Handles the answers to approval requests and questions: the first answer wins."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from keryx.ports.dispatch import Done
 from keryx.ports.store import RecordChange
 
 ALWAYS = "approval/"
-"""Where what people answered with `always` is recorded, for all sessions."""
+"""Prefix of the record keys of rules from `always` answers; they hold for all sessions."""
 
 
 class Answers:
-    """Takes the answers of one session."""
+    """Handles the answers in one session."""
 
     def __init__(self, context: SessionContext, dedup: Dedup) -> None:
         self._context = context
@@ -28,41 +28,44 @@ class Answers:
 
     async def take(self, command: cm.AnswerApproval | cm.AnswerQuestion) -> Done:
         if isinstance(command, cm.AnswerApproval):
-            return await self.approval(command)
-        return await self.question(command)
+            return await self.answer_approval(command)
+        return await self.answer_question(command)
 
-    async def approval(self, command: cm.AnswerApproval) -> Done:
-        """Decide on a call that waits; `session` and `always` answer others like it too."""
-        asked, row = self._context.fold.approvals.get(command.approval_id), row_of(command)
-        if asked is None:
+    async def answer_approval(self, command: cm.AnswerApproval) -> Done:
+        """Decide on a call that waits; `session` and `always` decide on similar calls too."""
+        request, row = self._context.fold.approvals.get(command.approval_id), row_of(command)
+        if request is None:
             if await self._dedup.was_taken(row):
-                return await self._again()
+                return await self._acknowledge()
             raise AlreadyTakenError(f"approval {command.approval_id} is answered or expired")
-        answered, rules = [asked], ()
+        answered, rules = [request], ()
         if command.decision in ("session", "always"):
-            rules = consent_rules(asked, command.reach)
-            answered += [each for each in self._covered(rules) if each is not asked]
-        for each in answered:
-            self._record_answer(each, command, None if each is asked else asked.approval_id)
-        lasting = self._keep(rules, asked, command) if command.decision == "always" else []
+            rules = consent_rules(request, command.reach)
+            answered += [other for other in self._covered(rules) if other is not request]
+        for approval in answered:
+            follows = None if approval is request else request.approval_id
+            self._record_answer(approval, command, follows)
+        lasting = (
+            self._record_rules(rules, request, command) if command.decision == "always" else []
+        )
         self._dedup.take(row)
-        await self._context.log.durable()
-        for each in answered:
-            if (waiting := self._context.answers.get(each.approval_id)) is not None:
-                waiting(command.decision)
+        await self._context.log.wait_durable()
+        for approval in answered:
+            if (resolve := self._context.answers.get(approval.approval_id)) is not None:
+                resolve(command.decision)
         for rule in lasting:
             self._context.services.remember(rule)
         return Done(True)
 
     def _covered(self, rules: Sequence[Rule]) -> list[ev.ApprovalAsked]:
-        """The approvals that such consent answers too."""
+        """Return the open approval requests that these rules decide as well."""
         approvals = self._context.fold.approvals.values()
-        return [waiting for waiting in approvals if covers(rules, waiting)]
+        return [approval for approval in approvals if covers(rules, approval)]
 
-    def _keep(
-        self, rules: Sequence[Rule], asked: ev.ApprovalAsked, command: cm.AnswerApproval
+    def _record_rules(
+        self, rules: Sequence[Rule], request: ev.ApprovalAsked, command: cm.AnswerApproval
     ) -> list[KeptRule]:
-        """Consent for every session, recorded in the same commit as the answer."""
+        """Record rules for every session, in the same commit as the answer."""
         recorded = [
             KeptRule(
                 rule.verdict,
@@ -70,7 +73,7 @@ class Answers:
                 rule.pattern,
                 rule.needs,
                 rule.workspace,
-                rule_id=f"{asked.approval_id}.{number}",
+                rule_id=f"{request.approval_id}.{number}",
                 made_at=self._context.services.clock.wall(),
                 by=command.by,
                 session_id=command.session_id,
@@ -78,19 +81,19 @@ class Answers:
             for number, rule in enumerate(rules)
         ]
         for number, rule in enumerate(recorded):
-            key = f"{ALWAYS}{asked.approval_id}/{number}"
+            key = f"{ALWAYS}{request.approval_id}/{number}"
             self._context.log.set_record(RecordChange(key, 0, msgspec.json.encode(rule)))
         return recorded
 
     def _record_answer(
-        self, asked: ev.ApprovalAsked, command: cm.AnswerApproval, follows: str | None
+        self, request: ev.ApprovalAsked, command: cm.AnswerApproval, follows: str | None
     ) -> None:
-        self._context.log.claim(f"approval {asked.approval_id}")
+        self._context.log.claim(f"approval {request.approval_id}")
         self._context.log.record(
             ev.ApprovalAnswered,
-            turn_id=asked.turn_id,
-            approval_id=asked.approval_id,
-            call_id=asked.call_id,
+            turn_id=request.turn_id,
+            approval_id=request.approval_id,
+            call_id=request.call_id,
             decision=command.decision,
             by=command.by,
             where=command.where,
@@ -98,29 +101,29 @@ class Answers:
             reach=command.reach if follows is None else None,
         )
 
-    async def question(self, command: cm.AnswerQuestion) -> Done:
-        asked, row = self._context.fold.questions.get(command.question_id), row_of(command)
-        if asked is None:
+    async def answer_question(self, command: cm.AnswerQuestion) -> Done:
+        request, row = self._context.fold.questions.get(command.question_id), row_of(command)
+        if request is None:
             if await self._dedup.was_taken(row):
-                return await self._again()
+                return await self._acknowledge()
             raise AlreadyTakenError(f"question {command.question_id} is answered or expired")
         self._context.log.claim(f"question {command.question_id}")
         self._context.log.record(
             ev.QuestionAnswered,
-            turn_id=asked.turn_id,
+            turn_id=request.turn_id,
             question_id=command.question_id,
-            call_id=asked.call_id,
+            call_id=request.call_id,
             answer=command.answer,
             by=command.by,
             where=command.where,
         )
         self._dedup.take(row)
-        await self._context.log.durable()
-        if (waiting := self._context.answers.get(command.question_id)) is not None:
-            waiting(command.answer)
+        await self._context.log.wait_durable()
+        if (resolve := self._context.answers.get(command.question_id)) is not None:
+            resolve(command.answer)
         return Done(True)
 
-    async def _again(self) -> Done:
-        """The same command came before."""
-        await self._context.log.durable()
+    async def _acknowledge(self) -> Done:
+        """Answer a command that was handled before."""
+        await self._context.log.wait_durable()
         return Done(True)

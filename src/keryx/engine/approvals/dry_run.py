@@ -1,4 +1,4 @@
-"""What would be decided about a call, without running it."""
+"""Says what would be decided about a call, without running it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keryx.ports.tool import Tool
 
 
 class DecidingRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that speaks of the call. No `rule_id`: it stands in the configuration."""
+    """A rule that matches the call. Without a `rule_id`, it comes from the configuration."""
 
     verdict: Verdict
     says: str
@@ -28,8 +28,8 @@ class DecidingRule(msgspec.Struct, frozen=True, kw_only=True):
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """What would be decided about a call.
 
-    `covers` is what an answer that lasts would allow; null: the tool as a whole, empty: nothing,
-    only this very call can be agreed to.
+    `covers` lists the patterns that a lasting answer would allow. Null means every call of the
+    tool. An empty list means that only this one call can be approved.
     """
 
     verdict: Verdict
@@ -42,8 +42,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     covers: tuple[str, ...] | None
 
 
-class _TriedCall:
-    """A call that is looked at and never made."""
+class _DryRunCall:
+    """A call that is judged and never run."""
 
     call_id = ""
     arguments = ""
@@ -71,22 +71,22 @@ def try_call(
     read_only: bool = False,
     rules: Sequence[Rule] = (),
 ) -> Trial:
-    """Judge the call as a session with these settings would; raises `InvalidArgumentsError`."""
-    call = _TriedCall(tool, arguments, workspace)
+    """Judge the call as a session with these settings would. Raises `InvalidArgumentsError`."""
+    call = _DryRunCall(tool, arguments, workspace)
     settings = Settings(approvals=mode, read_only=read_only)
     judgement = approvals.judge(call, settings, rules)
     return Trial(
         verdict=judgement.verdict,
-        reason=judgement.reason or "nothing speaks against it",
+        reason=judgement.reason or "no rule and no risk requires approval",
         mode=mode or approvals.mode,
         level=judgement.risk.level,
         why=judgement.risk.why,
         needs=judgement.risk.needs,
-        rules=tuple(map(_deciding, judgement.rules)),
+        rules=tuple(map(_deciding_rule, judgement.rules)),
         covers=judgement.risk.patterns,
     )
 
 
-def _deciding(rule: Rule) -> DecidingRule:
+def _deciding_rule(rule: Rule) -> DecidingRule:
     rule_id = rule.rule_id if isinstance(rule, KeptRule) else None
     return DecidingRule(verdict=rule.verdict, says=rule_in_words(rule), rule_id=rule_id)

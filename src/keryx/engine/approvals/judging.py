@@ -1,7 +1,7 @@
-"""Whether a call may run: at once, never, or after a person said so. Pure.
+"""Decides whether a call may run: at once, never, or after a person approved it. Pure.
 
-A tool judges its own arguments (`Risk`); rules that people made come first, then the mode.
-Waiting for the answer, and logging it, is not done here.
+A tool judges the risk of its own arguments (`Risk`). Rules that people made come first, then the
+mode. Other modules wait for the answer and log it.
 """
 
 from __future__ import annotations
@@ -24,67 +24,67 @@ from keryx.ports.tool import ANY_TEXT, Risk
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What is to be done with a call, why, and what it is granted if it runs."""
+    """The decision about a call, the reason, and what the call is granted if it runs."""
 
     verdict: Verdict
     risk: Risk
     reason: str = ""
     needs: Needs = NO_NEEDS
     rules: tuple[Rule, ...] = ()
-    """The rules that decided; empty: none did."""
+    """The rules that decided; empty if no rule did."""
 
 
 class Judge(Protocol):
-    """Decides on calls; the host's own is `Approvals`."""
+    """Decides on calls. The host uses `Approvals`."""
 
     @property
     def expires(self) -> float | None:
-        """Seconds after which nobody may answer any more."""
+        """Seconds after which a request expires; None: never."""
         ...
 
     def judge(self, call: CallView, settings: Settings, rules: Sequence[Rule]) -> Judgement: ...
 
 
 class Approvals(msgspec.Struct):
-    """A host's policy: its rules, and the mode of sessions that have none of their own."""
+    """A host's policy: its rules, and the mode for sessions that set none."""
 
     mode: ApprovalMode = "auto"
     rules: tuple[Rule, ...] = ()
     expires: float | None = None
     always: list[Rule] = msgspec.field(default_factory=list[Rule])
-    """What people answered with `always`, in any session."""
+    """Rules from `always` answers, given in any session."""
 
     def judge(self, call: CallView, settings: Settings, rules: Sequence[Rule]) -> Judgement:
-        """What is to be done with this call, in a session with these rules of its own."""
+        """Decide about this call, in a session that has these rules of its own."""
         risk = _risk_of(call)
-        about = About.of(call, risk)
+        subject = CallSubject.of(call, risk)
         rules = (*self.rules, *self.always, *rules)
-        if denying := _speaking("deny", rules, about):
-            return Judgement("deny", risk, "a rule forbids it", rules=denying)
-        if settings.read_only and _changes(risk, call.effects):
+        if denying_rules := _matching("deny", rules, subject):
+            return Judgement("deny", risk, "a rule forbids it", rules=denying_rules)
+        if settings.read_only and _may_change(risk, call.effects):
             return Judgement("deny", risk, "the session is read-only")
-        allowing = _allowing(rules, about)
+        allowing = _allowing(rules, subject)
         if allowing and risk.needs.within(_granted(allowing)):
             return Judgement("allow", risk, "a rule allows it", risk.needs, allowing)
         mode = settings.approvals or self.mode
         if mode == "never":
-            return Judgement("allow", risk, "the mode is `never`: nobody is asked")
-        if asking := _speaking("ask", rules, about):
-            return Judgement("ask", risk, "a rule asks about it", risk.needs, asking)
+            return Judgement("allow", risk, "the mode is `never`: no approval is needed")
+        if asking_rules := _matching("ask", rules, subject):
+            return Judgement("ask", risk, "a rule asks about it", risk.needs, asking_rules)
         reason = _reason_to_ask(risk, mode, call.effects)
         return Judgement("ask" if reason else "allow", risk, reason, risk.needs)
 
 
-class About(msgspec.Struct, frozen=True):
-    """What rules are asked about: a call by its tool, by what of the tool it is, and where."""
+class CallSubject(msgspec.Struct, frozen=True):
+    """What rules are matched with: the tool of a call, its patterns, and its workspace."""
 
     tool: str
     patterns: tuple[str, ...] | None
-    """None: nothing is said but the tool."""
+    """None: only the tool is known."""
     workspace: str
     subjects: tuple[str, ...] = ()
     peril: str | None = None
-    """What a rule must name to allow it; None: nothing."""
+    """What a rule must name to allow the call; None: nothing special."""
 
     @classmethod
     def of(cls, call: CallView, risk: Risk) -> Self:
@@ -97,51 +97,51 @@ class About(msgspec.Struct, frozen=True):
         )
 
     @property
-    def parts(self) -> tuple[str | None, ...]:
+    def patterns_or_none(self) -> tuple[str | None, ...]:
         return self.patterns or (None,)
 
 
-def covers(rules: Sequence[Rule], asked: ApprovalAsked) -> bool:
-    """Whether these rules allow what is asked, all of it."""
-    allowing = _allowing(rules, About(asked.tool, asked.patterns, asked.workspace))
-    return bool(allowing) and asked.needs.within(_granted(allowing))
+def covers(rules: Sequence[Rule], request: ApprovalAsked) -> bool:
+    """Return whether these rules allow everything that the request asks for."""
+    allowing = _allowing(rules, CallSubject(request.tool, request.patterns, request.workspace))
+    return bool(allowing) and request.needs.within(_granted(allowing))
 
 
-def consent_rules(asked: ApprovalAsked, reach: Reach | None) -> tuple[Rule, ...]:
-    """The rules that lasting consent makes; `UserMustActError` if it was not offered so far."""
-    if not asked.offers:
-        # Asked by an older version, or about a call like no other.
-        patterns = ("*",) if asked.patterns is None else tuple(map(glob.escape, asked.patterns))
+def consent_rules(request: ApprovalAsked, reach: Reach | None) -> tuple[Rule, ...]:
+    """Return the rules that lasting consent creates. `UserMustActError` if it was not offered."""
+    if not request.offers:
+        # An older version asked, or only this one call can be approved.
+        patterns = ("*",) if request.patterns is None else tuple(map(glob.escape, request.patterns))
         offer = Offer("exact", "", patterns)
     elif reach is None:
-        offer = asked.offers[0]
+        offer = request.offers[0]
     else:
-        offer = next((offer for offer in asked.offers if offer.reach == reach), None)
+        offer = next((offer for offer in request.offers if offer.reach == reach), None)
         if offer is None:
-            reaches = ", ".join(offer.reach for offer in asked.offers)
+            reaches = ", ".join(offer.reach for offer in request.offers)
             raise UserMustActError(
                 f"consent to this call cannot reach {reach!r}; choose one of: {reaches}"
             )
     return tuple(
-        Rule("allow", glob.escape(asked.tool), pattern, _share(pattern, asked), offer.workspace)
+        Rule("allow", glob.escape(request.tool), pattern, _share(pattern, request), offer.workspace)
         for pattern in offer.patterns
     )
 
 
-def _share(pattern: str, asked: ApprovalAsked) -> Needs:
-    """What the rule for one pattern grants: a path that is a pattern itself has its own rule."""
-    others = {path for path in asked.patterns or () if glob.escape(path) != pattern}
+def _share(pattern: str, request: ApprovalAsked) -> Needs:
+    """Return what the rule for one pattern grants. A path that is a pattern has its own rule."""
+    others = {path for path in request.patterns or () if glob.escape(path) != pattern}
     return Needs(
-        asked.needs.network,
-        tuple(path for path in asked.needs.reads if path not in others),
-        tuple(path for path in asked.needs.writes if path not in others),
+        request.needs.network,
+        tuple(path for path in request.needs.reads if path not in others),
+        tuple(path for path in request.needs.writes if path not in others),
     )
 
 
 def offers(call: CallView, risk: Risk) -> tuple[Offer, ...]:
-    """What consent that lasts can cover, the narrowest first; nothing if the call is like no other.
+    """Return what lasting consent can cover, the narrowest first; empty if nothing can.
 
-    A tool that says nothing of its calls is allowed as a whole, here or everywhere.
+    A tool that gives no patterns is allowed as a whole, in this folder or everywhere.
     """
     if risk.patterns == ():
         return ()
@@ -161,48 +161,49 @@ def offers(call: CallView, risk: Risk) -> tuple[Offer, ...]:
     )
 
 
-def _speaking(verdict: Verdict, rules: Iterable[Rule], about: About) -> tuple[Rule, ...]:
-    """The rules of that kind that speak of some part of the call."""
-    return tuple(rule for rule in rules if rule.verdict == verdict and _speaks(rule, about))
+def _matching(verdict: Verdict, rules: Iterable[Rule], subject: CallSubject) -> tuple[Rule, ...]:
+    """Return the rules with this verdict that match some part of the call."""
+    return tuple(rule for rule in rules if rule.verdict == verdict and _matches(rule, subject))
 
 
-def _speaks(rule: Rule, about: About) -> bool:
-    return any(rule.speaks_of(about.tool, part, about.workspace) for part in about.parts) or any(
-        rule.may_speak_of(about.tool, subject, about.workspace) for subject in about.subjects
-    )
+def _matches(rule: Rule, subject: CallSubject) -> bool:
+    return any(
+        rule.matches(subject.tool, pattern, subject.workspace)
+        for pattern in subject.patterns_or_none
+    ) or any(rule.could_match(subject.tool, text, subject.workspace) for text in subject.subjects)
 
 
-def _allowing(rules: Sequence[Rule], about: About) -> tuple[Rule, ...]:
-    """The rules that allow the call; none if some part of it is not allowed."""
-    every: dict[Rule, None] = {}
-    for part in about.parts:
-        allowing = [
+def _allowing(rules: Sequence[Rule], subject: CallSubject) -> tuple[Rule, ...]:
+    """Return the rules that allow the call; empty if some part of it is not allowed."""
+    allowing: dict[Rule, None] = {}
+    for pattern in subject.patterns_or_none:
+        matching = [
             rule
             for rule in rules
             if rule.verdict == "allow"
-            and rule.speaks_of(about.tool, part, about.workspace)
-            and (about.peril is None or rule.names(about.peril))
+            and rule.matches(subject.tool, pattern, subject.workspace)
+            and (subject.peril is None or rule.names(subject.peril))
         ]
-        if not allowing:
+        if not matching:
             return ()
-        every.update(dict.fromkeys(allowing))
-    return tuple(every)
+        allowing.update(dict.fromkeys(matching))
+    return tuple(allowing)
 
 
 def _granted(rules: Iterable[Rule]) -> Needs:
-    granted = NO_NEEDS
+    needs = NO_NEEDS
     for rule in rules:
-        granted |= rule.needs
-    return granted
+        needs |= rule.needs
+    return needs
 
 
 def _reason_to_ask(risk: Risk, mode: ApprovalMode, effects: Effects) -> str:
-    """Why a person is asked; empty if nobody is."""
+    """Return why a person must approve the call; empty if nobody has to."""
     if risk.level == "high":
         return "its risk is high"
     if risk.needs:
-        return "it needs more than the confinement gives"
-    if mode == "ask" and _matters(risk, effects):
+        return "it needs more access than the confinement gives"
+    if mode == "ask" and _may_matter(risk, effects):
         return "the mode is `ask`, and it may change something"
     return ""
 
@@ -210,16 +211,16 @@ def _reason_to_ask(risk: Risk, mode: ApprovalMode, effects: Effects) -> str:
 def _risk_of(call: CallView) -> Risk:
     try:
         return call.tool.risk(call.args, call.workspace)
-    except Exception as error:  # noqa: BLE001 (a tool's own judgement; without one a person decides)
-        why = f"nobody can tell: its own judgement failed ({error!r})"
+    except Exception as error:  # noqa: BLE001 (a tool's own code; if it fails, a person decides)
+        why = f"its risk is unknown: the tool failed to judge it ({error!r})"
         return Risk("high", why, subjects=(ANY_TEXT,))
 
 
-def _matters(risk: Risk, effects: Effects) -> bool:
-    return risk.level != "none" or _changes(risk, effects)
+def _may_matter(risk: Risk, effects: Effects) -> bool:
+    return risk.level != "none" or _may_change(risk, effects)
 
 
-def _changes(risk: Risk, effects: Effects) -> bool:
+def _may_change(risk: Risk, effects: Effects) -> bool:
     if risk.changes is not None:
         return risk.changes
     return effects.exclusive or any(access.writes for access in effects.accesses)

@@ -1,7 +1,7 @@
-"""Calls that wait for a person: asked in the log, answered once, expired when it is pointless.
+"""Approval requests and questions of calls: logged, answered once, or expired.
 
-Waiting holds no thread, slot or effect. After a crash a call waits on under the id that it was
-asked with.
+A call that waits holds no thread, slot or effect. After a crash it goes on waiting under the same
+request id.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ from keryx.messages import Decision, Needs, well_formed
 
 DENIED: Final = Consent("denied")
 EXPIRED: Final = Consent("expired")
-UNDELIVERED: Final = Consent("undelivered: nobody is there to be asked")
+UNDELIVERED: Final = Consent("undelivered: it needs approval, and nobody is there to answer")
 
 
 def rules_of(fold: Fold) -> list[Rule]:
-    """What people consented to for the whole session."""
-    return [rule for asked, reach in fold.granted for rule in consent_rules(asked, reach)]
+    """Return the rules that people approved for the whole session."""
+    return [rule for request, reach in fold.granted for rule in consent_rules(request, reach)]
 
 
 def consent(needs: Needs, decision: Decision | str) -> Consent:
-    """What an answer means for the call."""
+    """Return what an answer means for the call."""
     return DENIED if decision == "deny" else Consent(needs=needs)
 
 
 class ApprovalRequests:
-    """Asks for the calls of one turn."""
+    """Sends the approval requests and questions of one turn's calls."""
 
     def __init__(
         self, context: SessionContext, turn_id: str | None, *, attended: bool = True
     ) -> None:
-        """`attended`: whether someone is there while a person's call runs."""
+        """`attended`: whether somebody can answer while a call of a person runs."""
         self._context = context
         self._turn_id = turn_id
         self._attended = attended
         self._questions: dict[str, int] = {}
-        """How many each call has asked since it began, this time."""
+        """The number of questions that each call has asked since it began."""
 
-    async def approval(self, call: CallView, judged: Judgement) -> Consent:
-        """Ask whether the call may run."""
-        fold, risk = self._context.fold, judged.risk
-        asked = _open(fold.approvals.values(), call)
-        if asked is None:
-            asked = self._context.log.record(
+    async def approval(self, call: CallView, judgement: Judgement) -> Consent:
+        """Ask a person whether the call may run."""
+        fold, risk = self._context.fold, judgement.risk
+        request = _open_request(fold.approvals.values(), call)
+        if request is None:
+            request = self._context.log.record(
                 ev.ApprovalAsked,
                 turn_id=self._turn_id,
                 approval_id=new_id("a"),
@@ -68,8 +68,8 @@ class ApprovalRequests:
                 workspace=str(call.workspace),
                 offers=offers(call, risk),
             )
-        assert isinstance(asked, ev.ApprovalAsked)
-        approval_id = asked.approval_id
+        assert isinstance(request, ev.ApprovalAsked)
+        approval_id = request.approval_id
 
         def expire(cause: ev.Expiry) -> None:
             if approval_id in fold.approvals:
@@ -84,12 +84,12 @@ class ApprovalRequests:
         if not self._is_attended():
             expire("undelivered")
             return _explained(UNDELIVERED, call, risk.why)
-        said = await self._wait(approval_id, asked.expires, call, expire)
-        answer = EXPIRED if said is None else consent(asked.needs, said)
-        return _explained(answer, call, risk.why)
+        answer = await self._wait(approval_id, request.expires, call, expire)
+        result = EXPIRED if answer is None else consent(request.needs, answer)
+        return _explained(result, call, risk.why)
 
     async def question(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
-        """Ask in words; None if nobody answers. What was answered before a crash stays answered."""
+        """Ask a person; None if nobody answers. An answer from before a crash still counts."""
         fold = self._context.fold
         text, choices = well_formed(text), tuple(map(well_formed, choices))
         number = self._questions.get(call.call_id, 0)
@@ -97,9 +97,9 @@ class ApprovalRequests:
         answers = fold.question_answers.get(call.call_id, ())
         if number < len(answers) and answers[number].question == (text, choices):
             return answers[number].answer
-        asked = _open(fold.questions.values(), call)
-        if asked is None:
-            asked = self._context.log.record(
+        request = _open_request(fold.questions.values(), call)
+        if request is None:
+            request = self._context.log.record(
                 ev.QuestionAsked,
                 turn_id=self._turn_id,
                 question_id=new_id("q"),
@@ -109,8 +109,8 @@ class ApprovalRequests:
                 expires=self._expires(),
                 parent=None if call.parent is None else call.parent.call_id,
             )
-        assert isinstance(asked, ev.QuestionAsked)
-        question_id = asked.question_id
+        assert isinstance(request, ev.QuestionAsked)
+        question_id = request.question_id
 
         def expire(cause: ev.Expiry) -> None:
             if question_id in fold.questions:
@@ -125,43 +125,46 @@ class ApprovalRequests:
         if not self._is_attended():
             expire("undelivered")
             return None
-        return await self._wait(question_id, asked.expires, call, expire)
+        return await self._wait(question_id, request.expires, call, expire)
 
     async def _wait(
         self,
-        asked_id: str,
+        request_id: str,
         expires: float | None,
         call: CallView,
         expire: Callable[[ev.Expiry], None],
     ) -> str | None:
-        """The answer; None if its time is over. A cancelled call makes it pointless."""
-        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        """Return the answer, or None if it came too late. A cancelled call expires its request."""
+        future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
 
-        def answer(said: str | None) -> None:
-            if not answered.done():
-                answered.set_result(said)
+        def resolve(answer: str | None) -> None:
+            if not future.done():
+                future.set_result(answer)
 
-        def expired() -> None:
+        def on_timeout() -> None:
             # An answer that is being committed came in time.
-            if asked_id in self._context.fold.approvals or asked_id in self._context.fold.questions:
-                answer(None)
+            if (
+                request_id in self._context.fold.approvals
+                or request_id in self._context.fold.questions
+            ):
+                resolve(None)
 
-        self._context.answers[asked_id] = answer
-        deadline = self._deadline(expires, expired)
+        self._context.answers[request_id] = resolve
+        deadline = self._deadline(expires, on_timeout)
         try:
-            said = await answered
+            answer = await future
         except asyncio.CancelledError:
-            # After a graceful stop it goes on waiting under the same id.
+            # After a graceful stop the call goes on waiting under the same id.
             if call.reason is not None and call.reason != "shutdown":
                 expire(call.reason)
             raise
         finally:
-            self._context.answers.pop(asked_id, None)
+            self._context.answers.pop(request_id, None)
             if deadline is not None:
                 self._context.scope.deadlines.drop(deadline)
-        if said is None:
+        if answer is None:
             expire("timeout")
-        return said
+        return answer
 
     def _is_attended(self) -> bool:
         turn = self._context.fold.turn
@@ -170,33 +173,33 @@ class ApprovalRequests:
         return turn is None or turn.attended
 
     def _expires(self) -> float | None:
-        after = self._context.services.judge.expires
-        return None if after is None else self._context.services.clock.wall() + after
+        seconds = self._context.services.judge.expires
+        return None if seconds is None else self._context.services.clock.wall() + seconds
 
-    def _deadline(self, expires: float | None, expired: Callable[[], None]) -> Deadline | None:
+    def _deadline(self, expires: float | None, on_timeout: Callable[[], None]) -> Deadline | None:
         if expires is None:
             return None
-        left = max(0.0, expires - self._context.services.clock.wall())
+        seconds = max(0.0, expires - self._context.services.clock.wall())
         deadlines = self._context.scope.deadlines
-        return deadlines.add(deadlines.clock.monotonic() + left, expired)
+        return deadlines.add(deadlines.clock.monotonic() + seconds, on_timeout)
 
 
-_IN_WORDS: Final = {
+_REASON_TEXTS: Final = {
     DENIED: "a person refused it",
     EXPIRED: "it needs approval, and nobody answered in time",
-    UNDELIVERED: "it needs approval, and nobody is there to be asked",
+    UNDELIVERED: "it needs approval, and nobody is there to answer",
 }
 
 
 def _explained(consent: Consent, call: CallView, why: str) -> Consent:
-    """A script sees no more of its approvals than the reason; a model knows the words."""
-    if call.parent is None or consent not in _IN_WORDS:
+    """Give a nested call the reason in plain words: a script sees nothing else of its approvals."""
+    if call.parent is None or consent not in _REASON_TEXTS:
         return consent
-    return Consent(f"{_IN_WORDS[consent]} ({why})" if why else _IN_WORDS[consent])
+    return Consent(f"{_REASON_TEXTS[consent]} ({why})" if why else _REASON_TEXTS[consent])
 
 
-def _open(
-    asked: Iterable[ev.ApprovalAsked | ev.QuestionAsked], call: CallView
+def _open_request(
+    requests: Iterable[ev.ApprovalAsked | ev.QuestionAsked], call: CallView
 ) -> ev.ApprovalAsked | ev.QuestionAsked | None:
-    """What the call was waiting for before a crash."""
-    return next((each for each in asked if each.call_id == call.call_id), None)
+    """Return the request that the call was waiting for before a crash."""
+    return next((request for request in requests if request.call_id == call.call_id), None)

@@ -1,4 +1,4 @@
-"""What rules cover, in words for people."""
+"""Describes rules for people."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from keryx.engine.approvals.rules import Rule
 from keryx.messages import NO_NEEDS, Needs
 
 MOST_NAMED: Final = 5
-"""Patterns that words name one by one."""
+"""How many patterns are named one by one."""
 
 
 def in_words(
     tool: str, patterns: Sequence[str], workspace: str | None, needs: Needs = NO_NEEDS
 ) -> str:
-    """What such a rule covers, for people: the tool, what of it, where, and what it grants."""
-    what = [_pattern_in_words(pattern, workspace) for pattern in patterns[:MOST_NAMED]]
+    """Describe what a rule covers: the tool, which calls, in which folder, and what it grants."""
+    calls = [_pattern_in_words(pattern, workspace) for pattern in patterns[:MOST_NAMED]]
     if len(patterns) > MOST_NAMED:
-        what.append(f"{len(patterns) - MOST_NAMED} more")
+        calls.append(f"{len(patterns) - MOST_NAMED} more")
     where = "in every folder" if workspace is None else f"in sessions that work in {workspace}"
     grants = [
         *(["may use the network"] if needs.network else []),
         *(f"may read {path}" for path in needs.reads),
         *(f"may write {path}" for path in needs.writes),
     ]
-    return ", ".join([f"{unescaped(tool)}: {' and '.join(what)}", where, *grants])
+    return ", ".join([f"{unescaped(tool)}: {' and '.join(calls)}", where, *grants])
 
 
 def rule_in_words(rule: Rule) -> str:
@@ -39,7 +39,7 @@ def _pattern_in_words(pattern: str, workspace: str | None) -> str:
         return "every call"
     literal = unescaped(pattern)
     if glob.escape(literal) == pattern:
-        # A file of the folder that is named anyway.
+        # A file in the workspace is named relative to it: the text names the workspace anyway.
         return literal if workspace is None else literal.removeprefix(f"{workspace}/")
     folder = pattern.removesuffix("/*")
     if folder != pattern and glob.escape(unescaped(folder)) == folder:
@@ -48,5 +48,5 @@ def _pattern_in_words(pattern: str, workspace: str | None) -> str:
 
 
 def unescaped(pattern: str) -> str:
-    """What `glob.escape` made a pattern of."""
+    """Undo `glob.escape`."""
     return re.sub(r"\[([*?[])\]", r"\1", pattern)

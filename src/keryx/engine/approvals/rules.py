@@ -1,4 +1,4 @@
-"""Rules: what people decided about calls, and whether a rule speaks of one."""
+"""Rules: what people decided about calls, and whether a rule matches a call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LITERAL: Final = re.compile(r"\[([*?[])\]|([^*?[])")
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """What people decided about calls like this one. Names may hold * and ?."""
+    """What people decided about similar calls. Names may contain * and ?."""
 
     verdict: Verdict
     tool: str
@@ -26,22 +26,22 @@ class Rule(msgspec.Struct, frozen=True):
     needs: Needs = NO_NEEDS
     """What it grants beyond the session's confinement."""
     workspace: str | None = None
-    """The folder that a session must work in; None: any."""
+    """The folder that the session must work in; None: any folder."""
 
-    def speaks_of(self, tool: str, pattern: str | None, workspace: str = "") -> bool:
-        """Whether it speaks of such calls. No pattern: of the tool as a whole."""
+    def matches(self, tool: str, pattern: str | None, workspace: str = "") -> bool:
+        """Return whether the rule matches such calls. No pattern means the tool as a whole."""
         if not self._covers_tool(tool, workspace):
             return False
         return self.pattern == "*" or (pattern is not None and fnmatchcase(pattern, self.pattern))
 
-    def may_speak_of(self, tool: str, subject: str, workspace: str) -> bool:
-        """Whether it would speak of such a call for some text that a placeholder may stand for."""
+    def could_match(self, tool: str, subject: str, workspace: str) -> bool:
+        """Return whether the rule matches the call for some text in place of its placeholders."""
         return self._covers_tool(tool, workspace) and may_match(self.pattern, subject)
 
     def names(self, peril: str) -> bool:
-        """Whether the pattern begins with these very words, or holds no wildcard at all."""
-        literal, rest = _literal_start(self.pattern)
-        return not rest or literal.startswith(peril)
+        """Return whether the pattern begins with this text, or contains no wildcard."""
+        literal, remainder = _literal_start(self.pattern)
+        return not remainder or literal.startswith(peril)
 
     def _covers_tool(self, tool: str, workspace: str) -> bool:
         if self.workspace is not None and self.workspace != workspace:
@@ -50,7 +50,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class KeptRule(Rule, frozen=True, kw_only=True):
-    """A rule that an answer with `always` made, as it is recorded. Older ones say less."""
+    """A rule from an `always` answer, as it is recorded. Older records have fewer fields."""
 
     rule_id: str = ""
     made_at: float | None = None
@@ -58,18 +58,18 @@ class KeptRule(Rule, frozen=True, kw_only=True):
     session_id: str = ""
 
 
-def rule(verdict: Verdict, written: str) -> Rule:
-    """A rule as people write it: `tool`, or `tool:pattern`."""
-    tool, _, pattern = written.partition(":")
+def rule(verdict: Verdict, text: str) -> Rule:
+    """Parse a rule as people write it: `tool`, or `tool:pattern`."""
+    tool, _, pattern = text.partition(":")
     return Rule(verdict, tool.strip(), pattern.strip() or "*")
 
 
 def may_match(pattern: str, subject: str) -> bool:
-    """Whether a pattern matches the subject, for some text that stands at its placeholders."""
+    """Return whether a pattern matches the subject for some text in place of its placeholders."""
     if ANY_TEXT not in subject and ANY_NAME not in subject:
         return fnmatchcase(subject, pattern)
     pieces: list[str] = _PIECE.findall(pattern)
-    # `ends` holds how many pieces may have matched the subject so far.
+    # `ends` holds the possible numbers of pieces that match the subject so far.
     ends = _skip_stars(pieces, {0})
     for character in subject:
         if character == ANY_TEXT:
@@ -80,29 +80,29 @@ def may_match(pattern: str, subject: str) -> bool:
 
 
 def _step(pieces: list[str], ends: set[int], character: str) -> set[int]:
-    after: set[int] = set()
+    next_ends: set[int] = set()
     for at in ends:
         if at == len(pieces):
             continue
         piece = pieces[at]
         if piece.startswith("*"):
-            after.add(at)
+            next_ends.add(at)
         elif piece != "-" if character == ANY_NAME else fnmatchcase(character, piece):
-            after.add(at + 1)
-    return after
+            next_ends.add(at + 1)
+    return next_ends
 
 
 def _skip_stars(pieces: list[str], ends: set[int]) -> set[int]:
     reached = set(ends)
     for at in sorted(ends):
         while at < len(pieces) and pieces[at].startswith("*"):
-            at += 1  # noqa: PLW2901 (each end goes on by itself)
+            at += 1  # noqa: PLW2901 (each end advances on its own)
             reached.add(at)
     return reached
 
 
 def _literal_start(pattern: str) -> tuple[str, str]:
-    """What stands before the first wildcard, as it is meant; and the rest."""
+    """Return the unescaped text before the first wildcard, and the remaining pattern."""
     text, at = "", 0
     while (literal := _LITERAL.match(pattern, at)) is not None:
         text += literal.group(1) or literal.group(2)

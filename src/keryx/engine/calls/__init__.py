@@ -1,1 +1,1 @@
-"""One tool call and what surrounds it: its record, its context, its place, its outcome."""
+"""One tool call: its record, the context its tool gets, its output and its outcome."""

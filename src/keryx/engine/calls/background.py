@@ -17,15 +17,16 @@ from keryx.messages import Needs
 from keryx.ports.background import BackgroundProcess, Printed
 from keryx.ports.place import Exit, Place, Process
 
-# What is kept of the output of each: enough to look back, small enough for many.
-KEPT_OUTPUT: Final = 1 << 20
-# A session that needs more at once has lost sight of them.
+# Bytes that are kept of the output of one process: enough to look back, and small enough for many.
+OUTPUT_LIMIT: Final = 1 << 20
+# Processes of one session that run at the same time; more is almost always a mistake.
 MOST_RUNNING: Final = 32
-MOST_KEPT: Final = 100
+# Processes that stay listed, including those that have ended.
+MOST_LISTED: Final = 100
 
 
 class Scrollback:
-    """The end of an endless output, read from any place that is still kept."""
+    """The last part of an endless output. It can be read from any offset that is still kept."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -36,19 +37,19 @@ class Scrollback:
 
     def feed(self, stream: str, data: bytes) -> None:
         if self._redactor:
-            through = self._streams.setdefault(stream, StreamRedactor(self._redactor))
-            data = through.feed(data)
+            redactor = self._streams.setdefault(stream, StreamRedactor(self._redactor))
+            data = redactor.feed(data)
         self._total += len(data)
         self._tail += data
-        if len(self._tail) > 2 * KEPT_OUTPUT:
-            del self._tail[:-KEPT_OUTPUT]
+        if len(self._tail) > 2 * OUTPUT_LIMIT:
+            del self._tail[:-OUTPUT_LIMIT]
 
     def end(self) -> None:
-        """Nothing more comes: what was held back is shown."""
-        for through in self._streams.values():
-            rest = through.end()
-            self._total += len(rest)
-            self._tail += rest
+        """Take what the redactors held back: the output is complete."""
+        for redactor in self._streams.values():
+            data = redactor.end()
+            self._total += len(data)
+            self._tail += data
         self._streams.clear()
         self._ended = True
 
@@ -57,22 +58,25 @@ class Scrollback:
         start = max(after, first)
         data = bytes(self._tail[start - first :])
         if not self._ended:
-            # The rest of a character that has begun to come is read with its beginning.
+            # An incomplete character at the end is read later, together with its missing bytes.
             _, used = codecs.utf_8_decode(data, "replace", False)
             data = data[:used]
         return Printed(data, min(start + len(data), self._total), start - after)
 
 
-class _Kept(msgspec.Struct, eq=False):
+class _Background(msgspec.Struct, eq=False):
+    """One background process."""
+
     name: str
     command: str
     process: Process
     output: Scrollback
     began: float
-    over: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
-    took: float = 0.0
-    ended: Exit | None = None
+    has_ended: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    duration: float = 0.0
+    exit: Exit | None = None
     lost: str = ""
+    """Why the exit is unknown; empty if it is not."""
 
 
 class Backgrounds:
@@ -81,13 +85,13 @@ class Backgrounds:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._group = Group(scope)
-        self._kept: dict[str, _Kept] = {}
+        self._entries: dict[str, _Background] = {}
         self._count = 0
 
     @property
     def is_busy(self) -> bool:
-        """Whether one of them still runs."""
-        return any(not kept.over.is_set() for kept in self._kept.values())
+        """Whether a process still runs."""
+        return any(not entry.has_ended.is_set() for entry in self._entries.values())
 
     async def start(
         self,
@@ -100,9 +104,9 @@ class Backgrounds:
         granted: Needs,
         redactor: Redactor,
     ) -> str:
-        if sum(not kept.over.is_set() for kept in self._kept.values()) >= MOST_RUNNING:
+        if sum(not entry.has_ended.is_set() for entry in self._entries.values()) >= MOST_RUNNING:
             raise ToolFailedError(
-                f"{MOST_RUNNING} background processes run already; end some of them first"
+                f"{MOST_RUNNING} background processes are running already; end some of them first"
             )
         self._count += 1
         output = Scrollback(redactor)
@@ -110,78 +114,84 @@ class Backgrounds:
             argv, env=env, cwd=cwd, scope=self._scope, output=output, stdin=True, granted=granted
         )
         began = self._scope.clock.monotonic()
-        kept = _Kept(f"bg{self._count}", command, process, output, began)
-        self._kept[kept.name] = kept
+        entry = _Background(f"bg{self._count}", command, process, output, began)
+        self._entries[entry.name] = entry
         self._forget_old()
-        self._group.start(self._watch(kept), name=kept.name)
-        return kept.name
+        self._group.start(self._watch(entry), name=entry.name)
+        return entry.name
 
-    async def _watch(self, kept: _Kept) -> None:
+    async def _watch(self, entry: _Background) -> None:
         try:
-            kept.ended = await kept.process.wait()
+            entry.exit = await entry.process.wait()
         except WardenLostError as error:
-            kept.lost = str(error)
-        kept.took = self._scope.clock.monotonic() - kept.began
-        kept.output.end()
-        kept.over.set()
+            entry.lost = str(error)
+        entry.duration = self._scope.clock.monotonic() - entry.began
+        entry.output.end()
+        entry.has_ended.set()
 
     def _forget_old(self) -> None:
-        over = [name for name, kept in self._kept.items() if kept.over.is_set()]
-        for name in over[: max(0, len(self._kept) - MOST_KEPT)]:
-            del self._kept[name]
+        ended = [name for name, entry in self._entries.items() if entry.has_ended.is_set()]
+        for name in ended[: max(0, len(self._entries) - MOST_LISTED)]:
+            del self._entries[name]
 
     def processes(self) -> list[BackgroundProcess]:
-        return [self._tell(kept) for kept in self._kept.values()]
+        return [self._describe(entry) for entry in self._entries.values()]
 
     def read(self, name: str, *, after: int = 0) -> Printed:
         return self._find(name).output.read(after)
 
     async def write(self, name: str, text: str) -> None:
-        kept = self._find(name)
+        entry = self._find(name)
         try:
-            await kept.process.write(text.encode())
+            await entry.process.write(text.encode())
         except BrokenPipeError as error:
-            raise ToolFailedError(f"{name} reads no more input") from error
+            raise ToolFailedError(
+                f"{name} reads no more input: it has closed it, or has ended"
+            ) from error
 
     async def wait(self, name: str, seconds: float) -> BackgroundProcess:
-        kept = self._find(name)
+        entry = self._find(name)
         try:
             async with asyncio.timeout(seconds):
-                await kept.over.wait()
+                await entry.has_ended.wait()
         except TimeoutError:
-            pass  # it runs on, and that is the answer
-        return self._tell(kept)
+            pass  # it still runs, and the answer says so
+        return self._describe(entry)
 
     async def kill(self, name: str) -> BackgroundProcess:
-        kept = self._find(name)
-        await kept.process.__aexit__(None, None, None)
+        entry = self._find(name)
+        await entry.process.__aexit__(None, None, None)
         await self.wait(name, 1.0)
-        return self._tell(kept)
+        return self._describe(entry)
 
     async def close(self) -> None:
-        """End them all."""
+        """End all background processes."""
         self._scope.cancel("shutdown", by="the session is closed")
-        for kept in self._kept.values():
-            await kept.process.__aexit__(None, None, None)
+        for entry in self._entries.values():
+            await entry.process.__aexit__(None, None, None)
         await self._group.leave()
         self._scope.close()
 
-    def _find(self, name: str) -> _Kept:
-        found = self._kept.get(name)
-        if found is None:
-            known = ", ".join(self._kept) or "none"
+    def _find(self, name: str) -> _Background:
+        entry = self._entries.get(name)
+        if entry is None:
+            names = ", ".join(self._entries) or "none"
             raise ToolFailedError(
-                f"there is no background process {name!r} (there are: {known}); "
-                "they end with the session and with its host"
+                f"there is no background process {name!r} (there are: {names}); "
+                "a background process ends when its session or the host is closed"
             )
-        return found
+        return entry
 
-    def _tell(self, kept: _Kept) -> BackgroundProcess:
-        took = kept.took if kept.over.is_set() else self._scope.clock.monotonic() - kept.began
+    def _describe(self, entry: _Background) -> BackgroundProcess:
+        duration = (
+            entry.duration
+            if entry.has_ended.is_set()
+            else self._scope.clock.monotonic() - entry.began
+        )
         return BackgroundProcess(
-            name=kept.name,
-            command=kept.command,
-            running_for=took,
-            ended=kept.ended,
-            lost=kept.lost,
+            name=entry.name,
+            command=entry.command,
+            running_for=duration,
+            ended=entry.exit,
+            lost=entry.lost,
         )

@@ -11,7 +11,7 @@ from keryx.aio.bridge import ThreadWork
 from keryx.aio.clock import Deadline
 from keryx.aio.scope import EXIT_REPORT, Reason, Scope
 from keryx.engine.calls.call_environment import CallEnvironment
-from keryx.engine.calls.output import CallOutput, Room
+from keryx.engine.calls.output import CallOutput, MemoryBudget
 from keryx.engine.calls.slots import Slots
 from keryx.errors import ToolCancelledError
 from keryx.messages import NO_NEEDS, CallOutcome, Needs
@@ -20,10 +20,10 @@ from keryx.ports.place import Process
 from keryx.ports.tool import Tool
 
 Phase = Literal["accepted", "waiting", "starting", "running", "leaving", "ended"]
-"""waiting: for order, approval, effects or a slot. starting: being logged, before it acts.
-leaving: the tool has returned, what it left behind is being ended."""
+"""waiting: for its order in the step, approval, effects or a slot. starting: being logged, before
+it acts. leaving: the tool has returned, and what it started is being ended."""
 
-# Timers of a loop that has time for them come within a few milliseconds.
+# Seconds. Timers of a loop that is not overloaded fire within a few milliseconds.
 LATE: Final = 0.02
 
 
@@ -43,8 +43,10 @@ class Call:
         "granted",
         "holds_slot",
         "ladder",
-        "latest",
+        "latest_end",
+        "memory",
         "nested",
+        "nested_ended",
         "nested_left_over",
         "ordered",
         "output",
@@ -52,8 +54,6 @@ class Call:
         "parent",
         "phase",
         "processes",
-        "quiet",
-        "room",
         "scope",
         "started_at",
         "starts",
@@ -86,28 +86,28 @@ class Call:
         self.granted: Needs = NO_NEEDS
         self.overlaps: tuple[str, ...] = ()
         self.started_at: float | None = None
-        self.latest: float | None = None
+        self.latest_end: float | None = None
         self.ended: asyncio.Future[CallOutcome] = environment.loop.create_future()
-        self.room = Room() if tool.container else None
-        above = None if parent is None else parent.room
-        self.output = CallOutput(environment.loop, self._publish, environment.redactor, above)
+        self.memory = MemoryBudget() if tool.container else None
+        budget = None if parent is None else parent.memory
+        self.output = CallOutput(environment.loop, self._publish, environment.redactor, budget)
         self.task: asyncio.Task[None] | None = None
         self.thread: ThreadWork[Any] | None = None
         self.ladder: Deadline | None = None
         self.holds_slot = False
-        # Step order: whether it is known yet, how many earlier calls are in the way, and who
-        # waits for this one.
+        # Step order: whether it is set yet, how many earlier calls this one waits for, and which
+        # later calls wait for this one.
         self.ordered: asyncio.Future[None] | None = None
         self.blockers = 0
         self.unblocked: asyncio.Future[None] | None = None
         self.dependents: list[Call] = []
-        # What hangs below it; `children` counts all there ever were, for their ids.
+        # What the call started. `children` counts all nested calls so far, for their ids.
         self.children = 0
         self.nested: set[Call] = set()
         self.nested_left_over: list[str] = []
         self.processes: set[Process] = set()
         self.starts: Slots | None = None
-        self.quiet: asyncio.Future[None] | None = None
+        self.nested_ended: asyncio.Future[None] | None = None
 
     @property
     def depth(self) -> int:
@@ -126,63 +126,65 @@ class Call:
         return any(process.running for process in self.processes)
 
     def end_within(self, seconds: float) -> None:
-        """Whatever else it or its tool says later, it ends by then."""
-        self.latest = self.scope.clock.monotonic() + seconds
-        self.scope.cancel_at(self.latest, by="timeout")
+        """Cancel the call after so many seconds; nothing can extend that later."""
+        self.latest_end = self.scope.clock.monotonic() + seconds
+        self.scope.cancel_at(self.latest_end, by="timeout")
 
     def cancel_after(self, seconds: float) -> None:
-        """End it so long after now, unless something says otherwise later."""
+        """Cancel the call after so many seconds; a later call of this method changes the time."""
         when = self.scope.clock.monotonic() + seconds
-        self.scope.cancel_at(when if self.latest is None else min(when, self.latest), by="timeout")
+        self.scope.cancel_at(
+            when if self.latest_end is None else min(when, self.latest_end), by="timeout"
+        )
 
-    def climb_after(self, seconds: float, rung: Callable[[Call], None]) -> None:
-        """The next rung of the ladder."""
+    def climb_after(self, seconds: float, action: Callable[[Call], None]) -> None:
+        """Schedule the next step of the cancellation ladder."""
         due = self.scope.clock.monotonic() + seconds
-        self.ladder = self.scope.deadlines.add(due, lambda: self._climb(due, rung))
+        self.ladder = self.scope.deadlines.add(due, lambda: self._climb(due, action))
 
-    def _climb(self, due: float, rung: Callable[[Call], None]) -> None:
-        """A loop that comes late may not have read yet that the call has ended: it does, first."""
+    def _climb(self, due: float, action: Callable[[Call], None]) -> None:
+        """If the timer fired late, give the loop time to read first that the call has ended."""
         now = self.scope.clock.monotonic()
         if now - due < LATE:
-            rung(self)
+            action(self)
         else:
-            self.ladder = self.scope.deadlines.add(now + EXIT_REPORT, lambda: rung(self))
+            self.ladder = self.scope.deadlines.add(now + EXIT_REPORT, lambda: action(self))
 
     def refuse_if_over(self) -> None:
-        """A call that has its outcome may act no more, whatever still runs of it."""
+        """Raise if the call has its outcome: what still runs of it may not act any more."""
         if self.phase == "ended":
-            raise ToolCancelledError(self.scope.reason or "this call is over")
+            raise ToolCancelledError(self.scope.reason or "this call has ended")
 
     def refuse_if_cancelled(self) -> None:
-        """Nothing new starts in a call that is cancelled."""
+        """Raise if the call is cancelled or has ended: it may start nothing new."""
         self.refuse_if_over()
         self.scope.raise_if_cancelled()
 
     async def hold_start(self, starts: Slots) -> None:
-        """Before its first process; however many it starts, it counts once, until it ends."""
+        """Take a start slot before the first process. The call holds one slot until it ends."""
         if self.starts is None:
             await starts.take(self.environment.session_id)
             if self.starts is not None or self.phase == "ended":
                 starts.release(
                     self.environment.session_id
-                )  # it started two at once, or is left over
+                )  # it started two at once, or is a left-over
             else:
                 self.starts = starts
 
     def unblock(self) -> None:
-        """One earlier call is out of the way."""
+        """Count one earlier call of the step as ended."""
         self.blockers -= 1
         if self.blockers == 0:
             if self.phase == "ended":
-                self.let_go()
+                self.release_dependents()
             elif self.unblocked is not None and not self.unblocked.done():
                 self.unblocked.set_result(None)
 
-    def let_go(self) -> None:
-        """Tell the later calls that wait for this one, unless it still waits for earlier ones.
+    def release_dependents(self) -> None:
+        """Unblock the later calls that wait for this one, unless it still waits for earlier ones.
 
-        A call that was cancelled while it waited keeps its place in the order: whoever relies
-        on it to come after a third one would otherwise overtake that.
+        A call that was cancelled while it waited keeps its place in the order. Otherwise a later
+        call could overtake an earlier one that it must follow.
         """
         if self.blockers == 0:
             for dependent in self.dependents:
@@ -190,11 +192,11 @@ class Call:
             self.dependents.clear()
 
     def forget_nested(self, nested: Call, outcome: CallOutcome) -> None:
-        """A nested call has its outcome; a parent that waits for quiet may go on."""
+        """Remove a nested call that has its outcome; wake the parent if it was the last one."""
         self.nested.discard(nested)
         self.nested_left_over += outcome.left_over
-        if not self.nested and self.quiet is not None and not self.quiet.done():
-            self.quiet.set_result(None)
+        if not self.nested and self.nested_ended is not None and not self.nested_ended.done():
+            self.nested_ended.set_result(None)
 
     def _publish(self, stream: str, text: str) -> None:
         if self.phase != "ended":

@@ -1,4 +1,4 @@
-"""What the calls of one session share: its tools, its place, what they hold, what is left over."""
+"""What the calls of one session share: tools, place, held effects and left-overs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from keryx.ports.workers import Workers
 
 
 class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
-    """One session's way through the executor. A grant is closed: no tools means no tools."""
+    """What one session's calls run with. Only the tools that are listed here can be called."""
 
     session_id: str
     tools: Mapping[str, Tool]
@@ -33,7 +33,7 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     place: Place | None = None
     env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     files: Files | Callable[[], Files] | None = None
-    """The session's files; a function opens them when the first call asks, in its thread."""
+    """The session's files. A function opens them when the first call needs them, in its thread."""
     background: Backgrounds | None = None
     workers: Workers | None = None
     redactor: Redactor = NO_SECRETS
@@ -43,9 +43,7 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     left_over: dict[str, Effects] = msgspec.field(default_factory=dict[str, Effects])
 
     def overlaps(self, effects: Effects) -> tuple[str, ...]:
-        """The left-overs that a call with these effects may get in touch with."""
+        """Return the left-over calls whose effects conflict with these effects."""
         if not self.left_over:
             return ()
-        return tuple(
-            call_id for call_id, theirs in self.left_over.items() if conflict(theirs, effects)
-        )
+        return tuple(call_id for call_id, held in self.left_over.items() if conflict(held, effects))

@@ -1,4 +1,4 @@
-"""What the executor asks of, and tells, whoever keeps the session's log."""
+"""The hooks that the executor calls, so that the owner of the session can approve and log calls."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class Consent(msgspec.Struct, frozen=True):
     """Whether a call may run, and what it is granted beyond the session's confinement."""
 
     denied: str | None = None
+    """Why the call may not run; None: it may."""
     needs: Needs = NO_NEEDS
 
 
@@ -24,7 +25,7 @@ GRANTED: Final = Consent()
 
 
 class CallView(Protocol):
-    """What a witness may know of a call."""
+    """What hooks can read of a call."""
 
     @property
     def call_id(self) -> str: ...
@@ -40,7 +41,7 @@ class CallView(Protocol):
 
     @property
     def arguments(self) -> str:
-        """As the model wrote them."""
+        """The arguments as the model wrote them."""
         ...
 
     @property
@@ -48,12 +49,12 @@ class CallView(Protocol):
 
     @property
     def reason(self) -> Reason | None:
-        """Why it is cancelled, if it is."""
+        """Why the call is cancelled; None if it is not."""
         ...
 
     @property
     def overlaps(self) -> tuple[str, ...]:
-        """The left-overs that its effects may get in touch with."""
+        """The left-over calls whose effects conflict with this call's effects."""
         ...
 
     @property
@@ -61,18 +62,18 @@ class CallView(Protocol):
 
 
 class CallHooks(Protocol):
-    """Sees every call of a session. The async ones are waited for, the others only told."""
+    """Is called for every call of a session. The executor waits for the async hooks."""
 
     async def approve(self, call: CallView) -> Consent:
-        """Whether the call may run. Waiting holds only later conflicting calls of the same step."""
+        """Return whether the call may run. Only later conflicting calls of its step wait too."""
         ...
 
     async def ask(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
-        """Ask a person in words; None if nobody answers."""
+        """Ask a person a question; None if nobody answers."""
         ...
 
     async def starting(self, call: CallView) -> None:
-        """Commit that the call starts. It acts only after this returned."""
+        """Log that the call starts. The call acts only after this has returned."""
         ...
 
     def output(self, call: CallView, stream: str, text: str) -> None: ...
@@ -80,16 +81,16 @@ class CallHooks(Protocol):
     def progress(self, call: CallView, done: float, total: float | None, note: str) -> None: ...
 
     def ended(self, call: CallView, outcome: CallOutcome) -> None:
-        """The call has its outcome; told as it ends, not in call order."""
+        """The call has its outcome. Calls end in any order."""
         ...
 
     def settled(self, call: CallView, duration: float) -> None:
-        """A left-over has ended at last."""
+        """A left-over call has ended."""
         ...
 
 
 class NoHooks:
-    """Approves everything and keeps nothing. Also the place to inherit defaults from."""
+    """Approves every call and does nothing else. A base class for hooks that need only a few."""
 
     async def approve(self, call: CallView) -> Consent:
         del call

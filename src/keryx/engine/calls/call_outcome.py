@@ -1,4 +1,4 @@
-"""How a call ends: from what its tool returned or raised to one honest outcome."""
+"""Turns what a tool returned or raised into the one outcome of its call."""
 
 from __future__ import annotations
 
@@ -15,72 +15,75 @@ from keryx.ports.workers import SELF_CANCELLED, Returned, described
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """What is known when a call's work is over, before it is logged as its outcome."""
+    """How the work of a call ended. Its `CallOutcome` is made from this."""
 
     outcome: Outcome
     reason: str | None = None
     content: tuple[Part, ...] = ()
     exact: bool = False
-    """Whether a script gets the content with the values of secrets that are in it."""
+    """Whether a script gets the content unredacted."""
 
 
 BROKEN: Final = Ending("unknown", "internal error")
-"""The executor itself failed over it; how far the call came, nobody can tell."""
+"""The executor itself failed, so it is unknown how far the call came."""
 
 
 class DeniedError(KeryxError):
-    """Inside the executor: the call may not run."""
+    """The call may not run. Used inside the executor only."""
 
 
 def of_return(call: Call, returned: Returned) -> Ending:
-    """A tool that returns after a cancel gave what it had, unless it says that it was done."""
+    """Return how a call ended whose tool returned.
+
+    After a cancel, the returned content is partial, unless the tool marks it as complete.
+    """
     cancellation = call.scope.cancellation
     if cancellation is None or returned.complete:
         return Ending("completed", None, returned.content, returned.exact)
-    return Ending("cancelled", cancellation.reason, returned.content or partial_of(call))
+    return Ending("cancelled", cancellation.reason, returned.content or partial_output(call))
 
 
 def of_error(call: Call, error: BaseException) -> Ending:
-    """The outcome of a call whose tool raised, or that was stopped before it started."""
+    """Return how a call ended whose tool raised, or that was stopped before it started."""
     if isinstance(error, DeniedError):
         return Ending("denied", str(error))
     if isinstance(error, WardenLostError):
-        return Ending("unknown", "warden lost", (*partial_of(call), Text(str(error))))
+        return Ending("unknown", "warden lost", (*partial_output(call), Text(str(error))))
     cancellation = call.scope.cancellation
     if cancellation is not None:
         expected = isinstance(error, asyncio.CancelledError | ToolCancelledError)
         note = () if expected else (Text(described(error)),)
-        return Ending("cancelled", cancellation.reason, (*partial_of(call), *note))
+        return Ending("cancelled", cancellation.reason, (*partial_output(call), *note))
     if isinstance(error, asyncio.CancelledError):
         if call.task is not None and call.task.cancelling():
-            return Ending("cancelled", "shutdown", partial_of(call))
-        return Ending("failed", None, (*partial_of(call), Text(SELF_CANCELLED)))
-    return Ending("failed", None, (*partial_of(call), Text(described(error))))
+            return Ending("cancelled", "shutdown", partial_output(call))
+        return Ending("failed", None, (*partial_output(call), Text(SELF_CANCELLED)))
+    return Ending("failed", None, (*partial_output(call), Text(described(error))))
 
 
 def of_left_over(call: Call) -> Ending:
-    """Nobody knows how it will end; what it emitted so far is kept."""
-    return Ending("unknown", call.scope.reason, partial_of(call))
+    """Return the ending of a left-over call: unknown, with its output so far."""
+    return Ending("unknown", call.scope.reason, partial_output(call))
 
 
-def partial_of(call: Call) -> tuple[Part, ...]:
-    """The output so far."""
+def partial_output(call: Call) -> tuple[Part, ...]:
+    """Return the output of the call so far."""
     text = call.output.text()
     return (Text(text),) if text else ()
 
 
 def outcome_of(call: Call, ending: Ending, *, left_over: bool) -> CallOutcome:
-    """The one outcome of the call, as it is logged and shown."""
-    names = (*((call.call_id,) if left_over else ()), *call.nested_left_over)
+    """Return the one outcome of the call, as it is logged and shown."""
+    left_over_ids = (*((call.call_id,) if left_over else ()), *call.nested_left_over)
     outcome = ending.outcome
-    if outcome == "cancelled" and names:
-        # Something below it may still run, so it cannot claim that nothing does.
+    if outcome == "cancelled" and left_over_ids:
+        # A nested call may still run, so "cancelled" would not be true.
         outcome = "unknown"
     content = ending.content
     if call.parent is None or not ending.exact:
         content = call.environment.redactor.content(content)
     if call.parent is None:
-        # For a model. A program that made the call reads `overlaps`, and the content as it is.
+        # For a model. A script that made the call reads `overlaps`, and the full content.
         content = bounded(content)
         if call.overlaps:
             content = (*content, Text(_overlap_note(call.overlaps)))
@@ -93,13 +96,13 @@ def outcome_of(call: Call, ending: Ending, *, left_over: bool) -> CallOutcome:
         started=started_at is not None,
         content=content,
         duration=0.0 if started_at is None else call.scope.clock.monotonic() - started_at,
-        left_over=names,
+        left_over=left_over_ids,
         overlaps=call.overlaps,
     )
 
 
 def broken(call: Call) -> CallOutcome:
-    """The outcome of a call whose real one could not be made."""
+    """Return the outcome of a call whose real outcome could not be built."""
     return CallOutcome(
         call_id=call.call_id,
         tool=call.tool.name,
@@ -110,7 +113,7 @@ def broken(call: Call) -> CallOutcome:
 
 
 def failed(call_id: str, tool: str, text: str) -> CallOutcome:
-    """A call that could not even be accepted."""
+    """Return the outcome of a call that could not be accepted."""
     return CallOutcome(call_id=call_id, tool=tool, outcome="failed", content=(Text(text),))
 
 

@@ -1,4 +1,4 @@
-"""What a call emits while it runs: streamed on, and kept, bounded, as its partial result."""
+"""The output of a running call: streamed to readers, and kept, up to a limit, as partial result."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from keryx.aio.scope import call_soon, is_loop_thread
 from keryx.engine.redaction import NO_SECRETS, Redactor, StreamRedactor
 from keryx.ports.tool import Emitted
 
-# A thread that emits faster than the loop reads waits once this many pieces are under way.
-PIECES_UNDER_WAY: Final = 64
+# A thread that emits faster than the loop reads blocks when the queue holds so many pieces.
+QUEUED_PIECES: Final = 64
 PIECE: Final = 65_536
-# What a program gets of the output of one call. Who prints more can print into a file.
-WHOLE: Final = 16 * 1024 * 1024
-# What the calls that one call made may hold together, of output and of files.
+# Bytes that a script gets of the output of one call. A tool that prints more can write a file.
+OUTPUT_LIMIT: Final = 16 * 1024 * 1024
+# Bytes of output and files that the nested calls of one call may hold together.
 MOST_HELD: Final = 64 * 1024 * 1024
 
 
-class Room:
+class MemoryBudget:
     """The memory that the calls of one container share. Changes on the loop only."""
 
     __slots__ = ("_freed", "_held", "_most")
@@ -32,13 +32,13 @@ class Room:
         self._freed: asyncio.Event | None = None
 
     def take(self, size: int) -> int:
-        """Take so many bytes, or as many as there are."""
-        taken = max(0, min(size, self._most - self._held))
-        self._held += taken
-        return taken
+        """Reserve up to so many bytes; return how many were free."""
+        reserved = max(0, min(size, self._most - self._held))
+        self._held += reserved
+        return reserved
 
     async def wait(self, size: int) -> None:
-        """Take so many bytes, as soon as there are; a call alone gets whatever it needs."""
+        """Reserve so many bytes once they are free. If nothing is held, any size is granted."""
         while self._held and self._held + size > self._most:
             if self._freed is None:
                 self._freed = asyncio.Event()
@@ -53,24 +53,24 @@ class Room:
 
 
 class CallOutput:
-    """Takes text from the call's own thread or from the loop, and bytes from its processes.
+    """Collects text from the call's thread or the loop, and bytes from its processes.
 
-    The capture changes on the loop only; a thread hands its pieces over through a bounded queue.
-    Of a call that another one made, the beginning is kept whole, as long as there is room.
+    The capture changes on the loop only; a thread passes its pieces through a bounded queue. The
+    beginning of a nested call's output is kept in full, as far as the memory budget allows.
     """
 
     __slots__ = (
+        "_beginning",
+        "_budget",
         "_capture",
-        "_handed_over",
+        "_drain_scheduled",
         "_held",
         "_left_out",
         "_loop",
+        "_pieces",
         "_publish",
         "_redactor",
         "_redactors",
-        "_room",
-        "_under_way",
-        "_whole",
     )
 
     def __init__(
@@ -78,41 +78,41 @@ class CallOutput:
         loop: asyncio.AbstractEventLoop,
         publish: Callable[[str, str], None],
         redactor: Redactor = NO_SECRETS,
-        room: Room | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
         self._loop = loop
         self._publish = publish
         self._redactor = redactor
         self._redactors: dict[str, StreamRedactor] = {}
         self._capture: Capture | None = None
-        self._under_way: queue.Queue[tuple[str, bytes]] | None = None
-        self._handed_over = False
-        self._room = room
-        self._whole: bytearray | None = None
+        self._pieces: queue.Queue[tuple[str, bytes]] | None = None
+        self._drain_scheduled = False
+        self._budget = budget
+        self._beginning: bytearray | None = None
         self._left_out = 0
         self._held = 0
 
     def accept_threads(self) -> None:
-        """Make the queue, before the call's thread starts."""
-        self._under_way = queue.Queue(PIECES_UNDER_WAY)
+        """Create the queue, before the call's thread starts."""
+        self._pieces = queue.Queue(QUEUED_PIECES)
 
     def emit(self, stream: str, text: str) -> None:
         data = text.encode(errors="replace")
-        if self._under_way is None or is_loop_thread(self._loop):
+        if self._pieces is None or is_loop_thread(self._loop):
             self.feed(stream, data)
             return
         for start in range(0, len(data), PIECE):
-            self._under_way.put((stream, data[start : start + PIECE]))
-            if not self._handed_over:
-                # Set before the loop drains and cleared before it looks, so no piece is forgotten.
-                self._handed_over = True
+            self._pieces.put((stream, data[start : start + PIECE]))
+            if not self._drain_scheduled:
+                # Set before the loop drains, cleared before it reads the queue: no piece is missed.
+                self._drain_scheduled = True
                 call_soon(self._loop, self._drain)
 
     def feed(self, stream: str, data: bytes) -> None:
         if self._capture is None:
             self._capture = Capture(on_data=self._publish)
-        if self._room is not None:
-            self._keep(self._room, data)
+        if self._budget is not None:
+            self._keep_beginning(self._budget, data)
         if self._redactor:
             if stream not in self._redactors:
                 self._redactors[stream] = StreamRedactor(self._redactor)
@@ -120,55 +120,55 @@ class CallOutput:
         self._capture.feed(stream, data)
 
     def text(self) -> str:
-        """What was emitted so far: head and tail, with a line that says what is left out."""
+        """Return the output so far: head and tail, with a line that says how much is left out."""
         self._drain()
-        self._let_go()
+        self._flush_redactors()
         return "" if self._capture is None else self._capture.text()
 
     def emitted(self) -> Emitted:
-        """What was emitted so far, from the beginning, as far as it is kept."""
+        """Return the output so far, from its beginning, as far as it is kept."""
         self._drain()
-        return Emitted(bytes(self._whole or b""), self._left_out)
+        return Emitted(bytes(self._beginning or b""), self._left_out)
 
     async def hold(self, size: int) -> None:
-        """Wait for room for something else that the call keeps until its end."""
-        if self._room is not None:
-            await self._room.wait(size)
+        """Wait for memory for something else that the call holds until its end."""
+        if self._budget is not None:
+            await self._budget.wait(size)
             self._held += size
 
     def close(self) -> None:
-        self._let_go()
-        if self._room is not None:
-            self._room.give_back(self._held)
-            # What comes now is for nobody.
-            self._room, self._whole, self._held = None, None, 0
+        self._flush_redactors()
+        if self._budget is not None:
+            self._budget.give_back(self._held)
+            # Later output is dropped.
+            self._budget, self._beginning, self._held = None, None, 0
         if self._capture is not None:
             self._capture.close()
 
-    def _keep(self, room: Room, data: bytes) -> None:
-        """What is kept is the beginning, without a gap."""
-        if self._whole is None:
-            self._whole = bytearray()
+    def _keep_beginning(self, budget: MemoryBudget, data: bytes) -> None:
+        """Keep the beginning of the output, without gaps."""
+        if self._beginning is None:
+            self._beginning = bytearray()
         fits = 0
         if not self._left_out:
-            fits = room.take(min(len(data), WHOLE - len(self._whole)))
+            fits = budget.take(min(len(data), OUTPUT_LIMIT - len(self._beginning)))
             self._held += fits
-            self._whole += data if fits == len(data) else data[:fits]
+            self._beginning += data if fits == len(data) else data[:fits]
         self._left_out += len(data) - fits
 
-    def _let_go(self) -> None:
-        """Show what was held back because it looked like the beginning of a secret."""
+    def _flush_redactors(self) -> None:
+        """Show what the redactors held back because it looked like the beginning of a secret."""
         for stream, redactor in self._redactors.items():
             if self._capture is not None:
                 self._capture.feed(stream, redactor.end())
 
     def _drain(self) -> None:
-        if self._under_way is None:
+        if self._pieces is None:
             return
-        self._handed_over = False
+        self._drain_scheduled = False
         while True:
             try:
-                stream, data = self._under_way.get_nowait()
+                stream, data = self._pieces.get_nowait()
             except queue.Empty:
                 return
             self.feed(stream, data)

@@ -1,7 +1,7 @@
-"""What a tool sees of its call: the `ToolContext`, and the place and client bound to it.
+"""What a tool gets: the `ToolContext` of its call, and the place and HTTP client bound to it.
 
-Everything here refuses once the call has its outcome, so that a left-over can do no more harm
-through it.
+Everything here raises once the call has its outcome, so that a left-over call can do no more
+harm.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from keryx.ports.tool import Emitted, HttpClient, HttpRequest, Tool
 T = TypeVar("T")
 
 Nest = Callable[[Call, str, Mapping[str, Any] | bytes, float | None], Awaitable[CallOutcome]]
-"""Runs a tool under a call, for so many seconds at most."""
+"""Runs a tool as a nested call, for so many seconds at most."""
 
 
 class CallContext:
@@ -62,7 +62,7 @@ class CallContext:
     async def http(self) -> CallHttp:
         self._call.refuse_if_cancelled()
         if self._call.environment.http is None:
-            raise DeveloperMustActError("this session was opened without an HTTP client")
+            raise DeveloperMustActError("this session has no HTTP client; open it with one")
         return CallHttp(self._call, await self._call.environment.http())
 
     @property
@@ -70,7 +70,7 @@ class CallContext:
         self._call.refuse_if_over()
         files, granted = self._call.environment.files, self._call.granted
         if files is None:
-            raise DeveloperMustActError("this session was opened without files")
+            raise DeveloperMustActError("this session has no files; open it with them")
         if callable(files):
             files = files()
         return files.granting(granted) if granted else files
@@ -137,7 +137,7 @@ class CallContext:
         tool: str,
         arguments: Mapping[str, Any] | bytes,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109 (kept by the nested call's own scope)
+        timeout: float | None = None,  # noqa: ASYNC109 (the nested call's own scope enforces it)
     ) -> CallOutcome:
         self._call.refuse_if_cancelled()
         if not self._call.tool.container:
@@ -148,7 +148,7 @@ class CallContext:
 
 
 class CallPlace:
-    """The session's place, bound to one call: what it starts is in the call's scope."""
+    """The session's place, bound to one call: processes belong to the call's scope."""
 
     __slots__ = ("_call", "_starts")
 
@@ -169,7 +169,7 @@ class CallPlace:
         call.refuse_if_cancelled()
         environment = call.environment
         if environment.place is None:
-            raise DeveloperMustActError("this session was opened without a place for processes")
+            raise DeveloperMustActError("this session has no place for processes; open it with one")
         if self._starts is not None:
             await call.hold_start(self._starts)
             call.refuse_if_cancelled()
@@ -188,12 +188,12 @@ class CallPlace:
     async def private(self) -> PrivateFolder:
         self._call.refuse_if_cancelled()
         if self._call.environment.place is None:
-            raise DeveloperMustActError("this session was opened without a place for processes")
+            raise DeveloperMustActError("this session has no place for processes; open it with one")
         return await self._call.environment.place.private()
 
 
 class CallBackground:
-    """The session's background processes, as one call may use them."""
+    """The session's background processes, for the use of one call."""
 
     __slots__ = ("_call",)
 
@@ -204,13 +204,15 @@ class CallBackground:
     def _all(self) -> Backgrounds:
         self._call.refuse_if_cancelled()
         if self._call.environment.background is None:
-            raise DeveloperMustActError("this session was opened without background processes")
+            raise DeveloperMustActError(
+                "this session has no background processes; open it with them"
+            )
         return self._call.environment.background
 
     async def start(self, argv: Sequence[str], *, command: str, cwd: str | None = None) -> str:
         environment = self._call.environment
         if environment.place is None:
-            raise DeveloperMustActError("this session was opened without a place for processes")
+            raise DeveloperMustActError("this session has no place for processes; open it with one")
         return await self._all.start(
             argv,
             command=command,
@@ -238,7 +240,7 @@ class CallBackground:
 
 
 class CallHttp:
-    """The loop's HTTP client, refusing once the call is over."""
+    """The loop's HTTP client; it raises once the call is over."""
 
     __slots__ = ("_call", "_client")
 

@@ -1,4 +1,4 @@
-"""How much of a result a model is shown."""
+"""Shortens results that are too long for a model."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from typing import Final
 
 from keryx.messages import Json, Part, Text
 
-# What a model is shown of one result. More would crowd out the context; what it needs beyond
-# this it can ask for in pieces.
+# Characters of one result that a model gets. More would fill its context; a model can ask for the
+# missing parts.
 RESULT_LIMIT: Final = 100_000
-# The beginning of an output says what it is, the end how it went; the beginning says more.
+# The beginning of an output says what it is, and the end how it went. The beginning says more.
 HEAD_SHARE: Final = 0.75
 
 
 def bounded(content: tuple[Part, ...], limit: int = RESULT_LIMIT) -> tuple[Part, ...]:
-    """The same content, cut in the middle where it is too long for a model."""
-    return tuple(_bounded_part(part, limit) for part in content)
+    """Return the content with the middle of long parts left out."""
+    return tuple(_shortened_part(part, limit) for part in content)
 
 
-def _bounded_part(part: Part, limit: int) -> Part:
+def _shortened_part(part: Part, limit: int) -> Part:
     if isinstance(part, Text) and len(part.text) > limit:
-        return Text(_cut(part.text, limit))
+        return Text(_shortened(part.text, limit))
     if isinstance(part, Json) and len(bytes(part.value)) > limit:
-        return Text(_cut(bytes(part.value).decode(), limit))
+        return Text(_shortened(bytes(part.value).decode(), limit))
     return part
 
 
-def _cut(text: str, limit: int) -> str:
+def _shortened(text: str, limit: int) -> str:
     head = int(limit * HEAD_SHARE)
     tail = limit - head
     left_out = len(text) - limit

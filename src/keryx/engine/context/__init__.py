@@ -1,1 +1,1 @@
-"""From the log to what a model is told. Pure: the same log gives the same prompt."""
+"""Builds what a model is sent from the log. Pure: the same log gives the same prompt."""

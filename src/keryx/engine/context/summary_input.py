@@ -1,4 +1,4 @@
-"""What is to be summed up, chosen from the log and written out for a model to read. Pure."""
+"""Selects the part of a history to summarize, and writes it as text for a model. Pure."""
 
 from __future__ import annotations
 
@@ -7,80 +7,82 @@ from typing import Final
 import msgspec
 
 from keryx import events as ev
-from keryx.engine.context.prompt import shown
-from keryx.engine.context.window import recent, weight
+from keryx.engine.context.prompt import result_parts
+from keryx.engine.context.window import item_tokens, recent_start
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.state import Delivered, HistoryItem, Replied
 from keryx.messages import text_of
 from keryx.ports.files import tool_path
 
 LONGEST_PIECE: Final = 8_000
-"""Characters of one message, argument or result that are told, if all fits so."""
+"""Characters of one message, argument or result that are included, if the text fits."""
 SHORTEST_PIECE: Final = 250
 
 
 class SummaryInput(msgspec.Struct, frozen=True):
-    """The part of a history that a summary will stand for."""
+    """The part of a history that a summary will replace."""
 
     up_to: int
     items: tuple[HistoryItem, ...]
     earlier: ev.ContextCompacted | None
-    """What stood for the part before it."""
+    """The summary of what came before this part."""
 
 
-def cut(fold: Fold, keep: float) -> SummaryInput | None:
-    """All but this part of it, from its end; None if nothing is left to be summed up."""
-    first = recent(fold, 0 if fold.compacted is None else fold.compacted.up_to)
-    weights = [0 if i.turn_id in fold.undone else weight(i) for i in fold.history[first:]]
-    left = keep * sum(weights)
+def select_input(fold: Fold, keep: float) -> SummaryInput | None:
+    """Select all but the last part (`keep`, from 0 to 1); None if nothing can be summarized."""
+    first = recent_start(fold, 0 if fold.compacted is None else fold.compacted.up_to)
+    weights = [0 if i.turn_id in fold.undone else item_tokens(i) for i in fold.history[first:]]
+    remaining = keep * sum(weights)
     at = len(fold.history)
     while at > first:
         item = fold.history[at - 1]
-        left -= weights.pop()
-        # What is not over cannot be told.
-        if left < 0 and not (isinstance(item, Replied) and not item.complete):
+        remaining -= weights.pop()
+        # A reply whose calls still run cannot be summarized.
+        if remaining < 0 and not (isinstance(item, Replied) and not item.complete):
             break
         at -= 1
     items = tuple(item for item in fold.history[first:at] if item.turn_id not in fold.undone)
     turn_id = None if fold.turn is None else fold.turn.turn_id
     if all(isinstance(item, Delivered) and item.turn_id == turn_id for item in items):
-        return None  # these stay word for word
+        return None  # messages of the current turn are never summarized
     up_to = fold.last_seq if at == len(fold.history) else fold.history[at].seq - 1
     return SummaryInput(up_to, items, fold.compacted)
 
 
-def told(cut: SummaryInput, room: int) -> str:
-    """The part as a model reads it, in so many characters at most."""
+def render(chosen: SummaryInput, limit: int) -> str:
+    """Return the part as text for a model, in at most so many characters."""
     longest = LONGEST_PIECE
-    text = _told(cut, longest)
-    while len(text) > room and longest > SHORTEST_PIECE:
+    text = _render(chosen, longest)
+    while len(text) > limit and longest > SHORTEST_PIECE:
         longest //= 2
-        text = _told(cut, longest)
-    return _bounded(text, room)
+        text = _render(chosen, longest)
+    return _shortened(text, limit)
 
 
-def _told(cut: SummaryInput, longest: int) -> str:
-    earlier = [] if cut.earlier is None else [f"## Summed up before\n{cut.earlier.summary}"]
-    return "\n\n".join([*earlier, *(_item(item, longest) for item in cut.items)])
+def _render(chosen: SummaryInput, longest: int) -> str:
+    earlier = [] if chosen.earlier is None else [f"## Summed up before\n{chosen.earlier.summary}"]
+    return "\n\n".join([*earlier, *(_render_item(item, longest) for item in chosen.items)])
 
 
-def _item(item: HistoryItem, longest: int) -> str:
+def _render_item(item: HistoryItem, longest: int) -> str:
     match item:
         case Delivered():
             files = [f"[attached: {tool_path(part)}]" for part in item.message.attachments]
-            where = f"## Person (workspace {item.message.workspace})"
-            return "\n".join([where, _bounded(item.message.text, longest), *files])
+            heading = f"## Person (workspace {item.message.workspace})"
+            return "\n".join([heading, _shortened(item.message.text, longest), *files])
         case Replied():
             lines = ["## Agent"]
-            lines += [_bounded(item.reply.text, longest)] if item.reply.text else []
+            lines += [_shortened(item.reply.text, longest)] if item.reply.text else []
             for call in item.reply.calls:
-                lines.append(f"called {call.tool} {_bounded(call.arguments, longest)}")
-                lines.append(f"-> {_bounded(text_of(shown(item.results[call.call_id])), longest)}")
+                lines.append(f"called {call.tool} {_shortened(call.arguments, longest)}")
+                lines.append(
+                    f"-> {_shortened(text_of(result_parts(item.results[call.call_id])), longest)}"
+                )
             return "\n".join(lines)
 
 
-def _bounded(text: str, most: int) -> str:
-    """Its beginning and its end, which tells more than either."""
+def _shortened(text: str, most: int) -> str:
+    """Return the beginning and the end of a long text."""
     if len(text) <= most:
         return text
     half = most // 2

@@ -1,4 +1,4 @@
-"""Tools as models are told of them. Each is described once, so that a model can keep its bytes."""
+"""Tools as models see them. Each is described once, so that a model can cache its bytes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from keryx.ports.model import ToolSpec
 from keryx.ports.tool import Tool
 
 MOST: Final = 1_000
-"""Tools that are kept; a host has some dozens."""
+"""How many tools are cached; a host has some dozens."""
 
 
 class ToolSpecs:
-    """The descriptions of a host's tools, by the tool itself. Belongs to one loop."""
+    """A cache of the descriptions of a host's tools. Belongs to one loop."""
 
     def __init__(self) -> None:
-        # The tool is held too: its identity is its own for as long as it is here.
+        # The tool is held too, so that its id cannot be used again while it is a key here.
         self._specs: dict[int, tuple[Tool, ToolSpec]] = {}
 
     def of(self, tools: Iterable[Tool]) -> tuple[ToolSpec, ...]:

@@ -1,42 +1,42 @@
-"""A session's history as one model's bytes. Each message is encoded once, and kept."""
+"""A session's history as one model's bytes. Each message is encoded once and cached."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from keryx.engine.context.prompt import messages_of, summary_message
-from keryx.engine.context.window import kept_words, recent
+from keryx.engine.context.window import messages_before, recent_start
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.state import Delivered, HistoryItem, Replied
 from keryx.messages import File, Image, Message
 
 
 class Transcript:
-    """What one model is sent of a session; it only grows, until what it began with changes."""
+    """The encoded messages for one model. They are only appended to, until their base changes."""
 
     def __init__(self, encode: Callable[[Message], bytes]) -> None:
         self._encode = encode
         self._bytes: list[bytes] = []
-        self._first: list[Delivered] = []
-        """What comes before the items that follow each other in the history."""
+        self._leading: list[Delivered] = []
+        """Messages that a summary does not replace; they come before the recent history."""
         self._items = 0
-        self._begun: tuple[int, int] = (0, 0)
-        """How many turns were undone, and which summary stands at the beginning."""
+        self._base: tuple[int, int] = (0, 0)
+        """The number of undone turns, and the summary's seq: a change means to start anew."""
 
-    def coming(self, fold: Fold) -> list[Image | File]:
-        """The attachments of messages that are not encoded yet."""
-        self._begin(fold)
-        new: list[HistoryItem] = [*self._first, *fold.history[self._items :]]
+    def new_attachments(self, fold: Fold) -> list[Image | File]:
+        """Return the attachments of messages that are not encoded yet."""
+        self._reset_if_changed(fold)
+        new: list[HistoryItem] = [*self._leading, *fold.history[self._items :]]
         return [
             part for item in new if isinstance(item, Delivered) for part in item.message.attachments
         ]
 
     def history(self, fold: Fold) -> Sequence[bytes]:
-        """All messages, encoding only those that are new. Every call in it has its result."""
-        self._begin(fold)
-        for words in self._first:
-            self._bytes += map(self._encode, messages_of(words))
-        self._first = []
+        """Return all messages, and encode those that are new. Every call in them has its result."""
+        self._reset_if_changed(fold)
+        for message in self._leading:
+            self._bytes += map(self._encode, messages_of(message))
+        self._leading = []
         for item in fold.history[self._items :]:
             if isinstance(item, Replied) and not item.complete:
                 break
@@ -45,14 +45,14 @@ class Transcript:
                 self._bytes += map(self._encode, messages_of(item))
         return self._bytes
 
-    def _begin(self, fold: Fold) -> None:
-        """Anew, if a summary stands for the beginning now, or something was undone."""
+    def _reset_if_changed(self, fold: Fold) -> None:
+        """Start anew if there is a new summary, or a turn was undone."""
         compacted = fold.compacted
-        begun = (len(fold.undone), 0 if compacted is None else compacted.seq)
-        if begun == self._begun:
+        base = (len(fold.undone), 0 if compacted is None else compacted.seq)
+        if base == self._base:
             return
-        self._begun, self._bytes, self._first = begun, [], []
+        self._base, self._bytes, self._leading = base, [], []
         if compacted is not None:
             self._bytes.append(self._encode(summary_message(compacted)))
-            self._first = kept_words(fold, compacted.turn_id, compacted.up_to)
-        self._items = recent(fold, 0 if compacted is None else compacted.up_to)
+            self._leading = messages_before(fold, compacted.turn_id, compacted.up_to)
+        self._items = recent_start(fold, 0 if compacted is None else compacted.up_to)

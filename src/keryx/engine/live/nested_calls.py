@@ -1,7 +1,7 @@
-"""What is shown and kept of the calls of containers: each for itself, then in bunches and sums.
+"""Tracks the nested calls of containers: the first ones one by one, later ones in bunches and sums.
 
-A script may make thousands of calls a second; a screen wants to know how many, not each of them,
-and which of them still run after a while.
+A script may make thousands of calls a second. A screen shows how many there are, and which of them
+are slow, but not every single one.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ import msgspec
 from keryx import events as ev
 from keryx.aio.clock import Deadline
 from keryx.engine.calls.call_hooks import CallView
-from keryx.engine.live.nested_log import NestedLog, Numbers, picture_blob
+from keryx.engine.live.nested_log import NestedLog, Totals, nested_calls_blob
 from keryx.engine.session_context import SessionContext
 from keryx.messages import CallOutcome, Outcome, well_formed
 
 MOST_LISTED: Final = 1_000
-"""Calls of a container that are kept one by one; what comes after is summed up."""
+"""Calls of a container that are listed one by one; later ones are only counted."""
 MOST_SINGLE: Final = 200
-"""Events of a container within which a call that begins is told by itself; then come bunches."""
+"""Events of a container after which calls are shown in bunches, not one by one."""
 BUNCH: Final = 0.05
-"""Seconds that a bunch may gather."""
+"""Seconds during which a bunch collects calls."""
 SLOW: Final = 1.0
-"""Seconds after which one of a crowd is named: now somebody may want to cancel just that one."""
+"""Seconds after which a counted call is named, so that a person can cancel it."""
 MOST_NAMED: Final = 100
-"""No more are named in a container while so many run that were told by themselves."""
-LOOK_AGAIN: Final = 0.25
-"""Seconds at least between two looks for slow ones."""
+"""The most named calls of a container that run at the same time."""
+CHECK_INTERVAL: Final = 0.25
+"""Minimum seconds between two checks for slow calls."""
 
 
 _Key = tuple[str, str, Outcome | None]
-"""A container, a tool, and how it ended, if it did: what the calls of a bunch have in common."""
+"""What the calls of a bunch have in common: container, tool and outcome; None: they began."""
 
 
-class _Begun(msgspec.Struct, frozen=True):
-    """A call that runs."""
+class _Running(msgspec.Struct, frozen=True):
+    """A nested call that runs."""
 
     call: CallView
     since: float
@@ -45,48 +45,52 @@ class _Begun(msgspec.Struct, frozen=True):
 
 
 class _Bunch(msgspec.Struct):
+    """Calls that are shown together, as one event."""
+
     since: float
-    """When its container began."""
+    """When the container began."""
     count: int = 0
     seconds: float = 0.0
 
 
 class _Sum(msgspec.Struct):
+    """The calls of one tool that have ended and are not listed."""
+
     duration: float = 0.0
     ended: dict[Outcome, int] = msgspec.field(default_factory=dict[Outcome, int])
 
 
 class _Container(msgspec.Struct):
-    """What one container called so far."""
+    """The nested calls of one container so far."""
 
     since: float
     listed: list[ev.NestedCall] = msgspec.field(default_factory=list[ev.NestedCall])
     sums: dict[str, _Sum] = msgspec.field(default_factory=dict[str, _Sum])
-    """By tool, of those that are not listed."""
+    """The calls that are not listed, by tool."""
     calls: int = 0
     completed: int = 0
     events: int = 0
-    alone: dict[str, _Begun] = msgspec.field(default_factory=dict[str, _Begun])
-    """Those that run and were told by themselves, as their ends will be."""
-    crowd: dict[str, _Begun] = msgspec.field(default_factory=dict[str, _Begun])
-    """Those that run and were only counted, the oldest first."""
-    look: Deadline | None = None
-    """When the crowd is looked at for slow ones; one for all of them."""
+    single: dict[str, _Running] = msgspec.field(default_factory=dict[str, _Running])
+    """Running calls that were shown one by one; their ends will be, too."""
+    counted: dict[str, _Running] = msgspec.field(default_factory=dict[str, _Running])
+    """Running calls that were only counted, the oldest first."""
+    slow_check: Deadline | None = None
+    """The timer of the next check for slow calls."""
 
 
 class NestedCallTracker:
-    """The nested calls of one turn."""
+    """Tracks the nested calls of one turn, or of one call that a person runs."""
 
     def __init__(self, context: SessionContext, turn_id: str | None) -> None:
         self._context = context
-        self._log = NestedLog(context, turn_id, self._numbers)
+        self._log = NestedLog(context, turn_id, self._totals)
         self._containers: dict[str, _Container] = {}
         self._bunches: dict[_Key, _Bunch] = {}
 
-    def container(self, call_id: str, *, is_logged: bool) -> None:
-        """A container begins; what it calls is logged unless it is nested itself."""
+    def container_began(self, call_id: str, *, is_logged: bool) -> None:
+        """Start to track a container. Its calls are logged unless it is nested itself."""
         self._containers[call_id] = _Container(self._now())
-        self._context.showing.container(call_id)
+        self._context.running_calls.container_began(call_id)
         if is_logged:
             self._log.open(call_id)
 
@@ -95,141 +99,141 @@ class NestedCallTracker:
         if container is None:
             return
         preview = _preview(call) if container.calls < MOST_LISTED else ""
-        begun = _Begun(call, self._now(), preview)
+        running = _Running(call, self._now(), preview)
         container.events += 1
         if container.events <= MOST_SINGLE:
-            container.alone[call.call_id] = begun
-            self._context.showing.nested_began(parent, _shown(begun, container))
-            told = ev.NestedProgress(tool=call.tool.name, preview=preview)
-            self._publish(call.call_id, parent, told)
+            container.single[call.call_id] = running
+            self._context.running_calls.nested_began(parent, _shown(running, container))
+            progress = ev.NestedProgress(tool=call.tool.name, preview=preview)
+            self._publish(call.call_id, parent, progress)
             return
-        container.crowd[call.call_id] = begun
+        container.counted[call.call_id] = running
         self._gather(container, (parent, call.tool.name, None), 0.0)
-        if container.look is None:
-            self._look_at(begun.since + SLOW, parent, container)
+        if container.slow_check is None:
+            self._schedule_check(running.since + SLOW, parent, container)
 
     def ended(self, call: CallView, parent: str, outcome: CallOutcome) -> None:
         container = self._containers.get(parent)
         if container is None:
             return
-        begun = container.alone.pop(call.call_id, None)
-        is_single = begun is not None
-        if begun is None:
-            begun = container.crowd.pop(call.call_id, None)
-            # One that never began to act, where each is told by itself.
-            is_single = begun is None and container.events < MOST_SINGLE
-        self._log.add(parent, _keep(container, begun, outcome), container.calls)
+        running = container.single.pop(call.call_id, None)
+        is_single = running is not None
+        if running is None:
+            running = container.counted.pop(call.call_id, None)
+            # It never began to act, and calls are still shown one by one.
+            is_single = running is None and container.events < MOST_SINGLE
+        self._log.add(parent, _add_ended(container, running, outcome), container.calls)
         container.events += 1
         tool, duration = outcome.tool, outcome.duration
         if is_single:
             at = self._now() - container.since
-            self._context.showing.nested_ended(parent, outcome, at)
-            told = ev.NestedProgress(tool=tool, outcome=outcome.outcome, duration=duration)
-            self._publish(call.call_id, parent, told)
+            self._context.running_calls.nested_ended(parent, outcome, at)
+            progress = ev.NestedProgress(tool=tool, outcome=outcome.outcome, duration=duration)
+            self._publish(call.call_id, parent, progress)
         else:
             self._gather(container, (parent, tool, outcome.outcome), duration)
 
-    def over(self, call_id: str) -> None:
-        """A container has ended: what is still gathered of it is shown now."""
+    def container_ended(self, call_id: str) -> None:
+        """Show the open bunches of a container that has ended."""
         self._log.close(call_id)
         container = self._containers.get(call_id)
-        if container is not None and container.look is not None:
-            self._context.scope.deadlines.drop(container.look)
+        if container is not None and container.slow_check is not None:
+            self._context.scope.deadlines.drop(container.slow_check)
         for key in [key for key in self._bunches if key[0] == call_id]:
-            self._show(key)
+            self._publish_bunch(key)
 
-    def picture(self, call_id: str) -> ev.NestedSummary | None:
-        """All that it called, as one blob, so that the picture survives a reload. Told once."""
-        numbers = self._numbers(call_id)
+    def summary(self, call_id: str) -> ev.NestedSummary | None:
+        """Return the summary of a container's calls, once. Its blob lists them for readers."""
+        totals = self._totals(call_id)
         container = self._containers.pop(call_id, None)
-        if container is None or numbers is None or not numbers.total:
+        if container is None or totals is None or not totals.total:
             return None
-        blob = picture_blob(container.listed, numbers.sums)
+        blob = nested_calls_blob(container.listed, totals.sums)
         self._context.log.keep(blob)
-        return ev.NestedSummary(calls=numbers.total, completed=numbers.completed, blob=blob.hash)
+        return ev.NestedSummary(calls=totals.total, completed=totals.completed, blob=blob.hash)
 
-    def _numbers(self, call_id: str) -> Numbers | None:
+    def _totals(self, call_id: str) -> Totals | None:
         container = self._containers.get(call_id)
         if container is None:
             return None
-        sums = tuple(_added_up(tool, known) for tool, known in container.sums.items())
-        return Numbers(sums, container.calls, container.completed)
+        sums = tuple(_nested_sum(tool, total) for tool, total in container.sums.items())
+        return Totals(sums, container.calls, container.completed)
 
     def _now(self) -> float:
         return self._context.scope.clock.monotonic()
 
-    # -- the crowd
+    # -- calls that are only counted
 
     def _gather(self, container: _Container, key: _Key, seconds: float) -> None:
         bunch = self._bunches.get(key)
         if bunch is None:
             bunch = self._bunches[key] = _Bunch(container.since)
-            self._context.scope.deadlines.add(self._now() + BUNCH, lambda: self._show(key))
+            self._context.scope.deadlines.add(self._now() + BUNCH, lambda: self._publish_bunch(key))
         bunch.count += 1
         bunch.seconds += seconds
 
-    def _show(self, key: _Key) -> None:
+    def _publish_bunch(self, key: _Key) -> None:
         bunch = self._bunches.pop(key, None)
         if bunch is not None:
             parent, tool, outcome = key
             at = self._now() - bunch.since
-            self._context.showing.nested_counted(parent, tool, outcome, bunch.count, at)
-            told = ev.NestedProgress(
+            self._context.running_calls.nested_counted(parent, tool, outcome, bunch.count, at)
+            progress = ev.NestedProgress(
                 tool=tool,
                 outcome=outcome,
                 duration=None if outcome is None else bunch.seconds,
                 count=bunch.count,
             )
-            self._publish(parent, parent, told)
+            self._publish(parent, parent, progress)
 
-    def _look_at(self, when: float, parent: str, container: _Container) -> None:
-        container.look = self._context.scope.deadlines.add(
-            when, lambda: self._look(parent, container)
+    def _schedule_check(self, when: float, parent: str, container: _Container) -> None:
+        container.slow_check = self._context.scope.deadlines.add(
+            when, lambda: self._name_slow(parent, container)
         )
 
-    def _look(self, parent: str, container: _Container) -> None:
-        """Names those that are slow. They are in the order of their age, so few are looked at."""
-        container.look = None
+    def _name_slow(self, parent: str, container: _Container) -> None:
+        """Name the slow calls. They are sorted by age, so only the first ones are checked."""
+        container.slow_check = None
         now = self._now()
-        slow = takewhile(lambda begun: begun.since + SLOW <= now, container.crowd.values())
-        for begun in list(islice(slow, max(0, MOST_NAMED - len(container.alone)))):
-            self._name(begun, parent, container, now)
-        oldest = next(iter(container.crowd.values()), None)
+        slow = takewhile(lambda running: running.since + SLOW <= now, container.counted.values())
+        for running in list(islice(slow, max(0, MOST_NAMED - len(container.single)))):
+            self._name(running, parent, container, now)
+        oldest = next(iter(container.counted.values()), None)
         if oldest is not None:
-            self._look_at(max(oldest.since + SLOW, now + LOOK_AGAIN), parent, container)
+            self._schedule_check(max(oldest.since + SLOW, now + CHECK_INTERVAL), parent, container)
 
-    def _name(self, begun: _Begun, parent: str, container: _Container, now: float) -> None:
-        call = begun.call
-        del container.crowd[call.call_id]
-        named = _Begun(call, begun.since, begun.preview or _preview(call))
-        container.alone[call.call_id] = named
-        self._context.showing.nested_named(parent, _shown(named, container))
-        told = ev.NestedProgress(
-            tool=call.tool.name, preview=named.preview, duration=now - begun.since, count=0
+    def _name(self, running: _Running, parent: str, container: _Container, now: float) -> None:
+        call = running.call
+        del container.counted[call.call_id]
+        named = _Running(call, running.since, running.preview or _preview(call))
+        container.single[call.call_id] = named
+        self._context.running_calls.nested_named(parent, _shown(named, container))
+        progress = ev.NestedProgress(
+            tool=call.tool.name, preview=named.preview, duration=now - running.since, count=0
         )
-        self._publish(call.call_id, parent, told)
+        self._publish(call.call_id, parent, progress)
 
-    def _publish(self, call_id: str, parent: str, told: ev.NestedProgress) -> None:
-        self._context.show(ev.CallProgress, call_id=call_id, parent=parent, nested=told)
+    def _publish(self, call_id: str, parent: str, progress: ev.NestedProgress) -> None:
+        self._context.show(ev.CallProgress, call_id=call_id, parent=parent, nested=progress)
 
 
 def _preview(call: CallView) -> str:
     return well_formed(call.tool.preview(call.args))
 
 
-def _shown(begun: _Begun, container: _Container) -> ev.ShownNested:
+def _shown(running: _Running, container: _Container) -> ev.ShownNested:
     return ev.ShownNested(
-        call_id=begun.call.call_id,
-        tool=begun.call.tool.name,
-        start=begun.since - container.since,
-        preview=begun.preview,
+        call_id=running.call.call_id,
+        tool=running.call.tool.name,
+        start=running.since - container.since,
+        preview=running.preview,
     )
 
 
-def _keep(
-    container: _Container, begun: _Begun | None, outcome: CallOutcome
+def _add_ended(
+    container: _Container, running: _Running | None, outcome: CallOutcome
 ) -> ev.NestedCall | None:
-    """What the container's picture will tell of this one; None if it is only counted."""
+    """Count a call that has ended, and list it; None if it is only counted."""
     completed = outcome.outcome == "completed"
     container.calls += 1
     container.completed += completed
@@ -237,26 +241,26 @@ def _keep(
         listed = ev.NestedCall(
             call_id=outcome.call_id,
             tool=outcome.tool,
-            start=0.0 if begun is None else begun.since - container.since,
+            start=0.0 if running is None else running.since - container.since,
             duration=outcome.duration,
             outcome=outcome.outcome,
-            preview="" if begun is None else begun.preview,
+            preview="" if running is None else running.preview,
         )
         container.listed.append(listed)
         return listed
-    known = container.sums.get(outcome.tool)
-    if known is None:
-        known = container.sums[outcome.tool] = _Sum()
-    known.duration += outcome.duration
-    known.ended[outcome.outcome] = known.ended.get(outcome.outcome, 0) + 1
+    total = container.sums.get(outcome.tool)
+    if total is None:
+        total = container.sums[outcome.tool] = _Sum()
+    total.duration += outcome.duration
+    total.ended[outcome.outcome] = total.ended.get(outcome.outcome, 0) + 1
     return None
 
 
-def _added_up(tool: str, known: _Sum) -> ev.NestedSum:
+def _nested_sum(tool: str, total: _Sum) -> ev.NestedSum:
     return ev.NestedSum(
         tool=tool,
-        calls=sum(known.ended.values()),
-        duration=known.duration,
-        completed=known.ended.get("completed", 0),
-        ended=known.ended,
+        calls=sum(total.ended.values()),
+        duration=total.duration,
+        completed=total.ended.get("completed", 0),
+        ended=total.ended,
     )

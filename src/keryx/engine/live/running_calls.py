@@ -1,6 +1,6 @@
-"""What runs right now in a session, for readers that come late: the end of what each call printed.
+"""The running calls of a session, with the end of their output, for readers that connect late.
 
-Only what was shown already; nothing here is a fact.
+It holds only what was shown already. Nothing here is logged.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from keryx.events import RunningCall, RunningNested, ShownNested, ShownTool
 from keryx.messages import CallOutcome, Outcome
 
 TAIL: Final = 16_000
-"""Characters of a call's output that a late reader is shown."""
+"""Characters of a call's output that a late reader gets."""
 
 
-class _Tool(msgspec.Struct):
-    """The calls of one tool by a container: how many, since when, and until when."""
+class _ToolCounts(msgspec.Struct):
+    """The calls of one tool by one container: how many, when the first and when the last."""
 
     first: float
     last: float
@@ -26,50 +26,52 @@ class _Tool(msgspec.Struct):
 
 
 class _Nested(msgspec.Struct):
-    """What a container called so far."""
+    """The nested calls of a container so far."""
 
-    tools: dict[str, _Tool] = msgspec.field(default_factory=dict[str, _Tool])
+    tools: dict[str, _ToolCounts] = msgspec.field(default_factory=dict[str, _ToolCounts])
     calls: dict[str, ShownNested] = msgspec.field(default_factory=dict[str, ShownNested])
-    """Each of them; of a crowd only those that were told by themselves and run."""
-    is_crowd: bool = False
+    """All calls; once some are only counted, the named calls that run."""
+    is_partial: bool = False
 
-    def gather(self) -> None:
-        """From now on, some of them are only counted."""
-        self.is_crowd = True
-        self.calls = {key: each for key, each in self.calls.items() if each.outcome is None}
+    def drop_ended(self) -> None:
+        """From now on some calls are only counted, so list only those that run."""
+        self.is_partial = True
+        self.calls = {key: call for key, call in self.calls.items() if call.outcome is None}
 
     def add(self, tool: str, outcome: Outcome | None, count: int, at: float) -> None:
-        """So many began (no outcome) or ended; `at` counts from the container's own start."""
-        known = self.tools.get(tool)
-        if known is None:
-            known = self.tools[tool] = _Tool(at, at)
-        known.last = at
+        """Count calls that began (no outcome) or ended; `at`: seconds since the container began."""
+        counts = self.tools.get(tool)
+        if counts is None:
+            counts = self.tools[tool] = _ToolCounts(at, at)
+        counts.last = at
         if outcome is None:
-            known.began += count
+            counts.began += count
         else:
-            known.ended[outcome] = known.ended.get(outcome, 0) + count
+            counts.ended[outcome] = counts.ended.get(outcome, 0) + count
 
-    def told(self) -> RunningNested:
+    def event(self) -> RunningNested:
         tools = self.tools.values()
         return RunningNested(
-            began=sum(each.began for each in tools),
-            ended=sum(sum(each.ended.values()) for each in tools),
-            completed=sum(each.ended.get("completed", 0) for each in tools),
+            began=sum(tool.began for tool in tools),
+            ended=sum(sum(tool.ended.values()) for tool in tools),
+            completed=sum(tool.ended.get("completed", 0) for tool in tools),
             calls=tuple(self.calls.values()),
             tools=tuple(
                 ShownTool(
                     tool=name,
-                    began=each.began,
-                    ended=dict(each.ended),
-                    first=each.first,
-                    last=each.last,
+                    began=tool.began,
+                    ended=dict(tool.ended),
+                    first=tool.first,
+                    last=tool.last,
                 )
-                for name, each in self.tools.items()
+                for name, tool in self.tools.items()
             ),
         )
 
 
-class _Shown(msgspec.Struct):
+class _Running(msgspec.Struct):
+    """A running call."""
+
     tool: str
     pieces: list[str] = msgspec.field(default_factory=list[str])
     size: int = 0
@@ -90,75 +92,75 @@ class _Shown(msgspec.Struct):
 
 
 class RunningCalls:
-    """The calls of one session that are under way, with those that they make themselves."""
+    """The running calls of one session, with their nested calls."""
 
     def __init__(self) -> None:
-        self._shown: dict[str, _Shown] = {}
+        self._calls: dict[str, _Running] = {}
 
     def began(self, call_id: str, tool: str) -> None:
-        self._shown[call_id] = _Shown(tool)
+        self._calls[call_id] = _Running(tool)
 
     def ended(self, call_id: str) -> None:
-        self._shown.pop(call_id, None)
+        self._calls.pop(call_id, None)
 
     def printed(self, call_id: str, text: str) -> None:
-        if (shown := self._shown.get(call_id)) is not None:
-            shown.add(text)
+        if (call := self._calls.get(call_id)) is not None:
+            call.add(text)
 
     def progressed(self, call_id: str, done: float, total: float | None, note: str) -> None:
-        if (shown := self._shown.get(call_id)) is not None:
-            shown.done, shown.total, shown.note = done, total, note
+        if (call := self._calls.get(call_id)) is not None:
+            call.done, call.total, call.note = done, total, note
 
-    def container(self, call_id: str) -> None:
-        """A call begins that makes calls itself. Those of calls deeper down are not shown."""
-        if (shown := self._shown.get(call_id)) is not None:
-            shown.nested = _Nested()
+    def container_began(self, call_id: str) -> None:
+        """Mark a call as a container. Calls that are nested more deeply are not shown."""
+        if (call := self._calls.get(call_id)) is not None:
+            call.nested = _Nested()
 
-    def nested_began(self, container: str, told: ShownNested) -> None:
+    def nested_began(self, container: str, call: ShownNested) -> None:
         if (nested := self._nested(container)) is not None:
-            nested.add(told.tool, None, 1, told.start)
-            nested.calls[told.call_id] = told
+            nested.add(call.tool, None, 1, call.start)
+            nested.calls[call.call_id] = call
 
-    def nested_named(self, container: str, told: ShownNested) -> None:
-        """One that was only counted is told by itself after all."""
+    def nested_named(self, container: str, call: ShownNested) -> None:
+        """Show a call by itself that was only counted before."""
         if (nested := self._nested(container)) is not None:
-            nested.calls[told.call_id] = told
+            nested.calls[call.call_id] = call
 
     def nested_ended(self, container: str, ended: CallOutcome, at: float) -> None:
         if (nested := self._nested(container)) is not None:
             nested.add(ended.tool, ended.outcome, 1, at)
-            if (known := nested.calls.get(ended.call_id)) is None:
+            if (call := nested.calls.get(ended.call_id)) is None:
                 return
-            if nested.is_crowd:
+            if nested.is_partial:
                 del nested.calls[ended.call_id]
             else:
                 nested.calls[ended.call_id] = msgspec.structs.replace(
-                    known, outcome=ended.outcome, duration=ended.duration
+                    call, outcome=ended.outcome, duration=ended.duration
                 )
 
     def nested_counted(
         self, container: str, tool: str, outcome: Outcome | None, count: int, at: float
     ) -> None:
-        """So many began (no outcome) or ended, and none of them was told by itself."""
+        """Count calls that began (no outcome) or ended and were not shown one by one."""
         if (nested := self._nested(container)) is not None:
-            if not nested.is_crowd:
-                nested.gather()
+            if not nested.is_partial:
+                nested.drop_ended()
             nested.add(tool, outcome, count, at)
 
     def _nested(self, container: str) -> _Nested | None:
-        shown = self._shown.get(container)
-        return None if shown is None else shown.nested
+        call = self._calls.get(container)
+        return None if call is None else call.nested
 
     def running(self) -> tuple[RunningCall, ...]:
         return tuple(
             RunningCall(
                 call_id=call_id,
-                tool=shown.tool,
-                output=shown.output(),
-                done=shown.done,
-                total=shown.total,
-                note=shown.note,
-                nested=shown.nested.told() if shown.nested and shown.nested.tools else None,
+                tool=call.tool,
+                output=call.output(),
+                done=call.done,
+                total=call.total,
+                note=call.note,
+                nested=call.nested.event() if call.nested and call.nested.tools else None,
             )
-            for call_id, shown in self._shown.items()
+            for call_id, call in self._calls.items()
         )

@@ -1,1 +1,1 @@
-"""A session's log: folded into state, written to, and picked up after a crash."""
+"""A session's log: how it is folded into state, written, and resumed after a crash."""

@@ -1,8 +1,9 @@
-"""Each command takes effect once: by its key, whoever brings it and however often.
+"""Deduplicates commands: each key takes effect once, however often it is delivered.
 
-The store's inbox is the one table of keys: a key stands for one body, for ever. A command enters it
-in the commit of the facts that follow from it; one that others entered there before is consumed by
-that commit instead, or withdrawn if it is refused. Deliveries of one key never overlap.
+The store's inbox is the only table of keys: a key belongs to one body, for ever. A command is
+entered in the commit of the facts that follow from it. A command that another process entered
+before is consumed by that commit instead, or withdrawn if it is refused. Two deliveries of one key
+never run at the same time.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from keryx.ports.store import InboxRow, Store
 
 
 def row_of(command: cm.Command) -> InboxRow:
-    """The command as the inbox holds it: all but the id of this attempt makes it the same."""
+    """Return the command as an inbox row. Its body leaves out the id of this attempt."""
     key = command.key if isinstance(command, cm.SendMessage) and command.key else None
     body = cm.encode(msgspec.structs.replace(command, command_id=""))
     return InboxRow(key or command.command_id, body)
 
 
 class Dedup:
-    """Which commands of one session were taken."""
+    """Knows which commands of one session were taken."""
 
     def __init__(self, store: Store, log: LogWriter, session_id: str) -> None:
         self._store = store
         self._log = log
         self._session_id = session_id
         self._pending: set[str] = set()
-        """Keys of commands that wait in the store."""
-        self._taken: dict[str, bytes] = {}
-        """Commands that were taken and may not be in the store yet, by key."""
+        """The keys of commands that wait in the store."""
+        self._taken_bodies: dict[str, bytes] = {}
+        """The bodies of commands that were taken and may not be in the store yet, by key."""
         self._running: dict[str, tuple[bytes, asyncio.Future[None]]] = {}
-        """Commands that are being taken, by key."""
+        """The bodies of commands that are being taken, by key."""
 
     @property
     def is_quiet(self) -> bool:
@@ -46,50 +47,52 @@ class Dedup:
         return not (self._running or self._pending)
 
     async def run(self, row: InboxRow, take: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Take a command, after an earlier delivery of the same one that is still under way."""
+        """Take a command. If an earlier delivery of it is still running, wait for that first."""
         while (running := self._running.get(row.key)) is not None:
-            body, over = running
+            body, ended = running
             _check_same(row, body)
-            await asyncio.shield(over)
+            await asyncio.shield(ended)
         if self._log.is_settled:
-            self._taken.clear()
-        over = asyncio.get_running_loop().create_future()
-        self._running[row.key] = (row.body, over)
+            self._taken_bodies.clear()
+        ended = asyncio.get_running_loop().create_future()
+        self._running[row.key] = (row.body, ended)
         try:
             return await take()
         finally:
             del self._running[row.key]
-            over.set_result(None)
+            ended.set_result(None)
 
     async def pending(self) -> list[InboxRow]:
-        """What others entered, and nobody took yet."""
+        """Return the commands that others entered and nobody has taken yet."""
         rows = await self._store.pending(self._session_id)
-        fresh = [row for row in rows if row.key not in self._taken | dict.fromkeys(self._pending)]
+        fresh = [
+            row for row in rows if row.key not in self._taken_bodies | dict.fromkeys(self._pending)
+        ]
         self._pending.update(row.key for row in fresh)
         return fresh
 
     async def leave_pending(self, row: InboxRow) -> None:
-        """Let a command wait in the store until it is done with."""
+        """Keep a command in the store until it is done."""
         if row.key not in self._pending:
             self._pending.add(row.key)
             await self._store.enter(self._session_id, row)
 
     def done_with(self, row: InboxRow) -> None:
-        """A pending command is over, also if it had no effect."""
+        """Consume a pending command that is done, also if it had no effect."""
         if row.key in self._pending:
             self._pending.discard(row.key)
             self._log.consume(row.key)
 
     async def refuse(self, row: InboxRow) -> None:
-        """A pending command was refused: it had no effect, and may come again."""
+        """Withdraw a pending command that was refused: it had no effect, and may come again."""
         if row.key in self._pending:
             self._pending.discard(row.key)
             self._log.withdraw(row.key)
-            await self._log.durable()
+            await self._log.wait_durable()
 
     def take(self, row: InboxRow) -> None:
-        """The facts that are stated now follow from this command."""
-        self._taken[row.key] = row.body
+        """Mark a command as taken, in the commit of the facts that are recorded now."""
+        self._taken_bodies[row.key] = row.body
         if row.key in self._pending:
             self._pending.discard(row.key)
             self._log.consume(row.key)
@@ -97,11 +100,11 @@ class Dedup:
             self._log.enter(row)
 
     async def was_taken(self, row: InboxRow) -> bool:
-        """Whether the same command was taken before; the same key for another is an error."""
+        """Return whether the command was taken. `KeyReusedError` if the key had another body."""
         if row.key in self._pending:
             return False
         stored = await self._store.command(self._session_id, row.key)
-        body = self._taken.get(row.key, None if stored is None else stored.body)
+        body = self._taken_bodies.get(row.key, None if stored is None else stored.body)
         if body is None:
             return False
         _check_same(row, body)

@@ -1,6 +1,6 @@
-"""What a person is typing: kept with the session, so that any screen can go on with it.
+"""The draft that a person is typing, saved with the session so that every screen has it.
 
-It is no fact and stands in no log: only the last state counts.
+It is not logged: only the last state counts.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def record_key(session_id: str) -> str:
 
 
 async def read_draft(store: Store, session_id: str) -> Typed:
-    """What was typed last, for a session that nobody has opened."""
-    found = await store.record(record_key(session_id))
-    return Typed() if found is None else _decode(found[1])
+    """Return the draft of a session that is not open."""
+    record = await store.record(record_key(session_id))
+    return Typed() if record is None else _decode(record[1])
 
 
 class Drafts:
@@ -33,24 +33,24 @@ class Drafts:
         self._store = store
         self._log = log
         self._key = record_key(session_id)
-        self._known: tuple[int, Typed] | None = None
+        self._current: tuple[int, Typed] | None = None
 
     async def read(self) -> Typed:
         return (await self._load())[1]
 
-    async def keep(self, draft: Typed) -> None:
-        """Returns once it is durable."""
-        version, known = await self._load()
-        if draft != known:
-            self._known = (version + 1, draft)
+    async def save(self, draft: Typed) -> None:
+        """Save the draft; return once it is durable."""
+        version, saved = await self._load()
+        if draft != saved:
+            self._current = (version + 1, draft)
             value = msgspec.json.encode(draft)
             self._log.set_record(RecordChange(self._key, version, value))
-        await self._log.durable()
+        await self._log.wait_durable()
 
     async def _load(self) -> tuple[int, Typed]:
-        if self._known is None:
-            found = await self._store.record(self._key)
-            # Set once: what was typed while this was read is newer than what was read.
-            if self._known is None:
-                self._known = (0, Typed()) if found is None else (found[0], _decode(found[1]))
-        return self._known
+        if self._current is None:
+            record = await self._store.record(self._key)
+            # A draft that was saved during the read is newer than what was read.
+            if self._current is None:
+                self._current = (0, Typed()) if record is None else (record[0], _decode(record[1]))
+        return self._current

@@ -1,6 +1,6 @@
 """The state of a session, folded from its log. The same log always gives the same state.
 
-Pure: it reads facts in order and knows nothing of tasks, stores, models or time.
+Pure: it applies facts in order and knows nothing of tasks, stores, models or time.
 """
 
 from __future__ import annotations
@@ -23,75 +23,75 @@ from keryx.engine.log.state import (
     Settings,
     reordered,
 )
-from keryx.engine.log.summaries import without_summed_up
+from keryx.engine.log.summaries import without_summarized
 from keryx.messages import Decision, Reach
 
 
 class Fold:
-    """A session as its log tells it."""
+    """The state of a session, computed from its log."""
 
     def __init__(self, session_id: str, undone_later: Collection[str] = ()) -> None:
-        """`undone_later`: turns that the log will undo, so that summaries of them will not hold."""
+        """`undone_later`: turns that the log undoes later; summaries of them become invalid."""
         self.session_id = session_id
         self._undone_later = undone_later
         self.last_seq = 0
         self.settings = Settings()
         self.titled_by = ""
-        """Who gave the title."""
-        self.titled = 0
-        """How many titles it had."""
+        """Who set the title."""
+        self.title_count = 0
+        """How many titles were set so far."""
         self.queue: dict[str, Queued] = {}
         """Messages that wait for a turn of their own, in order."""
         self.steers: dict[str, Queued] = {}
-        """Messages that wait to join the turn under way, in order."""
+        """Messages that wait to join the running turn, in order."""
         self.turn: OpenTurn | None = None
-        self.over: dict[str, ev.TurnOutcome] = {}
+        self.turn_outcomes: dict[str, ev.TurnOutcome] = {}
         self.history: list[HistoryItem] = []
-        """What was said, but for what a summary stands for."""
+        """Messages and replies, except those that a summary replaces."""
         self.forgotten: set[str] = set()
-        """Turns of which the history tells nothing any more, because a summary does."""
+        """Turns that are not in the history any more, because a summary replaces them."""
         self.last_reply: ev.StepReplied | None = None
         self.undone: set[str] = set()
         self.compactions: list[ev.ContextCompacted] = []
-        """Summaries that hold, each for the history up to a place; the last one counts."""
+        """Valid summaries, each of the history up to a seq; the last one counts."""
         self.prompt: dict[str, str] = {}
         self.approvals: dict[str, ev.ApprovalAsked] = {}
-        """Those that nobody answered yet."""
+        """The open ones, by id."""
         self.answers: dict[str, tuple[ev.ApprovalAsked, Decision]] = {}
-        """How a call that has not ended was decided on, by call."""
+        """The decisions about calls that have not ended, by call."""
         self.granted: list[tuple[ev.ApprovalAsked, Reach | None]] = []
-        """What was answered with `session`: others like these may run too. What
-        `always` allows is recorded with the host."""
+        """Requests that were answered with `session`: similar calls may run too. The host records
+        what `always` allows."""
         self.questions: dict[str, ev.QuestionAsked] = {}
-        """Those that nobody answered yet."""
+        """The open ones, by id."""
         self.question_answers: dict[str, list[QuestionAnswer]] = {}
-        """What a call that has not ended was answered, in order, by call."""
+        """The answers to the questions of calls that have not ended, in order, by call."""
         self.person_calls: dict[str, ev.CallStarted] = {}
-        """Calls that people ran, which started and have not finished."""
+        """Calls of people that started and have not finished."""
         self.nested: dict[str, NestedSoFar] = {}
-        """What the calls under way have called themselves, by call."""
+        """The nested calls of running calls, by call."""
         self._accepted: dict[str, Queued] = {}
 
     def apply(self, event: ev.LoggedEvent) -> None:
-        """Take one more fact."""
+        """Apply the next fact."""
         assert event.seq == self.last_seq + 1, "a log has no gaps"
         self.last_seq = event.seq
-        rule = self._RULES.get(type(event))
-        if rule is not None:
-            rule(self, event)
+        handler = self._HANDLERS.get(type(event))
+        if handler is not None:
+            handler(self, event)
 
     @property
     def compacted(self) -> ev.ContextCompacted | None:
-        """The summary that the model is sent in place of what came before."""
+        """The summary that is sent to the model in place of the history before it."""
         return self.compactions[-1] if self.compactions else None
 
     # -- the session
 
     def _change(self, event: ev.SessionOpened | ev.SessionChanged) -> None:
-        self.settings.take(event)
+        self.settings.apply(event)
         if event.title:
             self.titled_by = "" if isinstance(event, ev.SessionOpened) else event.by
-            self.titled += 1
+            self.title_count += 1
 
     def _prompt(self, event: ev.PromptChanged) -> None:
         if event.blob is None:
@@ -99,17 +99,17 @@ class Fold:
         else:
             self.prompt[event.part] = event.blob
 
-    # -- what waits for a person
+    # -- approvals and questions
 
     def _ask_approval(self, event: ev.ApprovalAsked) -> None:
         self.approvals[event.approval_id] = event
 
     def _answer_approval(self, event: ev.ApprovalAnswered) -> None:
-        asked = self.approvals.pop(event.approval_id, None)
-        if asked is not None:
-            self.answers[event.call_id] = (asked, event.decision)
+        request = self.approvals.pop(event.approval_id, None)
+        if request is not None:
+            self.answers[event.call_id] = (request, event.decision)
             if event.decision == "session" and event.follows is None:
-                self.granted.append((asked, event.reach))
+                self.granted.append((request, event.reach))
 
     def _expire_approval(self, event: ev.ApprovalExpired) -> None:
         self.approvals.pop(event.approval_id, None)
@@ -118,10 +118,10 @@ class Fold:
         self.questions[event.question_id] = event
 
     def _end_question(self, event: ev.QuestionAnswered | ev.QuestionExpired) -> None:
-        asked = self.questions.pop(event.question_id, None)
-        if asked is not None:
-            said = event.answer if isinstance(event, ev.QuestionAnswered) else None
-            answer = QuestionAnswer((asked.text, asked.choices), said)
+        question = self.questions.pop(event.question_id, None)
+        if question is not None:
+            text = event.answer if isinstance(event, ev.QuestionAnswered) else None
+            answer = QuestionAnswer((question.text, question.choices), text)
             self.question_answers.setdefault(event.call_id, []).append(answer)
 
     # -- messages
@@ -140,7 +140,7 @@ class Fold:
         if self.turn is not None and event.turn_id == self.turn.turn_id:
             self.steers[message.message_id] = message
         elif event.mode == "interrupt":
-            # Its own text comes first: before the steers of the turn that it ends, and the queue.
+            # It comes first: before the steers of the turn that it ends, and before the queue.
             self.queue = {message.message_id: message, **self.queue}
         else:
             self.queue[message.message_id] = message
@@ -184,33 +184,33 @@ class Fold:
 
     def _undo(self, event: ev.TurnUndone) -> None:
         self.undone.add(event.turn_id)
-        first = next((each.seq for each in self.history if each.turn_id == event.turn_id), None)
+        first = next((item.seq for item in self.history if item.turn_id == event.turn_id), None)
         if first is not None:
-            # A summary that tells of it does not hold any more: what was said is read again.
-            self.compactions = [each for each in self.compactions if each.up_to < first]
+            # A summary that includes the turn is invalid now; the history before it is sent again.
+            self.compactions = [summary for summary in self.compactions if summary.up_to < first]
 
     def _compact(self, event: ev.ContextCompacted) -> None:
         self.compactions.append(event)
-        kept, forgotten = without_summed_up(self.history, event)
+        history, forgotten = without_summarized(self.history, event)
         if forgotten.isdisjoint(self._undone_later):
-            self.history = kept
+            self.history = history
             self.forgotten |= forgotten
 
-    def remember(self, whole: Fold) -> None:
-        """Take back what was forgotten from a fold of the same log that forgot less."""
-        assert whole.last_seq == self.last_seq
-        self.history, self.forgotten = whole.history, whole.forgotten
+    def restore_history(self, full: Fold) -> None:
+        """Take the history from a fold of the same log that still has it."""
+        assert full.last_seq == self.last_seq
+        self.history, self.forgotten = full.history, full.forgotten
 
     def _finish(self, event: ev.TurnFinished) -> None:
-        self.over[event.turn_id] = event.outcome
+        self.turn_outcomes[event.turn_id] = event.outcome
         if self.turn is None or self.turn.turn_id != event.turn_id:
             return
         self.turn = None
-        # Steers that were never delivered become turns of their own, ahead of the queue but
-        # behind the text of an interrupt that ended their turn.
-        leading = {key: each for key, each in self.queue.items() if each.mode == "interrupt"}
-        rest = {key: each for key, each in self.queue.items() if key not in leading}
-        self.queue = {**leading, **self.steers, **rest}
+        # Steers that were never delivered become turns of their own, before the queue but after
+        # the interrupt that ended their turn.
+        interrupts = {key: item for key, item in self.queue.items() if item.mode == "interrupt"}
+        others = {key: item for key, item in self.queue.items() if key not in interrupts}
+        self.queue = {**interrupts, **self.steers, **others}
         self.steers = {}
 
     # -- steps and calls
@@ -267,7 +267,7 @@ class Fold:
         if isinstance(last, Replied) and any(c.call_id == event.call_id for c in last.reply.calls):
             last.results[event.call_id] = event
 
-    _RULES: ClassVar[Mapping[type[ev.LoggedEvent], Callable[[Any, Any], None]]] = {
+    _HANDLERS: ClassVar[Mapping[type[ev.LoggedEvent], Callable[[Any, Any], None]]] = {
         ev.SessionOpened: _change,
         ev.SessionChanged: _change,
         ev.PromptChanged: _prompt,
@@ -296,4 +296,4 @@ class Fold:
         ev.CallFinished: _end_call,
         ev.ContextCompacted: _compact,
     }
-    """All other facts change nothing here. A table, because long logs are folded by it."""
+    """All other facts change nothing here. A table is fast, and logs can be long."""

@@ -1,9 +1,9 @@
-"""The one way into a session's log: facts are folded at once, and shown once they are durable.
+"""The only writer of a session's log: facts are folded at once, and shown when they are durable.
 
-Facts that are recorded in one turn of the loop go into one commit. A fact that could not be read
-back is refused before it counts. A commit that fails breaks the ledger: nothing more is recorded,
-and whoever owns the session reloads it from the log. Commits run in a group of their own, so that
-no failure elsewhere in the session can end one.
+Facts that are recorded in one iteration of the loop go into one commit. A fact that could not be
+read back is refused before it counts. A commit that fails breaks the writer: nothing more is
+recorded, and the owner of the session reloads it from the log. Commits run in a group of their
+own, so that no failure elsewhere in the session can end one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from keryx.ports.store import Blob, Commit, InboxRow, RecordChange, Store
 E = TypeVar("E", bound=LoggedEvent)
 
 LONGEST_HOLD: Final = 0.005
-"""Seconds that a fact may wait for the next one, to share its commit."""
+"""Seconds that a fact may wait for the next one, to share a commit."""
 
 
 class LogWriter:
@@ -43,7 +43,7 @@ class LogWriter:
         self._fold = fold
         self._show = show
         self._epoch = epoch
-        # A tree of its own: a commit ends by itself.
+        # A scope tree of its own: a commit is never cancelled with the session.
         self._group = Group(Scope(f"commits of {fold.session_id}", clock=clock))
         self._clock = clock
         self._on_broken = on_broken
@@ -56,9 +56,9 @@ class LogWriter:
         self._claims: list[str] = []
         self._blobs: list[Blob] = []
         self._records: list[RecordChange] = []
-        # Who waits for what was recorded and not yet taken, and for the commit under way.
+        # Futures of the next commit, and of the commit that is being written.
         self._next: asyncio.Future[None] = self._loop.create_future()
-        self._under_way: asyncio.Future[None] | None = None
+        self._committing: asyncio.Future[None] | None = None
         self._flushing = False
         self._hold: asyncio.TimerHandle | None = None
         self.broken: BaseException | None = None
@@ -68,22 +68,22 @@ class LogWriter:
             raise self.broken
 
     def record(self, kind: type[E], **fields: Any) -> E:
-        """State a fact. It counts at once here, and for everybody else after the commit.
+        """Record a fact. It counts at once in the fold, and for all others after the commit.
 
-        `InvalidFactError` if it could not be read back; then nothing is stated.
+        `InvalidFactError` if it could not be read back; then nothing is recorded.
         """
-        fact = self._state(kind, fields)
+        fact = self._add_fact(kind, fields)
         self._flush_soon()
         return fact
 
     def record_with_next(self, kind: type[E], **fields: Any) -> E:
-        """State a fact that others follow at once: it shares their commit, or soon has its own."""
-        fact = self._state(kind, fields)
+        """Record a fact that others follow at once, to share their commit."""
+        fact = self._add_fact(kind, fields)
         if not self._flushing and self._hold is None:
             self._hold = self._loop.call_later(LONGEST_HOLD, self._flush_soon)
         return fact
 
-    def _state(self, kind: type[E], fields: dict[str, Any]) -> E:
+    def _add_fact(self, kind: type[E], fields: dict[str, Any]) -> E:
         self.raise_if_broken()
         fact, body = as_logged(
             kind(
@@ -99,57 +99,57 @@ class LogWriter:
         return fact
 
     def enter(self, row: InboxRow) -> None:
-        """The command that the facts of this commit follow from."""
+        """Enter the command that the facts of this commit follow from."""
         self._enters.append(row)
         self._flush_soon()
 
     def consume(self, key: str) -> None:
-        """A command that had entered before, which the facts of this commit follow from."""
+        """Consume a command, entered before, that the facts of this commit follow from."""
         self._consumes.append(key)
         self._flush_soon()
 
     def withdraw(self, key: str) -> None:
-        """A command that had entered before was refused: it is as if it had never come."""
+        """Remove a command that was entered before and was refused."""
         self._withdraws.append(key)
         self._flush_soon()
 
     def claim(self, name: str) -> None:
-        """Only the first commit can take this name."""
+        """Make the commit fail if another commit has claimed this name."""
         self._claims.append(name)
 
     def set_record(self, change: RecordChange) -> None:
-        """A record that changes with the facts of this commit, or by itself."""
+        """Change a record, in the same commit as the facts of this moment."""
         self._records.append(change)
         self._flush_soon()
 
     def keep(self, blob: Blob) -> None:
-        """A large value that the facts of this commit name."""
+        """Store a large value that the facts of this commit name."""
         self._blobs.append(blob)
 
-    async def durable(self) -> None:
-        """Return once everything recorded so far survives; raises if it never will."""
+    async def wait_durable(self) -> None:
+        """Return once everything recorded so far is durable; raise if the commit failed."""
         self.raise_if_broken()
-        if self._waits:
+        if self._has_pending:
             self._flush_soon()
             waiting = self._next
-        elif self._under_way is not None:
-            waiting = self._under_way
+        elif self._committing is not None:
+            waiting = self._committing
         else:
             return
         await asyncio.shield(waiting)
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that is folded is durable."""
-        return not (self._waits or self._flushing)
+        """Whether everything in the fold is durable."""
+        return not (self._has_pending or self._flushing)
 
-    async def settled(self) -> None:
-        """Return at an instant when all that is folded is durable."""
+    async def wait_settled(self) -> None:
+        """Return at a moment when everything in the fold is durable."""
         while not self.is_settled:
-            await self.durable()
+            await self.wait_durable()
 
     @property
-    def _waits(self) -> bool:
+    def _has_pending(self) -> bool:
         return bool(
             self._events or self._enters or self._consumes or self._withdraws or self._records
         )
@@ -164,21 +164,21 @@ class LogWriter:
 
     async def _flush(self) -> None:
         try:
-            while self._waits:
-                commit = self._take()
+            while self._has_pending:
+                commit = self._next_commit()
                 await self._store.append(commit)
                 self._show(commit.events, commit.bodies)
-                assert self._under_way is not None
-                self._under_way.set_result(None)
-                self._under_way = None
+                assert self._committing is not None
+                self._committing.set_result(None)
+                self._committing = None
             self._flushing = False
         except asyncio.CancelledError:
             self._break(ScopeClosedError("the session was closed in the middle of a commit"))
             raise
-        except Exception as error:  # noqa: BLE001 (whatever it is, nothing after it can be true)
+        except Exception as error:  # noqa: BLE001 (whatever it is, no later fact would be valid)
             self._break(error)
 
-    def _take(self) -> Commit:
+    def _next_commit(self) -> Commit:
         commit = Commit(
             session_id=self._fold.session_id,
             epoch=self._epoch,
@@ -191,13 +191,13 @@ class LogWriter:
             blobs=tuple(self._blobs),
             records=tuple(self._records),
         )
-        self._under_way, self._next = self._next, self._loop.create_future()
+        self._committing, self._next = self._next, self._loop.create_future()
         self._events, self._bodies, self._enters, self._consumes = [], [], [], []
         self._withdraws, self._claims, self._blobs, self._records = [], [], [], []
         return commit
 
     async def close(self) -> None:
-        """Nothing more is recorded; what a left-over does later is not this session's any more."""
+        """Stop recording; what a left-over call does later is not logged any more."""
         self.broken = self.broken or ScopeClosedError("the session was closed; open it again")
         if self._hold is not None:
             self._hold.cancel()
@@ -205,8 +205,8 @@ class LogWriter:
 
     def _break(self, error: Exception) -> None:
         self.broken = error
-        for waiting in (self._under_way, self._next):
+        for waiting in (self._committing, self._next):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(error)
-                waiting.exception()  # seen, also if nobody waits
+                waiting.exception()  # marks it as retrieved, also if nobody waits
         self._on_broken(error)

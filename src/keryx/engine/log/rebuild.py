@@ -1,4 +1,4 @@
-"""Folding a whole log, which may be long, without holding up the loop."""
+"""Folds a whole log, which may be long, without blocking the loop."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from keryx.engine.log.fold import Fold
 from keryx.errors import SessionDamagedError
 
 FOLDED_AT_ONCE: Final = 2_000
-"""Facts; some milliseconds."""
+"""Facts; a few milliseconds of work."""
 
 
 async def folded(
     session_id: str, log: Sequence[ev.LoggedEvent], undone_later: Collection[str] = ()
 ) -> Fold:
-    """The state that the log tells; a long one holds up nobody. `undone_later`: see `Fold`.
+    """Return the state of a log; a long log does not block the loop. `undone_later`: see `Fold`.
 
-    `SessionDamagedError` if its facts do not follow from each other.
+    `SessionDamagedError` if a fact does not follow from those before it.
     """
     undone = {event.turn_id for event in log if isinstance(event, ev.TurnUndone)}
     fold = Fold(session_id, {*undone, *undone_later})

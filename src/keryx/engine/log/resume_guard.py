@@ -1,8 +1,8 @@
-"""Which of the turns that go on after a restart have shown that they can.
+"""Decides when turns are resumed after a restart, so that one bad turn does not stop the others.
 
-A turn that was resumed and logged nothing since may be what killed its host. Its second attempt
-begins when little is at stake: once every other resumed turn has logged a fact or rests, one such
-turn after the other. Then a turn that kills its host again and again is parked alone.
+A turn that was resumed and logged nothing since may have killed its host. Its second attempt waits
+until every other resumed turn has logged a fact or rests; such turns go one after the other. So a
+turn that kills its host again and again is parked alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from keryx.aio.scope import Scope
 from keryx.events import CallFinished, LoggedEvent, StepReplied, TurnFinished
 
-# A neighbour may wait for a person, or for a slow model: it holds nobody for longer than this.
+# Seconds. Another turn may wait for a person or a slow model; it delays nobody longer than this.
 PATIENCE: Final = 10.0
 
 
@@ -23,41 +23,41 @@ class ResumeGuard:
 
     def __init__(self) -> None:
         self.unproven: set[str] = set()
-        """Sessions whose resumed turn has shown nothing yet."""
+        """Sessions whose resumed turn has logged nothing yet."""
         self.waiting: dict[str, asyncio.Future[None]] = {}
-        """Turns that wait until no other one is unproven, by session."""
+        """Turns that wait until no other turn is unproven, by session."""
 
     def expect(self, session_ids: Iterable[str]) -> None:
-        """These sessions are about to go on."""
+        """Mark the sessions that are about to be resumed."""
         self.unproven.update(session_ids)
 
-    def saw(self, fact: LoggedEvent) -> None:
-        """A fact that is durable. Those that recovery itself writes prove nothing."""
+    def note_fact(self, fact: LoggedEvent) -> None:
+        """Note a durable fact. Facts that recovery itself writes prove nothing."""
         match fact:
             case StepReplied() | TurnFinished():
-                self.rests(fact.session_id)
+                self.mark_resting(fact.session_id)
             case CallFinished() if fact.reason != "crash":
-                self.rests(fact.session_id)
+                self.mark_resting(fact.session_id)
             case _:
                 return
 
-    def rests(self, session_id: str) -> None:
-        """Nothing of this session is at stake any more."""
+    def mark_resting(self, session_id: str) -> None:
+        """Mark a session as proven or at rest: its turn delays no other."""
         self.unproven.discard(session_id)
-        self._let_next_go()
+        self._release_next()
 
     async def wait_alone(self, session_id: str, scope: Scope) -> None:
-        """Return once no other turn is at stake, or after the patience, or if cancelled."""
+        """Return once no other turn is unproven, or after the timeout, or if cancelled."""
         alone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def go() -> None:
+        def proceed() -> None:
             if not alone.done():
                 alone.set_result(None)
 
-        deadline = scope.deadlines.add(scope.clock.monotonic() + PATIENCE, go)
-        cancelled = scope.on_cancel(go)
+        deadline = scope.deadlines.add(scope.clock.monotonic() + PATIENCE, proceed)
+        cancelled = scope.on_cancel(proceed)
         self.waiting[session_id] = alone
-        self.rests(session_id)
+        self.mark_resting(session_id)
         try:
             await alone
         finally:
@@ -65,7 +65,7 @@ class ResumeGuard:
             cancelled.remove()
             self.waiting.pop(session_id, None)
 
-    def _let_next_go(self) -> None:
+    def _release_next(self) -> None:
         if self.unproven:
             return
         for session_id, alone in self.waiting.items():

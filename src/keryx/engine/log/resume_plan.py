@@ -1,7 +1,7 @@
-"""What to do with a turn that a crash, or a graceful stop, left in the middle. Pure: log → plan.
+"""Plans how a turn goes on that a crash, or a graceful stop, interrupted. Pure: log → plan.
 
 Finished calls are never run again. A started call is run again only if its tool says that this is
-safe. A turn that was resumed twice with no new fact in between is parked: it kills its process.
+safe. A turn that was resumed twice without a new fact is parked: it seems to kill its process.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ MOST_RESUMES = 2
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Facts to state first, then calls to run."""
+    """What to log first, and which calls to run then."""
 
     attempt: int
     open_step: str | None
     lost: tuple[ToolCall, ...]
-    """Started, and nobody can tell how far they came."""
+    """Started calls; it is unknown how far they came."""
     to_run: tuple[ToolCall, ...]
-    """Never started, or safe to run again."""
+    """Calls that never started, or are safe to run again."""
     cancelled: bool
-    """The turn was being cancelled: nothing of it is revived."""
+    """The turn was being cancelled: nothing of it is run again."""
     parked: bool
     doubtful: bool
-    """It was resumed before and logged nothing since: perhaps it is what kills its host."""
-    rested: str | None
-    """The text of the last reply, if the model had said its last word already."""
+    """It was resumed before and logged nothing since: it may be what kills its host."""
+    final_text: str | None
+    """The text of the last reply, if the model had finished; else None."""
 
 
 def plan(fold: Fold) -> Plan:
-    """How the open turn of this log goes on."""
+    """Return how the open turn of this log goes on."""
     turn = fold.turn
     assert turn is not None
     last = fold.history[-1] if fold.history else None
@@ -58,12 +58,12 @@ def plan(fold: Fold) -> Plan:
         cancelled=cancelled,
         parked=parked,
         doubtful=not (cancelled or parked or harmless) and turn.resumes > 0,
-        rested=_rested(fold, last),
+        final_text=_final_text(fold, last),
     )
 
 
 def unfinished(fold: Fold) -> list[ToolCall]:
-    """The calls of the open turn that have no outcome."""
+    """Return the calls of the open turn that have no outcome."""
     last = fold.history[-1] if fold.history else None
     if fold.turn is None or not isinstance(last, Replied) or last.turn_id != fold.turn.turn_id:
         return []
@@ -71,12 +71,12 @@ def unfinished(fold: Fold) -> list[ToolCall]:
 
 
 def _waits_for_a_person(fold: Fold, unfinished: list[ToolCall]) -> bool:
-    """Whether all that it does is wait for consent: that kills no host, however often it dies."""
-    asked = {each.call_id for each in fold.approvals.values()}
-    return bool(unfinished) and all(call.call_id in asked for call in unfinished)
+    """Return whether the turn only waits for approvals: that cannot be what kills the host."""
+    waiting = {request.call_id for request in fold.approvals.values()}
+    return bool(unfinished) and all(call.call_id in waiting for call in unfinished)
 
 
-def _rested(fold: Fold, last: object) -> str | None:
+def _final_text(fold: Fold, last: object) -> str | None:
     turn = fold.turn
     if (
         turn is not None

@@ -1,4 +1,4 @@
-"""What the state of a session is made of: the shapes. How facts change them is the fold's."""
+"""The data types of a session's state. The fold changes them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTINGS = (
 
 
 class Settings(msgspec.Struct):
-    """What a session works with; a running turn keeps what it started with."""
+    """A session's settings. A running turn keeps those that it started with."""
 
     model: str = ""
     profile: str = ""
@@ -42,8 +42,8 @@ class Settings(msgspec.Struct):
     approvals: ApprovalMode | None = None
     read_only: bool = False
 
-    def take(self, event: ev.SessionOpened | ev.SessionChanged) -> None:
-        """What the fact sets, and nothing else."""
+    def apply(self, event: ev.SessionOpened | ev.SessionChanged) -> None:
+        """Apply the settings that the fact names."""
         for name in SETTINGS:
             value = getattr(event, name)
             if value is not msgspec.UNSET:
@@ -83,15 +83,15 @@ class Queued(msgspec.Struct):
 def reordered(
     queue: Mapping[str, Queued], message: Queued, before: str | None
 ) -> dict[str, Queued]:
-    """The queue with the message before that one; None, or one that is not there: at its end."""
-    others = [other for other in queue.values() if other is not message]
-    names = [other.message_id for other in others]
-    others.insert(names.index(before) if before in names else len(others), message)
-    return {other.message_id: other for other in others}
+    """Return the queue with the message moved before `before`; to the end if that is not in it."""
+    messages = [queued for queued in queue.values() if queued is not message]
+    ids = [queued.message_id for queued in messages]
+    messages.insert(ids.index(before) if before in ids else len(messages), message)
+    return {queued.message_id: queued for queued in messages}
 
 
 class Delivered(msgspec.Struct):
-    """A message that is part of the conversation."""
+    """A message that was delivered to the model."""
 
     seq: int
     turn_id: str
@@ -99,7 +99,7 @@ class Delivered(msgspec.Struct):
 
 
 class Replied(msgspec.Struct):
-    """A model's reply, and how the calls that it asked for ended so far."""
+    """A model's reply, with the results of its calls so far."""
 
     turn_id: str
     reply: ev.StepReplied
@@ -122,14 +122,14 @@ HistoryItem = Delivered | Replied
 
 
 class QuestionAnswer(msgspec.Struct, frozen=True):
-    """What a call asked, with the choices it offered, and the answer; None: nobody gave one."""
+    """A question of a call, with its choices, and the answer; None: nobody answered."""
 
     question: tuple[str, tuple[str, ...]]
     answer: str | None
 
 
 class NestedSoFar(msgspec.Struct):
-    """The calls of a container that runs: those that have ended, as far as the log knows."""
+    """The nested calls of a running container that have ended, as far as they are logged."""
 
     calls: list[ev.NestedCall] = msgspec.field(default_factory=list[ev.NestedCall])
     sums: tuple[ev.NestedSum, ...] = ()
@@ -138,32 +138,32 @@ class NestedSoFar(msgspec.Struct):
 
 
 class OpenTurn(msgspec.Struct):
-    """The turn under way."""
+    """The running turn."""
 
     turn_id: str
     workspace: str
     settings: Settings
-    """As they were when it started; what is changed later holds for the next turn."""
+    """The settings when it started; later changes apply to the next turn."""
     schema: str | None = None
-    """What its answer must fit."""
+    """The JSON schema that its answer must match."""
     attended: bool = True
-    """Whether a person is there who can answer what it asks."""
+    """Whether a person is there who can answer its requests."""
     cancelling: ev.TurnCancelling | None = None
     step: ev.StepStarted | None = None
-    """The step whose reply is awaited."""
+    """The step that waits for its reply."""
     started: dict[str, ev.CallStarted] = msgspec.field(default_factory=dict[str, ev.CallStarted])
-    """Calls that started and have not finished."""
+    """Calls that started and have not finished, by id."""
     steps: int = 0
     resumes: int = 0
-    """How often it was resumed without a new fact since."""
+    """How often it was resumed since the last new fact."""
     suspended: bool = False
-    """Whether it was stopped gracefully, to go on at the next start."""
+    """Whether it was stopped gracefully, to be resumed at the next start."""
     usage: ev.Usage = msgspec.field(default_factory=ev.Usage)
     cost: float | None = 0.0
     left_over: tuple[str, ...] = ()
 
     def spend(self, reply: ev.StepReplied) -> None:
-        """Add what a reply took; a cost that is unknown once stays unknown."""
+        """Add the usage and cost of a reply. If one cost is unknown, the sum is unknown."""
         if reply.usage is not None:
             self.usage = ev.Usage(
                 input_tokens=self.usage.input_tokens + reply.usage.input_tokens,

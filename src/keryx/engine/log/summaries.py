@@ -1,4 +1,4 @@
-"""What a summary stands for, and need not be kept in memory. Pure."""
+"""Removes from a history what a summary replaces. Pure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from keryx.engine.log.state import Delivered, HistoryItem
 from keryx.events import ContextCompacted
 
 
-def without_summed_up(
+def without_summarized(
     history: Sequence[HistoryItem], summary: ContextCompacted
 ) -> tuple[list[HistoryItem], set[str]]:
-    """The history that is sent beside the summary, and the turns that are not in it any more.
+    """Return the history without what the summary replaces, and the turns that it lost.
 
-    What people said in the turn that it cuts through is not left to a summary.
+    The messages of the turn in which the summary was made are kept.
     """
     count = bisect_right(history, summary.up_to, key=lambda item: item.seq)
-    words = [item for item in history[:count] if _is_said_in(item, summary.turn_id)]
-    kept = [*words, *history[count:]]
-    gone = {item.turn_id for item in history[:count]} - {item.turn_id for item in kept}
-    return kept, gone
+    messages = [item for item in history[:count] if _is_message_of(item, summary.turn_id)]
+    remaining = [*messages, *history[count:]]
+    lost = {item.turn_id for item in history[:count]} - {item.turn_id for item in remaining}
+    return remaining, lost
 
 
-def _is_said_in(item: HistoryItem, turn_id: str | None) -> bool:
+def _is_message_of(item: HistoryItem, turn_id: str | None) -> bool:
     return isinstance(item, Delivered) and item.turn_id == turn_id

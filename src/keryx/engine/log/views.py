@@ -1,4 +1,4 @@
-"""From the folded state to what a screen shows of it. Pure."""
+"""Builds the view of a session that screens show. Pure."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def view_of(fold: Fold, draft: Typed) -> SessionView:
     )
 
 
-def view_at_rest(session_id: str, resting: IdleSessions, draft: Typed) -> SessionView:
-    """The same of a session in which nothing is under way, without its log."""
+def view_at_rest(session_id: str, idle: IdleSessions, draft: Typed) -> SessionView:
+    """Return the view of an idle session, without reading its log."""
     settings = Settings()
-    for event in resting.settings:
-        settings.take(event)
+    for event in idle.settings:
+        settings.apply(event)
     return SessionView(
         session_id=session_id,
-        seq=resting.seq,
+        seq=idle.seq,
         settings=_settings(settings),
         turn=None,
         queue=(),
         approvals=(),
         questions=(),
         calls=(),
-        context=_context(resting.last_reply, resting.compacted),
+        context=_context(idle.last_reply, idle.compacted),
         draft=draft,
     )
 
@@ -67,7 +67,7 @@ def _queued(message: Queued) -> QueuedMessage:
 def _context(
     last: ev.StepReplied | None, compacted: ev.ContextCompacted | None
 ) -> ev.ContextSize | None:
-    """As it was last counted, or as it was left by a summary since."""
+    """Return the context size as last counted, or as a later summary left it."""
     if last is None or compacted is None or compacted.seq < last.seq:
         return None if last is None else last.context
     return msgspec.structs.replace(last.context, last_prompt_tokens=compacted.tokens_after)

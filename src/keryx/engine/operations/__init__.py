@@ -1,1 +1,1 @@
-"""Beside the turns: what people do in a session by themselves, and what is done for them."""
+"""Operations outside of turns: cancels, forks, reverts, compaction, titles, calls of people."""

@@ -1,6 +1,6 @@
-"""Ending a turn, started or not, or one call. A cancel reaches its scope when it is read.
+"""Cancels a turn, running or queued, or one call. A cancel reaches its scope when it is read.
 
-Only its answer waits for the commit: from then on no crash revives what was cancelled.
+Only its answer waits for the commit: after that, not even a crash resumes what was cancelled.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from keryx.ports.dispatch import Done
 
 
 class Cancels:
-    """Takes the cancels of one session."""
+    """Handles the cancels of one session."""
 
     def __init__(
-        self, context: SessionContext, turn_queue: TurnQueue, dedup: Dedup, person_calls: UserCalls
+        self, context: SessionContext, turn_queue: TurnQueue, dedup: Dedup, user_calls: UserCalls
     ) -> None:
         self._context = context
         self._turn_queue = turn_queue
         self._dedup = dedup
-        self._person_calls = person_calls
+        self._user_calls = user_calls
 
     async def turn(self, command: cm.CancelTurn) -> Done:
         fold, turn, row = self._context.fold, self._turn_queue.turn, row_of(command)
@@ -40,12 +40,12 @@ class Cancels:
             self._cancel_before_start(message, command)
             self._dedup.take(row)
         else:
-            # Also that it is over is said only once that is durable.
-            return await self._durably(done=await self._dedup.was_taken(row))
-        return await self._durably(done=True)
+            # Even "it is over already" is answered only when that is durable.
+            return await self._answer(done=await self._dedup.was_taken(row))
+        return await self._answer(done=True)
 
     def log(self, turn_id: str, reason: Reason, by: str) -> bool:
-        """Log that the turn under way is being cancelled, so that no crash revives it."""
+        """Log that the running turn is being cancelled, so that it is not resumed after a crash."""
         turn = self._context.fold.turn
         if turn is None or turn.cancelling is not None:
             return False
@@ -75,16 +75,16 @@ class Cancels:
         )
 
     async def call(self, command: cm.CancelCall) -> Done:
-        """Its outcome is the durable sign of it, so the answer waits for that."""
+        """Cancel a call. Answer once its outcome is durable: nothing else is logged."""
         turn, call_id = self._turn_queue.turn, command.call_id
-        ended = self._person_calls.cancel(call_id, command.reason, by=command.by)
+        ended = self._user_calls.cancel(call_id, command.reason, by=command.by)
         if ended is None and turn is not None:
             ended = turn.cancel_call(call_id, command.reason, by=command.by)
         if ended is None:
             return Done(False)
         await asyncio.shield(ended)
-        return await self._durably(done=True)
+        return await self._answer(done=True)
 
-    async def _durably(self, *, done: bool) -> Done:
-        await self._context.log.durable()
+    async def _answer(self, *, done: bool) -> Done:
+        await self._context.log.wait_durable()
         return Done(done)

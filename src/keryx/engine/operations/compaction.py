@@ -1,7 +1,7 @@
-"""A summary takes the place of what was said, in what the model is sent. The log keeps it all.
+"""Replaces the older history by a summary in what the model is sent. The log keeps everything.
 
-The summary names the last fact that it stands for, so it holds whatever happens while a model
-writes it: a session goes on meanwhile, and each request finds either the old beginning or the new.
+The summary names the last fact that it replaces, so it stays valid whatever happens while a model
+writes it. The session goes on meanwhile, and each request has either the old beginning or the new.
 """
 
 from __future__ import annotations
@@ -12,24 +12,30 @@ from typing import Final
 
 from keryx import events as ev
 from keryx.aio.scope import Scope
-from keryx.engine.context.summary_input import SummaryInput, cut, told
-from keryx.engine.context.window import PER_TOKEN, expected, sent, weigh, weight
+from keryx.engine.context.summary_input import SummaryInput, render, select_input
+from keryx.engine.context.window import (
+    BYTES_PER_TOKEN,
+    expected_tokens,
+    item_tokens,
+    sent_items,
+    text_tokens,
+)
 from keryx.engine.log.fold import Fold
-from keryx.engine.operations.side_request import record_usage, words_of
+from keryx.engine.operations.side_request import ask_for_text, record_usage
 from keryx.engine.session_context import SessionContext
 from keryx.errors import KeryxError, ModelError, UserMustActError
 from keryx.messages import Text, UserMessage
 from keryx.ports.model import Model, ModelRequest, defect
 
-PATIENCE: Final = 600.0
-"""Seconds. Nobody who waits for it waits unawares: all screens say what goes on."""
-SHARE_READ: Final = 0.6
-"""Of the window of the model that sums up: the rest is for what it writes and thinks."""
-READ_UNKNOWN: Final = 400_000
-"""Characters that are read if nobody knows its window."""
-READ_LEAST: Final = 2_000
-"""Characters; a model that finds these too long cannot sum up."""
-ASKED: Final = """\
+TIMEOUT: Final = 600.0
+"""Seconds. All screens show that a summary is being written."""
+INPUT_SHARE: Final = 0.6
+"""The part of the model's window for the input; the model needs the rest to think and write."""
+DEFAULT_INPUT: Final = 400_000
+"""Characters of input for a model whose window is unknown."""
+SHORTEST_INPUT: Final = 2_000
+"""Characters; a model that finds these too long cannot summarize."""
+INSTRUCTIONS: Final = """\
 Sum up what follows for the agent that will go on with this work and will see nothing of it but \
 your summary. Write in the language that the person uses. Keep, in this order:
 1. What the person wants: goals, limits, preferences, and words of theirs that must not be lost.
@@ -41,50 +47,51 @@ Answer with the summary alone."""
 
 
 class Compaction:
-    """Sums up one session; one summary is written at a time."""
+    """Summarizes one session; one summary is written at a time."""
 
     def __init__(self, context: SessionContext) -> None:
         self._context = context
-        self._under_way: asyncio.Task[KeryxError | None] | None = None
+        self._task: asyncio.Task[KeryxError | None] | None = None
 
     @property
-    def is_under_way(self) -> bool:
-        return self._under_way is not None
+    def is_running(self) -> bool:
+        return self._task is not None
 
-    async def over(self, scope: Scope) -> None:
-        """Return once none is under way, or the scope is cancelled."""
-        if (running := self._under_way) is None:
+    async def wait_over(self, scope: Scope) -> None:
+        """Return once no compaction is running, or the scope is cancelled."""
+        if (task := self._task) is None:
             return
-        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waking = scope.on_cancel(lambda: woken.done() or woken.set_result(None))
-        await asyncio.wait({running, woken}, return_when=asyncio.FIRST_COMPLETED)
-        waking.remove()
-        woken.cancel()
+        cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        registration = scope.on_cancel(lambda: cancelled.done() or cancelled.set_result(None))
+        await asyncio.wait({task, cancelled}, return_when=asyncio.FIRST_COMPLETED)
+        registration.remove()
+        cancelled.cancel()
 
     async def run(
-        self, scope: Scope, *, keep: float = 0.0, recorded: Callable[[], None] | None = None
+        self, scope: Scope, *, keep: float = 0.0, on_record: Callable[[], None] | None = None
     ) -> bool:
-        """Sum up all but this part, from the end; returns once that is durable.
+        """Summarize all but the last part (`keep`, from 0 to 1); return once that is durable.
 
-        What is `recorded` beside the facts is in their commit. `UserMustActError` if nothing can
-        be gained, `ModelError` if no model would do it. False if the scope was cancelled first.
+        `on_record` is called when the summary is recorded, to add to its commit.
+        `UserMustActError` if a summary is not possible or not shorter, `ModelError` if the model
+        fails. False if the scope was cancelled first.
         """
-        if self._under_way is not None:
-            raise UserMustActError("it is being summed up already; wait until that is done")
-        chosen = cut(self._context.fold, keep)
+        if self._task is not None:
+            raise UserMustActError("a summary is being written already; wait until it is done")
+        chosen = select_input(self._context.fold, keep)
         if chosen is None:
-            raise UserMustActError("there is nothing to sum up; say something first")
-        task = self._context.group.start(self._sum_up(chosen, recorded), name="compaction")
-        self._under_way = task
-        stopping = scope.on_cancel(task.cancel)
+            raise UserMustActError("there is nothing to summarize yet; send a message first")
+        task = self._context.group.start(self._summarize(chosen, on_record), name="compaction")
+        self._task = task
+        registration = scope.on_cancel(task.cancel)
 
         def ended(_: object) -> None:
-            # One that is cancelled before its first step runs nothing of its own, also no finally.
-            self._under_way = None
-            stopping.remove()
+            # A task that is cancelled before its first step does not run its finally block.
+            self._task = None
+            registration.remove()
 
         task.add_done_callback(ended)
-        # Whoever asked may go away; it is done all the same.
+        # If the caller is cancelled, the summary is written all the same.
         await asyncio.wait([task])
         if task.cancelled():
             return False
@@ -92,20 +99,20 @@ class Compaction:
             raise error
         return True
 
-    async def _sum_up(
-        self, chosen: SummaryInput, recorded: Callable[[], None] | None
+    async def _summarize(
+        self, chosen: SummaryInput, on_record: Callable[[], None] | None
     ) -> KeryxError | None:
-        """An error is a result here: it is for who asked, not for the session."""
-        before = expected(self._context.fold)
+        """Write and record the summary. An error is returned: it concerns the caller only."""
+        before = expected_tokens(self._context.fold)
         self._show(before, over=False)
         try:
             self._record(chosen, before, await self._write(chosen))
-            if recorded is not None:
-                recorded()
-            await self._context.log.durable()
+            if on_record is not None:
+                on_record()
+            await self._context.log.wait_durable()
         except KeryxError as error:
             return error
-        except Exception as error:  # noqa: BLE001 (a defect: who asked is told, and the session goes on)
+        except Exception as error:  # noqa: BLE001 (a defect: the caller gets it, and the session goes on)
             self._context.report("the summary", error)
             return defect(error)
         finally:
@@ -113,14 +120,16 @@ class Compaction:
         return None
 
     def _record(self, chosen: SummaryInput, before: int, summary: str) -> None:
-        """State that it stands there now, unless it does not fit or does not help."""
+        """Record the summary, unless it is not valid any more or not shorter."""
         fold = self._context.fold
         if any(item.turn_id in fold.undone for item in chosen.items):
-            raise UserMustActError("a turn was undone meanwhile; sum up again")
+            raise UserMustActError("a turn was undone while the summary was written; compact again")
         turn_id = None if fold.turn is None else fold.turn.turn_id
-        after = _after(fold, chosen, turn_id, before, summary)
+        after = _tokens_after(fold, chosen, turn_id, before, summary)
         if after >= before:
-            raise UserMustActError("a summary would be longer than what was said; all is kept")
+            raise UserMustActError(
+                "a summary would be longer than the history, so nothing was changed"
+            )
         self._context.log.record(
             ev.ContextCompacted,
             turn_id=turn_id,
@@ -131,50 +140,56 @@ class Compaction:
         )
 
     async def _write(self, chosen: SummaryInput) -> str:
-        """The summary; what the model finds too long is told to it in fewer words."""
+        """Ask a model for the summary. If the input is too long for it, try again with less."""
         services, settings = self._context.services, self._context.fold.settings
         if services.summaries is None:
             model = services.model(settings.model, settings.profile)
         else:
             model = services.summaries(settings)
         window = model.window
-        room = READ_UNKNOWN if window is None else int(window * SHARE_READ) * PER_TOKEN
+        limit = DEFAULT_INPUT if window is None else int(window * INPUT_SHARE) * BYTES_PER_TOKEN
         while True:
-            text = told(chosen, room)
+            text = render(chosen, limit)
             try:
-                return await self._ask(model, text)
+                return await self._ask_model(model, text)
             except ModelError as error:
-                room = len(text) // 2
-                if error.kind != "context_too_long" or room < READ_LEAST:
+                limit = len(text) // 2
+                if error.kind != "context_too_long" or limit < SHORTEST_INPUT:
                     raise
 
-    async def _ask(self, model: Model, text: str) -> str:
+    async def _ask_model(self, model: Model, text: str) -> str:
         message = UserMessage((Text(text),))
-        request = ModelRequest(system=ASKED, history=(model.encode(message),))
-        words, finished = await words_of(model, request, within=PATIENCE)
+        request = ModelRequest(system=INSTRUCTIONS, history=(model.encode(message),))
+        text, finished = await ask_for_text(model, request, timeout=TIMEOUT)
         record_usage(self._context, "compaction", model, finished)
-        if summary := words.strip():
+        if summary := text.strip():
             return summary
         hint = "try again, or name another model for compaction"
-        raise ModelError("bad_response", f"{model.name} summed up with no words", hint)
+        raise ModelError("bad_response", f"{model.name} returned an empty summary", hint)
 
     def _show(self, before: int, *, over: bool) -> None:
         context, turn = self._context, self._context.fold.turn
-        told = ev.ContextCompacting(
+        event = ev.ContextCompacting(
             session_id=context.fold.session_id,
             at=context.services.clock.wall(),
             turn_id=None if turn is None else turn.turn_id,
             tokens_before=before,
             over=over,
         )
-        context.compacting = None if over else told
-        context.hub.publish(told)
+        context.compacting = None if over else event
+        context.hub.publish(event)
 
 
-def _after(fold: Fold, chosen: SummaryInput, turn_id: str | None, before: int, summary: str) -> int:
-    """Tokens are taken away as they are weighed here; what is left has at least its own weight."""
+def _tokens_after(
+    fold: Fold, chosen: SummaryInput, turn_id: str | None, before: int, summary: str
+) -> int:
+    """Estimate the tokens after compaction: the last count, reduced by the estimated difference."""
     earlier = chosen.earlier
-    now = sent(fold, None, 0) if earlier is None else sent(fold, earlier.turn_id, earlier.up_to)
-    was = sum(map(weight, now)) + (0 if earlier is None else weigh(earlier.summary))
-    then = sum(map(weight, sent(fold, turn_id, chosen.up_to))) + weigh(summary)
-    return max(then, round(before - min(1.0, before / was) * (was - then)))
+    items = (
+        sent_items(fold, None, 0)
+        if earlier is None
+        else sent_items(fold, earlier.turn_id, earlier.up_to)
+    )
+    old = sum(map(item_tokens, items)) + (0 if earlier is None else text_tokens(earlier.summary))
+    new = sum(map(item_tokens, sent_items(fold, turn_id, chosen.up_to))) + text_tokens(summary)
+    return max(new, round(before - min(1.0, before / old) * (old - new)))

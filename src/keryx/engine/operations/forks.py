@@ -1,7 +1,7 @@
-"""A session that begins as another one was: the same facts up to the end of a turn, under a new id.
+"""Forks a session: a new session starts with the facts of another, up to the end of a turn.
 
-The facts are copied, numbers and all, so each of the two stands alone: either can be deleted and
-the other is whole. What was under way at that point is closed in the copy.
+The facts are copied with their numbers, so the two sessions are independent: either can be deleted.
+What was queued or running at that point is closed in the copy.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from keryx.ports.dispatch import Done
 from keryx.ports.store import Commit
 
 BY: Final = "keryx"
-"""Who closes what was under way."""
+"""The author of the facts that close what was running."""
 _ENVELOPE: Final = ("session_id", "seq", "at", "v")
 _Fact = tuple[type[ev.LoggedEvent], dict[str, Any]]
-"""A fact to be stated: its kind, and its fields without those that all have."""
+"""A fact to be recorded: its kind, and its fields without the envelope."""
 
 
 async def fork(context: SessionContext, dedup: Dedup, command: cm.ForkSession) -> Done:
-    """Make the new session; it is there, and at rest, once this returns."""
+    """Create the new session. It exists, and is idle, once this returns."""
     row, store = row_of(command), context.services.store
     if await dedup.was_taken(row):
         return Done(True)
@@ -40,55 +40,57 @@ async def fork(context: SessionContext, dedup: Dedup, command: cm.ForkSession) -
         await store.append(Commit(session_id=new, epoch=epoch, events=facts))
         context.services.changed(new)
     dedup.take(row)
-    await context.log.durable()
+    await context.log.wait_durable()
     return Done(True)
 
 
 def forked(
     log: Sequence[ev.LoggedEvent], session_id: str, turn_id: str | None, *, at: float
 ) -> tuple[ev.LoggedEvent, ...]:
-    """The facts of the new session. Pure."""
+    """Return the facts of the new session. Pure."""
     opened = log[0]
     assert isinstance(opened, ev.SessionOpened), "a log begins with its opening"
-    up_to = _end_of(log, turn_id)
-    begun = msgspec.structs.replace(
+    up_to = _last_shared(log, turn_id)
+    first = msgspec.structs.replace(
         opened,
         session_id=session_id,
         parent=None,
         fork=ev.ForkPoint(session_id=opened.session_id, up_to=up_to),
     )
     facts: list[ev.LoggedEvent] = [
-        begun,
-        *(msgspec.structs.replace(each, session_id=session_id) for each in log[1:up_to]),
+        first,
+        *(msgspec.structs.replace(fact, session_id=session_id) for fact in log[1:up_to]),
     ]
     fold = Fold(session_id)
     for fact in facts:
         fold.apply(fact)
 
-    def state(fields_of_facts: Iterable[_Fact]) -> None:
-        for kind, fields in fields_of_facts:
+    def append(new_facts: Iterable[_Fact]) -> None:
+        for kind, fields in new_facts:
             seq = fold.last_seq + 1
             facts.append(kind(session_id=session_id, seq=seq, at=at, **fields))
             fold.apply(facts[-1])
 
-    state(_later(log, up_to))
-    state(_closing(fold))
+    append(_later_facts(log, up_to))
+    append(_closing_facts(fold))
     return tuple(facts)
 
 
-def _end_of(log: Sequence[ev.LoggedEvent], turn_id: str | None) -> int:
-    """The number of the last fact to be shared."""
+def _last_shared(log: Sequence[ev.LoggedEvent], turn_id: str | None) -> int:
+    """Return the number of the last fact that the fork shares."""
     ends = {fact.turn_id: fact.seq for fact in log if isinstance(fact, ev.TurnFinished)}
     if turn_id is None:
         return max(ends.values(), default=1)
     if turn_id not in ends:
-        raise UserMustActError("a session is forked at the end of a turn, and that one has none")
+        raise UserMustActError(
+            "a session is forked at the end of a turn, and that turn has not ended; choose another"
+        )
     return ends[turn_id]
 
 
-def _later(log: Sequence[ev.LoggedEvent], up_to: int) -> Iterator[_Fact]:
-    """What came after the shared facts and holds for them: what was undone of them, summaries of
-    them, and settings that were changed before the next turn began."""
+def _later_facts(log: Sequence[ev.LoggedEvent], up_to: int) -> Iterator[_Fact]:
+    """Yield later facts that concern the shared ones: undone turns, summaries, and settings that
+    were changed before the next turn began."""
     turns = {fact.turn_id for fact in log[:up_to] if isinstance(fact, ev.TurnFinished)}
     is_next = False
     for fact in log[up_to:]:
@@ -96,29 +98,29 @@ def _later(log: Sequence[ev.LoggedEvent], up_to: int) -> Iterator[_Fact]:
             case ev.TurnStarted():
                 is_next = True
             case ev.SessionChanged() if not is_next:
-                yield _again(fact)
+                yield _copied(fact)
             case ev.TurnUndone() if fact.turn_id in turns:
-                yield _again(fact)
+                yield _copied(fact)
             case ev.ContextCompacted() if fact.up_to <= up_to and not is_next:
-                yield _again(fact)
+                yield _copied(fact)
             case _:
                 pass
 
 
-def _again(fact: ev.LoggedEvent) -> _Fact:
-    """The same fact, to be stated at another place."""
+def _copied(fact: ev.LoggedEvent) -> _Fact:
+    """Return the fact without its envelope, to be recorded at another place."""
     fields = {name: getattr(fact, name) for name in fact.__struct_fields__}
     return type(fact), {name: fields[name] for name in fields if name not in _ENVELOPE}
 
 
-def _closing(fold: Fold) -> list[_Fact]:
-    """Nothing that was queued or under way there happens here a second time."""
+def _closing_facts(fold: Fold) -> list[_Fact]:
+    """Return facts that close what was queued or running, so that it does not happen twice."""
     waiting = (*fold.queue, *fold.steers)
     closing: list[_Fact] = [
-        (ev.MessageWithdrawn, {"message_id": each, "by": BY}) for each in waiting
+        (ev.MessageWithdrawn, {"message_id": message_id, "by": BY}) for message_id in waiting
     ]
-    for asked in fold.approvals.values():
-        target = {"approval_id": asked.approval_id, "call_id": asked.call_id, "turn_id": None}
+    for approval in fold.approvals.values():
+        target = {"approval_id": approval.approval_id, "call_id": approval.call_id, "turn_id": None}
         closing.append((ev.ApprovalExpired, {**target, "cause": "parent"}))
     for question in fold.questions.values():
         target = {"question_id": question.question_id, "call_id": question.call_id}

@@ -1,4 +1,4 @@
-"""Taking back changes of files that the session made, as a command of its own."""
+"""Reverts file changes of the session, and undoes turns."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from keryx.ports.store import InboxRow, Store
 
 
 class LoggedChange(msgspec.Struct, frozen=True):
-    """A change of a file by this session, and the workspace that it worked in."""
+    """A file change of this session, and the workspace of that time."""
 
     workspace: str
     change: FileChange
 
 
 async def logged_changes(
-    store: Store, session_id: str, is_wanted: Callable[[ev.FilesChanged], bool] = lambda _: True
+    store: Store, session_id: str, matches: Callable[[ev.FilesChanged], bool] = lambda _: True
 ) -> list[LoggedChange]:
-    """The session's own changes that are wanted, in order, each with what was before."""
+    """Return the session's own file changes that match, in order, with the old contents."""
     changes: list[LoggedChange] = []
     inherited, workspaces = 0, _Workspaces()
     for event in await store.events(session_id):
         workspaces.note(event)
         if isinstance(event, ev.SessionOpened) and event.fork is not None:
             inherited = event.fork.up_to
-        if isinstance(event, ev.FilesChanged) and event.seq > inherited and is_wanted(event):
+        if isinstance(event, ev.FilesChanged) and event.seq > inherited and matches(event):
             before = await store.blob(event.before) if event.kept and event.before else None
             change = FileChange(
                 path=Path(event.path),
@@ -49,7 +49,7 @@ async def logged_changes(
 
 
 class _Workspaces:
-    """Which workspace a change was made in; logs from before it was logged tell by the turn."""
+    """Finds the workspace of a file change. In old logs, only the turn tells it."""
 
     def __init__(self) -> None:
         self._session = ""
@@ -78,64 +78,64 @@ class _Workspaces:
 
 
 class Reverts:
-    """Takes back changes of one session."""
+    """Reverts changes of one session."""
 
     def __init__(self, context: SessionContext, dedup: Dedup) -> None:
         self._context = context
         self._dedup = dedup
 
     async def run(self, command: cm.RevertFiles) -> Done:
-        """All of them, or none; refused where someone edited since."""
+        """Revert all these changes, or none; refused if somebody edited a file since."""
         row, numbers = row_of(command), frozenset(command.changes)
         if await self._dedup.was_taken(row):
             return Done(True)
         changes = await self._changes(lambda event: event.seq in numbers)
         if len(changes) != len(numbers):
             raise UserMustActError(
-                "some of these numbers are no changes of files; `keryx sessions diff` shows them"
+                "some of these numbers are not file changes; `keryx sessions diff` lists them"
             )
         await self._revert(row, changes)
         self._dedup.take(row)
-        await self._context.log.durable()
+        await self._context.log.wait_durable()
         return Done(True)
 
     async def undo(self, command: cm.UndoTurn) -> Done:
-        """A turn that is over leaves nothing in what the model reads, nor on the disk."""
+        """Undo a turn that is over: remove it from what the model reads, and revert its files."""
         fold, row = self._context.fold, row_of(command)
         if command.turn_id in fold.undone or await self._dedup.was_taken(row):
             return Done(True)
-        if command.turn_id not in fold.over:
-            raise UserMustActError("only a turn that is over can be undone; stop it first")
+        if command.turn_id not in fold.turn_outcomes:
+            raise UserMustActError("only a turn that has ended can be undone; stop it first")
         if command.files:
             await self._revert(
                 row, await self._changes(lambda event: event.turn_id == command.turn_id)
             )
-        await self._remember(command.turn_id)
+        await self._restore_history(command.turn_id)
         if command.turn_id not in fold.undone:
             self._context.log.record(ev.TurnUndone, turn_id=command.turn_id, by=command.by)
         self._dedup.take(row)
-        await self._context.log.durable()
+        await self._context.log.wait_durable()
         return Done(True)
 
-    async def _remember(self, turn_id: str) -> None:
-        """A summary that tells of the turn will not hold any more: read what it stands for."""
+    async def _restore_history(self, turn_id: str) -> None:
+        """Load what a summary of the turn replaced: the summary becomes invalid."""
         context = self._context
         while turn_id in context.fold.forgotten:
-            await context.log.settled()
+            await context.log.wait_settled()
             log = await context.services.store.events(context.fold.session_id)
-            whole = await folded(context.fold.session_id, log, {turn_id})
-            if whole.last_seq == context.fold.last_seq:  # else something was said meanwhile
-                context.fold.remember(whole)
+            full = await folded(context.fold.session_id, log, {turn_id})
+            if full.last_seq == context.fold.last_seq:  # else a fact was added meanwhile
+                context.fold.restore_history(full)
 
-    async def _changes(self, is_wanted: Callable[[ev.FilesChanged], bool]) -> list[LoggedChange]:
+    async def _changes(self, matches: Callable[[ev.FilesChanged], bool]) -> list[LoggedChange]:
         return await logged_changes(
-            self._context.services.store, self._context.fold.session_id, is_wanted
+            self._context.services.store, self._context.fold.session_id, matches
         )
 
     async def _revert(self, row: InboxRow, changes: list[LoggedChange]) -> None:
-        """Take them back. Meanwhile the command waits in the store, so a crash loses nothing.
+        """Revert the changes. The command waits in the store meanwhile, so a crash loses nothing.
 
-        Taking back what was taken back does nothing. A command that is refused leaves no trace.
+        Reverting twice does nothing. A command that is refused leaves no trace.
         """
         context = self._context
         if not changes:
@@ -143,13 +143,13 @@ class Reverts:
         if context.services.files is None or context.services.revert is None:
             raise UnsupportedError("this session has no files to revert")
         await self._dedup.leave_pending(row)
-        places = dict.fromkeys(logged.workspace for logged in changes)
+        workspaces = dict.fromkeys(logged.workspace for logged in changes)
         parts = [
             (
                 partial(context.open_files, workspace),
                 [logged.change for logged in changes if logged.workspace == workspace],
             )
-            for workspace in places
+            for workspace in workspaces
         ]
         try:
             await context.services.revert(parts)

@@ -1,4 +1,4 @@
-"""A model asked for words alone, beside the turns: what it said, and what that took."""
+"""Asks a model for a text, outside of turns, and records the usage."""
 
 from __future__ import annotations
 
@@ -20,18 +20,23 @@ from keryx.ports.model import (
 )
 
 
-async def words_of(model: Model, request: ModelRequest, *, within: float) -> tuple[str, Finished]:
-    """Its reply; `ModelError` if there is none, also if it takes more than so many seconds."""
-    said: list[str] = []
+async def ask_for_text(
+    model: Model,
+    request: ModelRequest,
+    *,
+    timeout: float,  # noqa: ASYNC109 (it becomes a `ModelError`)
+) -> tuple[str, Finished]:
+    """Return the reply of the model. `ModelError` if it fails, or after so many seconds."""
+    texts: list[str] = []
     finished: Finished | None = None
     try:
-        async with asyncio.timeout(within), aclosing(model.stream(request)) as pieces:
+        async with asyncio.timeout(timeout), aclosing(model.stream(request)) as pieces:
             async for piece in pieces:
                 match piece:
                     case TextPiece():
-                        said.append(piece.text)
+                        texts.append(piece.text)
                     case Retrying() | Switching():
-                        said.clear()
+                        texts.clear()
                         finished = None
                     case Finished():
                         finished = piece
@@ -42,20 +47,20 @@ async def words_of(model: Model, request: ModelRequest, *, within: float) -> tup
     except TimeoutError as error:
         raise ModelError(
             "stalled",
-            f"{model.name} had not finished after {within:.0f} s",
+            f"{model.name} had not finished after {timeout:.0f} s",
             "try again, or choose another model",
         ) from error
     except Exception as error:
         raise defect(error) from error
     if finished is None:
         raise unfinished(model.name)
-    return "".join(said), finished
+    return "".join(texts), finished
 
 
 def record_usage(
     context: SessionContext, purpose: ev.Purpose, model: Model, finished: Finished
 ) -> None:
-    """What was spent outside steps."""
+    """Log the usage of a request that belongs to no step."""
     context.log.record(
         ev.UsageRecorded,
         purpose=purpose,

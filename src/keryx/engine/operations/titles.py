@@ -1,4 +1,4 @@
-"""A better title for a session, once, after its first turn. Nothing waits for it."""
+"""Asks a model for a session's title, once, after the first turn. Nothing waits for it."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from typing import Final
 
 from keryx import events as ev
 from keryx.engine.log.state import Delivered
-from keryx.engine.operations.side_request import record_usage, words_of
+from keryx.engine.operations.side_request import ask_for_text, record_usage
 from keryx.engine.session_context import SessionContext
 from keryx.errors import ModelError
 from keryx.messages import Text, UserMessage
 from keryx.ports.model import ModelRequest
 
 BY: Final = "keryx"
-"""Who gives titles that no person gave."""
+"""The author of titles that no person gave."""
 LENGTH: Final = 60
-SHOWN: Final = 2_000
-"""Characters of what was said that the model reads for it."""
-PATIENCE: Final = 60.0
-ASKED: Final = (
+INPUT_LENGTH: Final = 2_000
+"""Characters of the conversation that the model reads."""
+TIMEOUT: Final = 60.0
+INSTRUCTIONS: Final = (
     "Give this exchange a title of three to six words, in its own language. "
     "Answer with the title alone: no quotation marks, no full stop."
 )
 
 
 def first_title(text: str) -> str:
-    """What a session is called at once."""
+    """Return the first title of a session: the first line of its first message."""
     lines = text.strip().splitlines()
     return lines[0][:LENGTH] if lines else ""
 
@@ -36,10 +36,10 @@ class Titles:
     def __init__(self, context: SessionContext) -> None:
         self._context = context
 
-    def consider(self) -> None:
-        """Ask for a better one, unless a person gave one or it was asked before."""
+    def improve_once(self) -> None:
+        """Ask for a better title, unless a person gave one or it was asked for before."""
         fold = self._context.fold
-        if self._context.services.titles is None or (fold.titled_by, fold.titled) != (BY, 1):
+        if self._context.services.titles is None or (fold.titled_by, fold.title_count) != (BY, 1):
             return
         task = self._context.group.start(self._improve(), name="the title")
         self._context.scope.on_cancel(task.cancel)
@@ -51,24 +51,24 @@ class Titles:
             model = self._context.services.titles(fold.settings)
             if model is None:
                 return
-            message = UserMessage((Text(f"{ASKED}\n\n{self._said()}"),))
+            message = UserMessage((Text(f"{INSTRUCTIONS}\n\n{self._conversation()}"),))
             request = ModelRequest(system="", history=(model.encode(message),), max_tokens=64)
-            title, finished = await words_of(model, request, within=PATIENCE)
+            title, finished = await ask_for_text(model, request, timeout=TIMEOUT)
         except ModelError:
-            return  # the one that it has will do
+            return  # the session keeps its first title
         if log.broken is not None:
             return
         record_usage(self._context, "title", model, finished)
         better = first_title(title).strip("\"'“”«». ")
-        # A person may have given one while the model thought.
-        if better and (fold.titled_by, fold.titled) == (BY, 1):
+        # A person may have set a title while the model was working.
+        if better and (fold.titled_by, fold.title_count) == (BY, 1):
             log.record(ev.SessionChanged, by=BY, title=better)
 
-    def _said(self) -> str:
-        said: list[str] = []
+    def _conversation(self) -> str:
+        lines: list[str] = []
         for item in self._context.fold.history:
             if isinstance(item, Delivered):
-                said.append(f"Person: {item.message.text}")
+                lines.append(f"Person: {item.message.text}")
             elif item.reply.text:
-                said.append(f"Agent: {item.reply.text}")
-        return "\n".join(said)[:SHOWN]
+                lines.append(f"Agent: {item.reply.text}")
+        return "\n".join(lines)[:INPUT_LENGTH]

@@ -1,8 +1,8 @@
-"""Calls that a person runs, with no model: accepted, run, and logged like any other.
+"""Calls that a person runs, without a model: accepted, run, and logged like any other call.
 
 Such a command waits in the store's inbox until its call has ended, so a crash in between loses
-nothing: whoever owns the session next finds it there. A call that had started is not run again
-unless its tool says that this is safe.
+nothing: the next owner of the session finds it there. A call that had started is run again only if
+its tool says that this is safe.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from keryx.ports.workers import described
 
 
 class _Running(msgspec.Struct, frozen=True, eq=False):
-    """A call that a person runs, until its outcome is stated."""
+    """A running call of a person."""
 
     row: InboxRow
     batch: Batch
-    stated: asyncio.Future[None]
+    logged: asyncio.Future[None]
+    """Done once the outcome is logged."""
 
 
 class UserCalls:
@@ -41,44 +42,46 @@ class UserCalls:
     def __init__(self, context: SessionContext, dedup: Dedup) -> None:
         self._context = context
         self._dedup = dedup
-        self._facts = TurnLog(context, None)
+        self._log = TurnLog(context, None)
         self._running: dict[str, _Running] = {}
 
     async def run(self, command: cm.RunCall) -> Done:
-        """Accept a call; returns once that is durable, not once it has ended."""
+        """Accept a call; return once that is durable, not once the call has ended."""
         row = row_of(command)
-        under_way = self._running.get(command.call_id)
-        if under_way is not None and under_way.row != row:
-            raise KeyReusedError(f"the call {command.call_id!r} runs already, and is another one")
-        if under_way is not None or await self._dedup.was_taken(row):
+        running = self._running.get(command.call_id)
+        if running is not None and running.row != row:
+            raise KeyReusedError(
+                f"the call id {command.call_id!r} belongs to another running call; choose a new one"
+            )
+        if running is not None or await self._dedup.was_taken(row):
             return Done(True)
         await self._dedup.leave_pending(row)
         started = self._context.fold.person_calls.get(command.call_id)
         if started is not None and started.replay == "never":
-            self._facts.lost(ToolCall(command.call_id, command.tool, command.arguments))
+            self._log.lost(ToolCall(command.call_id, command.tool, command.arguments))
             self._dedup.take(row)
         else:
             self._start(command, row)
         return Done(True)
 
     def cancel(self, call_id: str, reason: Reason, *, by: str) -> asyncio.Future[None] | None:
-        """Cancel such a call, or one that it made itself.
+        """Cancel such a call, or one of its nested calls.
 
-        The future is done once the outcome is stated. None: there is no such call, or it is over.
+        The future is done once the outcome is logged. None: there is no such call, or it has ended.
         """
         for running in self._running.values():
             if running.batch.cancel(call_id, reason, by=by):
-                if running.batch.asked_for(call_id):
-                    return running.stated
-                stated: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                stated.set_result(None)  # of a nested call nothing is stated by itself
-                return stated
+                if running.batch.is_step_call(call_id):
+                    return running.logged
+                logged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                logged.set_result(None)  # the outcome of a nested call is not logged by itself
+                return logged
         return None
 
     async def wait_ended(self) -> None:
-        """Return once none is under way."""
+        """Return once no such call is running."""
         for running in tuple(self._running.values()):
-            await asyncio.shield(running.stated)
+            await asyncio.shield(running.logged)
 
     def _start(self, command: cm.RunCall, row: InboxRow) -> None:
         context, settings = self._context, self._context.fold.settings
@@ -90,7 +93,7 @@ class UserCalls:
             batch = context.services.executor.start(
                 environment, [call], context.scope.child(command.call_id)
             )
-        except Exception as error:  # noqa: BLE001 (a defect: the call ends with it, and the session goes on)
+        except Exception as error:  # noqa: BLE001 (a defect: it ends the call, and the session goes on)
             context.report(f"call {command.call_id}", error)
             self._end(command, failed(command.call_id, command.tool, described(error)))
             return
@@ -101,12 +104,12 @@ class UserCalls:
     async def _wait(self, command: cm.RunCall, running: _Running, hooks: SessionHooks) -> None:
         try:
             (outcome,) = await running.batch.outcomes()
-            # One that a stop kept from starting is still in the inbox, and runs at the next start.
+            # A call that a shutdown kept from starting stays in the inbox for the next start.
             if outcome.started or outcome.reason != "shutdown":
-                self._end(command, outcome, hooks.picture(command.call_id))
+                self._end(command, outcome, hooks.nested_summary(command.call_id))
         finally:
             del self._running[command.call_id]
-            running.stated.set_result(None)
+            running.logged.set_result(None)
 
     def _end(
         self,
@@ -114,5 +117,5 @@ class UserCalls:
         outcome: CallOutcome,
         nested: ev.NestedSummary | None = None,
     ) -> None:
-        self._facts.ended(outcome, nested)
+        self._log.ended(outcome, nested)
         self._dedup.take(row_of(command))

@@ -1,1 +1,1 @@
-"""A turn: the loop, the reply that streams, the facts that it states, what it sees of its calls."""
+"""A turn: its loop, its streaming reply, the facts that it logs, and the hooks of its calls."""

@@ -1,7 +1,7 @@
-"""Whether the last reply of a turn may end it: it must fit the schema, if there is one.
+"""Checks the last reply of a turn with a schema: it must match the schema.
 
-A reply that does not fit is answered once with what is wrong, as a message in the log; if the next
-one does not fit either, the turn fails.
+If a reply does not match, the model gets one message that says what is wrong. If the next reply
+does not match either, the turn fails.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from keryx.engine.turns.turn_outcome import TurnEnd
 from keryx.ids import new_id
 
 CHECKER: Final = "schema check"
-"""Who says that a reply does not fit."""
+"""The author of the message that a reply does not match."""
 
 
 class AnswerCheck:
-    """Decides whether one turn may rest with a reply."""
+    """Decides whether one turn may end with a reply."""
 
     def __init__(self, fold: Fold, log: LogWriter, bridge: Bridge, turn_id: str) -> None:
         self._fold = fold
@@ -31,38 +31,38 @@ class AnswerCheck:
         self._bridge = bridge
         self._turn_id = turn_id
 
-    async def misfits(self, text: str) -> list[str]:
-        """What keeps this reply from being the turn's answer."""
+    async def check(self, text: str) -> list[str]:
+        """Return why this reply does not match the schema; empty if it does."""
         turn = self._fold.turn
         if turn is None or turn.schema is None:
             return []
         # In a thread: the library is large, and a schema may be slow to check.
         return await self._bridge.to_thread(problems, turn.schema, text)
 
-    def rest(self, misfits: Sequence[str]) -> TurnEnd | None:
-        """End the turn with this reply; None: the model was told what is wrong, and goes on."""
-        if not misfits:
+    def ending(self, found_problems: Sequence[str]) -> TurnEnd | None:
+        """Return how the turn ends with this reply; None: the model must answer again."""
+        if not found_problems:
             return TurnEnd("completed")
-        what = "; ".join(misfits)
-        if self._was_told():
+        text = "; ".join(found_problems)
+        if self._was_corrected():
             error = ev.TurnError(
                 kind="bad_response",
-                message=f"the answer does not fit the schema: {what}",
-                hint="ask again, or use a model that keeps to schemas",
+                message=f"the answer does not fit the schema: {text}",
+                hint="send the message again, or use a model that follows schemas",
             )
             return TurnEnd("failed", error=error)
-        self._tell(what)
+        self._send_correction(text)
         return None
 
-    def _was_told(self) -> bool:
+    def _was_corrected(self) -> bool:
         return any(
             isinstance(item, Delivered) and item.message.by == CHECKER
             for item in self._fold.history
             if item.turn_id == self._turn_id
         )
 
-    def _tell(self, what: str) -> None:
-        """Accepted and delivered in one commit with the reply: nothing can come between them."""
+    def _send_correction(self, text: str) -> None:
+        """Send the model what is wrong, in the same commit as its reply."""
         log, turn = self._log, self._fold.turn
         assert turn is not None
         message = log.record(
@@ -73,7 +73,7 @@ class AnswerCheck:
             by=CHECKER,
             mode="steer",
             text=(
-                f"Your answer does not fit the JSON schema that it must fit: {what}. "
+                f"Your answer does not fit the JSON schema that it must fit: {text}. "
                 "Answer again: only the JSON, nothing before or after it."
             ),
             workspace=turn.workspace,

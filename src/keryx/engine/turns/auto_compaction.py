@@ -1,4 +1,4 @@
-"""Room for the next request of a turn: when what was said is summed up by itself."""
+"""Automatic compaction: when a turn summarizes its history before a request."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 from typing import Final
 
 from keryx.aio.scope import Scope
-from keryx.engine.context.window import expected
+from keryx.engine.context.window import expected_tokens
 from keryx.engine.log.fold import Fold
 from keryx.engine.operations.compaction import Compaction
 from keryx.errors import ModelError, UserMustActError
 from keryx.ports.model import Model
 
-KEPT: Final = 0.25
-"""The part of what was said that stays as it is, from its end: what is being worked on."""
+KEEP: Final = 0.25
+"""The last part of the history that is not summarized: it is being worked on."""
 
 
 class AutoCompaction:
-    """Sees that what one turn sends fits into its model."""
+    """Keeps the requests of one turn within the window of its model."""
 
     def __init__(
         self,
@@ -30,37 +30,37 @@ class AutoCompaction:
         self._compact_at = compact_at
         self._compaction = compaction
         self._scope = scope
-        self._is_vain = False
-        """Whether a summary could not be had, or did not help: this turn goes on without."""
-        self._is_squeezed = False
-        """Whether all was summed up for the request under way."""
+        self._is_useless = False
+        """Whether a summary failed or did not help: this turn goes on without."""
+        self._has_compacted_all = False
+        """Whether everything was summarized for the current request."""
 
     def is_needed(self, model: Model) -> bool:
-        """Whether the next request should be preceded by a summary."""
-        enough = self._compact_at(model)
-        if enough is None or self._is_vain or self._compaction.is_under_way:
+        """Return whether a summary is needed before the next request."""
+        limit = self._compact_at(model)
+        if limit is None or self._is_useless or self._compaction.is_running:
             return False
-        return expected(self._fold) >= enough
+        return expected_tokens(self._fold) >= limit
 
-    async def make(self, model: Model) -> None:
-        """Sum up all but the end; if that cannot be, the model itself will say that it is full."""
-        enough = self._compact_at(model)
-        if enough is None or not self.is_needed(model):
+    async def compact_if_needed(self, model: Model) -> None:
+        """Summarize all but the end. If that fails, the model will report that it is full."""
+        limit = self._compact_at(model)
+        if limit is None or not self.is_needed(model):
             return
         try:
-            await self._compaction.run(self._scope, keep=KEPT)
+            await self._compaction.run(self._scope, keep=KEEP)
         except (ModelError, UserMustActError):
-            self._is_vain = True
+            self._is_useless = True
             return
-        self._is_vain = expected(self._fold) >= enough
+        self._is_useless = expected_tokens(self._fold) >= limit
 
-    async def squeeze(self) -> bool:
-        """The model found it too long: sum up all that can be. Whether it is worth asking again."""
-        if self._is_squeezed:
+    async def compact_all(self) -> bool:
+        """Summarize everything after a request was too long; return whether to ask again."""
+        if self._has_compacted_all:
             return False
-        self._is_squeezed = True
-        if self._compaction.is_under_way:
-            await self._compaction.over(self._scope)
+        self._has_compacted_all = True
+        if self._compaction.is_running:
+            await self._compaction.wait_over(self._scope)
             return True
         try:
             await self._compaction.run(self._scope)
@@ -68,6 +68,6 @@ class AutoCompaction:
             return False
         return True
 
-    def fitted(self) -> None:
-        """A request was answered."""
-        self._is_squeezed = False
+    def note_reply(self) -> None:
+        """Note that a request was answered."""
+        self._has_compacted_all = False

@@ -1,4 +1,4 @@
-"""What a turn asks its model: the request of a step, sent and read until it ends or is cut."""
+"""Sends the requests of a turn to its model, and reads each reply until it ends or is cancelled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keryx.ports.tool import Tool
 
 
 class Requests:
-    """The requests of one turn: what they have in common is made once."""
+    """Sends the requests of one turn; their common parts are built once."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Requests:
     async def ask(
         self, model: Model, reply: StreamingReply, scope: Scope, schema: str | None
     ) -> ModelError | None:
-        """Stream the reply into the draft, until it ends, fails, or the scope is cancelled."""
+        """Read the reply until it ends, fails, or the scope is cancelled."""
         context = self._context
         await context.prepare_attachments(model)
         if scope.is_cancelled:
@@ -46,13 +46,13 @@ class Requests:
             effort=self._effort,
             schema=None if schema is None else msgspec.json.decode(schema),
         )
-        reading = read(reply, model, request, context.log.durable)
-        asking = context.group.start(reading, name=reply.step_id)
-        cut = scope.on_cancel(asking.cancel)
+        reading = read(reply, model, request, context.log.wait_durable)
+        task = context.group.start(reading, name=reply.step_id)
+        registration = scope.on_cancel(task.cancel)
         context.reply = reply.snapshot
         try:
-            await asyncio.wait([asking])
+            await asyncio.wait([task])
         finally:
             context.reply = None
-            cut.remove()
-        return None if asking.cancelled() else asking.result()
+            registration.remove()
+        return None if task.cancelled() else task.result()

@@ -1,4 +1,4 @@
-"""The session's side of the executor: what it logs of calls, shows of them, and asks about them."""
+"""The session's hooks for its calls: they log calls, show them, and ask for approval."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from keryx.ports.effects import Effects
 from keryx.ports.store import Blob, blob_hash
 
 LONG_ARGUMENTS: Final = 8_192
-"""Longer ones live in a blob."""
+"""Longer arguments are stored in a blob."""
 
 
 class SessionHooks:
-    """Sees every call of one turn, or one that a person runs."""
+    """The hooks for the calls of one turn, or for a call that a person runs."""
 
     def __init__(
         self,
@@ -35,34 +35,34 @@ class SessionHooks:
         self._nested = NestedCallTracker(context, turn_id)
 
     async def approve(self, call: CallView) -> Consent:
-        """What the host's policy says; if that is to ask a person, waiting holds nothing."""
+        """Decide by the host's policy, or ask a person. A call that waits holds nothing."""
         fold = self._context.fold
         if call.call_id in fold.answers:
-            # Answered before a crash, and the call had not started.
-            asked, decision = fold.answers[call.call_id]
-            return consent(asked.needs, decision)
+            # It was answered before a crash, and the call had not started.
+            request, decision = fold.answers[call.call_id]
+            return consent(request.needs, decision)
         turn = None if self._turn_id is None else fold.turn
         settings = fold.settings if turn is None else turn.settings
-        judged = self._context.services.judge.judge(call, settings, rules_of(fold))
-        if judged.verdict == "deny":
-            return Consent(judged.reason)
-        if judged.verdict == "allow":
-            return Consent(needs=judged.needs)
-        return await self._requests.approval(call, judged)
+        judgement = self._context.services.judge.judge(call, settings, rules_of(fold))
+        if judgement.verdict == "deny":
+            return Consent(judgement.reason)
+        if judgement.verdict == "allow":
+            return Consent(needs=judgement.needs)
+        return await self._requests.approval(call, judgement)
 
     async def ask(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
         return await self._requests.question(call, text, choices)
 
     async def starting(self, call: CallView) -> None:
-        """Before a call acts, the log knows of it. Nested calls are shown, not logged."""
+        """Log a call before it acts. Nested calls are shown, not logged."""
         if call.parent is None:
-            self._context.showing.began(call.call_id, call.tool.name)
+            self._context.running_calls.began(call.call_id, call.tool.name)
         if call.tool.container:
-            self._nested.container(call.call_id, is_logged=call.parent is None)
+            self._nested.container_began(call.call_id, is_logged=call.parent is None)
         if call.parent is not None:
             self._nested.began(call, call.parent.call_id)
             return
-        arguments, blob = self._bounded(call.arguments)
+        arguments, blob = self._shortened(call.arguments)
         self._context.log.record(
             ev.CallStarted,
             turn_id=self._turn_id,
@@ -77,10 +77,10 @@ class SessionHooks:
             replay=call.tool.replay,
             overlaps=call.overlaps,
         )
-        await self._context.log.durable()
+        await self._context.log.wait_durable()
 
-    def _bounded(self, arguments: str) -> tuple[str, str | None]:
-        """Everyone who watches gets this event, and few want a whole file that is written."""
+    def _shortened(self, arguments: str) -> tuple[str, str | None]:
+        """Shorten long arguments: every reader gets this event, and few need a whole file."""
         if len(arguments) <= LONG_ARGUMENTS:
             return arguments, None
         data = arguments.encode(errors="backslashreplace")
@@ -89,7 +89,7 @@ class SessionHooks:
         return arguments[:LONG_ARGUMENTS], blob.hash
 
     def output(self, call: CallView, stream: str, text: str) -> None:
-        self._context.showing.printed(call.call_id, text)
+        self._context.running_calls.printed(call.call_id, text)
         self._context.show(
             ev.CallOutput,
             call_id=call.call_id,
@@ -100,7 +100,7 @@ class SessionHooks:
 
     def progress(self, call: CallView, done: float, total: float | None, note: str) -> None:
         note = well_formed(note)
-        self._context.showing.progressed(call.call_id, done, total, note)
+        self._context.running_calls.progressed(call.call_id, done, total, note)
         self._context.show(
             ev.CallProgress,
             call_id=call.call_id,
@@ -111,17 +111,17 @@ class SessionHooks:
         )
 
     def ended(self, call: CallView, outcome: CallOutcome) -> None:
-        """The turn logs the calls of its steps; a nested call is only shown."""
-        self._context.showing.ended(call.call_id)
+        """Show that a call has ended. The turn logs the calls of its steps."""
+        self._context.running_calls.ended(call.call_id)
         self._context.left_over.update(outcome.left_over)
         if call.parent is not None:
             self._nested.ended(call, call.parent.call_id, outcome)
         if call.tool.container:
-            self._nested.over(call.call_id)
+            self._nested.container_ended(call.call_id)
 
-    def picture(self, call_id: str) -> ev.NestedSummary | None:
-        """What a container called, so that the picture survives a reload."""
-        return self._nested.picture(call_id)
+    def nested_summary(self, call_id: str) -> ev.NestedSummary | None:
+        """Return the summary of a container's nested calls, to be logged with its outcome."""
+        return self._nested.summary(call_id)
 
     def settled(self, call: CallView, duration: float) -> None:
         self._context.left_over.discard(call.call_id)
@@ -132,8 +132,10 @@ class SessionHooks:
 def _logged_effects(effects: Effects) -> ev.CallEffects:
     return ev.CallEffects(
         accesses=tuple(
-            ev.CallAccess(kind=each.kind, name=each.name, writes=each.writes, peers=each.peers)
-            for each in effects.accesses
+            ev.CallAccess(
+                kind=access.kind, name=access.name, writes=access.writes, peers=access.peers
+            )
+            for access in effects.accesses
         ),
         exclusive=effects.exclusive,
     )

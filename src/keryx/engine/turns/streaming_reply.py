@@ -1,4 +1,4 @@
-"""A reply while it streams: what has come so far, and how it is shown."""
+"""A streaming reply: it collects the pieces and shows them as they arrive."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from keryx.ports.model import (
 
 
 class StreamingReply:
-    """Collects the pieces of one step's reply and shows each as it comes."""
+    """Collects the pieces of one step's reply and shows each as it arrives."""
 
     def __init__(self, context: SessionContext, turn_id: str, step_id: str) -> None:
         self._context = context
-        # Looked up once: this is the path that every token takes.
+        # Looked up once: every token takes this path.
         self._publish = context.hub.publish
         self._wall = context.services.clock.wall
         self._session_id = context.fold.session_id
@@ -38,12 +38,12 @@ class StreamingReply:
         self._reasoning: list[str] = []
         self._calls: dict[int, list[str]] = {}
         self.finished: Finished | None = None
-        self.is_asked = False
-        """Whether the model was asked: from then on it may cost something."""
+        self.was_sent = False
+        """Whether the request was sent: from then on it may cost something."""
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything of the reply has come."""
+        """Whether any piece of the reply has arrived."""
         return bool(self._text or self._reasoning or self._calls)
 
     @property
@@ -56,14 +56,14 @@ class StreamingReply:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls, with ids of our own: a provider's may repeat."""
+        """The calls, with our own ids: those of a provider may repeat."""
         return tuple(
             ToolCall(self._call_id(index), tool, "".join(pieces) or "{}")
             for index, (tool, *pieces) in sorted(self._calls.items())
         )
 
     def snapshot(self) -> ev.StepSnapshot:
-        """The step so far, for a reader that comes late."""
+        """Return the step so far, for a reader that connects late."""
         return ev.StepSnapshot(
             session_id=self._context.fold.session_id,
             at=self._context.services.clock.wall(),
@@ -78,8 +78,8 @@ class StreamingReply:
     async def take(
         self, stream: AsyncIterator[Piece], ready: Callable[[], Awaitable[None]]
     ) -> None:
-        """Read the stream to its end; nothing of it is shown before it is ready."""
-        self.is_asked = True
+        """Read the stream to its end; nothing of it is shown before `ready` returns."""
+        self.was_sent = True
         async for piece in stream:
             await ready()
             self._add(piece)
@@ -110,11 +110,11 @@ class StreamingReply:
             case Finished():
                 self.finished = piece
             case Retrying():
-                self._note(
+                self._restart(
                     ev.ModelRetried, cause=piece.cause, message=piece.message, delay=piece.delay
                 )
             case Switching():
-                self._note(ev.ModelSwitched, cause=piece.cause, from_=piece.from_, to=piece.to)
+                self._restart(ev.ModelSwitched, cause=piece.cause, from_=piece.from_, to=piece.to)
 
     def _add_call(self, piece: CallPiece) -> None:
         tool, arguments = well_formed(piece.tool), well_formed(piece.arguments)
@@ -131,8 +131,8 @@ class StreamingReply:
             text=arguments,
         )
 
-    def _note(self, kind: type[ev.ModelRetried | ev.ModelSwitched], **fields: object) -> None:
-        """A fact about the asking itself, after which the reply starts anew."""
+    def _restart(self, kind: type[ev.ModelRetried | ev.ModelSwitched], **fields: object) -> None:
+        """Log a retry or a switch of the model, after which the reply starts anew."""
         self._context.log.record(kind, turn_id=self._turn_id, step_id=self.step_id, **fields)
         self._text.clear()
         self._reasoning.clear()
@@ -150,9 +150,9 @@ async def read(
     request: ModelRequest,
     durable: Callable[[], Awaitable[None]],
 ) -> ModelError | None:
-    """Read the reply; an error is a result here, for it is the turn's to judge.
+    """Read the reply. An error is returned, so that the turn can handle it.
 
-    Nothing of it is shown before what it answers is durable.
+    Nothing of the reply is shown before the messages that it answers are durable.
     """
     try:
         await reply.take(model.stream(request), durable)

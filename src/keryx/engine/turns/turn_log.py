@@ -1,4 +1,4 @@
-"""How a turn says what happened: one method for each fact that it states."""
+"""Logs what happens in a turn: one method for each kind of fact."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Final, Literal
 
 from keryx import events as ev
-from keryx.engine.live.nested_log import after_a_crash, picture_blob
+from keryx.engine.live.nested_log import crash_note, nested_calls_blob
 from keryx.engine.session_context import SessionContext
 from keryx.engine.turns.streaming_reply import StreamingReply
 from keryx.ids import new_id
@@ -15,18 +15,18 @@ from keryx.ports.model import Model
 
 DEFECT: Final = "internal error"
 
-_Asked = ev.ApprovalAsked | ev.QuestionAsked
+_Request = ev.ApprovalAsked | ev.QuestionAsked
 
 
 class TurnLog:
-    """States the facts of one turn; without a turn, those of a call that a person runs."""
+    """Logs the facts of one turn, or of a call that a person runs (no turn id)."""
 
     def __init__(self, context: SessionContext, turn_id: str | None) -> None:
         self._context = context
         self._turn_id = turn_id
 
     def replied(self, model: Model, reply: StreamingReply, *, cut: bool = False) -> ev.StepReplied:
-        """The reply; of one that was cut, only what was visible."""
+        """Log the reply; if it was cut, only its visible text."""
         calls = () if cut else reply.calls
         finished = reply.finished
         usage = None if finished is None else finished.usage
@@ -51,26 +51,26 @@ class TurnLog:
             cut=cut,
         )
 
-    def abandoned(self, step_id: str, cause: ev.AbandonCause, *, asked: bool = False) -> None:
-        """The reply is given up and leaves no message."""
+    def abandoned(self, step_id: str, cause: ev.AbandonCause, *, was_asked: bool = False) -> None:
+        """Log that a step ends without a reply."""
         self._context.log.record(
-            ev.StepAbandoned, turn_id=self._turn_id, step_id=step_id, cause=cause, asked=asked
+            ev.StepAbandoned, turn_id=self._turn_id, step_id=step_id, cause=cause, asked=was_asked
         )
 
     def close_open_step(self) -> None:
-        """A defect came while the reply was awaited."""
+        """Abandon the step that waited for its reply when a defect came."""
         turn = self._context.fold.turn
         if turn is not None and turn.step is not None:
-            self.abandoned(turn.step.step_id, "error", asked=True)
+            self.abandoned(turn.step.step_id, "error", was_asked=True)
 
     def suspended(self) -> None:
-        """The host stops, and the turn goes on later; said once, in whatever fact says it."""
+        """Log that the turn goes on after a restart, unless another fact says so already."""
         turn = self._context.fold.turn
         if turn is not None and not turn.suspended:
             self._context.log.record(ev.TurnSuspended, turn_id=self._turn_id)
 
     def ended(self, outcome: CallOutcome, nested: ev.NestedSummary | None = None) -> None:
-        """How a call ended, and what it called in turn."""
+        """Log how a call ended, with its nested calls."""
         self._context.log.record(
             ev.CallFinished,
             turn_id=self._turn_id,
@@ -87,62 +87,62 @@ class TurnLog:
         )
 
     def lost(self, call: ToolCall) -> None:
-        """A crash came while it ran, and nobody can tell how far it got."""
+        """Log that a crash interrupted a running call: it is unknown how far it came."""
         self._lost(call, "crash")
 
     def _lost(self, call: ToolCall, reason: str) -> None:
-        """What it had called itself, and the log knows of, is kept with it."""
+        """Log a lost call, with those of its nested calls that were logged."""
         nested = self._context.fold.nested.get(call.call_id)
         summary, content = None, ()
         if nested is not None:
-            content = (after_a_crash(nested),)
-            blob = picture_blob(nested.calls, nested.sums)
+            content = (crash_note(nested),)
+            blob = nested_calls_blob(nested.calls, nested.sums)
             self._context.log.keep(blob)
             summary = ev.NestedSummary(
                 calls=nested.total, completed=nested.completed, blob=blob.hash
             )
-        self._nobody_waits_in(call.call_id)
+        self._expire_nested_requests(call.call_id)
         outcome = CallOutcome(
             call.call_id, call.tool, "unknown", reason=reason, started=True, content=content
         )
         self.ended(outcome, summary)
 
     def dropped(self, call: ToolCall) -> None:
-        """It was asked for and will never start."""
+        """Log that a call will never start."""
         self.ended(CallOutcome(call.call_id, call.tool, "cancelled", reason="crash"))
 
     def broken_off(self, call: ToolCall) -> None:
-        """A defect ended its turn; it runs no more, or nobody can tell."""
+        """Log the end of a call whose turn ended with a defect."""
         turn = self._context.fold.turn
         if turn is not None and call.call_id in turn.started:
             self._lost(call, DEFECT)
         else:
             self.ended(CallOutcome(call.call_id, call.tool, "cancelled", reason=DEFECT))
 
-    def nobody_waits(self, cause: ev.Expiry) -> None:
-        """What the turn asked people is pointless now."""
-        self._expire(cause, lambda asked: asked.turn_id == self._turn_id)
+    def expire_requests(self, cause: ev.Expiry) -> None:
+        """Expire all open requests of the turn."""
+        self._expire(cause, lambda request: request.turn_id == self._turn_id)
 
-    def _nobody_waits_in(self, call_id: str) -> None:
-        """What the calls of a lost container asked is pointless now."""
-        self._expire("parent", lambda asked: asked.call_id.startswith(f"{call_id}."))
+    def _expire_nested_requests(self, call_id: str) -> None:
+        """Expire the open requests of the calls of a lost container."""
+        self._expire("parent", lambda request: request.call_id.startswith(f"{call_id}."))
 
-    def _expire(self, cause: ev.Expiry, is_pointless: Callable[[_Asked], bool]) -> None:
+    def _expire(self, cause: ev.Expiry, matches: Callable[[_Request], bool]) -> None:
         fold, log = self._context.fold, self._context.log
-        for asked in [*filter(is_pointless, fold.approvals.values())]:
+        for approval in [*filter(matches, fold.approvals.values())]:
             log.record(
                 ev.ApprovalExpired,
                 turn_id=self._turn_id,
-                approval_id=asked.approval_id,
-                call_id=asked.call_id,
+                approval_id=approval.approval_id,
+                call_id=approval.call_id,
                 cause=cause,
             )
-        for asked in [*filter(is_pointless, fold.questions.values())]:
+        for question in [*filter(matches, fold.questions.values())]:
             log.record(
                 ev.QuestionExpired,
                 turn_id=self._turn_id,
-                question_id=asked.question_id,
-                call_id=asked.call_id,
+                question_id=question.question_id,
+                call_id=question.call_id,
                 cause=cause,
             )
 
@@ -152,7 +152,7 @@ class TurnLog:
         reason: Reason | Literal["no_progress"] | None,
         error: ev.TurnError | None,
     ) -> None:
-        """The turn is over. Steers that came too late for it get turns of their own."""
+        """Log that the turn is over. Steers that came too late get turns of their own."""
         turn, undelivered = self._context.fold.turn, tuple(self._context.fold.steers)
         assert turn is not None
         self._context.log.record(

@@ -1,4 +1,4 @@
-"""How a turn ends, and what a person is told if it failed."""
+"""How a turn ends, and the error that a person reads if it failed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST_DEFECT: Final = 2_000
 
 
 class TurnEnd(msgspec.Struct, frozen=True):
-    """How a turn ends; a suspended one gets no terminal fact and goes on at the next start."""
+    """How a turn ends. A suspended turn gets no terminal fact; it is resumed at the next start."""
 
     outcome: ev.TurnOutcome | Literal["suspended"]
     reason: Reason | Literal["no_progress"] | None = None
@@ -24,7 +24,7 @@ class TurnEnd(msgspec.Struct, frozen=True):
 
 
 def cancelled(reason: Reason, limits: Limits) -> TurnEnd:
-    """Say how a turn ends whose scope was cancelled for that reason."""
+    """Return how a turn ends whose scope was cancelled for this reason."""
     if reason == "shutdown":
         return TurnEnd("suspended")
     if reason == "timeout" and limits.seconds is not None:
@@ -33,7 +33,7 @@ def cancelled(reason: Reason, limits: Limits) -> TurnEnd:
 
 
 def defect(error: Exception) -> ev.TurnError:
-    """What a person is told of a defect."""
+    """Return the error that a person reads after a defect."""
     text = well_formed(f"{type(error).__name__}: {error}")
     return ev.TurnError(
         kind="internal",
@@ -43,5 +43,5 @@ def defect(error: Exception) -> ev.TurnError:
 
 
 def failure(error: ModelError) -> ev.TurnError:
-    """What a person is told of a model that gave no answer."""
+    """Return the error that a person reads if the model gave no answer."""
     return ev.TurnError(kind=error.kind, message=error.message, hint=error.hint)

@@ -1,4 +1,4 @@
-"""What only some turns need, made when it is first needed: a turn without calls runs none."""
+"""The parts of a turn that only some turns need, created on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The turns of a session, one after the other: which one runs, and which comes next."""
+"""Runs the turns of a session, one after the other."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ class TurnQueue:
 
     def __init__(self, context: SessionContext) -> None:
         self._context = context
-        self._rest = asyncio.Event()
-        self._rest.set()
+        self._resting = asyncio.Event()
+        self._resting.set()
         self._titles = Titles(context)
         self.compaction = Compaction(context)
         self.turn: Turn | None = None
-        """The one that runs."""
+        """The running turn."""
 
     @property
     def is_resting(self) -> bool:
         """Whether no turn runs and none waits."""
-        return self._rest.is_set()
+        return self._resting.is_set()
 
     async def wait_rested(self) -> None:
-        await self._rest.wait()
+        await self._resting.wait()
 
-    async def go_on(self) -> None:
-        """Resume what an earlier owner left, or begin what is queued."""
+    async def resume(self) -> None:
+        """Resume the turn that an earlier owner left, or begin the first queued one."""
         fold = self._context.fold
         if fold.turn is not None:
-            prompt_parts = await self._logged_brief()
+            prompt_parts = await self._logged_prompt_parts()
             turn_id = fold.turn.turn_id
             self._start(Turn(self._context, self.compaction, turn_id, prompt_parts, resumed=True))
             return
-        self._context.services.resume_guard.rests(fold.session_id)
+        self._context.services.resume_guard.mark_resting(fold.session_id)
         if await self._begin_next():
-            self._work_soon()
+            self._start_running()
 
-    async def read_brief(self, workspace: str | None) -> PromptParts:
-        """What a turn in this workspace (default: the session's) would start with."""
+    async def read_prompt_parts(self, workspace: str | None) -> PromptParts:
+        """Read the prompt parts for a turn in this workspace (default: the session's)."""
         settings = self._context.fold.settings
-        where = workspace or settings.workspace
+        workspace = workspace or settings.workspace
         try:
-            prompt_parts = await self._context.services.prompt_parts(settings, where)
+            prompt_parts = await self._context.services.prompt_parts(settings, workspace)
             parts = {part: well_formed(text) for part, text in prompt_parts.parts.items()}
             return PromptParts(parts, tuple(map(well_formed, prompt_parts.warnings)))
-        except Exception as error:  # noqa: BLE001 (a defect: the turn that needs it ends with it)
+        except Exception as error:  # noqa: BLE001 (a defect: it ends the turn that needs the parts)
             return PromptParts(fault=error)
 
     def start_next(self, prompt_parts: PromptParts) -> None:
@@ -63,16 +63,16 @@ class TurnQueue:
 
     def _start(self, turn: Turn) -> None:
         self.turn = turn
-        self._work_soon()
+        self._start_running()
 
-    def _work_soon(self) -> None:
-        self._rest.clear()
-        self._context.group.start(self._work(), name=f"turns of {self._context.fold.session_id}")
+    def _start_running(self) -> None:
+        self._resting.clear()
+        self._context.group.start(self._run_all(), name=f"turns of {self._context.fold.session_id}")
 
     def _begin(self, prompt_parts: PromptParts) -> Turn:
         log, message = self._context.log, self._first()
         assert message is not None
-        self._log_brief(prompt_parts)
+        self._log_prompt_parts(prompt_parts)
         log.record(
             ev.TurnStarted,
             turn_id=message.turn_id,
@@ -84,19 +84,19 @@ class TurnQueue:
         turn.begin()
         return turn
 
-    async def _work(self) -> None:
-        """One turn after the other, until none waits; whatever happens, the session rests then."""
+    async def _run_all(self) -> None:
+        """Run one turn after the other until none waits; then the session rests."""
         try:
             while self.turn is not None:
                 await self._run(self.turn)
                 await self._begin_next()
         except Exception:
-            # A log that failed is read again by whoever opens the session next.
+            # A log that failed is read again when the session is next opened.
             if self._context.log.broken is None:
                 raise
         finally:
             self.turn = None
-            self._rest.set()
+            self._resting.set()
             self._context.services.rested(self._context.fold.session_id)
 
     async def _run(self, turn: Turn) -> None:
@@ -106,16 +106,16 @@ class TurnQueue:
             self.turn = None
             resume_guard = self._context.services.resume_guard
             if resume_guard.unproven or resume_guard.waiting:
-                resume_guard.rests(self._context.fold.session_id)
+                resume_guard.mark_resting(self._context.fold.session_id)
         fold = self._context.fold
-        if fold.titled == 1 and fold.over.get(turn.turn_id) == "completed":
-            self._titles.consider()
+        if fold.title_count == 1 and fold.turn_outcomes.get(turn.turn_id) == "completed":
+            self._titles.improve_once()
 
     async def _begin_next(self) -> bool:
-        """Begin the next queued message, if any; the queue may change while its brief is read."""
+        """Begin the next queued message. The queue may change while prompt parts are read."""
         while not self._context.scope.is_cancelled and (first := self._first()) is not None:
             workspace = first.workspace
-            prompt_parts = await self.read_brief(workspace)
+            prompt_parts = await self.read_prompt_parts(workspace)
             if self._context.scope.is_cancelled:
                 break
             if self._first() is first and first.workspace == workspace:
@@ -126,25 +126,25 @@ class TurnQueue:
     def _first(self) -> Queued | None:
         return next(iter(self._context.fold.queue.values()), None)
 
-    # -- what comes from outside
+    # -- prompt parts
 
-    async def _logged_brief(self) -> PromptParts:
-        """As it was logged: a resumed turn keeps what it had."""
-        found: dict[str, str] = {}
+    async def _logged_prompt_parts(self) -> PromptParts:
+        """Return the prompt parts as logged: a resumed turn keeps what it had."""
+        parts: dict[str, str] = {}
         for part, name in self._context.fold.prompt.items():
             data = await self._context.services.store.blob(name)
             if data is not None:
-                found[part] = data.decode(errors="replace")
-        return PromptParts(found)
+                parts[part] = data.decode(errors="replace")
+        return PromptParts(parts)
 
-    def _log_brief(self, prompt_parts: PromptParts) -> None:
-        """What came from outside is logged when it has changed, so that the log tells it all."""
-        log, known = self._context.log, dict(self._context.fold.prompt)
+    def _log_prompt_parts(self, prompt_parts: PromptParts) -> None:
+        """Log the prompt parts that have changed, so that the log is complete."""
+        log, removed = self._context.log, dict(self._context.fold.prompt)
         for part, text in prompt_parts.parts.items():
             data = text.encode()
             name = blob_hash(data)
-            if known.pop(part, None) != name:
+            if removed.pop(part, None) != name:
                 log.keep(Blob(name, data))
                 log.record(ev.PromptChanged, part=part, blob=name)
-        for part in known:
+        for part in removed:
             log.record(ev.PromptChanged, part=part, blob=None)

@@ -10,7 +10,7 @@ from litestar.response import Stream
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.engine.context.window import weigh
+from keryx.engine.context.window import text_tokens
 from keryx.engine.log.rebuild import folded
 from keryx.errors import ModelError, StoreError, UnsupportedError, UserMustActError
 from keryx.ids import new_id
@@ -61,7 +61,7 @@ async def context(service: TheService, session_id: SessionId) -> schemas.Context
         tools=view.settings.tools,
         context=view.context,
         summary=summary,
-        summary_tokens=None if summary is None else weigh(summary),
+        summary_tokens=None if summary is None else text_tokens(summary),
     )
 
 

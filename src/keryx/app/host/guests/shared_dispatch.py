@@ -87,7 +87,7 @@ class SharedDispatch:
         settings = Settings()
         for event in await self._store.events(session_id):
             if isinstance(event, SessionOpened | SessionChanged):
-                settings.take(event)
+                settings.apply(event)
         used = {f"model:{settings.model}", *(f"tool:{name}" for name in settings.tools)}
         return frozenset(first[0].brought) & used
 
@@ -181,9 +181,9 @@ class SharedDispatch:
             except StoreDamagedError:
                 raise
             except ProgramGoneError:
-                resume_guard.rests(session_id)
+                resume_guard.mark_resting(session_id)
             except Exception as error:  # noqa: BLE001 (whoever opens it is told why)
-                resume_guard.rests(session_id)
+                resume_guard.mark_resting(session_id)
                 asyncio.get_running_loop().call_exception_handler(
                     {"message": f"session {session_id} could not go on", "exception": error}
                 )
