@@ -21,7 +21,7 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host import remote_host
-from keryx.app.host.home import LONGEST_SOCKET_PATH, PLATE, HomeTakenError, Plate
+from keryx.app.host.home import ADDRESS_FILE, LONGEST_SOCKET_PATH, HomeTakenError, HostAddress
 from keryx.errors import DeveloperMustActError, KeyReusedError, UserMustActError
 from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.rpc import CallError, connect
@@ -117,9 +117,9 @@ async def test_a_home_with_a_very_long_path_is_reached_too(tmp_path: Path) -> No
 async def test_who_does_not_know_the_secret_gets_nothing(tmp_path: Path) -> None:
     scope = Scope("stranger")
     async with patience(), Keryx(home=tmp_path):
-        plate = await read_plate(tmp_path)
-        assert (tmp_path / PLATE).stat().st_mode & 0o777 == 0o600
-        stranger = await connect(plate.socket, scope)
+        address = await read_address(tmp_path)
+        assert (tmp_path / ADDRESS_FILE).stat().st_mode & 0o777 == 0o600
+        stranger = await connect(address.socket, scope)
         with pytest.raises(CallError, match="say hello"):
             await stranger.call("open", b'{"session_id":"s"}')
         hello = json.dumps({"secret": "guess", "version": 2}).encode()
@@ -132,12 +132,12 @@ async def test_who_does_not_know_the_secret_gets_nothing(tmp_path: Path) -> None
     scope.close()
 
 
-async def read_plate(home: Path) -> Plate:
+async def read_address(home: Path) -> HostAddress:
     scope = Scope("reader")
     bridge = Bridge(scope)
-    raw = await bridge.to_thread((home / PLATE).read_bytes)
+    raw = await bridge.to_thread((home / ADDRESS_FILE).read_bytes)
     await bridge.close()
-    return Plate(**json.loads(raw))
+    return HostAddress(**json.loads(raw))
 
 
 async def test_when_the_host_ends_the_next_one_goes_on_with_its_turns(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ async def test_a_host_that_does_not_answer_is_named(
     host = await in_thread(scope, start_host, tmp_path)
     try:
         host.send_signal(signal.SIGSTOP)
-        monkeypatch.setattr(remote_host, "HELLO_PATIENCE", 0.2)
+        monkeypatch.setattr(remote_host, "HELLO_TIMEOUT", 0.2)
         with pytest.raises(HomeTakenError, match=f"process {host.pid}.* does not answer"):
             await Keryx(home=tmp_path).__aenter__()
     finally:
@@ -243,20 +243,20 @@ async def test_a_host_that_does_not_answer_is_named(
     scope.close()
 
 
-async def test_a_plate_that_lies_is_an_error_not_a_hang(
+async def test_a_false_address_is_an_error_not_a_hang(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Someone else listens where the host is said to be."""
     scope = Scope("test")
     async with Keryx(home=tmp_path):
-        plate = await read_plate(tmp_path)
+        address = await read_address(tmp_path)
         impostor = socket.socket(socket.AF_UNIX)
         where = str(tmp_path / "other.sock")
         impostor.bind(where)
         impostor.listen()
-        lie = json.dumps({"pid": plate.pid, "socket": where, "secret": "x"})
-        await in_thread(scope, (tmp_path / PLATE).write_text, lie)
-        monkeypatch.setattr(remote_host, "HELLO_PATIENCE", 0.2)
+        lie = json.dumps({"pid": address.pid, "socket": where, "secret": "x"})
+        await in_thread(scope, (tmp_path / ADDRESS_FILE).write_text, lie)
+        monkeypatch.setattr(remote_host, "HELLO_TIMEOUT", 0.2)
         with pytest.raises(UserMustActError, match="does not answer"):
             await Keryx(home=tmp_path).__aenter__()
         impostor.close()

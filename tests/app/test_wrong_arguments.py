@@ -85,11 +85,11 @@ async def test_a_plain_typed_function_is_a_tool(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tools", "why"),
     [
-        ("add", "is no list of tools"),
-        (add, "is no list of tools"),
-        (5, "is no list of tools"),
-        ({"add": add}, "is no list of tools"),
-        ([5], r"tools\[0\] is 5.*write a typed function"),
+        ("add", "is not a list of tools"),
+        (add, "is not a list of tools"),
+        (5, "is not a list of tools"),
+        ({"add": add}, "is not a list of tools"),
+        ([5], r"tools\[0\] is 5.*pass a typed function"),
         ([add, "double"], r"tools\[1\] is 'double'"),
         ([None], r"tools\[0\] is None"),
         ([untyped], "has no schema"),

@@ -100,7 +100,7 @@ def test_a_damaged_store_is_repaired_and_the_old_one_kept(tmp_path: Path, damage
 
 def test_there_must_be_something_to_repair(tmp_path: Path) -> None:
     nothing = keryx(tmp_path / "home", "sessions", "repair")
-    assert (nothing.returncode, "nothing is to be repaired" in nothing.stderr) == (1, True)
+    assert (nothing.returncode, "there is nothing to repair" in nothing.stderr) == (1, True)
 
 
 @pytest.mark.promise("mended.16")

@@ -89,7 +89,7 @@ def test_only_the_tools_that_are_named_are_granted(tmp_path: Path) -> None:
     words = ("run", "--model", "scripted:demo", "--tools", "files,nosuch", "Hi")
     result = keryx(tmp_path, *words)
     assert result.returncode == 1
-    assert "there is no tool or toolset 'nosuch'; there are:" in result.stderr
+    assert "there is no tool or toolset 'nosuch'; choose one of:" in result.stderr
     assert (
         keryx(tmp_path, "run", "--model", "scripted:demo", "--tools", "files", "Hi").returncode == 0
     )

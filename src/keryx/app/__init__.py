@@ -1,4 +1,4 @@
-"""The composition root: the one place that names concrete classes and introduces them."""
+"""The composition root: the only package that creates concrete classes and connects them."""
 
 from keryx.app.handles import SessionHandle, TurnHandle, TurnResult
 from keryx.app.library import Keryx

@@ -1,4 +1,4 @@
-"""Attachments on this machine: uploads wait in the home, and lie in each session's own folder."""
+"""Attachments: uploads wait in the home for a message, and are copied to the session's folder."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from keryx.ports.files import file_name
 from keryx.ports.store import Store, blob_hash
 
 UPLOADS: Final = "uploads"
-KEPT: Final = 7 * 24 * 3600.0
-"""Seconds that an upload waits for a message that names it."""
-MOST_IMAGES: Final = 64 * 1024 * 1024
-"""Bytes of images at hand; encoded for a model they are kept elsewhere."""
+UPLOAD_LIFETIME: Final = 7 * 24 * 3600.0
+"""Seconds after which an upload that no message names is removed."""
+MAX_IMAGE_BYTES: Final = 64 * 1024 * 1024
+"""The size of the image cache; images that are encoded for a model are cached elsewhere."""
 
 
 class Images:
-    """Images at hand for models, which ask for them in the middle of synchronous work."""
+    """A cache of images in memory: models need them in synchronous code."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._images: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
 
     def __contains__(self, hash_: str) -> bool:
-        return hash_ in self._kept
+        return hash_ in self._images
 
     def keep(self, hash_: str, data: bytes) -> None:
-        if hash_ not in self._kept:
-            self._kept[hash_] = data
+        if hash_ not in self._images:
+            self._images[hash_] = data
             self._size += len(data)
-        while self._size > MOST_IMAGES and len(self._kept) > 1:
-            self._size -= len(self._kept.popitem(last=False)[1])
+        while self._size > MAX_IMAGE_BYTES and len(self._images) > 1:
+            self._size -= len(self._images.popitem(last=False)[1])
 
     def load(self, hash_: str) -> bytes:
-        """`LookupError` if it is not at hand."""
-        return self._kept[hash_]
+        """Return an image; `LookupError` if it is not in the cache."""
+        return self._images[hash_]
 
 
 class Uploads:
-    """What was uploaded to a home and is in no message yet."""
+    """The files that were uploaded to a home and are in no message yet."""
 
     def __init__(self, home: Path, bridge: Bridge) -> None:
         self._folder = home / UPLOADS
         self._bridge = bridge
 
     async def keep(self, data: bytes) -> str:
-        """Durable once this returns; the name is the hash of the content."""
+        """Store an upload; durable once this returns. Return its name, the hash of the content."""
         name = blob_hash(data)
         await self._bridge.to_thread(self._write, self._folder / name, data)
         return name
@@ -61,20 +61,20 @@ class Uploads:
         return await self._bridge.to_thread(_read, self._folder / Path(name).name)
 
     async def sweep(self) -> None:
-        """Remove what nobody sent for long."""
+        """Remove old uploads that are in no message."""
         await self._bridge.to_thread(self._sweep)
 
     @staticmethod
     def _write(path: Path, data: bytes) -> None:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        _place(path, data)
+        _write_atomically(path, data)
 
     def _sweep(self) -> None:
         if not self._folder.is_dir():
             return
-        before = time.time() - KEPT
+        oldest = time.time() - UPLOAD_LIFETIME
         for path in self._folder.iterdir():
-            if path.stat().st_mtime < before:
+            if path.stat().st_mtime < oldest:
                 path.unlink(missing_ok=True)
 
 
@@ -89,7 +89,7 @@ class HostAttachments:
         images: Images,
         folder: Callable[[str], Path],
     ) -> None:
-        """`folder` makes the one for a session's attachments, in a thread."""
+        """`folder` returns the folder for a session's attachments; called in a thread."""
         self._store = store
         self._bridge = bridge
         self._uploads = uploads
@@ -103,19 +103,19 @@ class HostAttachments:
         for part in parts:
             data = await self._store.blob(part.blob)
             if data is None:
-                continue  # the session that named it is being deleted
+                continue  # the session is being deleted
             if isinstance(part, Image):
                 self._images.keep(part.blob, data)
-            await self._bridge.to_thread(self._lay, session_id, file_name(part), data)
+            await self._bridge.to_thread(self._copy, session_id, file_name(part), data)
 
-    def _lay(self, session_id: str, name: str, data: bytes) -> None:
+    def _copy(self, session_id: str, name: str, data: bytes) -> None:
         folder = self._folder(session_id)
         if not (folder / name).exists():
-            _place(folder / name, data)
+            _write_atomically(folder / name, data)
 
 
-def _place(path: Path, data: bytes) -> None:
-    """All of it or nothing, whoever looks meanwhile."""
+def _write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that readers see all of it or nothing."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

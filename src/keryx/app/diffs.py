@@ -1,4 +1,4 @@
-"""What a session changed on the disk: shown as a diff, and taken back."""
+"""The files that a session changed: shows them as a diff, and reverts them."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ from keryx.ports.files import FileChange, Files
 from keryx.ports.store import Store
 
 
-async def _nothing(data: bytes) -> str:
-    raise AssertionError(f"{len(data)} bytes to keep, from one who only looks")
+async def _refuse_content(data: bytes) -> str:
+    raise AssertionError(f"{len(data)} bytes to keep, through files that are opened for reading")
 
 
-async def _no_changes(changes: Sequence[FileChange], call_id: str | None) -> None:
-    raise AssertionError(f"{len(changes)} changes by {call_id}, from one who only looks")
+async def _refuse_changes(changes: Sequence[FileChange], call_id: str | None) -> None:
+    raise AssertionError(
+        f"{len(changes)} changes by {call_id}, through files that are opened for reading"
+    )
 
 
 def open_files(
     workspace: str,
-    keep: StoreBlob = _nothing,
-    changing: LogChanges = _no_changes,
+    keep: StoreBlob = _refuse_content,
+    changing: LogChanges = _refuse_changes,
     *,
     readable: Sequence[Path] = (),
     hidden: Sequence[Path] = (),
     uploads: Path | None = None,
 ) -> Files:
-    """What a session may touch in this workspace. Asks the disk."""
-    space = importlib.import_module("keryx.tools.files.file_access")
-    made: Files = space.FileAccess(
+    """Return the access of a session to the files of a workspace. Reads the disk."""
+    file_access = importlib.import_module("keryx.tools.files.file_access")
+    files: Files = file_access.FileAccess(
         Path(workspace),
         keep=keep,
         changing=changing,
@@ -45,23 +47,23 @@ def open_files(
         hidden=hidden,
         uploads=uploads,
     )
-    return made
+    return files
 
 
 def read_start(path: Path, name: str, size: int) -> str:
-    """The first bytes of a file, by its canonical path; `ToolFailedError` if it is none."""
-    disk = importlib.import_module("keryx.tools.files.safe_open")
-    with disk.readable_errors(name), disk.open_file(path, name) as file:
+    """Return the start of a file, by its canonical path; `ToolFailedError` if it is not a file."""
+    safe_open = importlib.import_module("keryx.tools.files.safe_open")
+    with safe_open.readable_errors(name), safe_open.open_file(path, name) as file:
         data: bytes = file.read(0, size)
     return data.decode(errors="replace")
 
 
 async def revert_files(bridge: Bridge, parts: Sequence[WorkspaceRevert]) -> None:
-    """Make the files what they were; `UserMustActError` names what stands in the way."""
+    """Revert changes of files; `UserMustActError` names the file that prevents it."""
 
     def work() -> None:
-        reverts = [_changes().Revert(open_files(), changes) for open_files, changes in parts]
-        _changes().check_all(reverts)
+        reverts = [_undo().Revert(open_files(), changes) for open_files, changes in parts]
+        _undo().check_all(reverts)
         for revert in reverts:
             revert.perform(partial(_record, bridge, revert.files))
 
@@ -76,16 +78,16 @@ def _record(bridge: Bridge, files: Files, changes: Sequence[FileChange]) -> None
 
 
 async def diff_of(bridge: Bridge, store: Store, session_id: str, config: Config) -> str:
-    """All that the session changed, against what is there now; what is hidden is not shown."""
+    """Return a diff of the session's changes against the present files, without hidden files."""
     logged = await logged_changes(store, session_id)
     hidden = hidden_places(config)
-    workspaces = dict.fromkeys(each.workspace for each in logged)
+    workspaces = dict.fromkeys(entry.workspace for entry in logged)
 
     def work() -> str:
         return "".join(
-            _changes().diff(
+            _undo().diff(
                 open_files(workspace, hidden=hidden),
-                [each.change for each in logged if each.workspace == workspace],
+                [entry.change for entry in logged if entry.workspace == workspace],
             )
             for workspace in workspaces
         )
@@ -93,6 +95,6 @@ async def diff_of(bridge: Bridge, store: Store, session_id: str, config: Config)
     return await bridge.to_thread(work)
 
 
-def _changes() -> ModuleType:
-    """Loaded with the first diff or revert."""
+def _undo() -> ModuleType:
+    """Import the module with the first diff or revert."""
     return importlib.import_module("keryx.tools.files.undo")

@@ -1,4 +1,4 @@
-"""A session and a turn, for those who talk to them and wait for them."""
+"""Handles for a session and a turn: send messages, read events, wait for results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keryx.ports.dispatch import Answer, Done, Sent
 from keryx.ports.view import SessionView
 
 BY: Final = "program"
-"""Who asks, unless a program says for whom it does."""
+"""The author of a command, unless the program names one."""
 
 
 class TurnResult(msgspec.Struct, frozen=True):
@@ -33,11 +33,11 @@ class TurnResult(msgspec.Struct, frozen=True):
     reason: str | None
     error: ev.TurnError | None
     data: Any = None
-    """The answer as a value, if it was sent with a schema; it fits. None if there is none."""
+    """The answer as a value that fits the schema of the message. None without a schema."""
 
 
 class SessionHandle:
-    """One session, for those who talk to it."""
+    """One session: sends it messages and commands, and reads its events."""
 
     def __init__(self, host_client: HostClient, session_id: str) -> None:
         self._host_client = host_client
@@ -53,12 +53,12 @@ class SessionHandle:
         attachments: Sequence[Image | File] = (),
         workspace: str | None = None,
     ) -> TurnHandle:
-        """Say something; returns once the message is durable.
+        """Send a message; returns once the message is durable.
 
-        The schema is the text of a JSON schema. The answer fits it and is in the result as `data`,
-        or the turn fails (`bad_response`) after the model was told once. `attended` says that
-        someone will `answer` what the turn asks; otherwise what would ask is denied.
-        Attachments are uploaded before (`Keryx.upload`). No workspace means the session's.
+        `schema` is the text of a JSON schema. The answer fits it and is in the result as `data`, or
+        the turn fails (`bad_response`) after the model got one correction. `attended` says that
+        someone will `answer` the approvals of the turn; otherwise calls that need one are denied.
+        Upload attachments first (`Keryx.upload`). Without `workspace`, the session's is used.
         """
         return await self._send(
             text,
@@ -71,11 +71,11 @@ class SessionHandle:
         )
 
     async def steer(self, text: str, *, wait: bool = False, key: str | None = None) -> TurnHandle:
-        """Guide the running turn: now, or at the next boundary with `wait`."""
+        """Send a message to the running turn: now, or after the present step with `wait`."""
         return await self._send(text, "steer", wait=wait, key=key)
 
     async def interrupt(self, text: str, *, key: str | None = None) -> TurnHandle:
-        """End the running turn; this message is the next one."""
+        """Cancel the running turn; this message starts the next one."""
         return await self._send(text, "interrupt", key=key)
 
     async def answer(
@@ -90,83 +90,84 @@ class SessionHandle:
 
         `reach` is one of the offers of the approval, for `session` and `always`; None: the first.
         """
-        where = {"approval_id": approval_id, "where": "program"}
-        await self.tell(cm.AnswerApproval, by=by, decision=decision, reach=reach, **where)
+        target = {"approval_id": approval_id, "where": "program"}
+        await self.tell(cm.AnswerApproval, by=by, decision=decision, reach=reach, **target)
 
     async def answer_question(self, question_id: str, answer: str, *, by: str = BY) -> None:
         """Answer a question. The first answer wins; later ones: `AlreadyTakenError`."""
-        where = {"question_id": question_id, "where": "program"}
-        await self.tell(cm.AnswerQuestion, by=by, answer=answer, **where)
+        target = {"question_id": question_id, "where": "program"}
+        await self.tell(cm.AnswerQuestion, by=by, answer=answer, **target)
 
     async def run(
         self, tool: str, arguments: str = "{}", *, attended: bool = True
     ) -> AsyncGenerator[ev.Event]:
-        """Run a tool by hand, with no model: all that it says, until its `call.finished`.
+        """Run a tool without a model; yield its events until its `call.finished`.
 
-        What its own calls ask comes too. `attended` says that someone will `answer` that; otherwise
-        what would ask is denied.
+        The approvals and questions of nested calls are included. `attended` says that someone will
+        `answer` them; otherwise calls that need an approval are denied.
         """
-        last = await self._host_client.store.session(self.session_id)
+        row = await self._host_client.store.session(self.session_id)
         call_id = new_id("k")
-        told = {"call_id": call_id, "tool": tool, "arguments": arguments}
-        await self.tell(cm.RunCall, **told, attended=attended)
-        after = 0 if last is None else last.last_seq
+        await self.tell(
+            cm.RunCall, call_id=call_id, tool=tool, arguments=arguments, attended=attended
+        )
+        after = 0 if row is None else row.last_seq
         async for event in await self._host_client.follow(self.session_id, after=after):
-            if _is_of(event, call_id):
+            if _belongs_to(event, call_id):
                 yield event
             if isinstance(event, ev.CallFinished) and event.call_id == call_id:
                 return
 
     async def view(self) -> SessionView:
-        """The session as it is now: its settings, its queue, what runs and what waits."""
+        """Return the present state: settings, queue, running calls, open questions and so on."""
         return await self._host_client.view(self.session_id)
 
     async def change(self, **settings: Any) -> None:
-        """Change its model, effort, workspace, tools, personality, title and the like."""
+        """Change settings: model, effort, workspace, tools, personality, title and others."""
         await self.tell(cm.ChangeSession, **settings)
 
     async def fork(self, turn_id: str | None = None) -> SessionHandle:
-        """A new session that shares this one's past up to the end of that turn; None: all of it."""
-        new = new_id("s")
-        await self.tell(cm.ForkSession, new_session_id=new, turn_id=turn_id)
-        return SessionHandle(self._host_client, new)
+        """Create a session with the history of this one up to the end of that turn; None: all."""
+        new_session_id = new_id("s")
+        await self.tell(cm.ForkSession, new_session_id=new_session_id, turn_id=turn_id)
+        return SessionHandle(self._host_client, new_session_id)
 
     async def compact(self) -> None:
-        """Let a summary stand for what was said, in what the model is sent; the log keeps it all.
+        """Replace the history that the model gets by a summary; the log keeps everything.
 
-        Returns once that is done. `UserMustActError` if there is nothing to gain, `ModelError` if
-        no model can do it.
+        Returns when that is done. `UserMustActError` if a summary would save nothing, `ModelError`
+        if no model can write it.
         """
         await self.tell(cm.CompactContext)
 
     async def undo(self, turn_id: str, *, files: bool = True) -> None:
-        """A turn leaves nothing in what the model reads, nor on the disk, unless `files` is false.
+        """Remove a turn from the model's context, and revert its files unless `files` is false.
 
-        `UserMustActError` if someone edited one of its files since.
+        `UserMustActError` if one of these files was edited since.
         """
         await self.tell(cm.UndoTurn, turn_id=turn_id, files=files)
 
     async def diff(self) -> str:
-        """All that the session changed on the disk, against what is there now."""
+        """Return a diff of all files that the session changed, against their present content."""
         return await self._host_client.diff(self.session_id)
 
     async def revert(self, changes: Sequence[int]) -> None:
-        """Take back changes of files, named by the `seq` of their `files.changed`: all or none."""
+        """Revert changes of files, given by the `seq` of their `files.changed`: all or none."""
         await self.tell(cm.RevertFiles, changes=tuple(changes))
 
     async def tell(self, kind: type[cm.Command], *, by: str = BY, **fields: Any) -> Answer:
-        """Give the session a command; returns once it is durable."""
-        made = kind(command_id=new_id("c"), session_id=self.session_id, by=by, **fields)
-        return await self._host_client.tell(made)
+        """Send the session a command; returns once it is durable."""
+        command = kind(command_id=new_id("c"), session_id=self.session_id, by=by, **fields)
+        return await self._host_client.tell(command)
 
     async def events(self, after: int = 0) -> AsyncGenerator[ev.Event]:
-        """The log after that fact, then whatever comes, live events included."""
+        """Yield the logged events after that number, then each new event, live ones included."""
         async with aclosing(await self.follow(after)) as stream:
             async for event in stream:
                 yield event
 
     async def follow(self, after: int = 0) -> AsyncGenerator[ev.Event]:
-        """The same, begun when this returns; whoever reads it closes it."""
+        """Return the same stream, already started; the caller closes it."""
         return await self._host_client.follow(self.session_id, after=after)
 
     async def _send(
@@ -197,7 +198,7 @@ class SessionHandle:
 
 
 class TurnHandle:
-    """One turn, for those who wait for it."""
+    """One turn: reads its events, waits for its result, cancels it."""
 
     def __init__(self, session: SessionHandle, sent: Sent) -> None:
         self._session = session
@@ -205,19 +206,19 @@ class TurnHandle:
         self.turn_id = sent.turn_id
 
     async def events(self) -> AsyncGenerator[ev.Event]:
-        """Everything that the turn says, until its one terminal fact."""
-        begun = False
-        # Not `events`, which would be one more generator for each token.
+        """Yield the events of the turn, until `turn.finished`."""
+        has_begun = False
+        # `follow`, because `events` would add a generator to the path of each token.
         async with aclosing(await self._session.follow(self._after)) as stream:
             async for event in stream:
-                begun = begun or getattr(event, "turn_id", None) == self.turn_id
-                if begun:
+                has_begun = has_begun or getattr(event, "turn_id", None) == self.turn_id
+                if has_begun:
                     yield event
                 if isinstance(event, ev.TurnFinished) and event.turn_id == self.turn_id:
                     return
 
     async def result(self) -> TurnResult:
-        """How it ended, once it has."""
+        """Wait for the end of the turn, and return how it ended."""
         text, calls, has_schema = "", list[ev.CallFinished](), False
         async for event in self.events():
             match event:
@@ -243,7 +244,9 @@ class TurnHandle:
                     )
                 case _:
                     continue
-        raise DeveloperMustActError("the session was closed before the turn ended")
+        raise DeveloperMustActError(
+            "the session was closed before the turn ended, so there is no result"
+        )
 
     @overload
     async def cancel(self, *, reason: Reason = "interrupt") -> TurnResult: ...
@@ -252,7 +255,7 @@ class TurnHandle:
     async def cancel(
         self, *, call: str | None = None, reason: Reason = "interrupt"
     ) -> TurnResult | bool:
-        """End the turn, and say how it ended; or one call of it: False if that was over."""
+        """Cancel the turn and return how it ended; or one call: False if it was over already."""
         if call is not None:
             answer = await self._session.tell(cm.CancelCall, call_id=call, reason=reason)
             return isinstance(answer, Done) and answer.done
@@ -270,12 +273,13 @@ _FOR_PEOPLE: Final = (
 )
 
 
-def _is_of(event: ev.Event, call_id: str) -> bool:
-    """Whether the call says this, or one that it made asks it. Ids begin with those above them."""
-    named = getattr(event, "call_id", call_id)
-    return named == call_id or (isinstance(event, _FOR_PEOPLE) and named.startswith(f"{call_id}."))
+def _belongs_to(event: ev.Event, call_id: str) -> bool:
+    """Whether the event is of the call, or asks people for a nested one (its id is a prefix)."""
+    event_call_id = getattr(event, "call_id", call_id)
+    is_nested = event_call_id.startswith(f"{call_id}.")
+    return event_call_id == call_id or (is_nested and isinstance(event, _FOR_PEOPLE))
 
 
 def _decoded(text: str) -> Any:
-    """The answer as a value: a turn with a schema completes with nothing but JSON."""
+    """Return the answer as a value: a turn with a schema completes only with valid JSON."""
     return msgspec.json.decode(text)

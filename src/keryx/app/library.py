@@ -13,7 +13,6 @@ from typing import Any, Final, Self, cast
 
 import msgspec
 
-from keryx import config
 from keryx.app.handles import SessionHandle
 from keryx.app.host.socket_protocol import NewSession
 from keryx.app.host_client import HostClient
@@ -21,7 +20,7 @@ from keryx.app.models import Models
 from keryx.app.places import find_workspace
 from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools
-from keryx.config import IN_MEMORY, Config
+from keryx.config import IN_MEMORY, Config, load
 from keryx.errors import DeveloperMustActError
 from keryx.ids import new_id
 from keryx.messages import ApprovalMode, File, Image
@@ -30,19 +29,19 @@ from keryx.ports.store import Store
 from keryx.ports.tool import Tool
 
 MODEL_PARTS: Final = ("name", "window", "sees_images", "encode", "stream")
-"""What every model has; see `ports/model.py`."""
+"""The attributes of every model; see `ports/model.py`."""
 
 
 class Keryx:
-    """The sessions of a home. This process hosts them, or attaches to the one that does.
+    """The sessions of a home. This process hosts them, or connects to the process that does.
 
-    `titles` lets a model give a better title to each session after its first turn.
-    `take_over` takes a home from a host that is frozen; that one can write nothing more.
-    `tools`: exactly these, tools or typed functions; None: those that every host has, for files,
-    the shell and questions.
-    `home`: where state lives; None: what `KERYX_HOME` says, or the user's own. `keryx.IN_MEMORY`
-    keeps everything in this process, with nothing on the disk but a temporary folder, and forgets
-    it at the end: for tests and notebooks.
+    `titles` lets a model write a title for each session after its first turn.
+    `take_over` takes a home from a host that is frozen; that host can write nothing more.
+    `tools`: exactly these, tools or typed functions; None: the built-in tools for files, the shell
+    and questions.
+    `home`: the folder of all state; None: `KERYX_HOME`, or the user's default. `keryx.IN_MEMORY`
+    keeps all state in this process (except a temporary folder) and loses it at the end: for tests
+    and notebooks.
     """
 
     def __init__(
@@ -62,9 +61,9 @@ class Keryx:
         self._titles = _checked_bool("titles", titles)
         self._tools = None if tools is None else Tools.of_program(tools)
         self._workspace = _checked_path("workspace", workspace)
-        self._found_workspace: str | None = None
+        self._workspace_path: str | None = None
         self._home = None if home is None else _checked_path("home", home)
-        self._folder: str | None = None
+        self._temporary_folder: str | None = None
         self._runtime: Runtime | None = None
         self._models: Models | None = None
         self._host_client: HostClient | None = None
@@ -72,15 +71,15 @@ class Keryx:
     async def __aenter__(self) -> Self:
         self._runtime = runtime = Runtime()
         try:
-            found = await self._configuration(runtime)
+            config = await self._load_config(runtime)
             self._models = models = Models(
-                found, self._model, threads=partial(runtime.bridge.start_thread, name="prices")
+                config, self._model, threads=partial(runtime.bridge.start_thread, name="prices")
             )
-            # A large library is loaded beside the tools: part of that needs no interpreter.
+            # A large library is imported while the tools load: part of that needs no interpreter.
             runtime.bridge.start_thread(models.load, name="load")
-            tools = await self._find_tools(found, runtime)
+            tools = await self._load_tools(config, runtime)
             host_client = HostClient(
-                found,
+                config,
                 runtime,
                 models=models,
                 tools=tools,
@@ -106,24 +105,26 @@ class Keryx:
             await host_client.leave()
         await self._close()
 
-    async def _find_tools(self, found: Config, runtime: Runtime) -> Tools:
+    async def _load_tools(self, config: Config, runtime: Runtime) -> Tools:
         if self._tools is None:
-            return await runtime.bridge.to_thread(Tools.built_in, found)
+            return await runtime.bridge.to_thread(Tools.built_in, config)
         return self._tools
 
-    async def _configuration(self, runtime: Runtime) -> Config:
-        found = await runtime.bridge.to_thread(config.load, self._home)
-        if str(found.home) != IN_MEMORY:
-            return found
-        self._folder = await runtime.bridge.to_thread(partial(tempfile.mkdtemp, prefix="keryx-"))
-        return msgspec.structs.replace(found, home=Path(self._folder), in_memory=True)
+    async def _load_config(self, runtime: Runtime) -> Config:
+        config = await runtime.bridge.to_thread(load, self._home)
+        if str(config.home) != IN_MEMORY:
+            return config
+        self._temporary_folder = await runtime.bridge.to_thread(
+            partial(tempfile.mkdtemp, prefix="keryx-")
+        )
+        return msgspec.structs.replace(config, home=Path(self._temporary_folder), in_memory=True)
 
     async def _close(self) -> None:
         if self._models is not None:
             await self._models.close()
         if self._runtime is not None:
-            if (folder := self._folder) is not None:
-                self._folder = None
+            if (folder := self._temporary_folder) is not None:
+                self._temporary_folder = None
                 await self._runtime.bridge.to_thread(shutil.rmtree, folder)
             await self._runtime.close()
 
@@ -138,39 +139,39 @@ class Keryx:
         approvals: ApprovalMode | None = None,
         read_only: bool = False,
     ) -> SessionHandle:
-        """A new session, or an old one by its id. The rest is for new ones.
+        """Create a session, or open one by its id. All other arguments are for new sessions.
 
-        `tools` is a closed set (default: all that the host has); an empty one means no tools.
+        `tools` names the only tools of the session (default: all of the host); empty: no tools.
         """
-        host_client, runtime = self._there, self._runtime
+        host_client, runtime = self.host_client, self._runtime
         assert runtime is not None
-        # One that exists has a workspace of its own.
+        # An existing session has its own workspace.
         workspace = ""
         if session_id is None:
             workspace = await self._find_workspace(runtime)
-        wanted = NewSession(
+        request = NewSession(
             session_id=new_id("s") if session_id is None else session_id,
             exists=session_id is not None,
             workspace=workspace,
             model=self._model if isinstance(self._model, str) else None,
-            tools=self._names(tools),
+            tools=self._tool_names(tools),
             effort=effort,
             personality=personality,
             profile=profile,
             approvals=approvals,
             read_only=read_only,
         )
-        await host_client.open(wanted)
-        return SessionHandle(host_client, wanted.session_id)
+        await host_client.open(request)
+        return SessionHandle(host_client, request.session_id)
 
     async def _find_workspace(self, runtime: Runtime) -> str:
-        """Where new sessions work. It is looked for once: it stays where it is."""
-        if self._found_workspace is None:
+        """Return the workspace of new sessions. It is resolved once."""
+        if self._workspace_path is None:
             path = await runtime.bridge.to_thread(find_workspace, self._workspace)
-            self._found_workspace = str(path)
-        return self._found_workspace
+            self._workspace_path = str(path)
+        return self._workspace_path
 
-    def _names(self, tools: object) -> tuple[Any, ...] | None:
+    def _tool_names(self, tools: object) -> tuple[Any, ...] | None:
         if tools is None:
             return None if self._tools is None else tuple(self._tools.by_name)
         if isinstance(tools, str) or not isinstance(tools, Iterable):
@@ -178,37 +179,35 @@ class Keryx:
         return tuple(cast("Iterable[Any]", tools))
 
     async def upload(self, data: bytes, name: str, media_type: str) -> Image | File:
-        """Keep what is to be attached to a message; durable once this returns."""
+        """Store a file that will be attached to a message; durable once this returns."""
         _expect("data", data, bytes)
         _expect("name", name, str)
         _expect("media_type", media_type, str)
-        blob = await self._there.keep_upload(data)
-        made = Image if media_type.startswith("image/") else File
-        return made(blob, media_type, name)
+        blob = await self.host_client.keep_upload(data)
+        kind = Image if media_type.startswith("image/") else File
+        return kind(blob, media_type, name)
 
     async def delete(self, session_id: str) -> bool:
-        """Everything of the session is gone. False: there was none."""
+        """Delete everything of the session. False: there was no such session."""
         _expect("session_id", session_id, str)
-        return await self._there.delete(session_id)
+        return await self.host_client.delete(session_id)
 
     @property
     def host_client(self) -> HostClient:
-        """The way to the sessions, for front ends."""
-        return self._there
+        """The client of the host, for front ends."""
+        if self._host_client is None:
+            raise DeveloperMustActError(
+                "Keryx is not running; use it inside `async with Keryx(...) as app:`"
+            )
+        return self._host_client
 
     @property
     def store(self) -> Store:
         """The logs, for reading."""
-        return self._there.store
-
-    @property
-    def _there(self) -> HostClient:
-        if self._host_client is None:
-            raise DeveloperMustActError("use it inside `async with Keryx(...) as app:`")
-        return self._host_client
+        return self.host_client.store
 
 
-# -- what a program passes, checked before anything is made of it
+# -- checks of the arguments that a program passes
 
 
 def _wrong(name: str, value: object, expected: str) -> DeveloperMustActError:

@@ -1,4 +1,4 @@
-"""From a model's name to the model. Each resolves its own provider, address and key."""
+"""Creates models by their names. Each name resolves to its own provider, address and key."""
 
 from __future__ import annotations
 
@@ -24,143 +24,149 @@ TOUR = "scripted:tour"
 
 
 class Models:
-    """Makes models by their names and keeps them: a model keeps its connections."""
+    """Creates models by their names and caches them: a model reuses its connections."""
 
     def __init__(
-        self, config: Config, asked: str | Model | None = None, *, threads: Threads | None = None
+        self,
+        config: Config,
+        requested: str | Model | None = None,
+        *,
+        threads: Threads | None = None,
     ) -> None:
         self._config = config
         self._prices = Prices(threads)
-        self._asked = asked
+        self._requested = requested
         self._clients = model_clients()
         self.images = Images()
-        """Those that models may be shown."""
-        self._brought: dict[str, Model] = {}
-        if asked is not None and not isinstance(asked, str):
-            self._brought[asked.name] = asked
-        self._made: dict[tuple[str, str], Model] = {}
+        """The images that models may see."""
+        self._of_program: dict[str, Model] = {}
+        if requested is not None and not isinstance(requested, str):
+            self._of_program[requested.name] = requested
+        self._cache: dict[tuple[str, str], Model] = {}
         self._compact_at: dict[str, float] = {}
 
     @property
-    def brought(self) -> bool:
-        """Whether a program brought a model of its own along."""
-        return bool(self._brought)
+    def capabilities(self) -> tuple[str, ...]:
+        """Return the models that only this program has, as `model:NAME`."""
+        return tuple(f"model:{name}" for name in self._of_program)
 
     @property
-    def brings(self) -> tuple[str, ...]:
-        """What only this program has, as sessions tell of it."""
-        return tuple(f"model:{name}" for name in self._brought)
-
-    @property
-    def is_given(self) -> bool:
-        """Whether who made this said which model it is."""
-        return self._asked is not None
+    def is_requested(self) -> bool:
+        """Whether the program or the command line names a model."""
+        return self._requested is not None
 
     @property
     def default(self) -> str:
-        """The model of a session that names none."""
-        if isinstance(self._asked, str):
-            return self._asked
-        return self.default_of(DEFAULT) if self._asked is None else self._asked.name
+        """The name of the model of sessions that name none."""
+        if isinstance(self._requested, str):
+            return self._requested
+        return self.default_of(DEFAULT) if self._requested is None else self._requested.name
 
     def default_of(self, profile: str, *, for_others: bool = False) -> str:
-        """The model of a session of that profile that names none.
+        """Return the name of the model of sessions of that profile that name none.
 
-        A model that a program brought along is for its own sessions, if there is another one.
+        Sessions of other processes get the configured model, if there is one, not the program's.
         """
         configured = self._config.profile(profile).model
-        if for_others and self._brought and configured:
+        if for_others and self._of_program and configured:
             return configured
-        if self._asked is not None:
+        if self._requested is not None:
             return self.default
         return configured or ""
 
-    def known(self) -> list[str]:
-        """Models that somebody named; a provider may have more."""
-        profiles = self._config.profiles.values()
-        named = [
+    def names(self) -> list[str]:
+        """Return the models that are named in the configuration or by the program."""
+        configured = [
             name
-            for each in profiles
-            for name in (each.model, *each.fallback, *each.auxiliary.values())
+            for profile in self._config.profiles.values()
+            for name in (profile.model, *profile.fallback, *profile.auxiliary.values())
         ]
-        return list(dict.fromkeys([*self._brought, *filter(None, [self.default, *named])]))
+        return list(dict.fromkeys([*self._of_program, *filter(None, [self.default, *configured])]))
 
     def configure(self, config: Config) -> None:
-        """What is asked for from now on is made anew; a running turn keeps what it has."""
+        """Create models from this configuration from now on; a running turn keeps its model."""
         self._config = config
-        self._made = {}
+        self._cache = {}
         self._compact_at = {}
 
     def find(self, name: str, profile: str = DEFAULT) -> Model:
-        """The model of that name, with the profile's own key; `ModelError` says what to do."""
-        if name in self._brought:
-            return self._brought[name]
-        found = self._made.get((profile, name))
-        if found is None:
-            found = self._made[profile, name] = self._with_fallbacks(name, profile)
-        return found
+        """Return the model of that name, with the profile's key; `ModelError` says what to do."""
+        if name in self._of_program:
+            return self._of_program[name]
+        model = self._cache.get((profile, name))
+        if model is None:
+            model = self._cache[profile, name] = self._with_fallbacks(name, profile)
+        return model
 
     def check(self, name: str) -> None:
-        """`ModelError` if this model, or the key that it needs, is not configured."""
+        """Raise `ModelError` if this model, or the key that it needs, is not configured."""
         self.find(name)
         provider = self._config.default.providers.get(name.partition(":")[0])
-        if name not in self._brought and provider is not None and provider.missing_key is not None:
+        if (
+            name not in self._of_program
+            and provider is not None
+            and provider.missing_key is not None
+        ):
             raise key_missing(name, provider.missing_key)
 
     def _with_fallbacks(self, name: str, profile: str) -> Model:
-        found = self._config.profile(profile)
-        made = self._make(name, found.providers)
+        settings = self._config.profile(profile)
+        model = self._create(name, settings.providers)
         if name.startswith("scripted:"):
-            return made  # it cannot fail, and nobody should pay for a demonstration
-        others = [self._make(each, found.providers) for each in found.fallback if each != name]
-        return Fallback([made, *others]) if others else made
+            return model  # it cannot fail, and a demonstration must not cost money
+        fallbacks = [
+            self._create(fallback, settings.providers)
+            for fallback in settings.fallback
+            if fallback != name
+        ]
+        return Fallback([model, *fallbacks]) if fallbacks else model
 
     def for_titles(self, settings: Settings) -> Model | None:
-        """The model that gives titles to such a session, if there is one that can."""
-        named = self._config.profile(settings.profile).auxiliary.get("titles") or settings.model
-        if named.startswith("scripted:") and named not in self._brought:
-            return None  # it would say what it always says
-        return self.find(named, settings.profile)
+        """Return the model that writes titles for such a session; None: no model can."""
+        name = self._config.profile(settings.profile).auxiliary.get("titles") or settings.model
+        if name.startswith("scripted:") and name not in self._of_program:
+            return None  # its text is always the same
+        return self.find(name, settings.profile)
 
     def for_summaries(self, settings: Settings) -> Model:
-        """The model that sums up such a session; `ModelError` if it cannot."""
-        named = self._config.profile(settings.profile).auxiliary.get("compaction") or settings.model
-        if named.startswith("scripted:") and named not in self._brought:
+        """Return the model that summarizes such a session; `ModelError` if there is none."""
+        name = self._config.profile(settings.profile).auxiliary.get("compaction") or settings.model
+        if name.startswith("scripted:") and name not in self._of_program:
             raise ModelError(
                 "not_configured",
-                "the scripted model cannot sum up what was said",
-                "choose a model for this session, or configure models.auxiliary.compaction",
+                "the scripted model cannot summarize a session",
+                "choose another model for this session, or configure models.auxiliary.compaction",
             )
-        return self.find(named, settings.profile)
+        return self.find(name, settings.profile)
 
     def compact_at(self, profile: str) -> float:
-        """The part of a model's window at which a session of that profile is summed up."""
+        """Return the share of a model's window at which a session of that profile is summarized."""
         share = self._compact_at.get(profile)
         if share is None:
             share = self._compact_at[profile] = self._config.profile(profile).compact_at
         return share
 
     def load(self) -> None:
-        """Load what the default model needs, in a thread, while the host opens its home."""
+        """Import what the default model needs, in a thread, while the host opens its home."""
         provider = self.default.partition(":")[0]
         if provider in self._config.default.providers:
             importlib.import_module("aiohttp")
 
     def prepare(self) -> None:
-        """Load soon what is public of these models: for who stays, and need not wait for a turn."""
-        if any(each.public_address for each in self._config.default.providers.values()):
+        """Start to load the public prices of these models, so that the first turn need not."""
+        if any(provider.public_address for provider in self._config.default.providers.values()):
             self._prices.want()
 
-    async def at(self, base_url: str, api_key: str | None) -> tuple[str, ...]:
-        """The models of that server; `ModelError` says why there are none to be had."""
+    async def models_at(self, base_url: str, api_key: str | None) -> tuple[str, ...]:
+        """Return the models of that server; `ModelError` says why it names none."""
         return await models_of(self._clients.get, base_url, api_key)
 
     async def try_out(self, base_url: str, api_key: str | None, model: str | None) -> TriedServer:
-        """A model of that server that answers; `ModelError` says why none does."""
+        """Return a model of that server that answers; `ModelError` says why none does."""
         return await try_out(self._clients.get, base_url, api_key, model)
 
     async def offered(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The models of all configured servers, and what kept others from answering."""
+        """Return the models of all configured servers, and the errors of servers that failed."""
         models: list[str] = []
         problems: list[str] = []
         for name, provider in self._config.default.providers.items():
@@ -168,22 +174,22 @@ class Models:
                 problems.append(str(key_missing(name, provider.missing_key)))
                 continue
             try:
-                found = await self.at(provider.base_url, provider.api_key)
+                names = await self.models_at(provider.base_url, provider.api_key)
             except ModelError as error:
                 problems.append(f"{name}: {error}")
             else:
-                models += [f"{name}:{each}" for each in found]
+                models += [f"{name}:{model}" for model in names]
         return tuple(models), tuple(problems)
 
     async def on_this_machine(self) -> list[FoundServer]:
-        """Model servers that run here."""
+        """Return the model servers that run on this machine."""
         return await find_local(self._clients.get)
 
     async def close(self) -> None:
         self._prices.close()
         await self._clients.close()
 
-    def _make(self, name: str, providers: Mapping[str, Provider]) -> Model:
+    def _create(self, name: str, providers: Mapping[str, Provider]) -> Model:
         provider, _, model = name.partition(":")
         if provider == "scripted":
             return _scripted(name)
@@ -191,45 +197,45 @@ class Models:
             raise not_configured()
         if not name:
             raise not_named(providers)
-        found = providers.get(provider)
-        if found is None or not model:
-            known = ", ".join(sorted(providers))
+        settings = providers.get(provider)
+        if settings is None or not model:
+            configured = ", ".join(sorted(providers))
             raise ModelError(
                 "not_configured",
-                f"nobody knows the model {name!r}",
-                f"write provider:name; configured providers are {known}",
+                f"the model {name!r} is not configured",
+                f"write provider:name; configured providers are {configured}",
             )
-        address = found.public_address
+        address = settings.public_address
         return Retrying(
             OpenAIModel(
                 name=name,
                 model=model,
-                base_url=found.base_url,
-                api_key=found.api_key,
-                missing_key=found.missing_key,
+                base_url=settings.base_url,
+                api_key=settings.api_key,
+                missing_key=settings.missing_key,
                 clients=self._clients.get,
-                window=found.window(model),
+                window=settings.window(model),
                 public=None if address is None else self._prices.of(address, model),
-                sees_images=found.sees(model),
+                sees_images=settings.sees(model),
                 blobs=self.images.load,
             )
         )
 
 
 def _scripted(name: str) -> Model:
-    """Says one thing, whatever it is asked; the tour's follows its script. Loaded when it is."""
+    """Return a scripted model: the tour's, or one that always says the same. Imported here only."""
     if name == TOUR:
         tour: Model = importlib.import_module("keryx.models.tour").tour_model()
         return tour
     scripted = importlib.import_module("keryx.models.scripted")
     text = "This is the scripted model: it says this, whatever it is asked."
-    made: Model = scripted.ScriptedModel(_always(scripted.ScriptedReply(text=text)), name=name)
-    return made
+    model: Model = scripted.ScriptedModel(_always(scripted.ScriptedReply(text=text)), name=name)
+    return model
 
 
 def _always(reply: object) -> Callable[[object], object]:
-    def script(asked: object) -> object:
-        del asked
+    def script(request: object) -> object:
+        del request
         return reply
 
     return script

@@ -1,4 +1,4 @@
-"""The places of a host's sessions: where their commands run, and what those may do."""
+"""The places of a host's sessions: the folders where their commands run, and their limits."""
 
 from __future__ import annotations
 
@@ -13,32 +13,39 @@ from keryx.config import Config, user_home
 from keryx.errors import UserMustActError
 from keryx.sandbox import Bounds, LocalPlace
 
-TRIES: Final = 20
+MAX_ATTEMPTS: Final = 20
 UPLOADS: Final = ".uploads"
-"""Beside the folders of the sessions; no session is named so."""
+"""A folder beside those of the sessions; no session has this name."""
 
 
-def find_workspace(named: str | Path) -> Path:
-    """The folder of that name, as an absolute path. Asks the disk.
+def find_workspace(name: str | Path) -> Path:
+    """Return the folder of that name, as an absolute path. Reads the disk.
 
-    `UserMustActError` if there is none. A name that is not UTF-8 is refused too: a session's log is
-    text, and could not name it.
+    `UserMustActError` if it does not exist, or if its name is not UTF-8: a session's log is text
+    and could not contain such a name.
     """
     try:
-        if not str(named):
-            raise UserMustActError("the workspace has no name; name a folder that is there")
-        path = Path(named).expanduser().resolve(strict=True)
+        if not str(name):
+            raise UserMustActError("the name of the workspace is empty; name a folder that exists")
+        path = Path(name).expanduser().resolve(strict=True)
         path.name.encode()
         str(path).encode()
         if not path.is_dir():
-            raise UserMustActError(f"{str(named)!a} is no folder; name one that is there")
+            raise UserMustActError(
+                f"the workspace {str(name)!a} is not a folder; name a folder that exists"
+            )
     except UnicodeEncodeError:
         raise UserMustActError(
-            f"the name of the folder {str(named)!a} is not UTF-8; rename it, or name another"
+            f"the name of the folder {str(name)!a} is not UTF-8; rename it, or name another"
         ) from None
+    except FileNotFoundError as error:
+        raise UserMustActError(
+            f"the folder {str(name)!r} does not exist; create it, or name another folder"
+        ) from error
     except (OSError, RuntimeError, ValueError) as error:
         raise UserMustActError(
-            f"{str(named)!r} cannot be used as a folder: {_reason(error)}; name one that is there"
+            f"the folder {str(name)!r} cannot be used as the workspace: {_reason(error)}; "
+            "name a folder that exists"
         ) from error
     return path
 
@@ -48,7 +55,7 @@ def _reason(error: Exception) -> str:
 
 
 class Places:
-    """One place for each session and workspace, made when it is first needed."""
+    """One place for each session and workspace, created when it is first needed."""
 
     def __init__(self, runtime: Runtime, config: Config, home: Path, tmp: str) -> None:
         self._runtime = runtime
@@ -59,12 +66,12 @@ class Places:
         )
         self._tmp = Path(tmp)
         self._has_tmp = False
-        self._made: dict[tuple[str, Path, bool], LocalPlace] = {}
+        self._places: dict[tuple[str, Path, bool], LocalPlace] = {}
 
     def of(self, session_id: str, workspace: Path, *, read_only: bool) -> LocalPlace:
         key = (session_id, workspace, read_only)
-        if key not in self._made:
-            self._made[key] = LocalPlace(
+        if key not in self._places:
+            self._places[key] = LocalPlace(
                 self._runtime.warden,
                 self._runtime.bridge,
                 self._bounds,
@@ -73,41 +80,41 @@ class Places:
                 uploads=partial(self.uploads, session_id),
                 read_only=read_only,
             )
-        return self._made[key]
+        return self._places[key]
 
     def forget(self, session_id: str) -> None:
-        """The session is not open any more; its folder stays until the host ends."""
-        for key in [key for key in self._made if key[0] == session_id]:
-            del self._made[key]
+        """Drop the places of a closed session; its folders stay until the host ends."""
+        for key in [key for key in self._places if key[0] == session_id]:
+            del self._places[key]
 
     def private(self, session_id: str) -> Path:
-        """A folder for the temporary files of one session. Runs in a thread."""
-        return self._make(self._tmp / session_id)
+        """Return the folder for the temporary files of one session. Runs in a thread."""
+        return self._create(self._tmp / session_id)
 
     def uploads(self, session_id: str) -> Path:
-        """A folder for what people attached in one session. Runs in a thread.
+        """Return the folder for the files that people attached in one session. Runs in a thread.
 
-        It is no part of the private one: that is for commands to change, and the host must find
-        here what it laid here, and nothing else.
+        It is separate from the private folder, which commands may change: only the host writes
+        here.
         """
-        return self._make(self._tmp / UPLOADS / session_id)
+        return self._create(self._tmp / UPLOADS / session_id)
 
-    def _make(self, folder: Path) -> Path:
+    def _create(self, folder: Path) -> Path:
         self._has_tmp = True
-        # Each time: whoever cleans up temporary files may have removed them. Two may come at once.
-        for each in (self._tmp, folder.parent, folder):
-            each.mkdir(mode=0o700, exist_ok=True)
+        # Each time: a cleanup of temporary files may remove them. Two threads may run at once.
+        for path in (self._tmp, folder.parent, folder):
+            path.mkdir(mode=0o700, exist_ok=True)
         return folder
 
     async def close(self) -> None:
-        """Remove what was temporary."""
+        """Remove the temporary folders."""
         if self._has_tmp:
             await self._runtime.bridge.to_thread(_remove, self._tmp)
 
 
 def _remove(folder: Path) -> None:
-    """Also while a left-over removes things of its own in there: then it is looked at anew."""
-    for _ in range(TRIES):
+    """Remove the folder, and retry if a left-over process removes files there meanwhile."""
+    for _ in range(MAX_ATTEMPTS):
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
         if not folder.exists():

@@ -1,4 +1,4 @@
-"""What every host has: threads, child processes, an HTTP client and the executor, in one scope.
+"""The parts of every host: threads, child processes, HTTP clients and the executor, in one scope.
 
 Leaving a `Runtime` ends everything that runs in it.
 """
@@ -26,11 +26,11 @@ from keryx.tools.http import HttpClients
 from keryx.warden import Warden
 
 CHILD_ENVIRONMENT: Final[Mapping[str, str]] = {"PATH": os.defpath}
-"""What children get when nobody says otherwise: where programs are, and nothing of the host's."""
+"""The default environment of child processes: `PATH`, and no variable of the host."""
 
 
 class Runtime:
-    """The parts of a host, put together. Belongs to the loop that made it."""
+    """Creates and closes the parts of a host. Belongs to the loop that created it."""
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         self.scope = Scope("host", clock=clock or RealClock())
@@ -38,8 +38,10 @@ class Runtime:
         self.warden = Warden(self.scope)
         self.executor = Executor(self.scope, self.bridge)
         self._http = HttpClients()
-        # For those who bring no place of their own: the demo, programs of developers.
-        self._open = LocalPlace(self.warden, self.bridge, Bounds(mode="off"), workspace=Path("/"))
+        # For callers that pass no place, such as the demo and programs of developers.
+        self._unconfined = LocalPlace(
+            self.warden, self.bridge, Bounds(mode="off"), workspace=Path("/")
+        )
 
     def call_environment(
         self,
@@ -52,14 +54,14 @@ class Runtime:
         redactor: Redactor = NO_SECRETS,
         place: Place | None = None,
     ) -> CallEnvironment:
-        """A session's way through the executor."""
+        """Return the environment in which the executor runs a session's calls."""
         return CallEnvironment(
             session_id=session_id,
             tools={tool.name: tool for tool in tools},
             workspace=workspace,
             loop=asyncio.get_running_loop(),
             bridge=self.bridge,
-            place=place or self._open,
+            place=place or self._unconfined,
             http=self._http.get,
             env=env,
             hooks=hooks or NoHooks(),
@@ -67,7 +69,7 @@ class Runtime:
         )
 
     async def close(self) -> tuple[str, ...]:
-        """End everything; the calls that could not be ended are named."""
+        """Close everything; return the ids of the calls that could not be ended."""
         left_over = await self.executor.close()
         await self.warden.close()
         await self.bridge.close()

@@ -1,6 +1,6 @@
-"""Which tools a host has, and what the children that they start are told of the world.
+"""The tools of a host, and the environment of the child processes that they start.
 
-What a program passes as tools is checked here: each becomes a tool, or is refused with what to do.
+The tools that a program passes are checked here: each is accepted, or refused with what to do.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from keryx.errors import InvalidToolError, UserMustActError
 from keryx.ports.tool import Tool
 from keryx.sandbox.policy import USER_SECRETS
 
-# What programs need to find each other and to speak the person's language; nothing else.
+# Commands need these to find each other and to use the person's language; they get no others.
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME")
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""What the providers of models accept."""
+"""The tool names that all model providers accept."""
 TOOL_PARTS: Final = (
     "name",
     "description",
@@ -37,7 +37,7 @@ TOOL_PARTS: Final = (
     "preview",
     "invoke",
 )
-"""What every tool has; see `ports/tool.py`."""
+"""The attributes of every tool; see `ports/tool.py`."""
 
 
 class Tools(msgspec.Struct, frozen=True):
@@ -45,19 +45,19 @@ class Tools(msgspec.Struct, frozen=True):
 
     by_name: Mapping[str, Tool] = msgspec.field(default_factory=dict[str, Tool])
     sets: Mapping[str, list[Tool]] = msgspec.field(default_factory=dict[str, list[Tool]])
-    brought: bool = False
-    """Whether a program brought them along."""
+    from_program: bool = False
+    """Whether a program passed these tools."""
 
     @classmethod
     def of_program(cls, tools: object) -> Tools:
-        """Those that a program brings along; `InvalidToolError` says which one cannot be used."""
+        """Check the tools that a program passes; `InvalidToolError` names an invalid one."""
         checked = program_tools(tools)
-        return cls(_by_name(checked, {}), brought=bool(checked))
+        return cls(_by_name(checked, {}), from_program=bool(checked))
 
     @classmethod
     def built_in(cls, config: Config) -> Tools:
-        """Those that every host has. Asks the disk."""
-        # Loaded when a host wants them: a program that brings its own tools starts without.
+        """Return the tools that every host has. Reads the disk."""
+        # Imported only here: a program that passes its own tools starts faster.
         toolsets = importlib.import_module("keryx.tools.toolsets")
         sets = toolsets.built_in(
             user_home(config.environment), confined=config.confinement != "off"
@@ -67,49 +67,51 @@ class Tools(msgspec.Struct, frozen=True):
         return cls(_by_name([tool for tools in sets.values() for tool in tools], sets), sets)
 
     @property
-    def brings(self) -> tuple[str, ...]:
-        """What only this program has, as sessions tell of it."""
-        return tuple(f"tool:{name}" for name in self.by_name) if self.brought else ()
+    def capabilities(self) -> tuple[str, ...]:
+        """Return the tools that only this program has, as `tool:NAME`."""
+        return tuple(f"tool:{name}" for name in self.by_name) if self.from_program else ()
 
     def chosen(self, names: Iterable[str] | None) -> tuple[str, ...]:
-        """What these names stand for; None: all there are."""
+        """Return the names of tools for these names of tools and toolsets; None: all tools."""
         if names is None:
             return tuple(self.by_name)
-        found: dict[str, None] = {}
+        tool_names: dict[str, None] = {}
         for name in names:
             if name in self.by_name:
-                found[name] = None
+                tool_names[name] = None
             elif name in self.sets:
-                found.update(dict.fromkeys(tool.name for tool in self.sets[name]))
+                tool_names.update(dict.fromkeys(tool.name for tool in self.sets[name]))
             else:
-                known = ", ".join([*sorted(self.by_name), *sorted(self.sets)])
-                raise UserMustActError(f"there is no tool or toolset {name!r}; there are: {known}")
-        return tuple(found)
+                available = ", ".join([*sorted(self.by_name), *sorted(self.sets)])
+                raise UserMustActError(
+                    f"there is no tool or toolset {name!r}; choose one of: {available}"
+                )
+        return tuple(tool_names)
 
     def granted(self, names: Iterable[str]) -> list[Tool]:
         return [self.by_name[name] for name in names if name in self.by_name]
 
 
 class HostTools:
-    """The tools of one host: what its program brought for its own sessions, and for all others
-    what every host has, which is loaded when the first of those comes."""
+    """The tools of one host: those of its program for the program's sessions, the built-in ones
+    for all other sessions. The built-in tools are loaded for the first of these."""
 
     def __init__(self, own: Tools, load: Callable[[], Awaitable[Tools]]) -> None:
         self._own = own
         self._load = load
-        self._built_in = None if own.brought else own
+        self._built_in = None if own.from_program else own
 
     @property
-    def brings(self) -> tuple[str, ...]:
-        return self._own.brings
+    def capabilities(self) -> tuple[str, ...]:
+        return self._own.capabilities
 
     async def prepare(self, names: Iterable[str] | None) -> None:
-        """See that these are at hand, as far as there are such tools; None: those of every host."""
+        """Load the built-in tools if one of these names is not the program's; None: load them."""
         if self._built_in is None and (names is None or not self._own.by_name.keys() >= set(names)):
             self._built_in = await self._load()
 
     def chosen(self, names: Iterable[str] | None, *, for_others: bool = False) -> tuple[str, ...]:
-        """What these names stand for, in a session of this program or of another process."""
+        """Return the names of tools, for a session of this program or of another process."""
         if not for_others or self._built_in is None:
             return self._own.chosen(names)
         return (self._built_in if names is None else self._all).chosen(names)
@@ -125,11 +127,11 @@ class HostTools:
 
 
 def program_tools(tools: object) -> tuple[Tool, ...]:
-    """What a program passes as `tools`: tools, and typed functions, which become tools here."""
+    """Return what a program passes as `tools` as tools: typed functions are converted."""
     if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
-        shown = f"{tools!r:.80}"
+        text = f"{tools!r:.80}"
         raise InvalidToolError(
-            f"tools={shown} is no list of tools: write tools=[add], with functions or tools"
+            f"tools={text} is not a list of tools; write tools=[add], with functions or tools"
         )
     passed = cast("Iterable[object]", tools)
     return tuple(_as_tool(f"tools[{at}]", value) for at, value in enumerate(passed))
@@ -137,35 +139,37 @@ def program_tools(tools: object) -> tuple[Tool, ...]:
 
 def _as_tool(where: str, value: object) -> Tool:
     if isinstance(value, type):
-        raise InvalidToolError(f"{where} is the class {value.__name__}: make an object of it first")
+        raise InvalidToolError(
+            f"{where} is the class {value.__name__}, not a tool; pass an object of that class"
+        )
     missing = [part for part in TOOL_PARTS if not hasattr(value, part)]
     if not missing:
         tool = cast("Tool", value)
         name = cast("object", tool.name)
         if not isinstance(name, str) or TOOL_NAME.fullmatch(name) is None:
             raise InvalidToolError(
-                f"{where} is called {name!r}, which cannot be a tool's name: "
-                "choose up to 64 letters, digits, `_` and `-`"
+                f"{where} is called {name!r}, which model providers refuse as the name of a tool; "
+                "use 1 to 64 letters, digits, `_` and `-`"
             )
         return tool
     if callable(value):
-        # As a bare `@tool` would: undeclared effects, so that it runs alone.
+        # As with a bare `@tool`: the effects are not declared, so it runs alone.
         functions: Any = importlib.import_module("keryx.tools.function")
         return cast("Tool", functions.tool(value))
     raise InvalidToolError(
-        f"{where} is {value!r:.80}, which is no tool (it has no {missing[0]}): "
-        "write a typed function with a docstring, and @tool above it"
+        f"{where} is {value!r:.80}, which is not a tool (it has no {missing[0]}); "
+        "pass a typed function with a docstring, and @tool above it"
     )
 
 
 def _by_name(tools: Iterable[Tool], sets: Mapping[str, object]) -> dict[str, Tool]:
-    """Each tool under its own name, which nothing else has."""
+    """Return the tools by name; `InvalidToolError` if a name is used twice."""
     by_name: dict[str, Tool] = {}
     for tool in tools:
-        other = by_name.setdefault(tool.name, tool)
-        if other is not tool:
+        first = by_name.setdefault(tool.name, tool)
+        if first is not tool:
             raise InvalidToolError(
-                f"two tools are called {tool.name!r}: {_origin(other)} and {_origin(tool)}; "
+                f"two tools are called {tool.name!r}: {_origin(first)} and {_origin(tool)}; "
                 'rename one of them, for instance with @tool(name="...")'
             )
         if tool.name in sets:
@@ -176,24 +180,24 @@ def _by_name(tools: Iterable[Tool], sets: Mapping[str, object]) -> dict[str, Too
 
 
 def _origin(tool: Tool) -> str:
-    """Where a developer finds it."""
+    """Return the module and the name of the tool's source, for developers."""
     source: Any = getattr(tool, "__wrapped__", type(tool))
     return f"{source.__module__}.{source.__qualname__}"
 
 
 def secret_places(config: Config) -> list[Path]:
-    """Folders and files of the user that hold secrets."""
+    """Return the files and folders of the user that hold secrets."""
     home = user_home(config.environment)
     return [] if home is None else [home / name for name in USER_SECRETS]
 
 
 def hidden_places(config: Config) -> tuple[Path, ...]:
-    """What no tool of a session may see, and nobody through one: the home, and those."""
+    """Return the paths that no tool may read: the home of Keryx, and the user's secrets."""
     return (config.home, *secret_places(config))
 
 
 def child_environment(config: Config, session_id: str, workspace: Path) -> dict[str, str]:
-    """What the children of a session get: from an allow-list, and where they belong."""
+    """Return the environment of a session's child processes: allowed variables and its own ids."""
     passed = {name: config.environment[name] for name in PASSED_ON if name in config.environment}
     return {
         "PATH": DEFAULT_PATH,

@@ -59,7 +59,7 @@ def _repair(home: Path) -> int:
         print("the store is not damaged; nothing was changed")
         return 0
     found = done.salvaged
-    print(f"{len(found.complete)} sessions are whole; the damaged store is kept as {done.kept}")
+    print(f"{len(found.complete)} sessions are whole; the damaged store is kept as {done.damaged}")
     for cut in found.cut:
         lost = "an unknown number of" if cut.lost is None else cut.lost
         print(f"{cut.session_id}: the first {cut.saved} facts are kept, {lost} after them are lost")

@@ -1,7 +1,7 @@
-"""What people answered with `always`: one rule a record, for all sessions of the host.
+"""The rules that people made with the answer `always`: one record each, for all sessions.
 
-Any process of the home reads the records; only the host removes one, so that it takes effect at
-once in every session that runs there.
+Any process of the home reads the records; only the host removes one, so that the removal takes
+effect at once in every session that runs there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _decode: Final = msgspec.json.Decoder(KeptRule).decode
 
 
 async def read_rules(store: Store) -> list[KeptRule]:
-    """All rules, the oldest first. Those of older versions have no time and come before."""
+    """Return all rules, the oldest first. Rules of older versions have no time and come first."""
     records = await store.records(ALWAYS)
     rules = [
         msgspec.structs.replace(_decode(value), rule_id=_id_of(key))
@@ -35,7 +35,7 @@ async def read_rules(store: Store) -> list[KeptRule]:
 
 
 def set_policy(approvals: Approvals, config: Config) -> None:
-    """What the configuration says of approvals: the mode, how long to wait, and its rules."""
+    """Apply the approval settings of the configuration: the mode, the expiry and the rules."""
     approvals.mode, approvals.expires = config.approvals.mode, config.approvals.expires
     approvals.rules = configured_rules(config)
 
@@ -50,10 +50,12 @@ def try_command(
     mode: ApprovalMode | None = None,
     read_only: bool = False,
 ) -> Trial:
-    """What would be decided about a command of a new session in that folder. Runs nothing."""
+    """Return the decision on a command of a new session in that folder. Runs nothing."""
     tool = tools.get(TERMINAL)
     if tool is None:
-        raise UserMustActError(f"there is no tool {TERMINAL!r} here that could run a command")
+        raise UserMustActError(
+            f"commands cannot be checked: this host has no tool {TERMINAL!r}; add it to the tools"
+        )
     approvals = Approvals(always=[*rules])
     set_policy(approvals, config)
     arguments = {"command": command}
@@ -61,39 +63,39 @@ def try_command(
 
 
 def configured_rules(config: Config) -> tuple[Rule, ...]:
-    """The rules that stand in the configuration."""
-    written = config.approvals
+    """Return the rules of the configuration."""
+    approvals = config.approvals
     return (
-        *(rule("deny", words) for words in written.deny),
-        *(rule("allow", words) for words in written.allow),
-        *(rule("ask", words) for words in written.ask),
+        *(rule("deny", words) for words in approvals.deny),
+        *(rule("allow", words) for words in approvals.allow),
+        *(rule("ask", words) for words in approvals.ask),
     )
 
 
 class RuleBook:
-    """The rules as the host's sessions ask them. Belongs to the host's loop."""
+    """The rules that the host's sessions apply. Belongs to the host's loop."""
 
     def __init__(self, store: Store, rules: list[KeptRule]) -> None:
         self._store = store
         self.rules: list[Rule] = [*rules]
-        """Asked by every call, and changed here alone."""
+        """Read by every call, and changed only in this class."""
 
     async def refresh(self) -> None:
-        """Learn what other hosts of the home recorded."""
+        """Read the rules again: other hosts of the home may have added some."""
         self.rules[:] = await read_rules(self._store)
 
     def add(self, rule: Rule) -> None:
-        """A rule that is recorded already."""
+        """Add a rule that is in the store already."""
         self.rules.append(rule)
 
     async def remove(self, rule_id: str) -> bool:
-        """No call is allowed by it any more; durable once this returns. False: there is none."""
+        """Remove a rule; durable once this returns. False: there is no such rule."""
         removed = [rule for rule in self.rules if _is(rule, rule_id)]
         self.rules[:] = [rule for rule in self.rules if not _is(rule, rule_id)]
         try:
             return await self._store.drop_record(_key_of(rule_id))
         except BaseException:
-            # It is still recorded, and whoever asked is told so.
+            # The rule is still in the store, and the caller gets the error.
             self.rules += removed
             raise
 
@@ -103,7 +105,7 @@ def _is(rule: Rule, rule_id: str) -> bool:
 
 
 def _id_of(key: str) -> str:
-    """An answer may have made several rules, which are numbered."""
+    """Return the rule's id. One answer may make several rules, which are numbered."""
     approval_id, _, number = key.removeprefix(ALWAYS).rpartition("/")
     return f"{approval_id}.{number}"
 

@@ -1,4 +1,4 @@
-"""Dispatch and bus within one process: its sessions, each opened once and owned here."""
+"""Dispatch and bus within one process: it opens each of its sessions once, and owns them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from keryx.ports.view import SessionView
 
 EventHub = Hub[ev.Event]
 Open = Callable[[str, Opening | None, EventHub | None], Awaitable[Session]]
-"""Opens a session; the hub is there already if somebody watches it."""
+"""Opens a session; the hub is passed if the session has readers already."""
 
 
 def _ignore(session_id: str) -> None:
-    """Nobody needs to know."""
+    """Do nothing when a session is closed."""
     del session_id
 
 
@@ -37,10 +37,10 @@ def _report(name: str, error: BaseException) -> None:
 
 
 class LocalDispatch:
-    """Brings work and commands to the sessions of this process. Belongs to one loop.
+    """Sends work and commands to the sessions of this process. Belongs to one loop.
 
-    A session that rests is let go after a while, and opened again when it is needed. Whoever
-    watches one does not keep it open: the hub is enough.
+    A session that is idle is closed after a while, and opened again when it is needed. A reader
+    does not keep a session open: its hub is enough.
     """
 
     def __init__(
@@ -48,78 +48,78 @@ class LocalDispatch:
         scope: Scope,
         store: Store,
         open_session: Open,
-        let_go: Callable[[str], None] = _ignore,
+        on_closed: Callable[[str], None] = _ignore,
     ) -> None:
-        """`let_go` is told of each session that is not owned here any more."""
+        """`on_closed` gets the id of each session that this process does not own any more."""
         self._store = store
         self._open_session = open_session
         self._clock = scope.clock
-        # One that cannot be opened or closed is reported, and holds up no other.
+        # A session that cannot be opened or closed is reported, and does not delay the others.
         self._group = Group(Scope("opening", clock=scope.clock), on_error=_report)
         self._sessions: dict[str, asyncio.Future[Session]] = {}
         self._hubs: dict[str, EventHub] = {}
-        """Of sessions that are watched and not open."""
-        self._resting = IdleSessions(scope.deadlines, self._rest)
-        self._on_let_go = let_go
+        """The hubs of sessions that have readers and are not open."""
+        self._idle_sessions = IdleSessions(scope.deadlines, self._close_idle)
+        self._on_closed = on_closed
 
     async def session(self, session_id: str, opening: Opening | None = None) -> Session:
-        """The one owner of this session, however many ask at once."""
+        """Return the open session; callers that ask at the same time get the same object."""
         while True:
-            session = await self._opened(session_id, opening)
-            # Between its opening and this line it may have been let go again, with many others.
+            session = await self._get_or_open(session_id, opening)
+            # It may have been closed as idle between its opening and this line.
             if not session.is_released:
                 return session
 
-    async def _opened(self, session_id: str, opening: Opening | None) -> Session:
-        found = self._sessions.get(session_id)
-        if found is not None and _is_broken(found):
-            await self._let_go(session_id, found)
-            found = self._sessions.get(session_id)
-        if found is None:
-            found = asyncio.get_running_loop().create_future()
-            self._sessions[session_id] = found
-            self._group.start(self._open(session_id, opening, found), name=f"open {session_id}")
-        # Whoever asked first may give up; the others still want it.
-        return await asyncio.shield(found)
+    async def _get_or_open(self, session_id: str, opening: Opening | None) -> Session:
+        opened = self._sessions.get(session_id)
+        if opened is not None and _is_broken(opened):
+            await self._close_broken(session_id, opened)
+            opened = self._sessions.get(session_id)
+        if opened is None:
+            opened = asyncio.get_running_loop().create_future()
+            self._sessions[session_id] = opened
+            self._group.start(self._open(session_id, opening, opened), name=f"open {session_id}")
+        # Shielded: the first caller may be cancelled while others still wait.
+        return await asyncio.shield(opened)
 
     async def _open(
         self, session_id: str, opening: Opening | None, opened: asyncio.Future[Session]
     ) -> None:
-        """Open it for all who wait. An error is theirs, and no other session's."""
+        """Open the session for all callers that wait. They get the error, if there is one."""
         hub = self._hubs.pop(session_id, None)
         try:
             session = await self._open_session(session_id, opening, hub)
             opened.set_result(session)
-            self._rests(session_id, session)
+            self._update_idle(session_id, session)
         except asyncio.CancelledError:
             opened.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 (whatever it is, whoever asked is told)
+        except Exception as error:  # noqa: BLE001 (the callers get it)
             self._sessions.pop(session_id, None)
             if hub is not None:
                 hub.close(error)
             opened.set_exception(error)
-            opened.exception()  # seen, also if all who asked have given up
+            opened.exception()  # marks it as retrieved, even if all callers were cancelled
 
     def rested(self, session_id: str) -> None:
-        """No turn of this session runs any more, and none waits."""
+        """Note that no turn of this session runs or waits any more."""
         opened = self._sessions.get(session_id)
         if opened is not None and opened.done() and not opened.cancelled():
-            self._rests(session_id, opened.result())
+            self._update_idle(session_id, opened.result())
 
-    def _rests(self, session_id: str, session: Session) -> None:
+    def _update_idle(self, session_id: str, session: Session) -> None:
         if session.is_resting and session_id in self._sessions:
-            self._resting.add(session_id, session)
+            self._idle_sessions.add(session_id, session)
         else:
-            self._resting.remove(session_id)
+            self._idle_sessions.remove(session_id)
 
-    def _rest(self, session_id: str) -> None:
-        """Let go of a session that is idle; its readers stay."""
+    def _close_idle(self, session_id: str) -> None:
+        """Close an idle session; its readers stay connected to its hub."""
         session = self._sessions.pop(session_id).result()
         if session.hub.readers:
             self._keep_hub(session_id, session.hub)
-        self._on_let_go(session_id)
-        self._group.start(session.release(), name=f"let go of {session_id}")
+        self._on_closed(session_id)
+        self._group.start(session.release(), name=f"close idle {session_id}")
 
     def _keep_hub(self, session_id: str, hub: EventHub) -> None:
         def drop() -> None:
@@ -129,38 +129,38 @@ class LocalDispatch:
         self._hubs[session_id] = hub
         hub.on_empty = drop
 
-    async def _let_go(self, session_id: str, found: asyncio.Future[Session]) -> None:
-        """A session whose log failed is opened anew, unless someone else owns it now."""
-        session = found.result()
+    async def _close_broken(self, session_id: str, opened: asyncio.Future[Session]) -> None:
+        """Close a session whose log failed; `FencedError` if another process owns it now."""
+        session = opened.result()
         if isinstance(session.broken, FencedError):
             raise FencedError(str(session.broken))
-        if self._sessions.get(session_id) is found:
+        if self._sessions.get(session_id) is opened:
             del self._sessions[session_id]
-            self._resting.remove(session_id)
+            self._idle_sessions.remove(session_id)
             await session.close()
 
-    async def forget(self, session_id: str) -> None:
-        """Stop owning a session that is about to be deleted; its readers are told."""
-        gone = SessionDeletedError(f"the session {session_id} was deleted")
+    async def stop_hosting(self, session_id: str) -> None:
+        """Close a session that is about to be deleted; its readers get `SessionDeletedError`."""
+        deleted = SessionDeletedError(f"the session {session_id} was deleted")
         if (hub := self._hubs.pop(session_id, None)) is not None:
-            hub.close(gone)
-        found = self._sessions.pop(session_id, None)
-        if found is not None:
-            self._resting.remove(session_id)
-            await (await asyncio.shield(found)).close(gone)
-            self._on_let_go(session_id)
+            hub.close(deleted)
+        opened = self._sessions.pop(session_id, None)
+        if opened is not None:
+            self._idle_sessions.remove(session_id)
+            await (await asyncio.shield(opened)).close(deleted)
+            self._on_closed(session_id)
 
     def holds(self, session_id: str) -> bool:
-        """Whether the session is open here, or about to be."""
+        """Return whether the session is open here, or being opened."""
         return session_id in self._sessions
 
     def open_ids(self) -> list[str]:
         return list(self._sessions)
 
     def hand_over(self, session_id: str) -> None:
-        """Another process hosts the session from now on; it is at rest here."""
+        """Close a session, idle here, that another process hosts from now on."""
         opened = self._sessions.pop(session_id, None)
-        self._resting.remove(session_id)
+        self._idle_sessions.remove(session_id)
         if (hub := self._hubs.pop(session_id, None)) is not None:
             hub.close()
         if opened is not None and opened.done() and not opened.cancelled():
@@ -177,11 +177,11 @@ class LocalDispatch:
         return await self.tell_session(await self.session(command.session_id), command)
 
     async def tell_session(self, session: Session, command: cm.Command) -> Answer:
-        """Give the command to a session that is open here."""
+        """Send the command to a session that is open here."""
         try:
             return await session.tell(command)
         finally:
-            self._rests(command.session_id, session)
+            self._update_idle(command.session_id, session)
 
     async def watch(self, session_id: str, *, after: int) -> Watching:
         if session_id not in self._sessions and session_id not in self._hubs:
@@ -197,14 +197,14 @@ class LocalDispatch:
         if session_id not in self._sessions:
             resting = await self._store.resting(session_id)
             if resting is not None:
-                # Nobody needs its whole log for this; and who watches or talks to it opens it.
+                # This needs no log: a closed session stays closed until it gets a command.
                 draft = await read_draft(self._store, session_id)
                 return view_at_rest(session_id, resting, draft)
         return await (await self.session(session_id)).view()
 
     async def close(self) -> None:
-        """Stop all sessions gracefully, at the same time: each may take its ladder."""
-        self._resting.close()
+        """Stop all sessions gracefully, at the same time: each may need its full grace period."""
+        self._idle_sessions.close()
         await self._group.leave()
         for hub in tuple(self._hubs.values()):
             hub.close()
@@ -220,5 +220,5 @@ def _is_broken(opened: asyncio.Future[Session]) -> bool:
 
 
 async def _close(session: Session) -> None:
-    with suppress(KeryxError):  # whoever hosts it now reads what is in the store
+    with suppress(KeryxError):  # its new host reads what is in the store
         await session.close()

@@ -1,8 +1,8 @@
-"""The home of a host: where its state lives, who owns it, and how others reach the owner.
+"""The home of a host: where its state lives, which process owns it, how others reach the owner.
 
-A lock of the kernel is the host's sign of life, not a clock: it is gone with its process, however
-that ended. Taking the home, listening on its socket and saying where that is happen behind one
-door, so whoever finds the home taken finds its owner's plate too.
+A file lock shows that the host is alive: the kernel releases it when the process ends. Taking the
+home, listening on its socket and writing the address happen under a second lock, so a process that
+finds the home taken also finds the address of its owner.
 """
 
 from __future__ import annotations
@@ -23,68 +23,70 @@ import msgspec
 from keryx.errors import UserMustActError
 
 LOCK: Final = "host.lock"
-DOOR: Final = "host.door"
-PLATE: Final = "host.json"
+TRANSFER_LOCK: Final = "host.door"
+ADDRESS_FILE: Final = "host.json"
 SOCKET: Final = "host.sock"
 STORE: Final = "keryx.db"
 GUESTS: Final = "guests"
 TMP_PREFIX: Final = "keryx-"
-# The kernel's limit for the path of a socket is 108 bytes, on macOS 104.
+# The kernel limits the path of a socket to 108 bytes, macOS to 104.
 LONGEST_SOCKET_PATH: Final = 100
 BACKLOG: Final = 128
 
 
 class HomeTakenError(UserMustActError):
-    """Another host owns this home, and cannot do what is asked."""
+    """Another process owns this home, and this process cannot use it."""
 
     @classmethod
     def unreachable(cls, home: Path) -> HomeTakenError:
         return cls(
-            f"another Keryx owns the home {home} and cannot be reached; "
-            "stop it, or choose another home with KERYX_HOME"
+            f"another Keryx process owns the home {home} and does not answer; "
+            "stop that process, or choose another home with KERYX_HOME"
         )
 
 
-class Plate(msgspec.Struct, frozen=True):
-    """Who owns the home, and how to reach it."""
+class HostAddress(msgspec.Struct, frozen=True):
+    """Which process owns the home, and how to reach it. Written to `host.json`."""
 
     pid: int
     socket: str
     secret: str
     tmp: str = ""
-    """A folder for what is temporary, which need not be there; a killed host leaves it behind."""
+    """The folder for temporary files, if it exists; a killed host leaves it behind."""
     guest: str = ""
-    """The id of a guest; a host has none."""
+    """The id of a guest; empty for the owner of the home."""
 
 
 class Home:
-    """A home that this process owns, until it is released."""
+    """A home that this process owns until it calls `release`."""
 
-    def __init__(self, path: Path, lock: int, listening: socket.socket, plate: Plate) -> None:
+    def __init__(
+        self, path: Path, lock: int, listening: socket.socket, address: HostAddress
+    ) -> None:
         self.path = path
         self.listening = listening
-        self.plate = plate
-        self.guests: list[Plate] = []
-        """Programs that host sessions of their own here, and were alive when it was taken."""
-        self._lock = keep_from_forks(lock)
+        self.address = address
+        self.guests: list[HostAddress] = []
+        """The guests (programs that host their own sessions) that ran when the home was taken."""
+        self._lock = close_in_forks(lock)
 
     @classmethod
-    def take(cls, path: Path, *, by_force: bool = False) -> Home | Plate:
-        """Own the home, made if there is none; or learn who does. Asks the disk: use a thread.
+    def take(cls, path: Path, *, by_force: bool = False) -> Home | HostAddress:
+        """Take the home (created if needed), or return its owner's address. Blocking.
 
-        By force also from a host that does not let go; the store keeps that one from writing.
+        `by_force` takes it even from a live owner; the store then refuses that owner's writes.
         """
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _door(path):
-                found = _take(path)
-                if by_force and isinstance(found, Plate):
-                    # The old host's lock stays with the file that it has open, under no name.
+            with _TransferLock(path):
+                home = _take(path)
+                if by_force and isinstance(home, HostAddress):
+                    # The old host keeps its lock on the file that it has open, without a name.
                     (path / LOCK).unlink()
-                    found = _take(path)
-                if isinstance(found, Home):
-                    found.guests = live_guests(path)
-                return found
+                    home = _take(path)
+                if isinstance(home, Home):
+                    home.guests = live_guests(path)
+                return home
         except OSError as error:
             raise UserMustActError(
                 f"the home {path} cannot be used: {error}; choose another with KERYX_HOME"
@@ -95,99 +97,100 @@ class Home:
         return self.path / STORE
 
     def release(self) -> None:
-        """Let others have it. Whoever is connected stays so."""
-        with suppress(OSError), _door(self.path):
-            # Not if it was taken by force: then all that is there belongs to the new host.
-            if _read_plate(self.path / PLATE) == self.plate:
-                _remove_socket(self.plate, self.path)
-                (self.path / PLATE).unlink()
+        """Make the home free for other processes. Open connections stay open."""
+        with suppress(OSError), _TransferLock(self.path):
+            # After a take-over by force the files belong to the new host.
+            if _read_address(self.path / ADDRESS_FILE) == self.address:
+                _remove_socket(self.address, self.path)
+                (self.path / ADDRESS_FILE).unlink()
         self.listening.close()
-        let_go_of(self._lock)
+        close_lock(self._lock)
 
 
-class GuestRoom:
-    """What a program has in a home that another process owns: a lock and a socket of its own.
+class GuestRegistration:
+    """The files of a guest in a home that another process owns: a lock, a socket and an address.
 
-    The lock is the guest's sign of life, as the host's is: whoever takes the home next finds the
-    guests that live, and asks each which sessions it hosts.
+    The lock shows that the guest is alive: the next owner asks each live guest for its sessions.
     """
 
-    def __init__(self, path: Path, lock: int, listening: socket.socket, plate: Plate) -> None:
+    def __init__(
+        self, path: Path, lock: int, listening: socket.socket, address: HostAddress
+    ) -> None:
         self.path = path
         self.listening = listening
-        self.plate = plate
-        self._lock = keep_from_forks(lock)
+        self.address = address
+        self._lock = close_in_forks(lock)
 
     @classmethod
-    def make(cls, path: Path) -> GuestRoom:
-        """Asks the disk: use a thread."""
+    def create(cls, path: Path) -> GuestRegistration:
+        """Create the files. Blocking: use a thread."""
         folder, name = path / GUESTS, secrets.token_hex(8)
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
-            # Locked before anything tells of it: whoever finds it unlocked finds it dead.
+            # Locked before the address is written: a guest without a lock is therefore dead.
             lock = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            listening, where = _listen(folder / f"{name}.sock")
-            plate = Plate(os.getpid(), where, secrets.token_hex(32), new_tmp(), name)
-            _write_plate(folder / f"{name}.json", plate)
+            listening, socket_path = _listen(folder / f"{name}.sock")
+            address = HostAddress(os.getpid(), socket_path, secrets.token_hex(32), new_tmp(), name)
+            _write_address(folder / f"{name}.json", address)
         except OSError as error:
             raise UserMustActError(
                 f"the home {path} cannot be used: {error}; choose another with KERYX_HOME"
             ) from error
-        return cls(path, lock, listening, plate)
+        return cls(path, lock, listening, address)
 
     @property
     def store(self) -> Path:
         return self.path / STORE
 
     def release(self) -> None:
-        """Nothing of the guest is left in the home."""
+        """Remove all files of the guest from the home."""
         self.listening.close()
-        _remove_guest(self.path / GUESTS, self.plate)
-        let_go_of(self._lock)
+        _remove_guest(self.path / GUESTS, self.address)
+        close_lock(self._lock)
 
 
-def live_guests(path: Path) -> list[Plate]:
-    """The guests of a home whose processes live; what dead ones left is removed. Blocking."""
-    plates: list[Plate] = []
+def live_guests(path: Path) -> list[HostAddress]:
+    """Return the guests that are alive, and remove the files of dead ones. Blocking."""
+    addresses: list[HostAddress] = []
     for file in sorted((path / GUESTS).glob("*.json")):
-        plate = _read_plate(file)
-        if plate is None or plate.guest != file.stem:
+        address = _read_address(file)
+        if address is None or address.guest != file.stem:
             continue
         try:
             lock = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CLOEXEC)
         except OSError:
-            _remove_guest(file.parent, plate)
+            _remove_guest(file.parent, address)
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            plates.append(plate)
+            addresses.append(address)
         else:
-            _remove_tmp(plate)
-            _remove_guest(file.parent, plate)
+            _remove_tmp(address)
+            _remove_guest(file.parent, address)
         finally:
             os.close(lock)
-    return plates
+    return addresses
 
 
-def _remove_guest(folder: Path, plate: Plate) -> None:
-    _remove_socket(plate, folder)
+def _remove_guest(folder: Path, address: HostAddress) -> None:
+    _remove_socket(address, folder)
     with suppress(OSError):
         for suffix in ("json", "lock"):
-            (folder / f"{plate.guest}.{suffix}").unlink(missing_ok=True)
+            (folder / f"{address.guest}.{suffix}").unlink(missing_ok=True)
 
 
 _locks: set[int] = set()
 
 
-def keep_from_forks(lock: int) -> int:
-    """A lock belongs to its process: a child that was forked would hold it on after its death."""
+def close_in_forks(lock: int) -> int:
+    """Close this lock in forked children: they would hold it after this process has ended."""
     _locks.add(lock)
     return lock
 
 
-def let_go_of(lock: int) -> None:
+def close_lock(lock: int) -> None:
     _locks.discard(lock)
     os.close(lock)
 
@@ -201,11 +204,11 @@ def _close_inherited() -> None:
 os.register_at_fork(after_in_child=_close_inherited)
 
 
-class _door:  # noqa: N801 (reads as a word where it is used)
-    """Held for the moment in which a home changes hands."""
+class _TransferLock:
+    """A lock that is held while a home gets or loses its owner."""
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path / DOOR, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = os.open(path / TRANSFER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def __enter__(self) -> None:
         fcntl.flock(self._file, fcntl.LOCK_EX)
@@ -214,25 +217,25 @@ class _door:  # noqa: N801 (reads as a word where it is used)
         os.close(self._file)
 
 
-def _take(path: Path) -> Home | Plate:
+def _take(path: Path) -> Home | HostAddress:
     lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)
-        return _read_plate(path / PLATE) or Plate(0, "", "")
+        return _read_address(path / ADDRESS_FILE) or HostAddress(0, "", "")
     try:
-        before = _read_plate(path / PLATE)
-        if before is not None:
-            _remove_socket(before, path)
-            _remove_tmp(before)
-        listening, where = _listen(path / SOCKET)
-        plate = Plate(os.getpid(), where, secrets.token_hex(32), new_tmp())
-        _write_plate(path / PLATE, plate)
+        last_owner = _read_address(path / ADDRESS_FILE)
+        if last_owner is not None:
+            _remove_socket(last_owner, path)
+            _remove_tmp(last_owner)
+        listening, socket_path = _listen(path / SOCKET)
+        address = HostAddress(os.getpid(), socket_path, secrets.token_hex(32), new_tmp())
+        _write_address(path / ADDRESS_FILE, address)
     except BaseException:
         os.close(lock)
         raise
-    return Home(path, lock, listening, plate)
+    return Home(path, lock, listening, address)
 
 
 def _listen(at: Path) -> tuple[socket.socket, str]:
@@ -252,46 +255,46 @@ def _listen(at: Path) -> tuple[socket.socket, str]:
     return listening, where
 
 
-def owner_of(path: Path) -> Plate | None:
-    """The plate of whoever owns the home, or owned it last. Asks the disk."""
-    return _read_plate(path / PLATE)
+def read_owner_address(path: Path) -> HostAddress | None:
+    """Return the address of the present or last owner of the home. Blocking."""
+    return _read_address(path / ADDRESS_FILE)
 
 
-def _read_plate(file: Path) -> Plate | None:
+def _read_address(file: Path) -> HostAddress | None:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Plate)
+        return msgspec.json.decode(file.read_bytes(), type=HostAddress)
     except (OSError, msgspec.DecodeError):
         return None
 
 
-def _write_plate(at: Path, plate: Plate) -> None:
-    made = at.with_name(f"{at.name}.new")
-    file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+def _write_address(at: Path, address: HostAddress) -> None:
+    new = at.with_name(f"{at.name}.new")
+    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.write(file, msgspec.json.encode(plate))
+        os.write(file, msgspec.json.encode(address))
     finally:
         os.close(file)
-    made.replace(at)
+    new.replace(at)
 
 
 def new_tmp() -> str:
-    """A name for a folder that nobody can guess; who needs it makes it."""
+    """Return a name for a temporary folder that nobody can guess; the folder is not created."""
     return f"{tempfile.gettempdir()}/{TMP_PREFIX}{secrets.token_hex(8)}"
 
 
-def _remove_tmp(plate: Plate) -> None:
-    """What a killed host left. Only a folder of ours, by the name that such folders have."""
-    folder = Path(plate.tmp)
+def _remove_tmp(address: HostAddress) -> None:
+    """Remove the temporary folder of a killed host, if the name and the owner are as expected."""
+    folder = Path(address.tmp)
     with suppress(OSError):
-        found = folder.lstat()
-        ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-        if ours and folder.name.startswith(TMP_PREFIX):
+        status = folder.lstat()
+        is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+        if is_ours and folder.name.startswith(TMP_PREFIX):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_socket(plate: Plate, path: Path) -> None:
-    where = Path(plate.socket)
+def _remove_socket(address: HostAddress, path: Path) -> None:
+    where = Path(address.socket)
     with suppress(OSError):
         where.unlink()
         if where.parent != path.absolute():
-            where.parent.rmdir()  # made for a home whose own path is too long
+            where.parent.rmdir()  # created because the path of the home is too long

@@ -1,4 +1,4 @@
-"""The host in this process: it owns the home, its sessions live here, others may attach to it."""
+"""The host in this process: it owns the home, runs its sessions, and accepts other processes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import filterfalse
 from pathlib import Path
 from typing import Final, Self
 
@@ -15,9 +16,9 @@ from keryx.app.attachments import HostAttachments, Uploads
 from keryx.app.diffs import open_files, revert_files
 from keryx.app.host.approval_rules import RuleBook, read_rules, set_policy
 from keryx.app.host.dispatch import EventHub
-from keryx.app.host.guests.host_peers import Sharing
+from keryx.app.host.guests.host_peers import HostPeers
 from keryx.app.host.guests.shared_dispatch import ProgramGoneError, SharedDispatch
-from keryx.app.host.home import GuestRoom, Home
+from keryx.app.host.home import GuestRegistration, Home
 from keryx.app.host.session_feed import SessionFeed
 from keryx.app.host.socket_protocol import NewSession
 from keryx.app.models import Models
@@ -47,13 +48,13 @@ STORE_THREADS: Final = 8
 
 
 class LocalHost:
-    """Owns a home, and everything that runs for its sessions."""
+    """Owns a home, or is a guest in one, and owns everything that runs for its sessions."""
 
     def __init__(
         self,
         *,
         runtime: Runtime,
-        home: Home | GuestRoom,
+        home: Home | GuestRegistration,
         threads: Bridge,
         store: Store,
         models: Models,
@@ -73,28 +74,27 @@ class LocalHost:
         self._models = models
         self._tools = HostTools(tools, self._load_tools)
         self._config = config
-        self._places = Places(runtime, config, home.path, home.plate.tmp)
-        self._dispatch = SharedDispatch(
+        self._places = Places(runtime, config, home.path, home.address.tmp)
+        self._dispatch = dispatch = SharedDispatch(
             runtime.scope,
             store,
             self._open,
-            (*tools.brings, *models.brings),
-            changed=self._feed.note,
-            let_go=self._places.forget,
+            (*tools.capabilities, *models.capabilities),
+            on_change=self._feed.note,
+            on_closed=self._places.forget,
         )
-        # The bus is the dispatch's own: there is nothing to add on the way.
-        dispatch = self._dispatch
+        # The methods of the bus are those of the dispatch: a wrapper would add nothing.
         self.tell, self.watch, self.view = dispatch.tell, dispatch.watch, dispatch.view
         self.changes = self._feed.read
-        self.sharing = Sharing(self, home, runtime, self._dispatch, self._feed.note)
-        self._services = self._surroundings(Uploads(home.path, runtime.bridge), titles=titles)
+        self.peers = HostPeers(self, home, runtime, self._dispatch, self._feed.note)
+        self._services = self._services_for_sessions(titles=titles)
 
-    def _surroundings(self, uploads: Uploads, *, titles: bool) -> HostServices:
-        """What each session is given."""
+    def _services_for_sessions(self, *, titles: bool) -> HostServices:
+        """Return the services of this host that every session uses."""
         runtime, models, config = self._runtime, self._models, self._config
         return HostServices(
             store=self.store,
-            attachments=self._attachments(uploads),
+            attachments=self._attachments(),
             executor=runtime.executor,
             clock=RealClock(),
             model=models.find,
@@ -118,9 +118,9 @@ class LocalHost:
         )
 
     @classmethod
-    async def begin(
+    async def start(
         cls,
-        home: Home | GuestRoom,
+        home: Home | GuestRegistration,
         runtime: Runtime,
         *,
         models: Models,
@@ -129,11 +129,11 @@ class LocalHost:
         titles: bool = False,
         take_over: bool = False,
     ) -> Self:
-        """Open the home's store. The host of a home leads it next, a guest serves its room."""
-        # Threads of its own: a commit must not wait behind tools that block.
+        """Open the store. Next, an owner calls `become_owner`, a guest serves its registration."""
+        # Separate threads: a commit must not wait for tools that block.
         threads = Bridge(runtime.scope, threads=STORE_THREADS)
         try:
-            if config.in_memory:  # loaded by the few who want it
+            if config.in_memory:  # imported only if needed
                 store: Store = importlib.import_module("keryx.store.memory").MemoryStore()
             else:
                 store = await SqliteStore.open(
@@ -141,7 +141,7 @@ class LocalHost:
                     threads,
                     durability=config.durability,
                     take_over=take_over,
-                    guest=isinstance(home, GuestRoom),
+                    guest=isinstance(home, GuestRegistration),
                 )
             rules = RuleBook(store, await read_rules(store))
         except BaseException:
@@ -160,78 +160,78 @@ class LocalHost:
             titles=titles,
         )
 
-    async def lead(self, home: Home, *, resume: bool) -> None:
-        """Own the home, with the guests that live in it; they go on hosting what they host."""
-        # Before the guests are asked: whatever one of them begins later it asks for first.
-        unfinished = await self.sharing.left_behind(home, self.store, resume=resume)
+    async def become_owner(self, home: Home, *, resume: bool) -> None:
+        """Own the home. Its guests keep the sessions that they host."""
+        # Read before the guests are asked: a guest asks the owner before it opens another session.
+        unfinished = await self.peers.unfinished_sessions(home, self.store, resume=resume)
         try:
-            await self.sharing.lead(home, self.store)
+            await self.peers.become_owner(home, self.store)
         except BaseException:
-            await self.sharing.without(home)
+            await self.peers.give_up(home)
             raise
-        await self.resume([each for each in unfinished if not self.sharing.is_guests(each)])
+        await self.resume([*filterfalse(self.peers.is_hosted_by_guest, unfinished)])
 
     async def resume(self, unfinished: Sequence[str]) -> None:
-        """Go on with what an earlier host left unfinished."""
+        """Resume the sessions that an earlier host left unfinished."""
         await self._dispatch.resume(unfinished, self._services.resume_guard)
 
-    # -- what front ends ask
+    # -- requests of clients
 
-    async def open(self, wanted: NewSession) -> None:
-        """Make a session, or take up one that exists."""
-        if wanted.exists:
-            if await self.store.session(wanted.session_id) is None:
+    async def open(self, request: NewSession) -> None:
+        """Create a session, or open one that exists."""
+        if request.exists:
+            if await self.store.session(request.session_id) is None:
                 raise DeveloperMustActError(
-                    f"there is no session {wanted.session_id!r}; "
+                    f"there is no session {request.session_id!r}; "
                     "`keryx sessions list` shows those there are"
                 )
-            with suppress(ProgramGoneError):  # it can be read; who tells it something is told
-                await self._dispatch.session(wanted.session_id)
+            with suppress(ProgramGoneError):  # it can be read; a command to it gets the error
+                await self._dispatch.session(request.session_id)
             return
-        if wanted.for_others:
-            await self._tools.prepare(wanted.tools)
+        if request.for_others:
+            await self._tools.prepare(request.tools)
         opening = Opening(
-            model=self._model_for(wanted),
-            workspace=wanted.workspace,
-            tools=self._tools.chosen(wanted.tools, for_others=wanted.for_others),
-            profile=wanted.profile or DEFAULT,
-            effort=wanted.effort,
-            personality=wanted.personality,
-            title=wanted.title,
-            approvals=wanted.approvals,
-            read_only=wanted.read_only,
-            brought=self.brought_for(wanted),
+            model=self._model_for(request),
+            workspace=request.workspace,
+            tools=self._tools.chosen(request.tools, for_others=request.for_others),
+            profile=request.profile or DEFAULT,
+            effort=request.effort,
+            personality=request.personality,
+            title=request.title,
+            approvals=request.approvals,
+            read_only=request.read_only,
+            brought=self.capabilities_for(request),
         )
-        await self._dispatch.session(wanted.session_id, opening)
+        await self._dispatch.session(request.session_id, opening)
 
-    def brought_for(self, wanted: NewSession) -> tuple[str, ...]:
-        """What a new session like this uses that only this program has."""
-        names = self._tools.chosen(wanted.tools, for_others=wanted.for_others)
-        used = (f"model:{self._model_for(wanted)}", *(f"tool:{name}" for name in names))
-        return tuple(each for each in used if each in self._dispatch.brings)
+    def capabilities_for(self, request: NewSession) -> tuple[str, ...]:
+        """Return the capabilities of this program that such a new session would use."""
+        names = self._tools.chosen(request.tools, for_others=request.for_others)
+        used = (f"model:{self._model_for(request)}", *(f"tool:{name}" for name in names))
+        return tuple(name for name in used if name in self._dispatch.capabilities)
 
-    def _model_for(self, wanted: NewSession) -> str:
-        profile, for_others = wanted.profile or DEFAULT, wanted.for_others
-        return wanted.model or self._models.default_of(profile, for_others=for_others)
+    def _model_for(self, request: NewSession) -> str:
+        profile, for_others = request.profile or DEFAULT, request.for_others
+        return request.model or self._models.default_of(profile, for_others=for_others)
 
     async def delete(self, session_id: str) -> bool:
-        """Everything of the session is gone. False: there was none."""
-        await self._dispatch.forget(session_id)
+        """Delete everything of the session. False: there was no such session."""
+        await self._dispatch.stop_hosting(session_id)
         deleted = await self.store.delete(session_id)
         self._feed.note(session_id)
         return deleted
 
     async def remove_rule(self, rule_id: str) -> bool:
         is_removed = await self._rules.remove(rule_id)
-        await self.sharing.remove_rule(rule_id)
+        await self.peers.remove_rule(rule_id)
         return is_removed
 
     async def end(self, *, for_good: bool = True) -> None:
-        """Stop gracefully. Those attached are let go last, when the home is free for them.
+        """Stop gracefully. Connections are closed last, when the home is free for the clients.
 
-        Not `for_good`: another host may follow in this process, and needs its executor.
+        Without `for_good` the executor stays open for another host in this process.
         """
-        self.sharing.stop_listening()
+        self.peers.stop_listening()
         self._feed.close()
         await self._dispatch.close()
         if for_good:
@@ -239,20 +239,20 @@ class LocalHost:
         try:
             await self._places.close()
         finally:
-            # Whatever could not be removed, the home is free for others.
+            # The home becomes free even if temporary files could not be removed.
             await self.store.close()
             await self._threads.close()
-            await self.sharing.close()
+            await self.peers.close()
 
-    # -- what sessions need
+    # -- services for sessions
 
     async def _prompt_parts(
-        self, briefs: PromptSources, settings: Settings, workspace: str
+        self, sources: PromptSources, settings: Settings, workspace: str
     ) -> PromptParts:
         guests = self._dispatch.guests
-        if guests is None or guests.members:  # others host sessions of this home as well
-            await self._rules.refresh()  # another host of the home may have made one
-        return await briefs.read(settings, workspace)
+        if guests is None or guests.members:  # other hosts of this home may have added rules
+            await self._rules.refresh()
+        return await sources.read(settings, workspace)
 
     async def _load_tools(self) -> Tools:
         return await self._runtime.bridge.to_thread(Tools.built_in, self._config)
@@ -260,7 +260,7 @@ class LocalHost:
     async def _open(
         self, session_id: str, opening: Opening | None, hub: EventHub | None
     ) -> Session:
-        if opening is None and self._tools.brings:
+        if opening is None and self._tools.capabilities:
             (first, *_) = await self.store.events(session_id, limit=1) or [None]
             await self._tools.prepare(first.tools if isinstance(first, SessionOpened) else ())
         scope = self._runtime.scope
@@ -282,7 +282,8 @@ class LocalHost:
             place=self._places.of(session_id, workspace, read_only=settings.read_only),
         )
 
-    def _attachments(self, uploads: Uploads) -> HostAttachments:
+    def _attachments(self) -> HostAttachments:
+        uploads = Uploads(self._path, self._runtime.bridge)
         bridge, folder = self._runtime.bridge, self._places.uploads
         return HostAttachments(self.store, bridge, uploads, self._models.images, folder)
 
@@ -294,7 +295,7 @@ class LocalHost:
         return open_files(workspace, keep, changing, hidden=hidden, uploads=uploads)
 
     def _configure(self, config: Config) -> None:
-        """The configuration has changed; turns that start from now on see it."""
+        """Use a changed configuration for all turns that start from now on."""
         self._config = config
         self._models.configure(config)
         self._services.redactor = Redactor(secrets_of(config))

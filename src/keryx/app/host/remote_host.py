@@ -1,4 +1,4 @@
-"""A process that does not own its home: the same surface, over the owner's local socket."""
+"""A host in another process, reached over its local socket. It has the methods of a local host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host import socket_protocol
-from keryx.app.host.home import STORE, HomeTakenError, Plate
+from keryx.app.host.home import STORE, HomeTakenError, HostAddress
 from keryx.errors import DeveloperMustActError, KeryxError, UserMustActError
 from keryx.events import Event, decode
 from keryx.ports.dispatch import Answer, Change, Watching
@@ -26,40 +26,43 @@ from keryx.store.sqlite import SqliteStore
 
 T = TypeVar("T")
 
-# A host that is starting opens its store first; one that does not answer for longer is stuck.
-HELLO_PATIENCE: Final = 10.0
-# Events that may wait for a slow reader here; more wait in the socket, and then at the host.
-MOST_WAITING: Final = 1_000
+# Seconds. A host that is starting opens its store first; one that needs longer is frozen.
+HELLO_TIMEOUT: Final = 10.0
+# Events that are buffered here for a slow reader; more stay in the socket, and then at the host.
+MAX_BUFFERED: Final = 1_000
 
 
 class RemoteHost:
-    """The host of another process, as this one sees it."""
+    """A connection to the host in another process."""
 
-    def __init__(self, plate: Plate, scope: Scope, peer: Peer, store: Store) -> None:
+    def __init__(self, address: HostAddress, scope: Scope, peer: Peer, store: Store) -> None:
         self.store = store
-        self.plate = plate
+        self.address = address
         self._scope = scope
         self._peer = peer
 
     @classmethod
-    async def reach(cls, plate: Plate, scope: Scope, store: Store) -> Self:
-        """Reach a host whose logs this process reads in a way of its own."""
-        return cls(plate, scope, await _connect(plate, scope), store)
+    async def reach(cls, address: HostAddress, scope: Scope, store: Store) -> Self:
+        """Connect to a host, and read its logs from the store that is passed."""
+        return cls(address, scope, await _connect(address, scope), store)
 
     @classmethod
-    async def connect(cls, plate: Plate, home: Path, scope: Scope, bridge: Bridge) -> Self:
-        """Reach the owner; `OSError` if nobody listens there any more."""
-        peer = await _connect(plate, scope)
+    async def connect(cls, address: HostAddress, home: Path, scope: Scope, bridge: Bridge) -> Self:
+        """Connect to the owner of the home and open its store read-only.
+
+        `PeerLostError` or `FileNotFoundError` if no process listens there any more.
+        """
+        peer = await _connect(address, scope)
         try:
             store = await SqliteStore.open(home / STORE, bridge, read_only=True)
         except BaseException:
             peer.close()
             await peer.wait_ended()
             raise
-        return cls(plate, scope, peer, store)
+        return cls(address, scope, peer, store)
 
-    async def open(self, wanted: socket_protocol.NewSession) -> None:
-        await _call(self._peer, socket_protocol.OPEN, socket_protocol.encode_value(wanted))
+    async def open(self, request: socket_protocol.NewSession) -> None:
+        await _call(self._peer, socket_protocol.OPEN, socket_protocol.encode_value(request))
 
     async def tell(self, command: cm.Command) -> Answer:
         try:
@@ -69,18 +72,18 @@ class RemoteHost:
         return socket_protocol.decode_answer(await _call(self._peer, socket_protocol.TELL, body))
 
     async def watch(self, session_id: str, *, after: int) -> Watching:
-        # A connection of its own: a reader that does not keep up holds back nothing else.
-        peer = await _connect(self.plate, self._scope)
-        return _RemoteReader(peer, socket_protocol.Watch(session_id, after), self._scope)
+        # A separate connection: a slow reader delays no other request.
+        peer = await _connect(self.address, self._scope)
+        return _RemoteReader(peer, socket_protocol.WatchRequest(session_id, after), self._scope)
 
     async def view(self, session_id: str) -> SessionView:
         return socket_protocol.decode_view(await self._ask(socket_protocol.VIEW, session_id))
 
     async def changes(self, after: int | None) -> AsyncGenerator[Change]:
-        peer = await _connect(self.plate, self._scope)
-        asked = socket_protocol.encode_value(socket_protocol.Since(after))
-        async with _Remote(
-            peer, self._scope, socket_protocol.CHANGES, asked, socket_protocol.decode_change
+        peer = await _connect(self.address, self._scope)
+        params = socket_protocol.encode_value(socket_protocol.ChangesRequest(after))
+        async with _RemoteStream(
+            peer, self._scope, socket_protocol.CHANGES, params, socket_protocol.decode_change
         ) as stream:
             async for change in stream:
                 yield change
@@ -88,78 +91,78 @@ class RemoteHost:
     async def delete(self, session_id: str) -> bool:
         return await self._ask(socket_protocol.DELETE, session_id) == b"true"
 
-    async def hold(self, session_id: str) -> None:
-        """Have the session deleted when this process is gone; returns only by an error."""
+    async def delete_on_disconnect(self, session_id: str) -> None:
+        """Make the host delete the session when this process ends. Never returns normally."""
         await self._ask(socket_protocol.HOLD, session_id)
 
     async def remove_rule(self, rule_id: str) -> bool:
-        named = socket_protocol.encode_value(socket_protocol.NamedRule(rule_id))
-        return await _call(self._peer, socket_protocol.REMOVE_RULE, named) == b"true"
+        params = socket_protocol.encode_value(socket_protocol.RuleRef(rule_id))
+        return await _call(self._peer, socket_protocol.REMOVE_RULE, params) == b"true"
 
     # -- between hosts of one home
 
-    async def announce(self, guest: str) -> None:
-        """Say that this guest is there; the owner asks it what it hosts."""
+    async def announce(self, guest_id: str) -> None:
+        """Tell the owner that this guest runs; the owner then asks what the guest hosts."""
         await _call(
             self._peer,
             socket_protocol.ANNOUNCE,
-            socket_protocol.encode_value(socket_protocol.Announced(guest)),
+            socket_protocol.encode_value(socket_protocol.Announcement(guest_id)),
         )
 
-    async def take(self, taken: socket_protocol.Taken) -> bool:
-        """Whether the session is this guest's to host from now on."""
+    async def take(self, request: socket_protocol.TakeRequest) -> bool:
+        """Return whether this guest may host the session from now on."""
         return (
-            await _call(self._peer, socket_protocol.TAKE, socket_protocol.encode_value(taken))
+            await _call(self._peer, socket_protocol.TAKE, socket_protocol.encode_value(request))
             == b"true"
         )
 
-    async def hosted(self) -> socket_protocol.Hosted:
+    async def hosted(self) -> socket_protocol.HostedSessions:
         return socket_protocol.decode_hosted(
             await _call(self._peer, socket_protocol.HOSTED, b"null")
         )
 
-    async def let_go(self, session_id: str) -> None:
-        """The session is about to be deleted: the guest stops hosting it."""
-        await self._ask(socket_protocol.LET_GO, session_id)
+    async def stop_hosting(self, session_id: str) -> None:
+        """Make a guest close a session that is about to be deleted."""
+        await self._ask(socket_protocol.STOP_HOSTING, session_id)
 
     @property
     def is_lost(self) -> bool:
         return self._peer.is_lost
 
     async def wait_lost(self) -> None:
-        """Return once the host has hung up, however it ended."""
+        """Return when the connection is closed, however the host ended."""
         with suppress(PeerLostError, CallError):
             await self._peer.call(socket_protocol.STAY, b"null")
 
     async def _ask(self, method: str, session_id: str) -> bytes:
         return await _call(
-            self._peer, method, socket_protocol.encode_value(socket_protocol.Named(session_id))
+            self._peer, method, socket_protocol.encode_value(socket_protocol.SessionRef(session_id))
         )
 
     async def hang_up(self) -> None:
         await _hang_up(self._peer)
 
     async def end(self) -> None:
-        """Let go of the host, which goes on."""
+        """Disconnect from the host, which keeps running."""
         await self.hang_up()
         await self.store.close()
 
 
-async def _connect(plate: Plate, scope: Scope) -> Peer:
-    if not plate.socket:
-        raise FileNotFoundError("the host of this home has not said where it listens")
+async def _connect(address: HostAddress, scope: Scope) -> Peer:
+    if not address.socket:
+        raise FileNotFoundError("the host of this home has not written its address yet")
     try:
-        peer = await connect(plate.socket, scope)
+        peer = await connect(address.socket, scope)
     except OSError as error:
-        raise PeerLostError(f"nobody listens at the home's socket: {error}") from error
+        raise PeerLostError(f"no process listens on the home's socket: {error}") from error
     try:
-        async with asyncio.timeout(HELLO_PATIENCE):
-            await _greet(peer, plate)
+        async with asyncio.timeout(HELLO_TIMEOUT):
+            await _greet(peer, address)
     except TimeoutError:
         await _hang_up(peer)
         raise HomeTakenError(
-            f"the Keryx that owns this home (process {plate.pid}) does not answer; "
-            "stop it, or choose another home with KERYX_HOME"
+            f"the Keryx that owns this home (process {address.pid}) does not answer; "
+            "stop that process, or choose another home with KERYX_HOME"
         ) from None
     except BaseException:
         await _hang_up(peer)
@@ -167,16 +170,17 @@ async def _connect(plate: Plate, scope: Scope) -> Peer:
     return peer
 
 
-async def _greet(peer: Peer, plate: Plate) -> None:
+async def _greet(peer: Peer, address: HostAddress) -> None:
     try:
         await peer.call(
-            socket_protocol.HELLO, socket_protocol.encode_value(socket_protocol.Hello(plate.secret))
+            socket_protocol.HELLO,
+            socket_protocol.encode_value(socket_protocol.Hello(address.secret)),
         )
     except CallError as error:
         if error.name == socket_protocol.WRONG_SECRET:
-            # The home has changed hands since its plate was read; the new one says how to go on.
+            # The home got another owner since its address was read; the caller reads it again.
             raise PeerLostError("another host has taken the home") from error
-        raise _as_raised(error) from error
+        raise _to_local_error(error) from error
 
 
 async def _hang_up(peer: Peer) -> None:
@@ -188,11 +192,11 @@ async def _call(peer: Peer, method: str, params: bytes) -> bytes:
     try:
         return await peer.call(method, params)
     except CallError as error:
-        raise _as_raised(error) from error
+        raise _to_local_error(error) from error
 
 
-def _as_raised(error: CallError) -> KeryxError:
-    """The error that the host raised, as far as it can be made here."""
+def _to_local_error(error: CallError) -> KeryxError:
+    """Return the error that the host raised, as the same class if that is possible."""
     kind = getattr(errors, error.name, None)
     if not (isinstance(kind, type) and issubclass(kind, KeryxError)):
         kind = UserMustActError
@@ -202,19 +206,19 @@ def _as_raised(error: CallError) -> KeryxError:
         return UserMustActError(error.message)
 
 
-class _Remote(Generic[T]):
-    """A stream that comes over a connection of its own."""
+class _RemoteStream(Generic[T]):
+    """A stream of items over a connection of its own."""
 
     def __init__(
         self, peer: Peer, scope: Scope, method: str, params: bytes, decode: Callable[[bytes], T]
     ) -> None:
         self._peer = peer
-        self._asked = (method, params)
+        self._method, self._params = method, params
         self._decode = decode
         self._group = Group(scope.child(method))
         self._items: deque[bytes] = deque()
         self._woken: asyncio.Future[None] | None = None
-        self._held = False
+        self._is_paused = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -225,40 +229,40 @@ class _Remote(Generic[T]):
         self._group.scope.close()
 
     async def __aiter__(self) -> AsyncGenerator[T]:
-        watching = self._group.start(self._watch(), name=self._asked[0])
-        watching.add_done_callback(lambda _: self._wake())
+        receiving = self._group.start(self._receive(), name=self._method)
+        receiving.add_done_callback(lambda _: self._wake())
         while True:
             while self._items:
                 item = self._decode(self._items.popleft())
-                self._let_go_on()
+                self._continue()
                 yield item
-            if watching.done():
-                if (error := watching.result()) is not None:
+            if receiving.done():
+                if (error := receiving.result()) is not None:
                     raise error
                 return
             self._woken = asyncio.get_running_loop().create_future()
             await self._woken
 
-    async def _watch(self) -> KeryxError | None:
-        """Wait for the end of the stream; an error is a result, so that it comes last."""
+    async def _receive(self) -> KeryxError | None:
+        """Wait for the end of the stream; return the error, so that the reader gets it last."""
         try:
-            await self._peer.call(*self._asked, on_progress=self._take)
+            await self._peer.call(self._method, self._params, on_progress=self._take)
         except PeerLostError as error:
             return error
         except CallError as error:
-            return _as_raised(error)
+            return _to_local_error(error)
         return None
 
     def _take(self, item: bytes) -> None:
         self._items.append(item)
-        if len(self._items) >= MOST_WAITING and not self._held:
-            self._held = True
+        if len(self._items) >= MAX_BUFFERED and not self._is_paused:
+            self._is_paused = True
             self._peer.wire.set_reading_paused(paused=True)
         self._wake()
 
-    def _let_go_on(self) -> None:
-        if self._held and len(self._items) < MOST_WAITING // 2:
-            self._held = False
+    def _continue(self) -> None:
+        if self._is_paused and len(self._items) < MAX_BUFFERED // 2:
+            self._is_paused = False
             self._peer.wire.set_reading_paused(paused=False)
 
     def _wake(self) -> None:
@@ -266,16 +270,20 @@ class _Remote(Generic[T]):
             self._woken.set_result(None)
 
 
-class _RemoteReader(_Remote[Event]):
-    """One reader's place in a session's stream."""
+class _RemoteReader(_RemoteStream[Event]):
+    """Reads one session's events, and knows the sequence number of the last one."""
 
-    def __init__(self, peer: Peer, asked: socket_protocol.Watch, scope: Scope) -> None:
+    def __init__(self, peer: Peer, request: socket_protocol.WatchRequest, scope: Scope) -> None:
         super().__init__(
-            peer, scope, socket_protocol.WATCH, socket_protocol.encode_value(asked), self._note
+            peer,
+            scope,
+            socket_protocol.WATCH,
+            socket_protocol.encode_value(request),
+            self._decode_event,
         )
-        self.seen = asked.after
+        self.seen = request.after
 
-    def _note(self, item: bytes) -> Event:
+    def _decode_event(self, item: bytes) -> Event:
         event = decode(item)
         self.seen = getattr(event, "seq", self.seen)
         return event

@@ -1,4 +1,4 @@
-"""A damaged store is replaced by what can be read of it; the damaged one is kept beside it."""
+"""Replaces a damaged store by a new one with all readable data, and keeps the damaged file."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from keryx.store.sqlite.recovery.health import damage_of
 from keryx.store.sqlite.recovery.salvage import Salvaged, salvage
 
 SEARCH = "search.db"
-"""The index of what was said; made anew from the store."""
+"""The search index; built again from the store."""
 _COMPANIONS = ("", "-wal", "-shm")
 
 
 class Repaired(msgspec.Struct, frozen=True):
-    """What was saved, and where the damaged store is now."""
+    """What was salvaged, and where the damaged store is now."""
 
     salvaged: Salvaged
-    kept: Path
+    damaged: Path
 
 
 def repair(home: Path) -> Repaired | None:
-    """Blocking. None: the store is whole, and was left alone.
+    """Repair the store of a home. Blocking. None: the store is not damaged, and was not touched.
 
     `UserMustActError` if a host owns the home, or if there is no store.
     """
-    taken = Home.take(home)
-    if not isinstance(taken, Home):
+    owned = Home.take(home)
+    if not isinstance(owned, Home):
         raise HomeTakenError(
-            f"another Keryx (process {taken.pid}) owns the home {home}; stop it before a repair"
+            f"another Keryx (process {owned.pid}) owns the home {home}; stop it before a repair"
         )
-    if taken.guests:
-        taken.release()
+    if owned.guests:
+        owned.release()
         raise HomeTakenError(
-            f"a program (process {taken.guests[0].pid}) uses the home {home}; "
+            f"a program (process {owned.guests[0].pid}) uses the home {home}; "
             "stop it before a repair"
         )
     try:
-        store, made = home / STORE, home / f"{STORE}.repaired"
+        store, repaired = home / STORE, home / f"{STORE}.repaired"
         if not store.exists():
-            raise UserMustActError(f"there is no store in {home}; nothing is to be repaired")
+            raise UserMustActError(f"there is no store in {home}, so there is nothing to repair")
         if damage_of(store) is None:
             return None
-        _remove(made)  # of a repair that was cut short
-        salvaged = salvage(store, made)
-        kept = home / time.strftime(f"{STORE}.damaged-%Y%m%d-%H%M%S")
+        _remove(repaired)  # left by a repair that was interrupted
+        salvaged = salvage(store, repaired)
+        damaged = home / time.strftime(f"{STORE}.damaged-%Y%m%d-%H%M%S")
         for suffix in _COMPANIONS:
-            if (found := Path(f"{store}{suffix}")).exists():
-                found.rename(f"{kept}{suffix}")
-        made.rename(store)
+            if (file := Path(f"{store}{suffix}")).exists():
+                file.rename(f"{damaged}{suffix}")
+        repaired.rename(store)
         _remove(home / SEARCH)
-        return Repaired(salvaged, kept)
+        return Repaired(salvaged, damaged)
     finally:
-        taken.release()
+        owned.release()
 
 
 def _remove(path: Path) -> None:

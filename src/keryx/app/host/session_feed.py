@@ -1,7 +1,7 @@
-"""Which sessions changed: told to whoever shows a list of them, after each commit.
+"""The feed of changed sessions, for lists of sessions: readers get each change after its commit.
 
-A reader that does not keep up is told of each session once, as it is by then: what waits for it
-grows with the number of sessions, never with what happens in them.
+A slow reader gets each session once, in its latest state: its queue grows with the number of
+sessions, never with the number of changes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Final
 from keryx.ports.dispatch import Change
 from keryx.ports.store import Store
 
-MOST: Final = 10_000
-"""Sessions that are told of at once to who was away; of more, those that changed last."""
+MAX_MISSED: Final = 10_000
+"""Missed sessions that a returning reader gets; if there are more, the latest ones."""
 
 
 class SessionFeed:
-    """Tells its readers of changes. Belongs to one loop; noting one is synchronous."""
+    """Sends changes to its readers. Belongs to one loop; `note` is synchronous."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -26,35 +26,35 @@ class SessionFeed:
         self._closed = False
 
     def note(self, session_id: str) -> None:
-        """This session has changed, or is gone."""
+        """Queue a session that was changed or deleted, for all readers."""
         for reader in self._readers:
-            reader.waiting[session_id] = None
+            reader.queued[session_id] = None
             reader.wake()
 
     def close(self) -> None:
-        """Nothing more will change here."""
+        """End the streams of all readers after what is queued."""
         self._closed = True
         for reader in self._readers:
             reader.wake()
 
     async def read(self, after: int | None) -> AsyncGenerator[Change]:
-        """What changed after that position, then what does; None: from the first step on."""
-        reader, upto = _Reader(), after or 0
+        """Yield the changes after that position, then each new one; None: only new ones."""
+        reader, position = _Reader(), after or 0
         self._readers.add(reader)
         try:
             if after is not None:
-                rows = await self._store.sessions(after=after, archived=None, limit=MOST)
+                rows = await self._store.sessions(after=after, archived=None, limit=MAX_MISSED)
                 for row in reversed(rows):
-                    upto = row.position
-                    yield Change(row.session_id, row, upto)
+                    position = row.position
+                    yield Change(row.session_id, row, position)
             while True:
-                while reader.waiting:
-                    session_id = next(iter(reader.waiting))
-                    del reader.waiting[session_id]
+                while reader.queued:
+                    session_id = next(iter(reader.queued))
+                    del reader.queued[session_id]
                     row = await self._store.session(session_id)
-                    upto = max(upto, 0 if row is None else row.position)
-                    # A session that changed twice is told of late, and so before older changes.
-                    yield Change(session_id, row, None if reader.waiting else upto)
+                    position = max(position, 0 if row is None else row.position)
+                    # Sessions that changed twice come out of order: only the last has a position.
+                    yield Change(session_id, row, None if reader.queued else position)
                 if self._closed:
                     return
                 await reader.wait()
@@ -64,7 +64,7 @@ class SessionFeed:
 
 class _Reader:
     def __init__(self) -> None:
-        self.waiting: dict[str, None] = {}
+        self.queued: dict[str, None] = {}
         self._woken: asyncio.Future[None] | None = None
 
     def wake(self) -> None:

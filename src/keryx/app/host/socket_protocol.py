@@ -1,4 +1,4 @@
-"""What a process says to the host of its home: the calls of the local socket and their values."""
+"""The protocol of the local socket: method names, and the parameters and results of the calls."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ DELETE: Final = "delete"
 VIEW: Final = "view"
 CHANGES: Final = "changes"
 REMOVE_RULE: Final = "rule.remove"
-# Between a host and programs that host sessions of their own in its home:
+# Between the owner of a home and its guests:
 ANNOUNCE: Final = "announce"
 TAKE: Final = "take"
 HOSTED: Final = "hosted"
-LET_GO: Final = "let_go"
+STOP_HOSTING: Final = "let_go"
 STAY: Final = "stay"
-# Of a process whose session shall not outlive it:
+# Of a process with a temporary session:
 HOLD: Final = "hold"
 
 VERSION: Final = 2
@@ -33,14 +33,14 @@ WRONG_SECRET: Final = "SecretError"  # noqa: S105 (the name of an error)
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """The first call of every connection: who comes without the home's secret is turned away."""
+    """The first call of every connection. Without the home's secret, all calls are refused."""
 
     secret: str
     version: int = VERSION
 
 
 class NewSession(msgspec.Struct, frozen=True, kw_only=True):
-    """A session to be made, or to be opened if it exists. What is None, the host decides."""
+    """A request to create a session, or to open an existing one. The host fills in what is None."""
 
     session_id: str
     exists: bool = False
@@ -54,63 +54,65 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     approvals: ApprovalMode | None = None
     read_only: bool = False
     for_others: bool = False
-    """Whether it is made for another process than the host's own program."""
+    """Whether another process than the host's own asks for the session."""
 
 
-def checked(wanted: NewSession) -> NewSession:
-    """The same, as strictly as if it had come over the wire; `DeveloperMustActError` if not so.
+def checked(request: NewSession) -> NewSession:
+    """Return the request with its types checked, as if it came over the socket.
 
-    Nothing may become a session's first fact that could not be read back.
+    `DeveloperMustActError` if a value is wrong: the session's first event must be readable later.
     """
     try:
-        converted = msgspec.convert(msgspec.structs.asdict(wanted), NewSession)
+        converted = msgspec.convert(msgspec.structs.asdict(request), NewSession)
         encode_value(converted)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise DeveloperMustActError(f"a session cannot be opened like this: {error}") from error
+        raise DeveloperMustActError(
+            f"the session was not opened, because an argument is wrong: {error}"
+        ) from error
     return converted
 
 
-class Announced(msgspec.Struct, frozen=True):
-    """A guest is there; its plate says how to reach it."""
+class Announcement(msgspec.Struct, frozen=True):
+    """A guest runs; its address file says how to reach it."""
 
     guest: str
 
 
-class Taken(msgspec.Struct, frozen=True):
-    """A guest would host this session; `is_new` if it is about to make it."""
+class TakeRequest(msgspec.Struct, frozen=True):
+    """A guest asks to host this session; `is_new` if it is about to create it."""
 
     guest: str
     session_id: str
     is_new: bool
 
 
-class Hosted(msgspec.Struct, frozen=True):
-    """What a guest hosts, and what it brought along."""
+class HostedSessions(msgspec.Struct, frozen=True):
+    """The sessions that a guest hosts, and its capabilities (`brings`)."""
 
     sessions: tuple[str, ...]
     brings: tuple[str, ...]
 
 
-class Named(msgspec.Struct, frozen=True):
-    """A session that something is asked of."""
+class SessionRef(msgspec.Struct, frozen=True):
+    """The session that a call is about."""
 
     session_id: str
 
 
-class NamedRule(msgspec.Struct, frozen=True):
-    """A rule that an answer with `always` made."""
+class RuleRef(msgspec.Struct, frozen=True):
+    """A rule that the answer `always` made."""
 
     rule_id: str
 
 
-class Since(msgspec.Struct, frozen=True):
-    """A position of the store; None: the present one."""
+class ChangesRequest(msgspec.Struct, frozen=True):
+    """Send changes after this position of the store; None: from now on."""
 
     after: int | None
 
 
-class Watch(msgspec.Struct, frozen=True):
-    """Read this session's stream after that fact."""
+class WatchRequest(msgspec.Struct, frozen=True):
+    """Send this session's events after that sequence number."""
 
     session_id: str
     after: int
@@ -118,12 +120,12 @@ class Watch(msgspec.Struct, frozen=True):
 
 encode_value: Final = msgspec.json.Encoder().encode
 decode_answer: Final = msgspec.json.Decoder(Answer).decode
-decode_named: Final = msgspec.json.Decoder(Named).decode
-decode_rule: Final = msgspec.json.Decoder(NamedRule).decode
-decode_since: Final = msgspec.json.Decoder(Since).decode
-decode_announced: Final = msgspec.json.Decoder(Announced).decode
-decode_taken: Final = msgspec.json.Decoder(Taken).decode
-decode_hosted: Final = msgspec.json.Decoder(Hosted).decode
+decode_session_ref: Final = msgspec.json.Decoder(SessionRef).decode
+decode_rule_ref: Final = msgspec.json.Decoder(RuleRef).decode
+decode_changes_request: Final = msgspec.json.Decoder(ChangesRequest).decode
+decode_announcement: Final = msgspec.json.Decoder(Announcement).decode
+decode_take_request: Final = msgspec.json.Decoder(TakeRequest).decode
+decode_hosted: Final = msgspec.json.Decoder(HostedSessions).decode
 decode_view: Final = msgspec.json.Decoder(SessionView).decode
 
 decode_change: Final = msgspec.json.Decoder(Change).decode

@@ -1,4 +1,4 @@
-"""The host's side of the local socket: what other processes of the home ask of it."""
+"""The server of the local socket: it answers the calls of other processes of the home."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from keryx.rpc import GREETING_REQUIRED, Call, CallError, Listener
 from keryx.rpc.peer import METHOD_NOT_FOUND, Handler
 
 
-class Serves(Bus, Protocol):
-    """What a host does for those who attach."""
+class HostService(Bus, Protocol):
+    """The part of a host that answers the calls of connected clients."""
 
-    async def open(self, wanted: socket_protocol.NewSession) -> None: ...
+    async def open(self, request: socket_protocol.NewSession) -> None: ...
 
     async def delete(self, session_id: str) -> bool: ...
 
     async def remove_rule(self, rule_id: str) -> bool: ...
 
 
-class Shares(Protocol):
-    """What a host does for the other hosts of its home."""
+class PeerService(Protocol):
+    """The part of a host that answers the calls of the other hosts of its home."""
 
-    async def announced(self, guest: str) -> None: ...
+    async def announce(self, guest_id: str) -> None: ...
 
-    async def take(self, taken: socket_protocol.Taken) -> bool: ...
+    async def take(self, request: socket_protocol.TakeRequest) -> bool: ...
 
-    def hosted(self) -> socket_protocol.Hosted: ...
+    def hosted(self) -> socket_protocol.HostedSessions: ...
 
-    async def let_go(self, session_id: str) -> None: ...
+    async def stop_hosting(self, session_id: str) -> None: ...
 
 
 class SocketServer:
-    """Takes connections and does what those ask who know the secret."""
+    """Accepts connections, and answers the calls of clients that know the secret."""
 
-    def __init__(self, host: Serves, sharing: Shares, scope: Scope, secret: str) -> None:
+    def __init__(self, host: HostService, peers: PeerService, scope: Scope, secret: str) -> None:
         self._host = host
-        self._sharing = sharing
+        self._peers = peers
         self._secret = secret
         self._ending = asyncio.Event()
         self._listener = Listener(scope, self._handler, limits=GREETING_REQUIRED)
@@ -56,7 +56,7 @@ class SocketServer:
         self._listener.listen(listening)
 
     def stop_listening(self) -> None:
-        """The host begins to end: whoever is connected is answered nothing more."""
+        """Accept no more connections, and send no more errors: the host is ending."""
         self._ending.set()
         self._listener.stop_listening()
 
@@ -64,31 +64,33 @@ class SocketServer:
         await self._listener.close()
 
     def _handler(self) -> Handler:
-        return _Visitor(self._host, self._sharing, self._secret, self._ending).handle
+        return _Connection(self._host, self._peers, self._secret, self._ending).handle
 
 
-class _Visitor:
-    """One connection."""
+class _Connection:
+    """The calls of one connection."""
 
-    def __init__(self, host: Serves, sharing: Shares, secret: str, ending: asyncio.Event) -> None:
+    def __init__(
+        self, host: HostService, peers: PeerService, secret: str, ending: asyncio.Event
+    ) -> None:
         self._host = host
-        self._sharing = sharing
+        self._peers = peers
         self._secret = secret
         self._ending = ending
-        self._known = False
+        self._is_greeted = False
 
     async def handle(self, call: Call) -> bytes | None:
-        """Answer, unless the host is ending.
+        """Answer the call. While the host is ending, an error is held back.
 
-        What fails then says nothing about the call. The host's last act is to hang up, when the
-        home is free: then the caller finds the next host, and asks that one.
+        Such an error says nothing about the call. The host closes its connections last, when the
+        home is free: the caller then finds the next host, and asks that one.
         """
         try:
             return await self._answer(call)
         except (CallError, asyncio.CancelledError):
             task = asyncio.current_task()
-            hung_up_on = task is not None and task.cancelling()
-            if self._ending.is_set() and not hung_up_on:
+            is_disconnected = task is not None and task.cancelling()
+            if self._ending.is_set() and not is_disconnected:
                 await asyncio.get_running_loop().create_future()
             raise
 
@@ -98,11 +100,11 @@ class _Visitor:
                 return self._greet(
                     call, msgspec.json.decode(call.params, type=socket_protocol.Hello)
                 )
-            if not self._known:
+            if not self._is_greeted:
                 raise CallError(
                     "say hello with the home's secret first", name=socket_protocol.WRONG_SECRET
                 )
-            return await self._do(call)
+            return await self._dispatch(call)
         except KeryxError as error:
             if isinstance(error, CallError):
                 raise
@@ -121,62 +123,66 @@ class _Visitor:
             raise CallError(
                 "that is not the secret of this home", name=socket_protocol.WRONG_SECRET
             )
-        self._known = True
+        self._is_greeted = True
         call.authenticate()
         return None
 
-    async def _do(self, call: Call) -> bytes | None:
+    async def _dispatch(self, call: Call) -> bytes | None:
         match call.method:
             case socket_protocol.TELL:
                 return socket_protocol.encode_value(await self._host.tell(cm.decode(call.params)))
             case socket_protocol.WATCH:
                 await self._watch(
-                    call, msgspec.json.decode(call.params, type=socket_protocol.Watch)
+                    call, msgspec.json.decode(call.params, type=socket_protocol.WatchRequest)
                 )
             case socket_protocol.OPEN:
-                wanted = msgspec.json.decode(call.params, type=socket_protocol.NewSession)
-                await self._host.open(msgspec.structs.replace(wanted, for_others=True))
+                request = msgspec.json.decode(call.params, type=socket_protocol.NewSession)
+                await self._host.open(msgspec.structs.replace(request, for_others=True))
             case socket_protocol.DELETE:
-                named = socket_protocol.decode_named(call.params)
-                return socket_protocol.encode_value(await self._host.delete(named.session_id))
+                ref = socket_protocol.decode_session_ref(call.params)
+                return socket_protocol.encode_value(await self._host.delete(ref.session_id))
             case socket_protocol.VIEW:
-                named = socket_protocol.decode_named(call.params)
-                return socket_protocol.encode_value(await self._host.view(named.session_id))
+                ref = socket_protocol.decode_session_ref(call.params)
+                return socket_protocol.encode_value(await self._host.view(ref.session_id))
             case socket_protocol.REMOVE_RULE:
-                rule = socket_protocol.decode_rule(call.params)
-                return socket_protocol.encode_value(await self._host.remove_rule(rule.rule_id))
+                ref = socket_protocol.decode_rule_ref(call.params)
+                return socket_protocol.encode_value(await self._host.remove_rule(ref.rule_id))
             case socket_protocol.HOLD:
-                await self._hold(socket_protocol.decode_named(call.params).session_id)
+                await self._delete_on_disconnect(
+                    socket_protocol.decode_session_ref(call.params).session_id
+                )
             case socket_protocol.CHANGES:
-                await self._tell_changes(call, socket_protocol.decode_since(call.params))
+                await self._send_changes(call, socket_protocol.decode_changes_request(call.params))
             case _:
-                return await self._do_for_guests(call)
+                return await self._dispatch_peer_call(call)
         return None
 
-    async def _do_for_guests(self, call: Call) -> bytes | None:
-        """What hosts of one home ask each other."""
+    async def _dispatch_peer_call(self, call: Call) -> bytes | None:
+        """Answer a call of another host of the home."""
         match call.method:
             case socket_protocol.ANNOUNCE:
-                await self._sharing.announced(socket_protocol.decode_announced(call.params).guest)
+                await self._peers.announce(socket_protocol.decode_announcement(call.params).guest)
             case socket_protocol.TAKE:
                 return socket_protocol.encode_value(
-                    await self._sharing.take(socket_protocol.decode_taken(call.params))
+                    await self._peers.take(socket_protocol.decode_take_request(call.params))
                 )
             case socket_protocol.HOSTED:
-                return socket_protocol.encode_value(self._sharing.hosted())
-            case socket_protocol.LET_GO:
-                await self._sharing.let_go(socket_protocol.decode_named(call.params).session_id)
+                return socket_protocol.encode_value(self._peers.hosted())
+            case socket_protocol.STOP_HOSTING:
+                await self._peers.stop_hosting(
+                    socket_protocol.decode_session_ref(call.params).session_id
+                )
             case socket_protocol.STAY:
-                # Never answered: whoever asks learns that this host has ended.
+                # Never answered: the caller waits for the connection to close.
                 await asyncio.get_running_loop().create_future()
             case _:
                 raise CallError(f"there is no method {call.method!r}", code=METHOD_NOT_FOUND)
         return None
 
-    async def _hold(self, session_id: str) -> None:
-        """Never answered: the session is deleted when whoever asks is gone.
+    async def _delete_on_disconnect(self, session_id: str) -> None:
+        """Never return: delete the session when the caller disconnects.
 
-        If it is this host that ends, the caller goes to the next one.
+        If this host ends instead, the caller asks the next one.
         """
         try:
             await asyncio.get_running_loop().create_future()
@@ -184,13 +190,13 @@ class _Visitor:
             if not self._ending.is_set():
                 await self._host.delete(session_id)
 
-    async def _tell_changes(self, call: Call, since: socket_protocol.Since) -> None:
-        async with aclosing(self._host.changes(since.after)) as changes:
+    async def _send_changes(self, call: Call, request: socket_protocol.ChangesRequest) -> None:
+        async with aclosing(self._host.changes(request.after)) as changes:
             async for change in changes:
                 await call.progress(socket_protocol.encode_value(change))
 
-    async def _watch(self, call: Call, asked: socket_protocol.Watch) -> None:
-        async with await self._host.watch(asked.session_id, after=asked.after) as reader:
+    async def _watch(self, call: Call, request: socket_protocol.WatchRequest) -> None:
+        async with await self._host.watch(request.session_id, after=request.after) as reader:
             async for item in reader:
                 await call.progress(encode(item))
         raise CallError("the session was closed", name="ScopeClosedError")

@@ -133,7 +133,7 @@ def _cookie(outside: Outside, value: str, age: int) -> Cookie:
 async def models(service: TheService) -> ModelList:
     """The models that are configured and found."""
     found = service.host_client.models
-    known = tuple(dict.fromkeys(found.known()))
+    known = tuple(dict.fromkeys(found.names()))
     return ModelList(found.default or None, known)
 
 

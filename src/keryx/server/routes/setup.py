@@ -89,7 +89,7 @@ async def offered(service: TheService) -> OfferedModels:
 async def choose(service: TheService, data: JSONBody[NewModel]) -> Setup:
     """Make a model of a configured server the one that new sessions begin with."""
     host_client = service.host_client
-    if host_client.config.is_model_written or host_client.models.is_given:
+    if host_client.config.is_model_written or host_client.models.is_requested:
         raise conflict(
             "the model is named where this server was started",
             "change KERYX_MODEL, `model` in config.toml, or what starts it",
@@ -102,7 +102,7 @@ async def choose(service: TheService, data: JSONBody[NewModel]) -> Setup:
             f"no server is configured as {provider!r}",
             f"write provider:name; there is {known}",
         )
-    has = await host_client.models.at(found.base_url, found.api_key)
+    has = await host_client.models.models_at(found.base_url, found.api_key)
     if name not in has:
         raise unprocessable(f"{provider} has no model {name!r}", _some_of(has))
     await service.threads.to_thread(keep_model, host_client.config.home, data.model)

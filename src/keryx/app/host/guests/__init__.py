@@ -1,1 +1,1 @@
-"""Programs that host sessions of their own in a home that another process owns."""
+"""Guests: programs that host their own sessions in a home that another process owns."""

@@ -1,8 +1,8 @@
-"""A program that brings tools or a model along, in a home that another process owns.
+"""The host of a guest: a program with its own tools or model, in a home that another process owns.
 
-It hosts the sessions that need what it brought, in this process; for all others it talks to the
-owner. The owner decides which is which. If the owner goes away, this process takes the home, or
-finds the next owner; its own sessions do not notice.
+It hosts the sessions that need this program's tools or model; requests for all other sessions go to
+the owner of the home. The owner decides which session is hosted where. If the owner ends, this
+process takes the home or connects to the next owner; the sessions hosted here are not disturbed.
 """
 
 from __future__ import annotations
@@ -14,61 +14,66 @@ from typing import Final, Self
 
 from keryx import commands as cm
 from keryx.aio.group import Group
-from keryx.app.host.home import GuestRoom, HomeTakenError, owner_of
+from keryx.app.host.home import GuestRegistration, HomeTakenError, read_owner_address
 from keryx.app.host.local_host import LocalHost
 from keryx.app.host.remote_host import RemoteHost
-from keryx.app.host.socket_protocol import NewSession, Taken
+from keryx.app.host.socket_protocol import NewSession, TakeRequest
 from keryx.app.runtime import Runtime
 from keryx.errors import KeryxError
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.view import SessionView
 from keryx.rpc import PeerLostError
 
-TRIES: Final = 20
-"""Owners that are tried in a row. Each was there a moment ago, and ends of its own accord."""
+MAX_ATTEMPTS: Final = 20
+"""How many owners are tried in a row. Each of them ran a moment ago, and ended by itself."""
 
-PAUSE: Final = 1.0
+RETRY_PAUSE: Final = 1.0
 """Seconds between two attempts to find an owner when the home itself cannot be used."""
 
-Join = Callable[[LocalHost], Awaitable[RemoteHost | None]]
-"""Finds the next owner; None: the host that was passed owns the home now."""
+ReplaceOwner = Callable[[LocalHost], Awaitable[RemoteHost | None]]
+"""Connects to the next owner; None: the local host that was passed owns the home now."""
 
 
 class GuestHost:
-    """Hosts what needs this program, and leads to the owner for the rest."""
+    """Hosts the sessions that need this program, and sends all other requests to the owner."""
 
     def __init__(
-        self, room: GuestRoom, own: LocalHost, owner: RemoteHost, runtime: Runtime, join: Join
+        self,
+        registration: GuestRegistration,
+        local: LocalHost,
+        owner: RemoteHost,
+        runtime: Runtime,
+        replace_owner: ReplaceOwner,
     ) -> None:
-        self.store: Final = own.store
-        self._guest_id = room.plate.guest
-        self._path = room.path
+        self.store: Final = local.store
+        self._guest_id = registration.address.guest
+        self._path = registration.path
         self._bridge = runtime.bridge
-        self._own = own
-        own.sharing.met = self._on_met
+        self._local = local
+        local.peers.on_owner_asked = self._on_owner_asked
         self._owner: RemoteHost | None = owner
-        self._join = join
+        self._replace_owner = replace_owner
         self._group = Group(runtime.scope.child("guest"))
         self._joining: asyncio.Task[KeryxError | None] | None = None
         self._elsewhere: set[str] = set()
-        """Sessions that the owner said are not this program's."""
+        """Sessions that this process does not host, by the owner's decision."""
 
     @classmethod
-    async def begin(
+    async def start(
         cls,
-        room: GuestRoom,
-        own: LocalHost,
+        registration: GuestRegistration,
+        local: LocalHost,
         owner: RemoteHost,
         runtime: Runtime,
-        join: Join,
+        replace_owner: ReplaceOwner,
         *,
         resume: bool,
     ) -> Self:
-        """Tell the owner, and go on with what waited for this program."""
-        host = cls(room, own, owner, runtime, join)
+        """Announce the guest to the owner, and resume the sessions that waited for this program."""
+        host = cls(registration, local, owner, runtime, replace_owner)
         try:
             try:
-                await owner.announce(room.plate.guest)
+                await owner.announce(registration.address.guest)
             except PeerLostError:
                 await host.rejoin(owner)
             host._group.start(host._stay_joined(), name="stay joined")
@@ -80,87 +85,93 @@ class GuestHost:
         return host
 
     async def _resume(self) -> None:
-        waiting = [each for each in await self.store.unfinished() if await self._is_mine(each)]
-        await self._own.resume(waiting)
+        unfinished = await self.store.unfinished()
+        await self._local.resume(
+            [session_id for session_id in unfinished if await self._is_mine(session_id)]
+        )
 
     async def _stay_joined(self) -> None:
-        """A home without an owner gets one: others must find the sessions of this program."""
+        """Replace each owner that ends: others reach this program's sessions through the owner."""
         while (owner := self._owner) is not None:
             await owner.wait_lost()
             try:
                 await self.rejoin(owner)
             except KeryxError:
-                # Whoever needs the owner is told why there is none; here it is tried again.
-                await asyncio.sleep(PAUSE)
+                # A request that needs the owner reports the error; here it is retried.
+                await asyncio.sleep(RETRY_PAUSE)
 
-    def _on_met(self) -> None:
+    def _on_owner_asked(self) -> None:
         if not self._group.scope.is_cancelled:
-            self._group.start(self._look_for_owner(), name="look for the owner")
+            self._group.start(self._check_owner(), name="check the owner")
 
-    async def _look_for_owner(self) -> None:
-        """The owner may have been frozen, and its home taken over: the new one asks first."""
-        owner, plate = self._owner, await self._bridge.to_thread(owner_of, self._path)
-        if owner is not None and plate is not None and plate != owner.plate:
-            with suppress(KeryxError):  # whoever needs the owner is told why there is none
+    async def _check_owner(self) -> None:
+        """Rejoin if the home was taken over from a frozen owner: then the new owner asks first."""
+        owner, address = self._owner, await self._bridge.to_thread(read_owner_address, self._path)
+        if owner is not None and address is not None and address != owner.address:
+            with suppress(KeryxError):  # a request that needs the owner reports the error
                 await self.rejoin(owner)
 
     async def rejoin(self, lost: RemoteHost | None = None) -> None:
-        """The owner is gone: find the next one, once for all who noticed."""
+        """Replace an owner that has ended. Callers that notice at once share one attempt."""
         if self._owner is None or self._owner is not (lost or self._owner):
             return
         if lost is None and not self._owner.is_lost:
             return
         if self._joining is None or self._joining.done():
-            self._joining = self._group.start(self._replace(self._owner), name="rejoin")
+            self._joining = self._group.start(self._find_next_owner(self._owner), name="rejoin")
         error = await asyncio.shield(self._joining)
         if error is not None:
             raise error
 
-    async def _replace(self, lost: RemoteHost) -> KeryxError | None:
-        """An error is a result here: the group of others who join shall not end with it."""
-        for _ in range(TRIES):
+    async def _find_next_owner(self, lost: RemoteHost) -> KeryxError | None:
+        """Return the error if there is no next owner: a raised error would end the group."""
+        for _ in range(MAX_ATTEMPTS):
             try:
                 await lost.end()
-                owner = await self._join(self._own)
+                owner = await self._replace_owner(self._local)
                 if owner is not None:
                     lost = owner
                     await owner.announce(self._guest_id)
             except PeerLostError:
-                continue  # that one is gone too
+                continue  # that owner has ended too
             except KeryxError as error:
                 return error
             self._owner = owner
             self._elsewhere.clear()
             return None
-        return HomeTakenError("the owners of this home end as soon as they begin; see their logs")
+        return HomeTakenError(
+            f"{MAX_ATTEMPTS} processes in a row took the home {self._path} and ended at once; "
+            "see what those processes print"
+        )
 
     async def _is_mine(self, session_id: str, *, is_new: bool = False) -> bool:
-        """Whether this process hosts the session: the owner decides, before it is claimed."""
-        while (owner := self._owner) is not None and not self._own.sharing.holds(session_id):
+        """Return whether this process hosts the session. The owner decides, before it is opened."""
+        while (owner := self._owner) is not None and not self._local.peers.holds(session_id):
             if session_id in self._elsewhere:
                 return False
             try:
-                is_mine = await owner.take(Taken(self._guest_id, session_id, is_new))
+                is_mine = await owner.take(TakeRequest(self._guest_id, session_id, is_new))
             except PeerLostError:
                 await self.rejoin(owner)
                 continue
-            (self._own.sharing.granted if is_mine else self._elsewhere).add(session_id)
+            (self._local.peers.granted if is_mine else self._elsewhere).add(session_id)
             return is_mine
         return True
 
     async def _host_of(self, session_id: str) -> LocalHost | RemoteHost:
         is_mine = await self._is_mine(session_id)
-        return self._own if is_mine or self._owner is None else self._owner
+        return self._local if is_mine or self._owner is None else self._owner
 
-    # -- what is asked
+    # -- requests
 
-    async def open(self, wanted: NewSession) -> None:
-        if wanted.exists:
-            await (await self._host_of(wanted.session_id)).open(wanted)
-        elif self._own.brought_for(wanted) and await self._is_mine(wanted.session_id, is_new=True):
-            await self._own.open(wanted)
+    async def open(self, request: NewSession) -> None:
+        session_id = request.session_id
+        if request.exists:
+            await (await self._host_of(session_id)).open(request)
+        elif self._local.capabilities_for(request) and await self._is_mine(session_id, is_new=True):
+            await self._local.open(request)
         else:
-            await (self._owner or self._own).open(wanted)
+            await (self._owner or self._local).open(request)
 
     async def tell(self, command: cm.Command) -> Answer:
         return await (await self._host_of(command.session_id)).tell(command)
@@ -172,21 +183,21 @@ class GuestHost:
         return await (await self._host_of(session_id)).view(session_id)
 
     async def changes(self, after: int | None) -> AsyncGenerator[Change]:
-        async with aclosing((self._owner or self._own).changes(after)) as changes:
+        async with aclosing((self._owner or self._local).changes(after)) as changes:
             async for change in changes:
                 yield change
 
     async def delete(self, session_id: str) -> bool:
-        """By the owner, which sees that nothing of it is left behind."""
-        return await (self._owner or self._own).delete(session_id)
+        """Ask the owner, which also stops the process that hosts the session."""
+        return await (self._owner or self._local).delete(session_id)
 
     async def remove_rule(self, rule_id: str) -> bool:
-        """By the owner, which tells all guests, this one too."""
-        return await (self._owner or self._own).remove_rule(rule_id)
+        """Ask the owner, which tells all guests, this one included."""
+        return await (self._owner or self._local).remove_rule(rule_id)
 
     async def end(self) -> None:
         await self._group.leave()
         self._group.scope.close()
-        await self._own.end()
+        await self._local.end()
         if self._owner is not None:
             await self._owner.end()

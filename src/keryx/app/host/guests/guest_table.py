@@ -1,7 +1,7 @@
-"""The programs that host sessions of their own in a home, as its owner knows them.
+"""The guests of a home (programs that host their own sessions there), as its owner sees them.
 
-Which session is whose is decided here, on one loop, before a guest claims it: so no session has
-two hosts that live. A guest that is gone hosts nothing; what it wrote is in the store.
+The owner decides here, on one loop, which guest hosts a session, before the guest opens it: so no
+session has two live hosts. A guest that has ended hosts nothing; what it wrote is in the store.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ from typing import Final
 
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.app.host.home import Plate
+from keryx.app.host.home import HostAddress
 from keryx.app.host.remote_host import RemoteHost
 from keryx.errors import KeryxError
 from keryx.ports.store import Store
 
-# A guest that lives answers in a moment. One that is frozen keeps nobody waiting for longer.
-PATIENCE: Final = 2.0
+# Seconds. A live guest answers within milliseconds; a frozen one must not delay others for long.
+GUEST_TIMEOUT: Final = 2.0
 
 
 class Guest:
-    """One program with a host of its own, and the way to it."""
+    """One guest: the connection to it, its capabilities and the sessions that it hosts."""
 
-    def __init__(self, host: RemoteHost, brings: Iterable[str], sessions: Iterable[str]) -> None:
+    def __init__(
+        self, host: RemoteHost, capabilities: Iterable[str], sessions: Iterable[str]
+    ) -> None:
         self.host = host
-        self.brings = frozenset(brings)
+        self.capabilities = frozenset(capabilities)
         self.sessions = set(sessions)
 
 
@@ -39,62 +41,65 @@ class GuestTable:
         scope: Scope,
         store: Store,
         *,
-        changed: Callable[[str], None],
-        lost: Callable[[set[str]], None],
+        on_change: Callable[[str], None],
+        on_lost: Callable[[set[str]], None],
     ) -> None:
         self._scope = scope
         self._store = store
-        self._changed = changed
-        self._lost = lost
+        self._on_change = on_change
+        self._on_lost = on_lost
         self._group = Group(scope.child("guests"))
         self.members: dict[str, Guest] = {}
-        """By the id of the guest."""
-        self._meeting: dict[str, asyncio.Task[None]] = {}
+        """The guests by their ids."""
+        self._connecting: dict[str, asyncio.Task[None]] = {}
         self._closed = False
 
-    async def meet(self, plates: Sequence[Plate]) -> None:
-        """Ask each what it hosts. One that does not answer hosts nothing any more."""
-        meetings = [
-            self._meeting.setdefault(
-                plate.guest, self._group.start(self._meet(plate), name=f"meet {plate.guest}")
+    async def connect(self, addresses: Sequence[HostAddress]) -> None:
+        """Connect to these guests and ask what they host. Guests that do not answer are ignored."""
+        connections = [
+            self._connecting.setdefault(
+                address.guest,
+                self._group.start(self._connect(address), name=f"connect {address.guest}"),
             )
-            for plate in plates
-            if plate.guest not in self.members
+            for address in addresses
+            if address.guest not in self.members
         ]
-        if meetings:
-            await asyncio.wait(meetings)
+        if connections:
+            await asyncio.wait(connections)
 
     def by_id(self, guest_id: str) -> Guest | None:
         return self.members.get(guest_id)
 
     def host_of(self, session_id: str) -> Guest | None:
-        return next((each for each in self.members.values() if session_id in each.sessions), None)
+        guests = self.members.values()
+        return next((guest for guest in guests if session_id in guest.sessions), None)
 
-    def able(self, needs: Iterable[str]) -> Guest | None:
-        """A guest that brought all of this along."""
-        return next((each for each in self.members.values() if each.brings.issuperset(needs)), None)
+    def find_capable(self, required: Iterable[str]) -> Guest | None:
+        """Return a guest that has all of these capabilities."""
+        guests = self.members.values()
+        return next((guest for guest in guests if guest.capabilities.issuperset(required)), None)
 
     async def remove_rule(self, rule_id: str) -> None:
-        """No guest allows calls by that rule any more; it is not recorded any more already."""
+        """Tell all guests to drop a rule that is removed from the store already."""
         for guest in tuple(self.members.values()):
             with suppress(KeryxError, TimeoutError):
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(GUEST_TIMEOUT):
                     await guest.host.remove_rule(rule_id)
 
     def drop(self, guest: Guest) -> None:
-        """It is gone: it hosts nothing any more."""
-        known = [guest_id for guest_id, each in self.members.items() if each is guest]
-        for guest_id in known:
+        """Remove a guest that has ended: it hosts nothing any more."""
+        guest_ids = [guest_id for guest_id, member in self.members.items() if member is guest]
+        for guest_id in guest_ids:
             del self.members[guest_id]
             if not self._closed:
-                self._lost(guest.sessions)
+                self._on_lost(guest.sessions)
 
     def stop(self) -> None:
-        """The owner begins to end: guests that go are none of its business any more."""
+        """Ignore guests that end from now on, because the owner itself is ending."""
         self._closed = True
 
     async def close(self) -> None:
-        """The owner ends; the guests go on, and find the next one."""
+        """Close the connections: the owner ends, and the guests look for the next one."""
         self.stop()
         await self._group.leave()
         self._group.scope.close()
@@ -102,10 +107,10 @@ class GuestTable:
             await guest.host.hang_up()
         self.members.clear()
 
-    async def _meet(self, plate: Plate) -> None:
+    async def _connect(self, address: HostAddress) -> None:
         try:
-            async with asyncio.timeout(PATIENCE):
-                host = await RemoteHost.reach(plate, self._scope, self._store)
+            async with asyncio.timeout(GUEST_TIMEOUT):
+                host = await RemoteHost.reach(address, self._scope, self._store)
                 try:
                     hosted = await host.hosted()
                 except BaseException:
@@ -114,18 +119,18 @@ class GuestTable:
         except (KeryxError, TimeoutError, OSError):
             return  # dead, frozen or ending: it hosts nothing
         finally:
-            self._meeting.pop(plate.guest, None)
-        guest = self.members[plate.guest] = Guest(host, hosted.brings, hosted.sessions)
-        self._group.start(self._attend(guest), name=f"guest {plate.guest}")
+            self._connecting.pop(address.guest, None)
+        guest = self.members[address.guest] = Guest(host, hosted.brings, hosted.sessions)
+        self._group.start(self._follow(guest), name=f"guest {address.guest}")
 
-    async def _attend(self, guest: Guest) -> None:
-        """Hear what changes there, until it is gone."""
+    async def _follow(self, guest: Guest) -> None:
+        """Report the changes of the guest's sessions until the guest has ended."""
         try:
             with suppress(KeryxError, OSError):
                 async with aclosing(guest.host.changes(None)) as changes:
                     async for change in changes:
-                        self._changed(change.session_id)
-            # It ends: what it hosts is its own until it has hung up.
+                        self._on_change(change.session_id)
+            # The guest is ending: it still hosts its sessions until the connection is closed.
             await guest.host.wait_lost()
             await guest.host.hang_up()
         finally:

@@ -1,4 +1,4 @@
-"""Reading a session that another process hosts."""
+"""A reader for sessions that another process hosts."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Self
 
 from keryx.events import Event
 
-Relayed = Callable[[str, int], AsyncGenerator[Event]]
+EventSource = Callable[[str, int], AsyncGenerator[Event]]
 
 
 class Relay:
-    """A reader of a session that another process hosts, over any change of hosts."""
+    """Reads a session that another process hosts, and continues when its host changes."""
 
-    def __init__(self, relayed: Relayed, session_id: str, after: int) -> None:
-        """`relayed` reads the stream after a fact from whoever hosts the session now."""
-        self._relayed = relayed
+    def __init__(self, read_from_host: EventSource, session_id: str, after: int) -> None:
+        """`read_from_host` yields the events after a sequence number, from the present host."""
+        self._read_from_host = read_from_host
         self._session_id = session_id
         self.seen = after
 
@@ -28,7 +28,7 @@ class Relay:
 
     async def __aiter__(self) -> AsyncGenerator[Event]:
         while True:
-            async with aclosing(self._relayed(self._session_id, self.seen)) as events:
+            async with aclosing(self._read_from_host(self._session_id, self.seen)) as events:
                 async for event in events:
                     self.seen = getattr(event, "seq", self.seen)
                     yield event

@@ -1,4 +1,4 @@
-"""Dispatch and bus of a home: each session is hosted by one process, this one or a guest of it."""
+"""Dispatch and bus of a home: each session is hosted by one process, the owner or a guest."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ from keryx.ports.store import Store
 from keryx.ports.view import SessionView
 from keryx.rpc import PeerLostError
 
-_NEEDS_ALL: Final = (cm.SendMessage, cm.CompactContext)
-"""What cannot be done without the tools and the model of a session."""
+_NEEDS_CAPABILITIES: Final = (cm.SendMessage, cm.CompactContext)
+"""Commands that need all tools and the model of the session."""
 
 
 class ProgramGoneError(UserMustActError):
-    """A session needs tools or a model of a program that does not run."""
+    """A session needs the tools or the model of a program that is not running."""
 
 
 class SharedDispatch:
-    """Brings work and commands to whoever hosts each session: this process, or a guest of it.
+    """Sends work and commands to the host of each session: this process, or a guest.
 
-    A session that needs what only one program has is hosted by that program. While it does not
-    run, such a session can be read and changed, and rests.
+    A *capability* is a tool or a model that one program alone has (`tool:NAME`, `model:NAME`). A
+    session that needs such capabilities is hosted by that program. While the program does not run,
+    the session can be read and changed, but no turn runs.
     """
 
     def __init__(
@@ -48,27 +49,23 @@ class SharedDispatch:
         scope: Scope,
         store: Store,
         open_session: Open,
-        brings: Iterable[str],
+        capabilities: Iterable[str],
         *,
-        changed: Callable[[str], None],
-        let_go: Callable[[str], None],
+        on_change: Callable[[str], None],
+        on_closed: Callable[[str], None],
     ) -> None:
-        """`changed` is told of sessions that turn out to be damaged, `let_go` of those that are not
-        open any more."""
+        """`on_change` gets the ids of damaged sessions, `on_closed` those of closed sessions."""
         self._store = store
-        self._on_change = changed
+        self._on_change = on_change
         self._open_session = open_session
-        self._local = LocalDispatch(scope, store, self._open, let_go)
+        self._local = LocalDispatch(scope, store, self._open, on_closed)
         self._group = Group(Scope("handing over", clock=scope.clock))
-        self.brings = frozenset(brings)
+        self.capabilities = frozenset(capabilities)
         self.guests: GuestTable | None = None
-        """Of the owner of a home; a guest has none."""
-        self._lacking: set[str] = set()
-        """Open here and at rest, but unable to work here."""
-        self._changed = asyncio.Event()
-
-    def lead(self, guests: GuestTable) -> None:
-        self.guests = guests
+        """The guests of the home; None if this host is itself a guest."""
+        self._incapable: set[str] = set()
+        """Sessions that are open here and idle, but lack the capabilities to run here."""
+        self._hosts_changed = asyncio.Event()
 
     def rested(self, session_id: str) -> None:
         self._local.rested(session_id)
@@ -79,8 +76,8 @@ class SharedDispatch:
     def open_ids(self) -> list[str]:
         return self._local.open_ids()
 
-    async def needs_of(self, session_id: str) -> frozenset[str]:
-        """What the session uses now that only the program has that made it."""
+    async def required_capabilities(self, session_id: str) -> frozenset[str]:
+        """Return the capabilities that the session needs at present."""
         first = await self._store.events(session_id, limit=1)
         if not first or not isinstance(first[0], SessionOpened) or not first[0].brought:
             return frozenset()
@@ -91,61 +88,61 @@ class SharedDispatch:
         used = {f"model:{settings.model}", *(f"tool:{name}" for name in settings.tools)}
         return frozenset(first[0].brought) & used
 
-    # -- who hosts what
+    # -- which host has which session
 
     async def _guest_of(self, session_id: str) -> Guest | None:
-        """The guest that hosts the session; None: this process does, from now on if need be."""
+        """Return the guest that hosts the session; None: this process hosts it, or will now."""
         if self.guests is None or (
-            self._local.holds(session_id) and session_id not in self._lacking
+            self._local.holds(session_id) and session_id not in self._incapable
         ):
             return None
         guest = self.guests.host_of(session_id)
         if guest is not None or not self.guests.members:
             return guest
-        needs = await self.needs_of(session_id)
+        required = await self.required_capabilities(session_id)
         guest = self.guests.host_of(session_id)
-        if guest is None and needs and not needs <= self.brings:
-            guest = self.guests.able(needs)
+        if guest is None and required and not required <= self.capabilities:
+            guest = self.guests.find_capable(required)
             if guest is not None:
                 self._hand_over(session_id, guest)
         return guest
 
     def _hand_over(self, session_id: str, guest: Guest) -> None:
-        """In one step: whoever asks next finds the guest."""
-        self._lacking.discard(session_id)
+        """Make the guest the host of the session, in one step without an await."""
+        self._incapable.discard(session_id)
         self._local.hand_over(session_id)
         guest.sessions.add(session_id)
-        self.note_change()
+        self._note_hosts_changed()
 
     async def take(self, session_id: str, guest: Guest, *, is_new: bool) -> bool:
-        """Whether the session is that guest's to host, before it claims it."""
+        """Return whether the guest may host the session; asked before the guest opens it."""
         assert self.guests is not None
         if not is_new:
-            needs = await self.needs_of(session_id)
-            if not needs or not needs <= guest.brings:
+            required = await self.required_capabilities(session_id)
+            if not required or not required <= guest.capabilities:
                 return False
-        other = self.guests.host_of(session_id)
-        if other is None and (session_id in self._lacking or not self.holds(session_id)):
+        host = self.guests.host_of(session_id)
+        if host is None and (session_id in self._incapable or not self.holds(session_id)):
             self._hand_over(session_id, guest)
             return True
-        return other is guest
+        return host is guest
 
-    def note_change(self) -> None:
-        """Who hosts what has changed: whoever waits for a host looks again."""
-        changed, self._changed = self._changed, asyncio.Event()
+    def _note_hosts_changed(self) -> None:
+        """Wake the readers that wait for a session to get another host."""
+        changed, self._hosts_changed = self._hosts_changed, asyncio.Event()
         changed.set()
 
-    def lost(self, sessions: Iterable[str]) -> None:
-        """A guest is gone: what it left unfinished goes on wherever it can."""
-        self.note_change()
-        self._group.start(self._go_on(set(sessions)), name="go on without a guest")
+    def on_guest_lost(self, sessions: Iterable[str]) -> None:
+        """Resume the unfinished sessions of a guest that has ended, where possible."""
+        self._note_hosts_changed()
+        self._group.start(self._resume_lost(set(sessions)), name="resume without a guest")
 
-    async def _go_on(self, sessions: set[str]) -> None:
+    async def _resume_lost(self, sessions: set[str]) -> None:
         for session_id in sessions.intersection(await self._store.unfinished()):
             try:
                 await self.wake(session_id)
             except (KeryxError, OSError, msgspec.DecodeError):
-                continue  # it rests until its program comes back; whoever asks is told
+                continue  # it waits for its program; requests to it report the error
 
     async def _open(
         self, session_id: str, opening: Opening | None, hub: EventHub | None
@@ -160,20 +157,20 @@ class SharedDispatch:
     async def _open_here(
         self, session_id: str, opening: Opening | None, hub: EventHub | None
     ) -> Session:
-        """Open it here, unless it would have to go on without what it needs."""
+        """Open the session in this process; refuse if a turn waits and a capability is missing."""
         if opening is None:
-            missing = await self.needs_of(session_id) - self.brings
+            missing = await self.required_capabilities(session_id) - self.capabilities
             if missing and await self._store.resting(session_id) is None:
                 raise _program_gone(session_id, missing)
             session = await self._open_session(session_id, opening, hub)
             if missing:
-                # Only now: until it is open it cannot be handed over.
-                self._lacking.add(session_id)
+                # Added after the session is open: before that it cannot be handed over.
+                self._incapable.add(session_id)
             return session
         return await self._open_session(session_id, opening, hub)
 
     async def resume(self, unfinished: Sequence[str], resume_guard: ResumeGuard) -> None:
-        """Go on with what an earlier host left. One that cannot go on holds up no other."""
+        """Resume the work of an earlier host. A session that fails does not delay the others."""
         resume_guard.expect(unfinished)
         for session_id in unfinished:
             try:
@@ -182,16 +179,16 @@ class SharedDispatch:
                 raise
             except ProgramGoneError:
                 resume_guard.mark_resting(session_id)
-            except Exception as error:  # noqa: BLE001 (whoever opens it is told why)
+            except Exception as error:  # noqa: BLE001 (a request to the session reports it)
                 resume_guard.mark_resting(session_id)
                 asyncio.get_running_loop().call_exception_handler(
-                    {"message": f"session {session_id} could not go on", "exception": error}
+                    {"message": f"session {session_id} could not be resumed", "exception": error}
                 )
 
     # -- dispatch and bus
 
     async def session(self, session_id: str, opening: Opening | None = None) -> None:
-        """Make a session here, or see that one that exists is open."""
+        """Create a session here, or make sure that an existing one is open at its host."""
         while (guest := await self._guest_of(session_id)) is not None:
             try:
                 return await guest.host.open(NewSession(session_id=session_id, exists=True))
@@ -207,7 +204,7 @@ class SharedDispatch:
             await self._local.wake(session_id)
 
     async def tell(self, command: cm.Command) -> Answer:
-        """Safe to try again at the next host: a command takes effect once, by its id."""
+        """Send a command. It can be retried at the next host: it takes effect once, by its id."""
         session_id = command.session_id
         while (guest := await self._guest_of(session_id)) is not None:
             try:
@@ -215,11 +212,11 @@ class SharedDispatch:
             except PeerLostError:
                 self._drop(guest)
         session = await self._local.session(session_id)
-        if session_id in self._lacking and isinstance(command, _NEEDS_ALL):
-            missing = await self.needs_of(session_id) - self.brings
+        if session_id in self._incapable and isinstance(command, _NEEDS_CAPABILITIES):
+            missing = await self.required_capabilities(session_id) - self.capabilities
             if missing:
                 raise _program_gone(session_id, missing)
-            self._lacking.discard(session_id)
+            self._incapable.discard(session_id)
             session = await self._local.session(session_id)
         return await self._local.tell_session(session, command)
 
@@ -229,7 +226,7 @@ class SharedDispatch:
                 return await self._local.watch(session_id, after=after)
             except ProgramGoneError:
                 pass
-        return Relay(self.relayed, session_id, after)
+        return Relay(self._read_from_host, session_id, after)
 
     async def view(self, session_id: str) -> SessionView:
         while (guest := await self._guest_of(session_id)) is not None:
@@ -243,9 +240,9 @@ class SharedDispatch:
             fold = await folded(session_id, await self._store.events(session_id))
             return view_of(fold, await read_draft(self._store, session_id))
 
-    async def relayed(self, session_id: str, after: int) -> AsyncGenerator[Event]:
-        """The session's stream from whoever hosts it, until that is someone else."""
-        changed, guest = self._changed, await self._guest_of(session_id)
+    async def _read_from_host(self, session_id: str, after: int) -> AsyncGenerator[Event]:
+        """Yield the session's events from its present host, until another process hosts it."""
+        changed, guest = self._hosts_changed, await self._guest_of(session_id)
         try:
             source = self._local if guest is None else guest.host
             async with await source.watch(session_id, after=after) as reader:
@@ -259,17 +256,17 @@ class SharedDispatch:
                 yield event
             await changed.wait()
 
-    async def forget(self, session_id: str) -> None:
-        """Whoever hosts it stops, because it is about to be deleted."""
+    async def stop_hosting(self, session_id: str) -> None:
+        """Close a session that is about to be deleted, at whichever host has it."""
         guest = None if self.guests is None else self.guests.host_of(session_id)
         if guest is not None:
             guest.sessions.discard(session_id)
             try:
-                await guest.host.let_go(session_id)
+                await guest.host.stop_hosting(session_id)
             except PeerLostError:
                 self._drop(guest)
-        self._lacking.discard(session_id)
-        await self._local.forget(session_id)
+        self._incapable.discard(session_id)
+        await self._local.stop_hosting(session_id)
 
     async def close(self) -> None:
         await self._group.leave()
@@ -281,8 +278,9 @@ class SharedDispatch:
 
 
 def _program_gone(session_id: str, missing: Iterable[str]) -> ProgramGoneError:
-    what = ", ".join(f"the {name.replace(':', ' ', 1)}" for name in sorted(missing))
+    names = ", ".join(f"the {name.replace(':', ' ', 1)}" for name in sorted(missing))
     return ProgramGoneError(
-        f"the session {session_id} needs {what}, which only the program has that made it, and that "
-        "is not running: start it again, and the session goes on; or change what the session uses"
+        f"the session {session_id} needs {names}, which only the program has that created the "
+        "session, and that program is not running; start it to continue the session, or change "
+        "the session's tools or model"
     )

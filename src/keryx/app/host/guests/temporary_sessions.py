@@ -1,8 +1,8 @@
-"""Sessions that live no longer than the process that made them, such as those of `keryx exec`.
+"""Temporary sessions: deleted when the process that made them ends, such as those of `keryx exec`.
 
-A lock of the kernel is the process's sign of life: it is gone with it, however it ended. Whoever
-takes the home next deletes the sessions whose locks nobody holds. A host that goes on learns of the
-end from the connection. It refuses to know what the sessions are for.
+A file lock shows that the process is alive: the kernel releases it when the process ends. The next
+owner of the home deletes the sessions whose locks are free. A host that keeps running learns of the
+end when the connection closes. This module does not know what the sessions are for.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Final, Protocol
 from keryx.aio.bridge import Bridge
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.app.host.home import keep_from_forks, let_go_of
+from keryx.app.host.home import close_in_forks, close_lock
 from keryx.app.host.remote_host import RemoteHost
 from keryx.ports.store import Store
 
 FOLDER: Final = "temporary"
 _NEW: Final = ".new"
-"""How the name of a lock ends that nobody holds yet."""
+"""The suffix of a lock file until its lock is held."""
 
 
 class Lease:
-    """The lock of one session. All of it is for threads."""
+    """The lock of one session. All methods are blocking: use a thread."""
 
     def __init__(self, file: Path, lock: int) -> None:
         self._file = file
-        self._lock = keep_from_forks(lock)
+        self._lock = close_in_forks(lock)
 
     @classmethod
     def take(cls, home: Path, session_id: str) -> Lease:
@@ -40,30 +40,30 @@ class Lease:
         new = folder / f"{session_id}{_NEW}"
         lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # Locked before it has its name: whoever finds it unlocked finds its process dead.
+        # Locked before it gets its name: if the lock is free, the process is dead.
         return cls(new.rename(folder / session_id), lock)
 
     def end(self) -> None:
         self._file.unlink(missing_ok=True)
-        let_go_of(self._lock)
+        close_lock(self._lock)
 
 
 class Sessions(Protocol):
-    """The way to the sessions of a home."""
+    """The requests to the host of a home that temporary sessions need."""
 
-    async def hold(self, session_id: str) -> None: ...
+    async def delete_on_disconnect(self, session_id: str) -> None: ...
 
     async def delete(self, session_id: str) -> bool: ...
 
 
 @asynccontextmanager
 async def temporary(sessions: Sessions, home: Path, session_id: str) -> AsyncGenerator[None]:
-    """Delete the session at the end, or have it deleted if this process does not come so far."""
+    """Delete the session at the end of the block; the host deletes it if this process dies."""
     scope = Scope("temporary")
     bridge, group = Bridge(scope), Group(scope)
     try:
         lease = await bridge.to_thread(Lease.take, home, session_id)
-        group.start(sessions.hold(session_id), name=f"hold {session_id}")
+        group.start(sessions.delete_on_disconnect(session_id), name=f"hold {session_id}")
         try:
             yield
         finally:
@@ -75,14 +75,14 @@ async def temporary(sessions: Sessions, home: Path, session_id: str) -> AsyncGen
         scope.close()
 
 
-async def hold(host: object, session_id: str) -> None:
-    """A host in this process ends with it, and needs no word."""
+async def delete_on_disconnect(host: object, session_id: str) -> None:
+    """Ask a host in another process. A host in this process ends with it: nothing is to be done."""
     if isinstance(host, RemoteHost):
-        await host.hold(session_id)
+        await host.delete_on_disconnect(session_id)
 
 
-async def sweep(home: Path, store: Store, bridge: Bridge) -> None:
-    """Delete what processes left that are gone. Only the owner of the home may, before it leads."""
+async def delete_abandoned(home: Path, store: Store, bridge: Bridge) -> None:
+    """Delete the sessions of dead processes. Only for a new owner, before it takes connections."""
     for file in await bridge.to_thread(_abandoned, home / FOLDER):
         await store.delete(file.name.removesuffix(_NEW))
         await bridge.to_thread(file.unlink, True)
