@@ -189,9 +189,7 @@ async def test_no_attempt_gets_out(den: Den, carrier: str) -> None:
 
 
 @each_carrier
-async def test_each_of_them_would_get_out_if_there_were_no_walls(
-    den: Den, carrier: str
-) -> None:
+async def test_each_of_them_would_get_out_if_there_were_no_walls(den: Den, carrier: str) -> None:
     assert await escapes(den, carrier, {"all": program(WALLED)}, "off") == WALLED.keys()
 
 
@@ -223,9 +221,7 @@ print(run_python({FORKING + "os.wait()"!r}, ""))
 
 
 @pytest.mark.parametrize("carrier", BOMBS)
-async def test_a_fork_bomb_is_ended_and_the_session_goes_on(
-    den: Den, carrier: str
-) -> None:
+async def test_a_fork_bomb_is_ended_and_the_session_goes_on(den: Den, carrier: str) -> None:
     """As many processes as a session may have, and one more. They would wait for ever."""
     async with hosting(den, run_python) as app:
         handle = await app.open(approvals="never")
