@@ -1,4 +1,4 @@
-"""The name that older scripts import `keryx_tools` by. There is nothing of its own here."""
+"""An alias of `keryx_tools`, for older scripts."""
 
-from keryx_tools import *  # noqa: F403 (all of it, whatever that is here)
-from keryx_tools import __dir__, __getattr__  # noqa: F401 (what Python asks a module for)
+from keryx_tools import *  # noqa: F403 (an alias exports everything)
+from keryx_tools import __dir__, __getattr__  # noqa: F401 (Python looks them up in the module)
