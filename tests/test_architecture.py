@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src"
 PACKAGE = re.compile(r"^### `(?P<name>[\w.]+)`$")
 ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?P<text>.+) \|$")
-PATH = re.compile(r"(?<![\w/.])(?:[\w.-]+/)*\w+\.py\b")
+PATH = re.compile(r"(?<![\w/.])(?:[\w.-]+/)*\w+\.(?:py|tsx?)\b")
 DOTTED = re.compile(r"`((?:keryx|keryx_tools)(?:\.\w+)+)`")
 FILES = ("keryx.db",)
 """Names that look like those of modules."""
