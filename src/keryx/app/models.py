@@ -144,7 +144,7 @@ class Models:
     def prepare(self) -> None:
         """Load soon what is public of these models: for who stays, and need not wait for a turn."""
         if any(each.public_address for each in self._config.default.providers.values()):
-            self._prices.want()
+            self._prices.load_soon()
 
     async def at(self, base_url: str, api_key: str | None) -> tuple[str, ...]:
         """The models of that server; `ModelError` says why there are none to be had."""
