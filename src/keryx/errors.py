@@ -143,7 +143,7 @@ class InvalidFactError(DeveloperMustActError):
 
 
 class SessionDeletedError(DeveloperMustActError):
-    """The session is gone; whoever watches it hears no more of it."""
+    """The session was deleted; its watchers get no more events."""
 
 
 class SequenceError(DeveloperMustActError):
@@ -167,11 +167,11 @@ class DeadlineError(NobodyMustActError):
 
 
 class ThreadsExhaustedError(NobodyMustActError):
-    """Blocking tools hold every thread there may be: left over, or waiting for further ones."""
+    """Blocking tools use all threads: left over, or waiting for other threads."""
 
 
 class WardenLostError(NobodyMustActError):
-    """The process that children run under has died; nobody knows how they ended."""
+    """The process that runs all children has died; their ends are unknown."""
 
 
 class SpawnError(NobodyMustActError):
@@ -179,15 +179,15 @@ class SpawnError(NobodyMustActError):
 
 
 class FencedError(NobodyMustActError):
-    """Someone else owns the session now; what was to be written was not."""
+    """Someone else owns the session now; nothing was written."""
 
 
 class AlreadyEnteredError(NobodyMustActError):
-    """The same command, with the same key, is in already."""
+    """The same command with the same key was entered before."""
 
 
 class AlreadyTakenError(NobodyMustActError):
-    """Someone else was first to take what only one can have."""
+    """Someone else was first to take a name that can be taken only once."""
 
 
 class RecordChangedError(NobodyMustActError):

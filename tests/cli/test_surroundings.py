@@ -102,7 +102,7 @@ SURROUNDINGS = {
     "the provider has no address": Bad(
         Around(variables={"OPENAI_BASE_URL": "htp://nope"}),
         (FAILED,),
-        "'htp://nope' is no address of a server: write http:// or https://",
+        "'htp://nope' is not the address of a server: write http:// or https://",
     ),
     "the working directory is gone": Bad(
         Around(before='rmdir "$PWD";'), (DONE, USAGE), "name one that is there"

@@ -9,7 +9,7 @@ import pytest
 from keryx.aio.clock import FakeClock
 from keryx.errors import ErrorKind, ModelError
 from keryx.messages import AssistantMessage, Text, ToolCall, ToolMessage
-from keryx.models.fallback import REST, Fallback
+from keryx.models.fallback import REST_SECONDS, Fallback
 from keryx.models.http import Clients
 from keryx.models.retry import Retrying
 from keryx.models.scripted import ScriptedModel, ScriptedReply, history_of
@@ -109,7 +109,9 @@ async def test_when_no_model_is_left_the_error_names_all_that_failed() -> None:
     model = Fallback([scripted("a", error("quota")), scripted("b", error("auth"))])
     caught = await failure(model)
     assert caught.kind == "auth"
-    assert caught.message == ("it is auth (no fallback is left; before it failed a: it is quota)")
+    assert caught.message == (
+        "it is auth (no fallback is left; these failed before: a: it is quota)"
+    )
 
 
 async def test_a_model_that_failed_rests_and_is_asked_again_later(clock: FakeClock) -> None:
@@ -121,7 +123,7 @@ async def test_a_model_that_failed_rests_and_is_asked_again_later(clock: FakeClo
     assert rested.text == "text of b"
     assert rested.notices == [Switching("a", "b", "unreachable", "it is unreachable")]
     assert len(first.asked) == 1
-    clock.advance(REST)
+    clock.advance(REST_SECONDS)
     back = await ask(model)
     assert (back.text, back.notices) == ("text of a", [])
 

@@ -203,7 +203,8 @@ def test_images_are_sent_to_a_model_that_sees_them() -> None:
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
         {
             "type": "text",
-            "text": "[image/png gone.png: the image is not there any more]\n[text/plain notes.txt]",
+            "text": "[image/png gone.png: the image does not exist any more]\n"
+            "[text/plain notes.txt]",
         },
     ]
 

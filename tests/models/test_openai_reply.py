@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from keryx.events import Usage
-from keryx.models.openai.reply import BrokenOffError, Reply
+from keryx.models.openai.reply import Reply, StreamFailedError
 from keryx.ports.model import CallPiece, ReasoningPiece, TextPiece
 from tests.models.world import Answer
 
@@ -27,11 +27,11 @@ def call(index: int | None, id_: str | None, name: str | None, arguments: str | 
 def calls_of(*events: bytes) -> dict[int, list[str]]:
     """The same whether they come at once or one by one."""
     at_once, one_by_one = Answer(), Answer()
-    for piece in Reply().take(list(events)):
+    for piece in Reply().add(list(events)):
         at_once.take(piece)
     reply = Reply()
     for event in events:
-        for piece in reply.take([event]):
+        for piece in reply.add([event]):
             one_by_one.take(piece)
     assert at_once.calls == one_by_one.calls
     return at_once.calls
@@ -69,7 +69,7 @@ def test_pieces_of_one_read_are_merged() -> None:
         b'{"choices": [], "id": "x"}',
         b'{"choices": null, "error": null}',
     ]
-    assert Reply().take(events) == [
+    assert Reply().add(events) == [
         ReasoningPiece("ab"),
         TextPiece("cd"),
         CallPiece(0, "i", "x", "{}"),
@@ -77,30 +77,30 @@ def test_pieces_of_one_read_are_merged() -> None:
 
 
 def test_a_refusal_is_text() -> None:
-    assert Reply().take([chunk(refusal="I will not.")]) == [TextPiece("I will not.")]
+    assert Reply().add([chunk(refusal="I will not.")]) == [TextPiece("I will not.")]
 
 
 def test_usage_with_holes_is_counted_as_far_as_it_is_known() -> None:
     reply = Reply()
-    reply.take([b'{"usage": {"prompt_tokens": 3, "prompt_tokens_details": null}}'])
+    reply.add([b'{"usage": {"prompt_tokens": 3, "prompt_tokens_details": null}}'])
     assert reply.usage == Usage(input_tokens=3)
 
 
 def test_a_reply_is_whole_once_its_end_was_said() -> None:
     reply = Reply()
-    assert not reply.is_whole
-    reply.take([b'{"choices": [{"delta": {}, "finish_reason": "length"}]}'])
-    assert (reply.is_whole, reply.is_done, reply.stop_reason) == (True, False, "length")
-    reply.take([b"[DONE]", b"whatever follows"])
+    assert not reply.is_complete
+    reply.add([b'{"choices": [{"delta": {}, "finish_reason": "length"}]}'])
+    assert (reply.is_complete, reply.is_done, reply.stop_reason) == (True, False, "length")
+    reply.add([b"[DONE]", b"whatever follows"])
     assert reply.is_done
 
 
 def test_an_error_that_is_a_plain_text_breaks_off_too() -> None:
-    with pytest.raises(BrokenOffError, match="out of order"):
-        Reply().take([b'{"error": "out of order"}'])
+    with pytest.raises(StreamFailedError, match="out of order"):
+        Reply().add([b'{"error": "out of order"}'])
 
 
 @pytest.mark.parametrize("event", [b"", b"{", b'{"choices": 5}', b'\xff{"a"}', b'{"choices":["'])
 def test_what_is_no_chunk_is_refused(event: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
-        Reply().take([event])
+        Reply().add([event])

@@ -11,7 +11,7 @@ import pytest
 from keryx import Keryx
 from keryx.config import Provider
 from keryx.events import Usage
-from keryx.models.prices import UNHURRIED, Prices
+from keryx.models.prices import LOAD_DELAY, Prices
 from keryx.testing.modelserver import ModelServer, Reply
 
 OPENAI = "https://api.openai.com/v1"
@@ -27,7 +27,7 @@ def prices() -> Prices:
 
 async def past_its_time() -> None:
     """Timers ring in order: one that was set before this for an earlier time has rung."""
-    await asyncio.sleep(2 * UNHURRIED)
+    await asyncio.sleep(2 * LOAD_DELAY)
 
 
 def test_a_cost_follows_what_was_used(prices: Prices) -> None:
@@ -66,10 +66,10 @@ async def test_it_is_loaded_once_and_only_when_somebody_had_to_wait() -> None:
     begun: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
     prices = Prices(begun.put_nowait)
     for _ in range(3):
-        prices.of(OPENAI, "gpt-4o").want()
+        prices.of(OPENAI, "gpt-4o").load_soon()
     assert begun.empty()
     assert await begun.get() == prices.load
-    prices.want()
+    prices.load_soon()
     await past_its_time()
     assert begun.empty()
 
@@ -77,9 +77,9 @@ async def test_it_is_loaded_once_and_only_when_somebody_had_to_wait() -> None:
 async def test_one_who_is_closed_begins_nothing() -> None:
     begun: list[Callable[[], None]] = []
     prices = Prices(begun.append)
-    prices.want()
+    prices.load_soon()
     prices.close()
-    prices.want()
+    prices.load_soon()
     await past_its_time()
     assert begun == []
 

@@ -155,7 +155,7 @@ class Models:
     def prepare(self) -> None:
         """Start to load the public prices of these models, so that the first turn need not."""
         if any(provider.public_address for provider in self._config.default.providers.values()):
-            self._prices.want()
+            self._prices.load_soon()
 
     async def models_at(self, base_url: str, api_key: str | None) -> tuple[str, ...]:
         """Return the models of that server; `ModelError` says why it names none."""

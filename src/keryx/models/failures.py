@@ -1,8 +1,8 @@
-"""What went wrong with a model, as a `ModelError` with a kind, a cause and what to do about it.
+"""Failures of models, as a `ModelError` with a kind, a cause and a hint.
 
-This module owns the words. It refuses to know which HTTP client found the failure and who asks
-again. A failure that may pass by itself carries a `retry_after`, 0 if the server named no time.
-No text that leaves here holds a secret of its source.
+This module owns the texts. It refuses to know the HTTP client and the retries. A failure that may
+pass by itself has a `retry_after`, 0 if the server named no time. No text from here has a secret of
+its source.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import msgspec
 
 from keryx.errors import ErrorKind, ModelError
 
-# A page of HTML or a stack trace is no help; its beginning is.
-EXCERPT: Final = 300
-# Shorter values ("true", "beta", a key that says "none") hide nothing, and taking them out would
-# garble other words.
-SECRET_LENGTH: Final = 8
+# The beginning of an HTML page or a stack trace is enough.
+MAX_EXCERPT: Final = 300
+# Shorter values ("true", "beta", "none") are not secrets, and removing them would damage other
+# words.
+MIN_SECRET: Final = 8
 
-_MORE_THAN_THE_STATUS: Final[tuple[tuple[frozenset[str], ErrorKind], ...]] = (
+_KIND_BY_CODE: Final[tuple[tuple[frozenset[str], ErrorKind], ...]] = (
     (
         frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}),
         "quota",
@@ -32,8 +32,8 @@ _MORE_THAN_THE_STATUS: Final[tuple[tuple[frozenset[str], ErrorKind], ...]] = (
     (frozenset({"context_length_exceeded", "exceed_context_size_error"}), "context_too_long"),
     (frozenset({"model_not_found", "not_found_error"}), "model_not_found"),
 )
-"""Codes that say more than the status that they come with."""
-_BY_WORD: Final[Mapping[str, ErrorKind]] = {
+"""Error codes that are more precise than the HTTP status."""
+_KIND_BY_WORD: Final[Mapping[str, ErrorKind]] = {
     "invalid_api_key": "auth",
     "authentication_error": "auth",
     "permission_error": "auth",
@@ -46,7 +46,7 @@ _BY_WORD: Final[Mapping[str, ErrorKind]] = {
     "service_unavailable": "unreachable",
     "timeout": "stalled",
 }
-_BY_STATUS: Final[Mapping[int, ErrorKind]] = {
+_KIND_BY_STATUS: Final[Mapping[int, ErrorKind]] = {
     401: "auth",
     402: "quota",
     403: "auth",
@@ -57,7 +57,7 @@ _BY_STATUS: Final[Mapping[int, ErrorKind]] = {
 }
 _SERVER_FAULT: Final = 500
 
-_HINT: Final = "does {url} speak this API, and does the model take these options?"
+_HINT: Final = "does {url} support this API, and does the model accept these options?"
 _HINTS: Final[Mapping[ErrorKind, str]] = {
     "auth": "check the key for {url} and what it may use",
     "quota": "the account has no credit left: add some, or use another model",
@@ -68,7 +68,7 @@ _HINTS: Final[Mapping[ErrorKind, str]] = {
     "stalled": "the server at {url} is in trouble: ask again later, or use another model",
 }
 
-# Texts: compiled when something fails, which most starts should not pay for.
+# Plain texts: they are compiled at the first failure, to keep the start fast.
 _TOO_LONG_MESSAGE: Final = (
     r"context (length|window|size)|maximum context|too many tokens|prompt is too long"
 )
@@ -78,7 +78,7 @@ _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Who was asked, as it may be shown."""
+    """The server that was asked, in a form that may be shown."""
 
     name: str
     url: str
@@ -87,34 +87,34 @@ class Source(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         return f"Source({self.name!r}, {self.url!r})"
 
-    def shown(self, text: str) -> str:
-        """Foreign text on one line, bounded, and without secrets."""
+    def redact(self, text: str) -> str:
+        """Return foreign text on one line, bounded, and without secrets."""
         for secret in self.secrets:
-            if len(secret) >= SECRET_LENGTH:
+            if len(secret) >= MIN_SECRET:
                 text = text.replace(secret, "[secret]")
         text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-        return text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
+        return text if len(text) <= MAX_EXCERPT else text[:MAX_EXCERPT] + "…"
 
 
 def source(name: str, url: str, api_key: str | None, headers: Mapping[str, str]) -> Source:
-    """A source whose address is shown without user, password and query."""
+    """Return a source whose address has no user, password and query."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
-        shown = urlunsplit((parts.scheme, host, parts.path, "", ""))
+        shown_url = urlunsplit((parts.scheme, host, parts.path, "", ""))
     except ValueError:
-        # It cannot be read, so nobody knows which part of it is secret.
+        # The address is not valid, so any part of it may be secret.
         return Source(name, "the address that is configured", (url, *filter(None, [api_key])))
     values = {parts.password, *headers.values()}
-    hidden = {value for value in values if value and len(value) >= SECRET_LENGTH}
+    secrets = {value for value in values if value and len(value) >= MIN_SECRET}
     if api_key:
-        hidden.add(api_key)
-    # The longest first, so that a secret that is part of another leaves nothing of it behind.
-    return Source(name, shown, tuple(sorted(hidden, key=len, reverse=True)))
+        secrets.add(api_key)
+    # The longest first: a secret may be a part of another one.
+    return Source(name, shown_url, tuple(sorted(secrets, key=len, reverse=True)))
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """What a server says of itself."""
+    """The error object of a server."""
 
     message: str = ""
     words: frozenset[str] = frozenset()
@@ -122,7 +122,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def problem_in(body: bytes) -> Problem | None:
-    """The error object in a body, in any of the shapes that servers use; None if there is none."""
+    """Return the error object of a body, in any of the usual forms; None if there is none."""
     try:
         value: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -149,77 +149,77 @@ def _problem(fields: dict[str, Any]) -> Problem:
 def refused(
     source: Source, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> ModelError:
-    """An answer that is not 200."""
+    """Return the error for an answer that is not 200."""
     problem = problem_in(body)
-    said = problem.message if problem is not None else body.decode(errors="replace")
-    problem = problem or Problem(said)
+    text = problem.message if problem is not None else body.decode(errors="replace")
+    problem = problem or Problem(text)
     kind = _kind(problem, status)
     message = f"{source.name} answered {status}"
-    if said := source.shown(said):
-        message += f": {said}"
+    if text := source.redact(text):
+        message += f": {text}"
     delay = _delay(kind, headers, problem.message, now)
     return ModelError(kind, message, _hint(kind, source, delay), retry_after=delay)
 
 
 def refused_in_stream(source: Source, problem: Problem, *, now: float) -> ModelError:
-    """An error object where a piece of the reply should have been."""
+    """Return the error for an error object inside the stream."""
     kind = _kind(problem, problem.status)
     message = (
-        f"{source.name} broke off with an error: {source.shown(problem.message) or 'no cause'}"
+        f"{source.name} broke off with an error: {source.redact(problem.message) or 'no cause'}"
     )
     delay = _delay(kind, {}, problem.message, now)
     if kind == "bad_response":
-        # The server had taken the question, so the fault is its own and may pass.
+        # The server had accepted the request, so the failure is its own and may pass.
         delay = 0.0
     return ModelError(kind, message, _hint(kind, source, delay), retry_after=delay)
 
 
-def unreachable(source: Source, why: str) -> ModelError:
+def unreachable(source: Source, cause: str) -> ModelError:
     return ModelError(
         "unreachable",
-        f"{source.name} cannot be reached: {source.shown(why)}",
+        f"{source.name} cannot be reached: {source.redact(cause)}",
         f"is {source.url} the right address, and is the network up?",
         retry_after=0.0,
     )
 
 
-def unusable(source: Source) -> ModelError:
-    """No request can be made; it will not pass by itself."""
+def cannot_request(source: Source) -> ModelError:
+    """Return the error for an address or a key with which no request is possible."""
     return ModelError(
         "not_configured",
-        f"{source.name} cannot be asked: its address or its key cannot be used",
-        f"mend the address {source.url} (it begins with http:// or https://), or set the key anew",
+        f"{source.name} cannot be used: its address or its key is not valid",
+        f"correct the address {source.url} (it begins with http:// or https://), or set the key",
     )
 
 
-def stalled(source: Source, seconds: float, *, where: str) -> ModelError:
+def stalled(source: Source, seconds: float, *, stage: str) -> ModelError:
     return ModelError(
         "stalled",
-        f"{source.name} sent nothing for {seconds:g} s {where}",
+        f"{source.name} sent nothing for {seconds:g} s {stage}",
         "ask again, or raise the model's deadlines in the configuration",
         retry_after=0.0,
     )
 
 
-def cut(source: Source, why: str) -> ModelError:
+def cut(source: Source, cause: str) -> ModelError:
     return ModelError(
         "bad_response",
-        f"the reply of {source.name} was cut: {source.shown(why)}",
+        f"the reply of {source.name} was cut: {source.redact(cause)}",
         "ask again; if it happens often, something between here and the server ends connections",
         retry_after=0.0,
     )
 
 
-def nonsense(source: Source, what: str, excerpt: bytes = b"") -> ModelError:
-    """An answer that is not what the API gives."""
-    message = f"{source.name} sent {what}"
-    if text := source.shown(excerpt[: EXCERPT * 4].decode(errors="replace")):
+def invalid_answer(source: Source, content: str, excerpt: bytes = b"") -> ModelError:
+    """Return the error for an answer that is not of this API."""
+    message = f"{source.name} sent {content}"
+    if text := source.redact(excerpt[: MAX_EXCERPT * 4].decode(errors="replace")):
         message += f": {text}"
-    return ModelError("bad_response", message, f"does {source.url} speak this API?")
+    return ModelError("bad_response", message, f"does {source.url} support this API?")
 
 
 def not_configured() -> ModelError:
-    """Nobody has said which model to ask."""
+    """Return the error for a configuration without a model."""
     return ModelError(
         "not_configured",
         "no model is configured",
@@ -229,17 +229,17 @@ def not_configured() -> ModelError:
 
 
 def _kind(problem: Problem, status: int | None) -> ErrorKind:
-    for words, kind in _MORE_THAN_THE_STATUS:
+    for words, kind in _KIND_BY_CODE:
         if problem.words & words:
             return kind
     if status in {None, 400, 422} and re.search(_TOO_LONG_MESSAGE, problem.message, re.IGNORECASE):
         return "context_too_long"
     if status is not None and status >= _SERVER_FAULT:
         return "unreachable"
-    if status is not None and status in _BY_STATUS:
-        return _BY_STATUS[status]
-    for word in sorted(problem.words & _BY_WORD.keys()):
-        return _BY_WORD[word]
+    if status is not None and status in _KIND_BY_STATUS:
+        return _KIND_BY_STATUS[status]
+    for word in sorted(problem.words & _KIND_BY_WORD.keys()):
+        return _KIND_BY_WORD[word]
     return "bad_response"
 
 
@@ -251,13 +251,13 @@ def _hint(kind: ErrorKind, source: Source, delay: float | None = None) -> str:
 def _delay(kind: ErrorKind, headers: Mapping[str, str], message: str, now: float) -> float | None:
     if kind not in {"rate_limit", "unreachable", "stalled"}:
         return None
-    found = _milliseconds(headers.get("retry-after-ms", ""))
-    if found is None:
-        found = _retry_after(headers.get("retry-after", ""), now)
-    if found is None and (match := re.search(_TRY_AGAIN, message, re.IGNORECASE)):
+    seconds = _milliseconds(headers.get("retry-after-ms", ""))
+    if seconds is None:
+        seconds = _retry_after(headers.get("retry-after", ""), now)
+    if seconds is None and (match := re.search(_TRY_AGAIN, message, re.IGNORECASE)):
         spans = re.findall(_SPAN, match[1], re.IGNORECASE)
-        found = sum(float(number) * _SECONDS[unit.lower()] for number, unit in spans)
-    return found or 0.0
+        seconds = sum(float(number) * _SECONDS[unit.lower()] for number, unit in spans)
+    return seconds or 0.0
 
 
 def _milliseconds(text: str) -> float | None:

@@ -1,7 +1,7 @@
-"""One exchange with a model's server over HTTP: post, then read the answer as it comes.
+"""One HTTP exchange with a model's server: post the request, then stream the answer.
 
-It owns the client, the deadlines and the meaning of what the HTTP library raises. It refuses to
-know what the bytes say. aiohttp is loaded with the first exchange.
+It owns the client, the timeouts and the meaning of the HTTP library's errors. It refuses to know
+the content. aiohttp is loaded with the first exchange.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from keryx.models import failures
 if TYPE_CHECKING:
     import aiohttp
 
-# A connection that cannot be made in this time will not be made.
+# The limit for opening a connection.
 CONNECT_TIMEOUT: Final = 30.0
-# Longer bodies are handed over in pieces of this size, so that no single write holds the loop.
-SLICE: Final = 1 << 18
-# An error's body is read up to here; the excerpt that people see is far shorter.
-ERROR_BODY: Final = 1 << 16
-# The end of the body comes with the last event or right after it. Without it the connection
-# cannot be used again, which is all that is lost.
-END_WAIT: Final = 0.05
+# Longer bodies are sent in pieces of this size, so that no single write blocks the loop.
+SLICE_SIZE: Final = 1 << 18
+# The most bytes that are read of an error's body; people see a much shorter excerpt.
+MAX_ERROR_BODY: Final = 1 << 16
+# The end of the body comes with the last event or right after it. Without it only the connection
+# cannot be reused.
+END_TIMEOUT: Final = 0.05
 
 Clients = Callable[[], "Awaitable[aiohttp.ClientSession]"]
-"""Gives the running loop's client."""
+"""Returns the client of the running loop."""
 
 
 def model_clients() -> Owned[aiohttp.ClientSession]:
-    """A client for each loop that asks, for any number of replies at once."""
-    return Owned(_make, _close)
+    """Return the clients: one for each loop, for any number of replies at the same time."""
+    return Owned(_create, _close)
 
 
-async def _make() -> aiohttp.ClientSession:
+async def _create() -> aiohttp.ClientSession:
     import aiohttp  # noqa: PLC0415 (heavy; loaded with the first exchange)
 
-    # Sessions share this client: no cookies, and no limit that would let one wait for another.
+    # Sessions share this client: no cookies, and no limit that would make one session wait.
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -56,26 +56,26 @@ async def _close(client: aiohttp.ClientSession) -> None:
 
 
 def endpoint(base_url: str, path: str) -> str:
-    """The address of one function of an API. A query, as some hosts demand, stays at the end."""
+    """Return the address of one function of an API. A query stays at the end."""
     base, mark, query = base_url.partition("?")
     return f"{base.rstrip('/')}/{path}{mark}{query}"
 
 
-class Patience(msgspec.Struct, frozen=True):
-    """How long a server may be silent."""
+class SilenceLimits(msgspec.Struct, frozen=True):
+    """How many seconds a server may be silent."""
 
     first_byte: float
     between_bytes: float
 
 
-class WorkerCall:
-    """One answer being read. `close` ends the connection at once, whatever is under way."""
+class HttpExchange:
+    """One answer that is being read. `close` ends the connection at once."""
 
     def __init__(
         self,
         response: aiohttp.ClientResponse,
         source: failures.Source,
-        patience: Patience,
+        limits: SilenceLimits,
         clock: Clock,
         started: float,
     ) -> None:
@@ -83,14 +83,14 @@ class WorkerCall:
 
         self._response = response
         self._source = source
-        self._patience = patience
+        self._limits = limits
         self._clock = clock
         self._errors = (aiohttp.ClientError, OSError)
-        self._limit = patience.first_byte
-        self._waits_since: float | None = started
+        self._limit = limits.first_byte
+        self._waiting_since: float | None = started
         self._has_stalled = False
         self._is_first = True
-        self._timer: Timer = clock.call_at(started + self._limit, self._look)
+        self._timer: Timer = clock.call_at(started + self._limit, self._check_silence)
 
     @property
     def status(self) -> int:
@@ -101,50 +101,52 @@ class WorkerCall:
         return self._response.headers
 
     async def read(self) -> bytes:
-        """What has come since the last read; empty at the end."""
+        """Return the bytes since the last read; empty at the end."""
         if not self._is_first:
-            self._waits_since = self._clock.monotonic()
+            self._waiting_since = self._clock.monotonic()
         try:
             data = await self._response.content.readany()
         except self._errors as error:
             if self._has_stalled:
-                where = "before its answer" if self._is_first else "in the middle of its reply"
-                raise failures.stalled(self._source, self._limit, where=where) from None
-            raise failures.cut(self._source, _told(error)) from None
-        self._waits_since = None
+                stage = "before its answer" if self._is_first else "in the middle of its reply"
+                raise failures.stalled(self._source, self._limit, stage=stage) from None
+            raise failures.cut(self._source, _error_text(error)) from None
+        self._waiting_since = None
         if self._is_first:
             self._is_first = False
-            self._limit = self._patience.between_bytes
+            self._limit = self._limits.between_bytes
             self._timer.cancel()
-            self._timer = self._clock.call_at(self._clock.monotonic() + self._limit, self._look)
+            self._timer = self._clock.call_at(
+                self._clock.monotonic() + self._limit, self._check_silence
+            )
         return data
 
-    async def read_some(self, most: int, already: bytes = b"") -> bytes:
-        """The beginning of the body, as far as it comes; a failure only shortens it."""
-        body = already
+    async def read_some(self, size: int, start: bytes = b"") -> bytes:
+        """Return up to `size` bytes of the body; an error only makes it shorter."""
+        body = start
         with contextlib.suppress(ModelError):
-            while len(body) < most and (data := await self.read()):
+            while len(body) < size and (data := await self.read()):
                 body += data
-        return body[:most]
+        return body[:size]
 
     async def wait_end(self) -> None:
-        """Read to the end if that is near, so that the connection can be used again."""
+        """Read to the end if it comes soon, so that the connection can be reused."""
         with contextlib.suppress(TimeoutError, ModelError):
-            async with asyncio.timeout(END_WAIT):
+            async with asyncio.timeout(END_TIMEOUT):
                 while await self.read():
                     pass
 
     def close(self) -> None:
-        """A connection whose answer was read to the end goes back to its pool, others close."""
+        """Return the connection to the pool if the answer was read to the end; else close it."""
         self._timer.cancel()
         self._response.close()
 
-    def _look(self) -> None:
+    def _check_silence(self) -> None:
         now = self._clock.monotonic()
-        # Silence counts only while someone waits for bytes; a slow reader is no stalled server.
-        until = (now if self._waits_since is None else self._waits_since) + self._limit
-        if until > now:
-            self._timer = self._clock.call_at(until, self._look)
+        # Silence counts only while a read waits for bytes; a slow reader is not a stalled server.
+        deadline = (now if self._waiting_since is None else self._waiting_since) + self._limit
+        if deadline > now:
+            self._timer = self._clock.call_at(deadline, self._check_silence)
         else:
             self._has_stalled = True
             self._response.close()
@@ -157,42 +159,42 @@ async def post(
     headers: Mapping[str, str],
     body: bytes,
     source: failures.Source,
-    patience: Patience,
+    limits: SilenceLimits,
     clock: Clock,
-) -> WorkerCall:
+) -> HttpExchange:
     """Send the body and wait for the answer's headers."""
     import aiohttp  # noqa: PLC0415 (heavy; loaded with the first exchange)
 
     started = clock.monotonic()
-    sent = {**headers, "Content-Length": str(len(body))}
+    all_headers = {**headers, "Content-Length": str(len(body))}
     try:
-        async with _within(clock, started + patience.first_byte):
+        async with _within(clock, started + limits.first_byte):
             try:
-                # A redirected POST would send the key to an address that nobody chose.
+                # A redirect would send the key to an address that the user did not choose.
                 response = await client.post(
                     url,
-                    data=body if len(body) <= SLICE else _slices(body),
-                    headers=sent,
+                    data=body if len(body) <= SLICE_SIZE else _slices(body),
+                    headers=all_headers,
                     allow_redirects=False,
                 )
             except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, ValueError):
-                raise failures.unusable(source) from None
+                raise failures.cannot_request(source) from None
             except aiohttp.ClientResponseError as error:
-                raise failures.nonsense(source, "no HTTP", error.message.encode()) from None
+                raise failures.invalid_answer(source, "no HTTP", error.message.encode()) from None
             except (aiohttp.ClientError, ConnectionError) as error:
-                raise failures.unreachable(source, _told(error)) from None
+                raise failures.unreachable(source, _error_text(error)) from None
     except TimeoutError:
-        where = "before its answer"
-        raise failures.stalled(source, patience.first_byte, where=where) from None
-    return WorkerCall(response, source, patience, clock, started)
+        stage = "before its answer"
+        raise failures.stalled(source, limits.first_byte, stage=stage) from None
+    return HttpExchange(response, source, limits, clock, started)
 
 
 @contextlib.asynccontextmanager
-async def _within(clock: Clock, when: float) -> AsyncGenerator[None, None]:
-    """`asyncio.timeout`, by a clock that a test may move."""
+async def _within(clock: Clock, deadline: float) -> AsyncGenerator[None, None]:
+    """`asyncio.timeout` with a clock that tests can control."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(None) as limit:
-        timer = clock.call_at(when, lambda: limit.reschedule(loop.time()))
+        timer = clock.call_at(deadline, lambda: limit.reschedule(loop.time()))
         try:
             yield
         finally:
@@ -200,10 +202,10 @@ async def _within(clock: Clock, when: float) -> AsyncGenerator[None, None]:
 
 
 async def _slices(body: bytes) -> AsyncIterator[bytes]:
-    for start in range(0, len(body), SLICE):
-        yield body[start : start + SLICE]
+    for start in range(0, len(body), SLICE_SIZE):
+        yield body[start : start + SLICE_SIZE]
 
 
-def _told(error: Exception) -> str:
-    """What the library says; some of its errors say nothing but their name."""
+def _error_text(error: Exception) -> str:
+    """Return the text of an error; some errors of the library have only a name."""
     return str(error) or type(error).__name__

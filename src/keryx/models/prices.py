@@ -1,7 +1,7 @@
-"""What a model costs and how much fits into it, as far as that is public.
+"""Public prices and context windows of models.
 
-The list is a large library that takes a fifth of a second to load. Nobody waits for it: it is
-loaded in a thread, once a model takes its time to answer. What is not known, or not yet, is None.
+The list is a large library that takes a fifth of a second to load. Nothing waits for it: a thread
+loads it while a model takes its time to answer. Unknown values are None.
 """
 
 from __future__ import annotations
@@ -13,47 +13,47 @@ from typing import Any, Final
 
 from keryx.events import Usage
 
-# A server on this machine has answered by then, and has no public price; all others have not.
-UNHURRIED: Final = 0.1
+# A local server, which has no public price, answers within this time; remote ones do not.
+LOAD_DELAY: Final = 0.1
 
 Threads = Callable[[Callable[[], None]], object]
-"""Does something in a thread, some time."""
+"""Runs a function in a thread, at some time."""
 
 
 class Prices:
-    """The list, once it is there. Belongs to one loop; without a thread it is never loaded."""
+    """The price list, once it is loaded. Belongs to one loop; without threads it never is."""
 
-    def __init__(self, threads: Threads | None = None) -> None:
-        self._threads = threads
+    def __init__(self, run_in_thread: Threads | None = None) -> None:
+        self._run_in_thread = run_in_thread
         self._timer: asyncio.TimerHandle | None = None
-        self._is_over = threads is None
-        self._list: Any = None
+        self._is_started = run_in_thread is None
+        self._library: Any = None
 
     def of(self, address: str, model: str) -> PublicModel:
-        """What is public of the model of that name at that provider."""
+        """Return the public data of a model at a provider."""
         return PublicModel(self, address, model)
 
-    def want(self) -> None:
-        """Load the list soon, unless it was asked for before."""
-        if self._timer is None and not self._is_over:
-            self._timer = asyncio.get_running_loop().call_later(UNHURRIED, self._begin)
+    def load_soon(self) -> None:
+        """Load the list soon, unless it is loaded already."""
+        if self._timer is None and not self._is_started:
+            self._timer = asyncio.get_running_loop().call_later(LOAD_DELAY, self._load_in_thread)
 
     def load(self) -> None:
-        """Load it now. Blocks."""
+        """Load the list now. Blocks."""
         try:
-            found = importlib.import_module("genai_prices")
+            library = importlib.import_module("genai_prices")
             importlib.import_module("genai_prices.data_snapshot").get_snapshot()
         except ImportError:
-            return  # it comes with an extra; without it nothing is known
-        self._list = found
+            return  # the library is an optional extra
+        self._library = library
 
-    def find(self, address: str, model: str, usage: Usage) -> Any | None:
-        """The calculation for that usage, or None."""
-        if self._list is None:
+    def calculate(self, address: str, model: str, usage: Usage) -> Any | None:
+        """Return the price calculation for this usage, or None."""
+        if self._library is None:
             return None
         try:
-            return self._list.calc_price(
-                self._list.Usage(
+            return self._library.calc_price(
+                self._library.Usage(
                     input_tokens=usage.input_tokens,
                     output_tokens=usage.output_tokens,
                     cache_read_tokens=usage.cached_tokens,
@@ -62,19 +62,19 @@ class Prices:
                 provider_api_url=address,
             )
         except (LookupError, ValueError):
-            return None  # nobody knows it, or the provider counted what cannot be
+            return None  # the model is unknown, or the provider sent impossible counts
 
     def close(self) -> None:
-        """Begin to load nothing any more."""
-        self._is_over = True
+        """Do not load the list any more."""
+        self._is_started = True
         if self._timer is not None:
             self._timer.cancel()
 
-    def _begin(self) -> None:
-        if not self._is_over:
-            assert self._threads is not None
-            self._is_over = True
-            self._threads(self.load)
+    def _load_in_thread(self) -> None:
+        if not self._is_started:
+            assert self._run_in_thread is not None
+            self._is_started = True
+            self._run_in_thread(self.load)
 
 
 class PublicModel:
@@ -86,19 +86,21 @@ class PublicModel:
         self._model = model
         self._window: int | None = None
 
-    def want(self) -> None:
-        """Say that it will be asked about soon."""
-        self._prices.want()
+    def load_soon(self) -> None:
+        """Load the price list soon."""
+        self._prices.load_soon()
 
     @property
     def window(self) -> int | None:
-        """How many tokens fit."""
+        """The size of the context window in tokens."""
         if self._window is None:
-            found = self._prices.find(self._address, self._model, Usage())
-            self._window = None if found is None else found.model.context_window
+            calculation = self._prices.calculate(self._address, self._model, Usage())
+            self._window = None if calculation is None else calculation.model.context_window
         return self._window
 
     def cost(self, usage: Usage | None) -> float | None:
-        """What that much costs, in US dollars."""
-        found = None if usage is None else self._prices.find(self._address, self._model, usage)
-        return None if found is None else float(found.total_price)
+        """Return the cost of this usage in US dollars."""
+        calculation = (
+            None if usage is None else self._prices.calculate(self._address, self._model, usage)
+        )
+        return None if calculation is None else float(calculation.total_price)

@@ -1,7 +1,7 @@
-"""A model that asks again when the failure may pass.
+"""A model that retries temporary failures.
 
-It owns how often and how long. It refuses to know why a model fails: the error says whether it
-may pass.
+It owns the number of attempts and the delays. It refuses to know why a model fails: the error says
+whether it is temporary.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ Sleep = Callable[[float], Awaitable[None]]
 
 ATTEMPTS: Final = 5
 FIRST_DELAY: Final = 0.5
-LONGEST_DELAY: Final = 20.0
-# Whoever waits for an answer gives up after this; better to say so than to wait on.
-ALL_DELAYS: Final = 120.0
+MAX_DELAY: Final = 20.0
+# People do not wait longer than this; an error is better than more waiting.
+MAX_TOTAL_DELAY: Final = 120.0
 
-_MAY_PASS: Final = frozenset({"rate_limit", "unreachable", "stalled"})
+_TEMPORARY_KINDS: Final = frozenset({"rate_limit", "unreachable", "stalled"})
 
 
 class Retrying:
-    """Asks `model` up to `attempts` times; each retry starts the reply anew."""
+    """Asks `model` up to `attempts` times; each retry starts the reply again."""
 
     def __init__(
         self,
         model: Model,
         *,
         attempts: int = ATTEMPTS,
-        most_delay: float = ALL_DELAYS,
+        most_delay: float = MAX_TOTAL_DELAY,
         sleep: Sleep = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -68,13 +68,13 @@ class Retrying:
         waited = 0.0
         attempt = 1
         while True:
-            is_whole = False
+            is_complete = False
             try:
                 async with contextlib.aclosing(self._model.stream(request)) as pieces:
                     async for piece in pieces:
-                        is_whole = type(piece) is Finished
+                        is_complete = type(piece) is Finished
                         yield piece
-                if not is_whole:
+                if not is_complete:
                     raise unfinished(self._model.name)
             except ModelError as error:
                 delay = self._delay(error, attempt, waited)
@@ -87,22 +87,24 @@ class Retrying:
             attempt += 1
 
     def _delay(self, error: ModelError, attempt: int, waited: float) -> float:
-        """How long to wait before asking again. Raises the error if that is pointless."""
-        if error.kind not in _MAY_PASS and error.retry_after is None:
+        """Return the delay before the next attempt. Raise the error if there is none."""
+        if error.kind not in _TEMPORARY_KINDS and error.retry_after is None:
             raise error
         if attempt >= self._attempts:
-            raise _given_up(error, f"tried {attempt} times")
-        # The server knows better. Else the ceiling doubles, and anything below it is as likely,
-        # so that those who failed together do not come back together.
-        ceiling = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (attempt - 1))
+            raise _final_error(error, f"tried {attempt} times")
+        # The server's own delay wins. Else exponential backoff with full jitter, so that clients
+        # that failed together do not retry together.
+        ceiling = min(MAX_DELAY, FIRST_DELAY * 2 ** (attempt - 1))
         delay = error.retry_after or ceiling * self._jitter()
         if waited + delay > self._most_delay:
-            tried = f"tried {attempt} times" if attempt > 1 else "tried once"
-            raise _given_up(error, f"{tried}; another wait of {delay:.0f} s would be too long")
+            attempts_text = f"tried {attempt} times" if attempt > 1 else "tried once"
+            raise _final_error(
+                error, f"{attempts_text}; another wait of {delay:.0f} s would be too long"
+            )
         return delay
 
 
-def _given_up(error: ModelError, why: str) -> ModelError:
+def _final_error(error: ModelError, reason: str) -> ModelError:
     return ModelError(
-        error.kind, f"{error.message} ({why})", error.hint, retry_after=error.retry_after
+        error.kind, f"{error.message} ({reason})", error.hint, retry_after=error.retry_after
     )

@@ -1,7 +1,7 @@
-"""A model without a network: it says what a script tells it to. For demos and tests.
+"""A model without a network that follows a script. For demos and tests.
 
-It streams in pieces like any other, pauses by the sleep that it is given, and fails when told.
-Its messages are encoded in the vocabulary's own JSON, so a script can read its history.
+It streams in pieces like any other model, pauses with an injected sleep, and fails on request. Its
+messages are encoded as plain JSON, so a script can read its history.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from keryx.ports.model import (
     TextPiece,
 )
 
-# About a token's length, so that a demo looks as a model does.
+# About the length of a token, so that a demo looks like a real model.
 PIECE: Final = 5
 
 _decode: Final = msgspec.json.Decoder(Message).decode
@@ -33,7 +33,7 @@ _decode: Final = msgspec.json.Decoder(Message).decode
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """A call to ask for; arguments given as a text are sent as they are."""
+    """A tool call of a reply; arguments that are a text are sent unchanged."""
 
     tool: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
@@ -56,7 +56,7 @@ class ScriptedReply:
     pause: float = 0.0
     """Seconds before each piece."""
     piece: int = PIECE
-    """How many characters come at a time."""
+    """How many characters a piece has."""
     hold: Callable[[], Awaitable[object]] | None = None
     """Awaited after the last piece and before the end, for instance `event.wait`."""
     error: ModelError | None = None
@@ -67,7 +67,7 @@ Script = Sequence[ScriptedReply] | Callable[[ModelRequest], ScriptedReply]
 
 
 class ScriptedModel:
-    """Replies in the script's order, or as its function says."""
+    """Replies in the order of the script, or with the result of its function."""
 
     def __init__(
         self,
@@ -105,10 +105,10 @@ class ScriptedModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         self.asked.append(request)
-        number = len(self.asked)
-        reply = self._next(request, number)
-        for piece in _pieces(reply, number):
-            # Also without a pause, others get their turn between pieces, as on a network.
+        request_number = len(self.asked)
+        reply = self._next(request, request_number)
+        for piece in _pieces(reply, request_number):
+            # Even without a pause other tasks can run between pieces, as with a network.
             await self._sleep(reply.pause)
             yield piece
         if reply.hold is not None:
@@ -130,7 +130,7 @@ class ScriptedModel:
 
 
 def history_of(request: ModelRequest) -> list[Message]:
-    """What a scripted model was told, as messages."""
+    """Return the history of a request to a scripted model, as messages."""
     return [_decode(encoded) for encoded in request.history]
 
 

@@ -1,7 +1,7 @@
-"""The model of the Tour: it follows a script, and its tools are real.
+"""The model of the tour: it follows a script, and its tools are real.
 
-It shows what is special on any machine, with no key: thirteen commands at once from one script, a
-command that needs consent, and then whatever the person does to it.
+It works on any machine without a key: thirteen commands at once from one script, a command that
+needs consent, and then the person tries out the rest.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, hi
 from keryx.ports.model import ModelRequest
 
 NAME: Final = "scripted:tour"
-PACE: Final = 0.02
-"""Seconds before each piece of text, as a model would take them."""
+PIECE_PAUSE: Final = 0.02
+"""Seconds before each piece of text, similar to a real model."""
 
 SCRIPT: Final = '''\
 from keryx_tools import parallel, terminal
@@ -42,7 +42,7 @@ now, on this machine, confined to this folder. One of them, *sa-east-1*, takes m
 the others: **cancel just that one** with the button on its bar, and the rest goes on.
 """
 REGIONS: Final = 13
-ANSWERED: Final = """\
+ANSWERS: Final = """\
 {answers} in the time of the slowest. Run one after another they would have taken much longer: the \
 line at the end of this turn will say how much.
 """
@@ -74,53 +74,55 @@ def tour_model() -> ScriptedModel:
     return ScriptedModel(_reply, name=NAME)
 
 
-def _reply(asked: ModelRequest) -> ScriptedReply:
-    history = history_of(asked)
+def _reply(request: ModelRequest) -> ScriptedReply:
+    history = history_of(request)
     results = _results_since_person(history)
-    said = _said(history)
+    text = _last_user_text(history)
     if not results:
-        if len(history) > 1 and "again" not in said.lower():
-            return _spoken(
-                f"You said: “{said}”. I am only a script, so I leave it at that.\n\n{FAREWELL}"
+        if len(history) > 1 and "again" not in text.lower():
+            return _text_reply(
+                f"You said: “{text}”. I am only a script, so I leave it at that.\n\n{FAREWELL}"
             )
         call = ScriptedCall("execute_code", {"code": SCRIPT, "timeout": 120})
-        return ScriptedReply(text=WELCOME, calls=[call], pause=PACE)
+        return ScriptedReply(text=WELCOME, calls=[call], pause=PIECE_PAUSE)
     if len(results) == 1:
         call = ScriptedCall("terminal", {"command": RISKY})
-        return ScriptedReply(text=f"{_report(results[0])}\n{CONSENT}", calls=[call], pause=PACE)
-    return _spoken(FAREWELL)
+        return ScriptedReply(
+            text=f"{_report(results[0])}\n{CONSENT}", calls=[call], pause=PIECE_PAUSE
+        )
+    return _text_reply(FAREWELL)
 
 
 def _report(result: ToolMessage) -> str:
-    """What became of the script, as its result tells."""
+    """Return a report of the script, from its result."""
     text = text_of(result.content)
     if text.startswith("[unknown"):
-        ended = re.search(r"^(\d+) nested calls", text, re.MULTILINE)
-        number = 0 if ended is None else int(ended.group(1))
+        match = re.search(r"^(\d+) nested calls", text, re.MULTILINE)
+        number = 0 if match is None else int(match.group(1))
         return STOPPED.format(ended=f"{number} of the thirteen commands")
     answers = len(re.findall(r": \d+ clusters\b", text))
     if not answers:
         return NO_ANSWER
-    counted = "Thirteen answers" if answers == REGIONS else f"{answers} of thirteen answers"
-    return ANSWERED.format(answers=counted)
+    answer_text = "Thirteen answers" if answers == REGIONS else f"{answers} of thirteen answers"
+    return ANSWERS.format(answers=answer_text)
 
 
-def _spoken(text: str) -> ScriptedReply:
-    return ScriptedReply(text=text, pause=PACE)
+def _text_reply(text: str) -> ScriptedReply:
+    return ScriptedReply(text=text, pause=PIECE_PAUSE)
 
 
 def _results_since_person(history: list[Message]) -> list[ToolMessage]:
-    found: list[ToolMessage] = []
+    results: list[ToolMessage] = []
     for message in reversed(history):
         if isinstance(message, UserMessage):
             break
         if isinstance(message, ToolMessage):
-            found.append(message)
-    return found
+            results.append(message)
+    return results
 
 
-def _said(history: list[Message]) -> str:
-    """What the person said last, without the tag of the workspace."""
+def _last_user_text(history: list[Message]) -> str:
+    """Return the last message of the person, without the tag of the workspace."""
     for message in reversed(history):
         if isinstance(message, UserMessage):
             texts = [part.text for part in message.content if isinstance(part, Text)]

@@ -11,7 +11,7 @@ from keryx.ports.place import Exit
 
 
 class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one."""
+    """One background process."""
 
     name: str
     command: str
@@ -19,11 +19,11 @@ class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds; for one that has ended, how long it ran."""
     ended: Exit | None
     lost: str = ""
-    """Why nobody knows how it ended, if so."""
+    """Why its end is unknown, if it is."""
 
 
 class Printed(msgspec.Struct, frozen=True):
-    """A piece of what a process printed, and where to read on."""
+    """A piece of a process's output, and where to read on."""
 
     data: bytes
     """Whole characters, as far as it is UTF-8."""
@@ -40,7 +40,7 @@ class Background(Protocol):
         ...
 
     def processes(self) -> list[BackgroundProcess]:
-        """All there are, those that have ended too."""
+        """Return all processes, also those that have ended."""
         ...
 
     def read(self, name: str, *, after: int = 0) -> Printed: ...
@@ -48,9 +48,9 @@ class Background(Protocol):
     async def write(self, name: str, text: str) -> None: ...
 
     async def wait(self, name: str, seconds: float) -> BackgroundProcess:
-        """Return once it has ended, or after that time."""
+        """Return once the process has ended, or after that time."""
         ...
 
     async def kill(self, name: str) -> BackgroundProcess:
-        """End its whole tree."""
+        """End the process and its whole tree."""
         ...

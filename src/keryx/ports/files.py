@@ -23,14 +23,14 @@ _LONGEST: Final = 100
 
 
 class Stamp(msgspec.Struct, frozen=True):
-    """What a file was when the session read or wrote it; no hash if only a part was read."""
+    """The version of a file that the session read or wrote; no hash if only a part was read."""
 
     inode: int
     size: int
     mtime_ns: int
     hash: str | None = None
     encoding: str | None = None
-    """How a script read it: what it writes back becomes the same bytes again."""
+    """The form in which a script read it; in it the text gives the same bytes again."""
 
     def matches(self, now: Stamp) -> bool:
         """Whether the content is the same; times may differ where the hashes tell."""
@@ -40,18 +40,18 @@ class Stamp(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> tuple[int, int, int]:
-        """What the system tells without reading."""
+        """The values that the system gives without reading the file."""
         return self.inode, self.size, self.mtime_ns
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A file is about to be replaced, made or deleted. A hash that is None means: no file."""
+    """The replacement, creation or deletion of a file. A hash of None means: no file."""
 
     path: Path
     before_hash: str | None
     after_hash: str | None
     before: bytes | None = None
-    """The content before; None if there was none, or if it is too large to be kept."""
+    """The content before; None if there was none, or if it is too large to be stored."""
 
     @classmethod
     def of(cls, path: Path, before: bytes | None, after: bytes | None) -> Self:
@@ -84,19 +84,19 @@ class Files(Protocol):
 
     @property
     def hidden(self) -> Sequence[Path]:
-        """Canonical trees that no tool may look into."""
+        """Canonical trees that no tool may read."""
         ...
 
     def seen(self, path: Path, stamp: Stamp | None) -> None:
-        """The session has read or written this; None: it has deleted the file."""
+        """Remember the version that the session has read or written; None: it deleted the file."""
         ...
 
     def last_seen(self, path: Path) -> Stamp | None:
-        """What the session last saw there; None if it never did."""
+        """Return the version that the session last read or wrote; None if there is none."""
         ...
 
     async def keep(self, data: bytes) -> str:
-        """Make this a blob of the session's, and return the blob's name."""
+        """Store the data as a blob of the session; return the blob's name."""
         ...
 
     async def changing(self, changes: Sequence[FileChange], call_id: str | None) -> None:
@@ -104,7 +104,7 @@ class Files(Protocol):
         ...
 
     def granting(self, needs: Needs) -> Files:
-        """The same files, with these paths granted too. May ask the disk."""
+        """Return the same files with more granted paths. May read the disk."""
         ...
 
 
@@ -112,7 +112,7 @@ class Attachments(Protocol):
     """The attachments of a host's sessions."""
 
     async def uploaded(self, hash_: str) -> bytes | None:
-        """What was uploaded under this hash, if it was."""
+        """Return the upload with this hash, if there is one."""
         ...
 
     async def prepare(self, session_id: str, parts: Sequence[Image | File]) -> None:
@@ -127,5 +127,5 @@ def file_name(part: Image | File) -> str:
 
 
 def tool_path(part: Image | File) -> str:
-    """How tools and commands are told where it is."""
+    """Return the path of an attachment for tools and commands."""
     return f"${UPLOADS}/{file_name(part)}"

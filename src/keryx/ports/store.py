@@ -1,4 +1,4 @@
-"""The seam between sessions and where their logs are kept.
+"""The seam between sessions and the store of their logs.
 
 A session is an append-only log with one gapless sequence. Everything else that a store keeps
 (inbox, blobs, projections, outbox, records) changes in the same transaction as the log, or not at
@@ -20,16 +20,16 @@ SessionState = Literal["idle", "running", "waiting", "damaged"]
 """running: a turn is under way. waiting: it waits for a person. damaged: it cannot be read."""
 
 FoundKind = Literal["message", "reply", "call"]
-"""Where words were found. call: in its arguments or its result."""
+"""The kind of text that matched. call: its arguments or its result."""
 
 
 def blob_hash(data: bytes) -> str:
-    """The name of a blob with this content."""
+    """Return the name of a blob with this content."""
     return hashlib.sha256(data).hexdigest()
 
 
 def records_of(session_id: str) -> str:
-    """How the keys of records begin that belong to one session, and go with it."""
+    """Return the key prefix of the records of one session, which are deleted with it."""
     return f"session/{session_id}/"
 
 
@@ -48,7 +48,7 @@ class Blob(msgspec.Struct, frozen=True):
 
 
 class OutboxRow(msgspec.Struct, frozen=True):
-    """To be done elsewhere, once, after the commit."""
+    """Work that is done elsewhere, once, after the commit."""
 
     id: str
     topic: str
@@ -70,9 +70,9 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     events: tuple[LoggedEvent, ...] = ()
     bodies: tuple[bytes, ...] = ()
-    """The events as they are written, if somebody encoded them already."""
+    """The encoded events, if the caller has encoded them already."""
     enters: tuple[InboxRow, ...] = ()
-    """Commands that enter and are consumed by this very commit."""
+    """Commands that enter and are consumed in this commit."""
     consumes: tuple[str, ...] = ()
     """Keys of commands that had entered before."""
     withdraws: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def only_records(self) -> bool:
-        """Whether nothing of the session itself changes, and so its place in the list neither."""
+        """Whether only records change, so that the session keeps its place in the list."""
         commands = self.enters or self.consumes or self.withdraws
         said = self.events or commands or self.claims or self.outbox
         return bool(self.records) and not said
@@ -121,7 +121,7 @@ class TranscriptRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What one session spent with one model; unknown cost is None, never 0."""
+    """The usage of one session with one model; an unknown cost is None, never 0."""
 
     session_id: str
     model: str
@@ -133,14 +133,14 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A part of a snippet; `found` if it is what was searched for."""
+    """A part of a snippet; `found` marks the words that were searched."""
 
     text: str
     found: bool
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A place where all the words stand: an entry of a transcript, by its `seq`."""
+    """A hit of a search: an entry of a transcript, by its `seq`."""
 
     session_id: str
     seq: int
@@ -159,7 +159,7 @@ class Covered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Store(Protocol):
-    """Keeps the logs of all sessions of one host."""
+    """Stores the logs of all sessions of one host."""
 
     async def claim(self, session_id: str) -> int:
         """Become the owner: raise the session's epoch and return it. Earlier owners are fenced.
@@ -189,17 +189,17 @@ class Store(Protocol):
         ...
 
     async def pending(self, session_id: str) -> list[InboxRow]:
-        """Commands that entered and were not consumed, oldest first."""
+        """Return the commands that are not consumed yet, oldest first."""
         ...
 
     async def command(self, session_id: str, key: str) -> InboxRow | None:
-        """A command that ever entered with this key."""
+        """Return the command that entered with this key, if there is one."""
         ...
 
     async def events(
         self, session_id: str, *, after: int = 0, limit: int | None = None, size: int | None = None
     ) -> list[LoggedEvent]:
-        """The log, in order; of a longer one about so many bytes, and one event at least."""
+        """Return the log in order; with `size` about so many bytes, at least one event."""
         ...
 
     async def sessions(
@@ -218,7 +218,7 @@ class Store(Protocol):
     async def session(self, session_id: str) -> SessionRow | None: ...
 
     async def resting(self, session_id: str) -> IdleSessions | None:
-        """The session, if it is in the list and not in `unfinished`. Its length does not matter."""
+        """Return a session without work, if it is in the list; fast for a log of any length."""
         ...
 
     async def unfinished(self) -> list[str]:
@@ -241,7 +241,7 @@ class Store(Protocol):
     async def usage(
         self, session_id: str | None = None, *, since: float | None = None
     ) -> list[UsageRow]:
-        """What was spent, in all or `since` then; kept by quarters of an hour, the first whole."""
+        """Return the usage, of all time or `since` then, in whole quarters of an hour."""
         ...
 
     async def account(self, session_id: str) -> tuple[SessionRow, list[UsageRow]] | None:
@@ -259,37 +259,37 @@ class Store(Protocol):
         ...
 
     async def covered(self) -> Covered:
-        """How much of all that is kept a search finds."""
+        """Return up to which commit a search finds everything."""
         ...
 
     async def blob(self, hash_: str) -> bytes | None: ...
 
     async def names_blob(self, session_id: str, hash_: str) -> bool:
-        """Whether this session names that blob: only then is it one of its own to show."""
+        """Return whether this session names the blob: only then may it be shown there."""
         ...
 
     async def outbox(self, topic: str, *, limit: int = 100) -> list[OutboxRow]:
-        """What is to be done and not `sent`, oldest first."""
+        """Return the rows of the outbox that are not `sent`, oldest first."""
         ...
 
     async def sent(self, ids: Sequence[str]) -> None:
-        """Those rows of the outbox are done."""
+        """Remove rows of the outbox that are done."""
         ...
 
     async def record(self, key: str) -> tuple[int, bytes] | None:
-        """A record's version and value."""
+        """Return a record's version and value."""
         ...
 
     async def records(self, prefix: str) -> dict[str, bytes]:
-        """The values of all records whose key begins so, by key and in its order."""
+        """Return the values of all records with this key prefix, in the order of keys."""
         ...
 
     async def drop_record(self, key: str) -> bool:
-        """The record is gone, whatever its version. False: there was none."""
+        """Remove a record of any version. Return False if there was none."""
         ...
 
     async def mark_damaged(self, session_id: str) -> None:
-        """The list shows it as damaged, until something can be appended to it again."""
+        """Show the session as damaged in the list, until an append succeeds again."""
         ...
 
     async def delete(self, session_id: str) -> bool:

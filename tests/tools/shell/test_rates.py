@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keryx.sandbox.policy import SYSTEM
-from keryx.tools.shell.judgement.paths import SHOWN
+from keryx.tools.shell.judgement.paths import VISIBLE_TREES
 from keryx.tools.shell.risk import risk
 from tests.tools.shell import corpus_daily, corpus_odd
 from tests.tools.shell.lines import HOME, WORKSPACE, halves
@@ -67,4 +67,4 @@ def test_no_line_stands_in_both_corpora() -> None:
 
 
 def test_what_needs_no_question_is_what_the_confinement_shows() -> None:
-    assert {*SYSTEM, "/proc"} == SHOWN
+    assert {*SYSTEM, "/proc"} == VISIBLE_TREES

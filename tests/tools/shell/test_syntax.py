@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keryx.tools.shell.syntax import LENGTH, ParseError, Script, parse
+from keryx.tools.shell.syntax import MAX_LENGTH, ParseError, Script, parse
 from keryx.tools.shell.syntax.braces import expand
 from keryx.tools.shell.syntax.nodes import Check, Function, Loop, Simple, Substitution, Variable
 
 
 def words(script: Script) -> list[list[str]]:
-    return [[word.shown for word in command.words] for command in script.commands()]
+    return [[word.text for word in command.words] for command in script.commands()]
 
 
 def only(text: str) -> Simple:
@@ -127,9 +127,9 @@ def test_the_shape_of_a_script_is_kept() -> None:
     first, second, third, fourth = script.chains
     assert first.background
     assert not second.background
-    assert first.rest[0][0] == "&&"
-    assert first.rest[0][1].negated
-    assert len(first.rest[0][1].stages) == 2
+    assert first.following[0][0] == "&&"
+    assert first.following[0][1].negated
+    assert len(first.following[0][1].stages) == 2
     assert isinstance(second.first.stages[0], Function)
     assert isinstance(third.first.stages[0], Loop)
     assert isinstance(fourth.first.stages[0], Check)
@@ -145,7 +145,7 @@ def test_the_shape_of_a_script_is_kept() -> None:
         "a=()echo b", "a=()# b", "a=(1)\\\nb c", "a+=()b c", "a \\\n\\\n\\", "a\\",
         "a <&-5 b", "a >&-5 b", "v\\\n=1 b", "v\\\n=$x b", "2\\\n>o b", "co\\\nproc b",
         "!\\\n v= b", 'a <<E\n`b \\"c\\"`\nE\n',
-        "(" + "a" * LENGTH + ")",
+        "(" + "a" * MAX_LENGTH + ")",
     ],
 )  # fmt: skip
 def test_what_is_not_understood_is_refused(text: str) -> None:
@@ -173,7 +173,7 @@ def test_what_is_not_understood_is_refused(text: str) -> None:
 def test_braces_become_words(text: str, expected: list[str]) -> None:
     expanded = expand(only(f"echo {text}").words[1])
     assert expanded is not None
-    assert [word.shown for word in expanded] == expected
+    assert [word.text for word in expanded] == expected
 
 
 def test_too_many_braces_are_not_expanded() -> None:
@@ -199,7 +199,7 @@ def test_any_mixture_of_the_grammar_is_parsed_or_refused(text: str) -> None:
         return
     for command in script.commands():
         for word in command.words:
-            assert word.shown is not None
+            assert word.text is not None
             for inner in word.scripts():
                 assert isinstance(inner, Script)
 

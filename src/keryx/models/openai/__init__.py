@@ -1,4 +1,4 @@
-"""Chat Completions, as OpenAI and everyone who is compatible with it serve them."""
+"""Chat Completions, the API of OpenAI and of compatible servers."""
 
 from keryx.models.openai.model import OpenAIModel
 

@@ -1,7 +1,7 @@
-"""A model behind Chat Completions.
+"""A model of the Chat Completions API.
 
-It joins the parts: body, exchange, events, pieces. It gets plain arguments, and asks once; who
-asks again, or someone else, is a wrapper around it.
+It combines the parts: body, exchange, events, pieces. It gets plain arguments and asks once;
+wrappers retry or use another model.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from keryx.aio.clock import Clock, RealClock
 from keryx.errors import ModelError
 from keryx.messages import Message
 from keryx.models import failures
-from keryx.models.http import ERROR_BODY, Clients, Patience, WorkerCall, endpoint, post
-from keryx.models.openai.reply import BrokenOffError, Reply
+from keryx.models.http import MAX_ERROR_BODY, Clients, HttpExchange, SilenceLimits, endpoint, post
+from keryx.models.openai.reply import Reply, StreamFailedError
 from keryx.models.openai.wire import EncodedTools, LoadBlob, encode_body, encode_message
 from keryx.models.prices import PublicModel
 from keryx.models.requirements import key_missing
 from keryx.models.sse import EventTooLargeError, SseParser
 from keryx.ports.model import Finished, ModelRequest, Piece
 
-FIRST_BYTE: Final = 300.0
-"""Models that think before they speak are silent for minutes."""
-BETWEEN_BYTES: Final = 120.0
-# Far more than any event holds; a stream without line ends must not fill the memory.
-LARGEST_EVENT: Final = 1 << 27
+FIRST_BYTE_TIMEOUT: Final = 300.0
+"""Reasoning models are silent for minutes before they answer."""
+BETWEEN_BYTES_TIMEOUT: Final = 120.0
+# Far more than any event has; a stream without line ends must not fill the memory.
+MAX_EVENT: Final = 1 << 27
 
 _OK: Final = 200
-# No event stream begins with these; pages and plain JSON do.
+# HTML pages and plain JSON begin with these, event streams do not.
 _NOT_EVENTS: Final = (b"<", b"{", b"[")
 
 
@@ -50,8 +50,8 @@ class OpenAIModel:
         public: PublicModel | None = None,
         sees_images: bool = False,
         blobs: LoadBlob | None = None,
-        first_byte: float = FIRST_BYTE,
-        between_bytes: float = BETWEEN_BYTES,
+        first_byte: float = FIRST_BYTE_TIMEOUT,
+        between_bytes: float = BETWEEN_BYTES_TIMEOUT,
         headers: Mapping[str, str] | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -60,11 +60,11 @@ class OpenAIModel:
         self._missing_key = missing_key
         self._model = msgspec.json.encode(model)
         self._url = endpoint(base_url, "chat/completions")
-        self._has_odd_key = not (key.isascii() and key.isprintable())
+        self._has_invalid_key = not (key.isascii() and key.isprintable())
         self._source = failures.source(name, base_url, key, headers or {})
         self._headers = {
             "Accept": "text/event-stream",
-            # Compressed, pieces would wait for one another.
+            # With compression pieces would be delayed.
             "Accept-Encoding": "identity",
             "Content-Type": "application/json",
             **({"Authorization": f"Bearer {key}"} if key else {}),
@@ -75,7 +75,7 @@ class OpenAIModel:
         self._public = public
         self._sees_images = sees_images
         self._blobs = blobs if sees_images else None
-        self._patience = Patience(first_byte, between_bytes)
+        self._silence_limits = SilenceLimits(first_byte, between_bytes)
         self._clock = clock or RealClock()
         self._tools = EncodedTools()
 
@@ -103,18 +103,18 @@ class OpenAIModel:
         if self._missing_key is not None:
             raise key_missing(self._name, self._missing_key)
         if self._public is not None:
-            self._public.want()
+            self._public.load_soon()
         exchange = await self._ask(request)
         try:
             await self._check(exchange)
-            reply, parser = Reply(), SseParser(limit=LARGEST_EVENT)
+            reply, parser = Reply(), SseParser(limit=MAX_EVENT)
             head = b""
             while not reply.is_done:
                 try:
                     data = await exchange.read()
                 except ModelError:
-                    if reply.is_whole:
-                        break  # whatever follows a finish_reason is no part of the reply
+                    if reply.is_complete:
+                        break  # the reply is complete after a finish_reason
                     raise
                 if not data:
                     break
@@ -132,11 +132,11 @@ class OpenAIModel:
         finally:
             exchange.close()
 
-    async def _ask(self, request: ModelRequest) -> WorkerCall:
-        if self._has_odd_key:
+    async def _ask(self, request: ModelRequest) -> HttpExchange:
+        if self._has_invalid_key:
             raise ModelError(
                 "auth",
-                f"the key for {self._name} holds characters that no key has",
+                f"the key for {self._name} has characters that are not allowed in a key",
                 f"set the key for {self._source.url} again, without quotes or line ends",
             )
         return await post(
@@ -145,58 +145,64 @@ class OpenAIModel:
             headers=self._headers,
             body=encode_body(self._model, request, self._tools),
             source=self._source,
-            patience=self._patience,
+            limits=self._silence_limits,
             clock=self._clock,
         )
 
-    async def _check(self, exchange: WorkerCall) -> None:
-        """Refuse an answer that is an error by its status."""
+    async def _check(self, exchange: HttpExchange) -> None:
+        """Raise `ModelError` if the status is an error."""
         if exchange.status != _OK:
-            body = await exchange.read_some(ERROR_BODY)
+            body = await exchange.read_some(MAX_ERROR_BODY)
             raise failures.refused(
                 self._source, exchange.status, exchange.headers, body, now=self._clock.wall()
             )
 
-    async def _check_head(self, exchange: WorkerCall, data: bytes) -> bytes:
-        """Refuse an answer that cannot be an event stream; servers label theirs in many ways."""
+    async def _check_head(self, exchange: HttpExchange, data: bytes) -> bytes:
+        """Raise `ModelError` if the answer is no event stream; the content type is unreliable."""
         if data.lstrip().startswith(_NOT_EVENTS):
-            body = await exchange.read_some(ERROR_BODY, data)
+            body = await exchange.read_some(MAX_ERROR_BODY, data)
             problem = failures.problem_in(body)
             if problem is not None:
                 raise failures.refused_in_stream(self._source, problem, now=self._clock.wall())
             kind = exchange.headers.get("content-type", "no content type")
-            raise failures.nonsense(self._source, f"no event stream but {kind}", body)
-        return data[: failures.EXCERPT * 4]
+            raise failures.invalid_answer(self._source, f"{kind} instead of an event stream", body)
+        return data[: failures.MAX_EXCERPT * 4]
 
     def _pieces(self, reply: Reply, parser: SseParser, data: bytes) -> list[Piece]:
         events: list[bytes] = []
         try:
             events = parser.feed(data)
-            return reply.take(events)
+            return reply.add(events)
         except EventTooLargeError as error:
-            raise failures.nonsense(self._source, f"no event stream ({error})", data) from None
+            raise failures.invalid_answer(
+                self._source, f"an answer that is not an event stream ({error})", data
+            ) from None
         except msgspec.DecodeError as error:
             excerpt = b" ".join(events)
-            raise failures.nonsense(self._source, f"a broken chunk ({error})", excerpt) from None
-        except BrokenOffError as error:
+            raise failures.invalid_answer(
+                self._source, f"a broken chunk ({error})", excerpt
+            ) from None
+        except StreamFailedError as error:
             raise failures.refused_in_stream(
                 self._source, error.problem, now=self._clock.wall()
             ) from None
 
     def _last_pieces(self, reply: Reply, parser: SseParser, head: bytes) -> list[Piece]:
-        """What the end of the stream completes. A reply that is not whole by then was cut."""
+        """Return the last pieces. Raise `ModelError` if the reply is not complete at the end."""
         pieces: list[Piece] = []
         try:
-            pieces = reply.take(parser.finish())
+            pieces = reply.add(parser.finish())
         except msgspec.DecodeError:
-            pass  # half a chunk; the next line says so
-        except BrokenOffError as error:
+            pass  # an incomplete chunk; reported below
+        except StreamFailedError as error:
             raise failures.refused_in_stream(
                 self._source, error.problem, now=self._clock.wall()
             ) from None
-        if not reply.is_whole:
+        if not reply.is_complete:
             if head and not reply.has_begun:
-                raise failures.nonsense(self._source, "no event stream", head)
+                raise failures.invalid_answer(
+                    self._source, "an answer that is not an event stream", head
+                )
             raise failures.cut(self._source, "it ended without a finish_reason")
         return pieces
 

@@ -1,7 +1,6 @@
-"""What Chat Completions streams back, decoded and merged into pieces.
+"""Decodes the stream of Chat Completions and merges it into pieces.
 
-It owns the shape of the chunks and the habits of servers that differ from the API. It refuses to
-know how the bytes came.
+It owns the format of the chunks and the deviations of servers. It refuses to know the transport.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class _Usage(msgspec.Struct, gc=False):
 
 
 class _Chunk(msgspec.Struct, gc=False):
-    """Only what is used; msgspec skips the rest without building it."""
+    """The fields that are used; msgspec skips all others."""
 
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
@@ -67,7 +66,7 @@ class _Chunk(msgspec.Struct, gc=False):
 _decode: Final = msgspec.json.Decoder(_Chunk).decode
 
 
-class BrokenOffError(Exception):
+class StreamFailedError(Exception):
     """The server put an error object into the stream."""
 
     def __init__(self, problem: Problem) -> None:
@@ -76,28 +75,28 @@ class BrokenOffError(Exception):
 
 
 class Reply:
-    """One reply as it grows."""
+    """One reply while it arrives."""
 
     def __init__(self) -> None:
         self.is_done = False
-        """The server has said that nothing follows."""
+        """The server sent the end marker."""
         self.has_begun = False
         self.usage: Usage | None = None
         self._finish_reason = ""
         self._calls = _Calls()
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         return self.is_done or bool(self._finish_reason)
 
     @property
     def stop_reason(self) -> str:
         return self._finish_reason or ("tool_calls" if self._calls.count else "stop")
 
-    def take(self, events: list[bytes]) -> list[Piece]:
-        """All that these events say: at most one piece of text, of reasoning and of each call.
+    def add(self, events: list[bytes]) -> list[Piece]:
+        """Return the pieces of these events: at most one of text, of reasoning and of each call.
 
-        Raises `msgspec.DecodeError` for what is not a chunk, and `BrokenOffError`.
+        Raise `msgspec.DecodeError` for an invalid chunk, and `StreamFailedError`.
         """
         text = reasoning = ""
         calls: dict[int, CallPiece] | None = None
@@ -109,14 +108,14 @@ class Reply:
             self.has_begun = True
             if delta is None:
                 continue
-            if said := delta.content or delta.refusal:
-                text += said
-            if thought := delta.reasoning_content or delta.reasoning:
-                reasoning += thought
+            if content := delta.content or delta.refusal:
+                text += content
+            if reasoning_text := delta.reasoning_content or delta.reasoning:
+                reasoning += reasoning_text
             if delta.tool_calls:
                 calls = calls or {}
-                self._calls.take(delta.tool_calls, calls)
-        # In the order in which models think, speak and call.
+                self._calls.add(delta.tool_calls, calls)
+        # In the order of models: reasoning, text, calls.
         pieces: list[Piece] = []
         if reasoning:
             pieces.append(ReasoningPiece(reasoning))
@@ -128,7 +127,7 @@ class Reply:
 
     def _delta(self, chunk: _Chunk, event: bytes) -> _Delta | None:
         if chunk.error:
-            raise BrokenOffError(problem_in(event) or Problem())
+            raise StreamFailedError(problem_in(event) or Problem())
         if chunk.usage is not None:
             self.usage = _usage(chunk.usage)
         if not chunk.choices:
@@ -140,49 +139,49 @@ class Reply:
 
 
 class _Calls:
-    """Which call a piece belongs to, also where a server leaves out or repeats the index."""
+    """Assigns pieces to calls, even if a server leaves out or repeats the index."""
 
     def __init__(self) -> None:
         self.count = 0
         self._ids: dict[int, str] = {}
         """By our index."""
-        self._named: set[int] = set()
-        self._ours: dict[int, int] = {}
-        """Our index by the server's."""
+        self._with_name: set[int] = set()
+        self._index_of: dict[int, int] = {}
+        """Our index for each index of the server."""
 
-    def take(self, deltas: list[_CallDelta], into: dict[int, CallPiece]) -> None:
+    def add(self, deltas: list[_CallDelta], into: dict[int, CallPiece]) -> None:
         for delta in deltas:
             function = delta.function or _Function()
             index = self._index(delta, function.name or "")
             call_id, tool = "", ""
             if delta.id and index not in self._ids:
                 call_id = self._ids[index] = delta.id
-            if function.name and index not in self._named:
-                self._named.add(index)
+            if function.name and index not in self._with_name:
+                self._with_name.add(index)
                 tool = function.name
             arguments = function.arguments or ""
             if not (call_id or tool or arguments):
                 continue
-            before = into.get(index)
-            if before is not None:
-                call_id, tool = before.call_id or call_id, before.tool or tool
-                arguments = before.arguments + arguments
+            earlier = into.get(index)
+            if earlier is not None:
+                call_id, tool = earlier.call_id or call_id, earlier.tool or tool
+                arguments = earlier.arguments + arguments
             into[index] = CallPiece(index, call_id, tool, arguments)
 
     def _index(self, delta: _CallDelta, name: str) -> int:
         if delta.index is None:
             last = self.count - 1
-            return self._new() if last < 0 or self._is_other(last, delta.id, name) else last
-        ours = self._ours.get(delta.index)
-        if ours is None or (delta.id and self._ids.get(ours, delta.id) != delta.id):
-            # Some servers number every call 0; a new id tells that it is another one.
-            ours = self._ours[delta.index] = self._new()
-        return ours
+            return self._new() if last < 0 or self._is_new_call(last, delta.id, name) else last
+        index = self._index_of.get(delta.index)
+        if index is None or (delta.id and self._ids.get(index, delta.id) != delta.id):
+            # Some servers give every call the index 0; a new id means a new call.
+            index = self._index_of[delta.index] = self._new()
+        return index
 
-    def _is_other(self, last: int, call_id: str | None, name: str) -> bool:
+    def _is_new_call(self, last: int, call_id: str | None, name: str) -> bool:
         if call_id:
             return self._ids.get(last, call_id) != call_id
-        return bool(name) and last in self._named
+        return bool(name) and last in self._with_name
 
     def _new(self) -> int:
         self.count += 1
@@ -190,10 +189,10 @@ class _Calls:
 
 
 def _usage(usage: _Usage) -> Usage:
-    cached, thought = usage.prompt_tokens_details, usage.completion_tokens_details
+    input_details, output_details = usage.prompt_tokens_details, usage.completion_tokens_details
     return Usage(
         input_tokens=usage.prompt_tokens or 0,
         output_tokens=usage.completion_tokens or 0,
-        cached_tokens=(cached.cached_tokens if cached else None) or 0,
-        reasoning_tokens=(thought.reasoning_tokens if thought else None) or 0,
+        cached_tokens=(input_details.cached_tokens if input_details else None) or 0,
+        reasoning_tokens=(output_details.reasoning_tokens if output_details else None) or 0,
     )

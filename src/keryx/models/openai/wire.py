@@ -1,7 +1,7 @@
-"""What Chat Completions is sent: messages, tools and options, as JSON bytes.
+"""Encodes requests to Chat Completions: messages, tools and options, as JSON bytes.
 
-Each message is encoded by itself and once; a body is joined from such bytes, never decoded and
-encoded again. Only fields that the API takes are written.
+Each message is encoded once and separately; a body is joined from these bytes. Only fields of the
+API are written.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from keryx.messages import (
 from keryx.ports.model import ModelRequest, ToolSpec
 
 LoadBlob = Callable[[str], bytes]
-"""Gives a blob by its hash."""
+"""Returns a blob by its hash."""
 
-# How many different tool lists are kept encoded. Each session has one that seldom changes.
-TOOL_LISTS: Final = 64
+# The size of the cache of encoded tool lists. Each session has one that seldom changes.
+MAX_TOOL_LISTS: Final = 64
 
 _encode: Final = msgspec.json.Encoder().encode
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]")
-_LONGEST_NAME: Final = 64
-# The body is ours in these; `extra` adds others.
-_OURS: Final = frozenset({"model", "messages", "stream", "stream_options", "tools"})
+_MAX_NAME: Final = 64
+# `extra` cannot replace these fields of the body.
+_RESERVED_OPTIONS: Final = frozenset({"model", "messages", "stream", "stream_options", "tools"})
 
 
 def encode_message(message: Message, blobs: LoadBlob | None) -> bytes:
-    """One message as the API takes it. `blobs` is None for a model that sees no images."""
+    """Encode one message for the API. `blobs` is None for a model that sees no images."""
     match message:
         case UserMessage():
             return _encode({"role": "user", "content": _user_content(message.content, blobs)})
@@ -58,8 +58,8 @@ def encode_message(message: Message, blobs: LoadBlob | None) -> bytes:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    # A model may make up a name that the API would refuse to hear again, for ever.
-    name = _NOT_IN_NAMES.sub("_", call.tool)[:_LONGEST_NAME] or "unknown"
+    # A model may invent a name that the API would refuse in every later request.
+    name = _NOT_IN_NAMES.sub("_", call.tool)[:_MAX_NAME] or "unknown"
     function = {"name": name, "arguments": call.arguments or "{}"}
     return {"id": call.call_id, "type": "function", "function": function}
 
@@ -73,7 +73,7 @@ def _user_content(content: tuple[Part, ...], blobs: LoadBlob | None) -> str | li
             case Image():
                 url = _data_url(part, blobs)
                 if url is None:
-                    lines.append(_named(part, sees=blobs is not None))
+                    lines.append(_image_note(part, sees_images=blobs is not None))
                 else:
                     has_image = True
                     _flush(lines, parts)
@@ -103,10 +103,10 @@ def _data_url(image: Image, blobs: LoadBlob | None) -> str | None:
     return f"data:{image.media_type};base64,{base64.b64encode(data).decode()}"
 
 
-def _named(image: Image, *, sees: bool) -> str:
+def _image_note(image: Image, *, sees_images: bool) -> str:
     name = f"{image.media_type} {image.name or image.blob}"
-    if sees:
-        return f"[{name}: the image is not there any more]"
+    if sees_images:
+        return f"[{name}: the image does not exist any more]"
     return f"[{name}: use vision_analyze to see it]"
 
 
@@ -115,20 +115,20 @@ def encode_system(text: str) -> bytes:
 
 
 class EncodedTools:
-    """Tool lists as bytes, each encoded once for as long as the same tools are given."""
+    """A cache of encoded tool lists."""
 
     def __init__(self) -> None:
-        # Keyed by the objects themselves: what is kept here cannot be collected, so no id recurs.
-        self._kept: dict[tuple[int, ...], tuple[Sequence[ToolSpec], bytes]] = {}
+        # Keyed by object ids: the cache holds the objects, so no id is reused.
+        self._cache: dict[tuple[int, ...], tuple[Sequence[ToolSpec], bytes]] = {}
 
     def encode(self, tools: Sequence[ToolSpec]) -> bytes:
         key = tuple(map(id, tools))
-        found = self._kept.get(key)
-        if found is None:
-            if len(self._kept) >= TOOL_LISTS:
-                del self._kept[next(iter(self._kept))]
-            found = self._kept[key] = (tuple(tools), _encode([_tool(spec) for spec in tools]))
-        return found[1]
+        entry = self._cache.get(key)
+        if entry is None:
+            if len(self._cache) >= MAX_TOOL_LISTS:
+                del self._cache[next(iter(self._cache))]
+            entry = self._cache[key] = (tuple(tools), _encode([_tool(spec) for spec in tools]))
+        return entry[1]
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
 
 
 def encode_body(model: bytes, request: ModelRequest, tools: EncodedTools) -> bytes:
-    """The whole body. `model` is the name as JSON."""
+    """Return the whole body. `model` is the name as JSON."""
     messages = b",".join(request.history)
     if request.system:
         system = encode_system(request.system)
@@ -158,7 +158,9 @@ def encode_body(model: bytes, request: ModelRequest, tools: EncodedTools) -> byt
 
 
 def _options(request: ModelRequest) -> dict[str, Any]:
-    options = {name: value for name, value in request.extra.items() if name not in _OURS}
+    options = {
+        name: value for name, value in request.extra.items() if name not in _RESERVED_OPTIONS
+    }
     if request.tools:
         options.setdefault("parallel_tool_calls", True)
     if request.effort is not None:
@@ -176,7 +178,7 @@ def _options(request: ModelRequest) -> dict[str, Any]:
 
 
 def _is_strict(schema: object) -> bool:
-    """Whether the API would take the schema as strict: every object closed, every field needed."""
+    """Return whether the schema is strict for the API: objects closed, all fields required."""
     if isinstance(schema, list):
         return all(_is_strict(part) for part in cast("list[object]", schema))
     if not isinstance(schema, Mapping):
@@ -186,7 +188,7 @@ def _is_strict(schema: object) -> bool:
         properties = fields.get("properties")
         names = set(cast("Mapping[str, object]", properties)) if properties else set[str]()
         required = fields.get("required")
-        needed = set(cast("Sequence[str]", required)) if required else set[str]()
-        if fields.get("additionalProperties") is not False or names != needed:
+        required_names = set(cast("Sequence[str]", required)) if required else set[str]()
+        if fields.get("additionalProperties") is not False or names != required_names:
             return False
     return all(_is_strict(part) for part in fields.values())

@@ -1,1 +1,1 @@
-"""Model servers: those that run here, what each offers, and whether a key opens one."""
+"""Model servers: which run on this machine, which models they have, and whether a key works."""

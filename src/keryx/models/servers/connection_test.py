@@ -1,6 +1,6 @@
-"""Trying a server with a key, as a turn would use it: a model is asked for one token.
+"""Tests a server and a key as a turn would use them: it asks a model for one token.
 
-Many servers list their models to everybody, so a list says nothing of a key.
+Many servers list their models without a key, so the list does not prove that the key works.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import msgspec
 
 from keryx.errors import ModelError
 from keryx.models import failures
-from keryx.models.http import ERROR_BODY, Clients, endpoint
-from keryx.models.servers.discovery import models_of, talking
+from keryx.models.http import MAX_ERROR_BODY, Clients, endpoint
+from keryx.models.servers.discovery import chat_models, models_of
 
-PATIENCE: Final = 60.0
+TOKEN_TIMEOUT: Final = 60.0
 """Seconds for one token: a server may have to load the model first."""
-MOST_TRIED: Final = 3
-"""Models that are asked if nobody named one; what is first in a list need not be one that talks."""
-SOME: Final = 20
-"""Models that are named to who asked for one that is not there."""
+MAX_TRIED: Final = 3
+"""The most models that are asked if none is named; the first of a list may not be a chat model."""
+MAX_NAMED: Final = 20
+"""The most models that an error lists."""
 _OK: Final = 200
 _LIMITS: Final = ("max_completion_tokens", "max_tokens")
-"""How the number of tokens is bounded: as the API has it today, and as older servers know it."""
+"""The names of the token limit: of the current API, and of older servers."""
 
 
 class TriedServer(msgspec.Struct, frozen=True):
-    """A server that answered: the model that did, and all that it lists."""
+    """A server that answered: the model that answered, and all models of its list."""
 
     model: str
     models: tuple[str, ...]
@@ -38,15 +38,15 @@ class TriedServer(msgspec.Struct, frozen=True):
 async def try_out(
     clients: Clients, base_url: str, api_key: str | None, model: str | None
 ) -> TriedServer:
-    """Ask the server for one token; `ModelError` says why it gives none."""
-    models = await _listed(clients, base_url, api_key, model)
-    chosen = (model,) if model is not None else talking(models)[:MOST_TRIED]
+    """Ask the server for one token. Raise `ModelError` if it gives none."""
+    models = await _list_models(clients, base_url, api_key, model)
+    chosen = (model,) if model is not None else chat_models(models)[:MAX_TRIED]
     if not chosen:
         raise ModelError(
             "model_not_found", "the server has no model", "load one into it, and try again"
         )
-    if api_key is None and is_here(base_url) and chosen[0] in models:
-        # There is no key to be tried, and to load a model may take this machine a minute.
+    if api_key is None and is_local_address(base_url) and chosen[0] in models:
+        # There is no key to test, and loading a model may take a minute on this machine.
         return TriedServer(chosen[0], models)
     unknown: ModelError | None = None
     for name in chosen:
@@ -59,13 +59,13 @@ async def try_out(
         else:
             return TriedServer(name, models)
     assert unknown is not None
-    raise _unknown_model(chosen, models, unknown)
+    raise _model_not_found(chosen, models, unknown)
 
 
-async def _listed(
+async def _list_models(
     clients: Clients, base_url: str, api_key: str | None, model: str | None
 ) -> tuple[str, ...]:
-    """The server's list. Who names a model needs none, and not every key may read it."""
+    """Return the server's models; empty if a model is named and the key may not read the list."""
     try:
         return await models_of(clients, base_url, api_key)
     except ModelError as error:
@@ -75,7 +75,7 @@ async def _listed(
 
 
 async def _ask(clients: Clients, base_url: str, api_key: str | None, model: str) -> None:
-    """Returns if the key lets one in, and the model is there."""
+    """Return if the key is accepted and the model exists; else raise `ModelError`."""
     source = failures.source("the server", base_url, api_key, {})
     for limit in _LIMITS:
         status, headers, body = await _post(clients, base_url, api_key, model, limit, source)
@@ -83,10 +83,10 @@ async def _ask(clients: Clients, base_url: str, api_key: str | None, model: str)
             return
         refusal = failures.refused(source, status, headers, body, now=0.0)
         if refusal.kind == "rate_limit":
-            return  # who is told to wait is let in
+            return  # a rate limit means that the key is accepted
         if refusal.kind not in ("bad_response", "context_too_long"):
             raise refusal
-    # It does not like the question, which is asked otherwise in a turn; the key it has taken.
+    # The server refuses this test request, but has accepted the key; a turn asks differently.
 
 
 async def _post(
@@ -105,35 +105,35 @@ async def _post(
         headers["Authorization"] = f"Bearer {api_key}"
     try:
         async with (
-            asyncio.timeout(PATIENCE),
+            asyncio.timeout(TOKEN_TIMEOUT),
             (await clients()).post(
                 endpoint(base_url, "chat/completions"),
                 data=msgspec.json.encode(question),
                 headers=headers,
-                # A key is sent to the address that was named, and to no other.
+                # The key must not be sent to any other address.
                 allow_redirects=False,
             ) as answer,
         ):
-            body = await answer.content.read(ERROR_BODY)
+            body = await answer.content.read(MAX_ERROR_BODY)
             return answer.status, {k.lower(): v for k, v in answer.headers.items()}, body
     except TimeoutError:
-        raise failures.stalled(source, PATIENCE, where="before its answer") from None
+        raise failures.stalled(source, TOKEN_TIMEOUT, stage="before its answer") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise failures.unreachable(source, str(error) or type(error).__name__) from error
 
 
-def _unknown_model(
+def _model_not_found(
     chosen: tuple[str, ...], models: tuple[str, ...], refusal: ModelError
 ) -> ModelError:
-    named = " and ".join(repr(name) for name in chosen)
-    hint = f"it lists {', '.join(models[:SOME])}" if models else refusal.hint
+    names = " and ".join(repr(name) for name in chosen)
+    hint = f"it lists {', '.join(models[:MAX_NAMED])}" if models else refusal.hint
     return ModelError(
-        "model_not_found", f"the server lets you in, but it has no model {named} to talk to", hint
+        "model_not_found", f"the server accepts the key, but it has no chat model {names}", hint
     )
 
 
-def is_here(base_url: str) -> bool:
-    """Whether that is on this machine."""
+def is_local_address(base_url: str) -> bool:
+    """Return whether the address is on this machine."""
     try:
         host = urlsplit(base_url).hostname or ""
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

@@ -71,20 +71,14 @@ def search_files(
     root = target if is_folder else target.parent
     _check(pattern, glob, kind)
     if kind == "names":
-        mode_options = _names(pattern, literal=literal, ignore_case=ignore_case)
+        options = _names(pattern, literal=literal, ignore_case=ignore_case)
     else:
-        mode_options = _contents(pattern, literal=literal, ignore_case=ignore_case, around=around)
+        options = _contents(pattern, literal=literal, ignore_case=ignore_case, around=around)
     program = find_ripgrep(context.environment.get("PATH", os.defpath))
-    argv = [
-        program,
-        *_COMMON,
-        *mode_options,
-        *_filters(glob, hidden=hidden),
-        *_hidden_globs(files, root),
-    ]
+    options += [*_filters(glob, hidden=hidden), *_hidden_globs(files, root)]
     matches = _new_output(context, limit, kind, around)
-    argv += [*matches.options, "--", "." if is_folder else f"./{target.name}"]
-    context.from_thread(_run, context, argv, str(root), matches)
+    options += [*matches.options, "--", "." if is_folder else f"./{target.name}"]
+    context.from_thread(_run, context, [program, *_COMMON, *options], str(root), matches)
     matches.drop_forbidden(lambda path: _may_be_shown(files, root / os.fsdecode(path)))
     return matches.result(lambda path: files.name(root / os.fsdecode(path)), pattern)
 

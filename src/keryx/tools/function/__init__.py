@@ -1,4 +1,4 @@
-"""From a typed function to a tool: `@tool`."""
+"""Turns a typed function into a tool: `@tool`."""
 
 from keryx.tools.function.decorator import PREVIEW_LIMIT, FunctionTool, tool
 

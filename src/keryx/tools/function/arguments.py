@@ -1,6 +1,6 @@
-"""From what a model sent to a validated struct, or to an error that the model can act on.
+"""Turns arguments of a model into a validated struct, or into an error that the model can act on.
 
-Owns strictness and limits. What to say about arguments that do not fit is `faults`' affair.
+It owns strictness and limits. `faults` explains what is wrong with arguments.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from keryx.errors import InvalidArgumentsError
 from keryx.tools.function import faults, foreign
 
 ARGUMENTS_LIMIT = 16 * 1024 * 1024
-"""Bytes of JSON text for one call: more than a model writes or a file tool should take at
-once, and little enough to decode on the loop without a noticeable halt."""
+"""The most bytes of JSON for one call: more than a model writes, and little enough to decode on
+the loop without a noticeable delay."""
 
 _LONGEST_CHARACTER = 4  # bytes of one character in UTF-8
-_EMPTY = b"{}"  # what an empty text stands for: models send one if there is nothing to say
+_EMPTY = b"{}"  # models send an empty text if there are no arguments
 
 
 class ArgumentsParser:
@@ -34,7 +34,7 @@ class ArgumentsParser:
         self._decode: Callable[[bytes | str], msgspec.Struct] = decoder.decode
 
     def parse(self, arguments: bytes | str | Mapping[str, Any]) -> msgspec.Struct:
-        """Validate; raises `InvalidArgumentsError`."""
+        """Validate the arguments. Raise `InvalidArgumentsError` if they are wrong."""
         if not isinstance(arguments, bytes | str):
             return self._convert(arguments)
         if len(arguments) * _LONGEST_CHARACTER > ARGUMENTS_LIMIT:
@@ -44,7 +44,7 @@ class ArgumentsParser:
         except (msgspec.MsgspecError, UnicodeError) as error:
             if not arguments.strip():
                 return self.parse(_EMPTY)
-            raise self._error(self._explained(arguments, error)) from error
+            raise self._error(self._explain(arguments, error)) from error
         except RecursionError as error:
             raise self._error("nested too deep; send a flatter value") from error
 
@@ -52,7 +52,7 @@ class ArgumentsParser:
         try:
             return msgspec.convert(arguments, self._struct, dec_hook=foreign.decode)
         except msgspec.ValidationError as error:
-            raise self._error(faults.refused(error, arguments, self._schema)) from error
+            raise self._error(faults.explain_refusal(error, arguments, self._schema)) from error
         except UnicodeError as error:
             raise self._error("a name holds a character that UTF-8 cannot carry") from error
         except RecursionError as error:
@@ -69,28 +69,30 @@ class ArgumentsParser:
                 "send less at once, in several calls"
             )
 
-    def _explained(self, arguments: bytes | str, error: Exception) -> str:
+    def _explain(self, arguments: bytes | str, error: Exception) -> str:
         try:
             text = arguments if isinstance(arguments, str) else arguments.decode()
             text.encode()
-        except UnicodeDecodeError as found:
-            return f"not valid UTF-8 at byte {found.start}; send JSON as UTF-8"
-        except UnicodeEncodeError as found:
-            return f"half of a surrogate pair at character {found.start}; send whole characters"
+        except UnicodeDecodeError as decode_error:
+            return f"not valid UTF-8 at byte {decode_error.start}; send JSON as UTF-8"
+        except UnicodeEncodeError as decode_error:
+            return (
+                f"half of a surrogate pair at character {decode_error.start}; send whole characters"
+            )
         if not isinstance(error, msgspec.ValidationError):
-            return faults.malformed(text, error)
+            return faults.explain_malformed(text, error)
         try:
             value = msgspec.json.decode(text)
         except msgspec.ValidationError:
-            value = faults.UNSEEN
-        except msgspec.DecodeError as found:
-            # The decoder stopped at a wrong value before it came to what is not JSON at all.
-            return faults.malformed(text, found)
+            value = faults.UNREADABLE
+        except msgspec.DecodeError as decode_error:
+            # The decoder stopped at a wrong value before it reached the part that is not JSON.
+            return faults.explain_malformed(text, decode_error)
         except RecursionError:
-            value = faults.UNSEEN
-        return faults.refused(error, value, self._schema)
+            value = faults.UNREADABLE
+        return faults.explain_refusal(error, value, self._schema)
 
     def _error(self, text: str) -> InvalidArgumentsError:
         return InvalidArgumentsError(
-            faults.clipped(f"arguments of `{self._tool}`: {text}", faults.MESSAGE_LIMIT)
+            faults.clip(f"arguments of `{self._tool}`: {text}", faults.MESSAGE_LIMIT)
         )

@@ -1,6 +1,6 @@
-"""What a developer may declare about a function that becomes a tool, and what is refused.
+"""What a developer may declare about a tool, and the checks of it.
 
-Every refusal says what to do instead. Knows nothing of parameters and docstrings.
+Every refusal says what to do instead. It knows nothing of parameters and docstrings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the providers of models accep
 
 
 class Declaration(msgspec.Struct, frozen=True):
-    """What the decorator was told."""
+    """The options of the decorator."""
 
     name: str | None = None
     description: str | None = None
@@ -39,7 +39,7 @@ class Declaration(msgspec.Struct, frozen=True):
 
 
 def check_function(function: object) -> None:
-    """Refuse what is not one plain function."""
+    """Raise `InvalidToolError` if this is not one plain function."""
     if not (_is_plain(function) and _is_plain(inspect.unwrap(function))):
         raise InvalidToolError(f"{function!r} is not a function: wrap it in a `def` of its own")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -52,37 +52,37 @@ def check_function(function: object) -> None:
         )
 
 
-def check_declaration(name: str, declared: Declaration) -> None:
-    """Refuse values that no tool can have."""
+def check_declaration(name: str, declaration: Declaration) -> None:
+    """Raise `InvalidToolError` for values that no tool can have."""
     if _NAME.fullmatch(name) is None:
         raise InvalidToolError(
             f"{name!r} cannot be a tool's name: choose up to 64 letters, digits, `_` and `-` "
             'with @tool(name="...")'
         )
     for option, value, allowed in (
-        ("replay", declared.replay, get_args(Replay)),
-        ("isolation", declared.isolation, (None, *get_args(Isolation))),
+        ("replay", declaration.replay, get_args(Replay)),
+        ("isolation", declaration.isolation, (None, *get_args(Isolation))),
     ):
         if value not in allowed:
             raise InvalidToolError(f"{option}={value!r} does not exist: use one of {allowed}")
-    timeout = declared.timeout
+    timeout = declaration.timeout
     if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
         raise InvalidToolError(
             f"timeout={timeout!r} must be more than 0 seconds: use None for no limit"
         )
-    if not (isinstance(declared.effects, Effects) or callable(declared.effects)):
+    if not (isinstance(declaration.effects, Effects) or callable(declaration.effects)):
         raise InvalidToolError("effects must be Effects, or a function from arguments to Effects")
-    if not (isinstance(declared.risk, Risk) or callable(declared.risk)):
+    if not (isinstance(declaration.risk, Risk) or callable(declaration.risk)):
         raise InvalidToolError("risk must be a Risk, or a function from arguments to Risk")
-    if not (declared.preview is None or callable(declared.preview)):
+    if not (declaration.preview is None or callable(declaration.preview)):
         raise InvalidToolError("preview must be a function from arguments to one line of text")
 
 
-def isolation_of(function: Callable[..., Any], declared: Declaration) -> Isolation:
-    """Where the function runs; refuses places where it cannot."""
+def isolation_of(function: Callable[..., Any], declaration: Declaration) -> Isolation:
+    """Return where the function runs. Raise `InvalidToolError` if it cannot run there."""
     runs_async = is_async(function)
-    isolation = declared.isolation or ("loop" if runs_async else "thread")
-    if declared.container and not (runs_async and isolation == "loop"):
+    isolation = declaration.isolation or ("loop" if runs_async else "thread")
+    if declaration.container and not (runs_async and isolation == "loop"):
         raise InvalidToolError(
             'a container runs on the loop: make it `async def`, with isolation="loop"'
         )
@@ -105,11 +105,11 @@ def isolation_of(function: Callable[..., Any], declared: Declaration) -> Isolati
 
 
 def check_context(isolation: Isolation) -> None:
-    """Refuse a parameter for the context where there is none."""
+    """Raise `InvalidToolError` for a context parameter where there is no context."""
     if isolation == "process":
         raise InvalidToolError(
-            'isolation="process" gives no ToolContext, which lives in the host: print what is '
-            "to be shown, and use keryx.get_token() to hear of a cancellation"
+            'isolation="process" gives no ToolContext, which lives in the host: print the '
+            "output, and use keryx.get_token() to notice a cancellation"
         )
 
 
@@ -118,12 +118,12 @@ def _is_plain(function: object) -> TypeGuard[Callable[..., Any]]:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling the function gives a coroutine."""
+    """Return whether calling the function gives a coroutine."""
     return inspect.iscoroutinefunction(function)
 
 
 def _check_importable(function: Callable[..., Any]) -> None:
-    """Another process finds a function by its module and its name there, and only so."""
+    """Raise `InvalidToolError` if another process cannot import it by module and name."""
     name = function.__qualname__
     if inspect.ismethod(function) or not name.isidentifier():
         raise InvalidToolError(
@@ -143,8 +143,8 @@ def _check_importable(function: Callable[..., Any]) -> None:
         )
 
 
-def judgement_of(risk: Risk | Callable[..., Risk]) -> Callable[[Any, Path], Risk]:
-    """How arguments are judged: always alike, by themselves, or with the workspace."""
+def risk_function(risk: Risk | Callable[..., Risk]) -> Callable[[Any, Path], Risk]:
+    """Return a function that judges arguments in a workspace, from any form of `risk`."""
     if isinstance(risk, Risk):
         return lambda _args, _workspace: risk
     if len(inspect.signature(risk).parameters) > 1:

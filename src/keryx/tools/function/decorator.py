@@ -1,7 +1,7 @@
-"""From a typed function to a tool.
+"""Turns a typed function into a tool.
 
-Puts together what the declaration, the signature and the docstring say. Running the tool and
-what its result becomes are the engine's affair.
+It combines the declaration, the signature and the docstring. The engine runs the tool and handles
+its result.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from keryx.tools.function.declaration import (
     check_declaration,
     check_function,
     isolation_of,
-    judgement_of,
+    risk_function,
 )
 from keryx.tools.function.docstring import read_docstring
 from keryx.tools.function.signature import Signature, names_around, read_signature
 
 PREVIEW_LIMIT = 100
-"""Characters of a preview: one line of a narrow screen."""
+"""The most characters of a preview: one line of a narrow screen."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _Doc:
+class _ToolDoc:
     """The function's docstring on a tool, and the class's own on the class."""
 
-    def __init__(self, own: str) -> None:
-        self._own = own
+    def __init__(self, class_doc: str) -> None:
+        self._class_doc = class_doc
 
     def __get__(self, tool: FunctionTool[..., Any] | None, owner: type) -> str | None:
-        return self._own if tool is None else tool.__wrapped__.__doc__
+        return self._class_doc if tool is None else tool.__wrapped__.__doc__
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FunctionTool(Generic[P, R]):
-    __doc__ = _Doc(  # pyright: ignore[reportAssignmentType]  # read, it is a str or None
+    __doc__ = _ToolDoc(  # pyright: ignore[reportAssignmentType]  # read, it is a str or None
         "A function as a tool. Calling it calls the function."
     )
 
@@ -64,7 +64,7 @@ class FunctionTool(Generic[P, R]):
     timeout: float | None
     container: bool
     _function: Callable[P, R]
-    _declared: Declaration
+    _declaration: Declaration
     _signature: Signature
     _parser: ArgumentsParser
     _judge: Callable[[Any, Path], Risk]
@@ -85,10 +85,10 @@ class FunctionTool(Generic[P, R]):
 
     @property
     def address(self) -> Address:
-        """How another process finds it."""
+        """How another process imports this tool."""
         function = self._function
-        told = (function.__module__, function.__qualname__, self.name)
-        return Address(f"{__name__}:{imported.__name__}", told)
+        arguments = (function.__module__, function.__qualname__, self.name)
+        return Address(f"{__name__}:{import_tool.__name__}", arguments)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -100,29 +100,29 @@ class FunctionTool(Generic[P, R]):
         return self._parser.parse(arguments)
 
     def effects(self, args: Any) -> Effects:
-        declared = self._declared.effects
-        return declared if isinstance(declared, Effects) else declared(args)
+        declaration = self._declaration.effects
+        return declaration if isinstance(declaration, Effects) else declaration(args)
 
     def risk(self, args: Any, workspace: Path) -> Risk:
         return self._judge(args, workspace)
 
     def preview(self, args: Any) -> str:
-        """One short line for screens; never raises."""
-        if self._declared.preview is not None:
+        """Return one short line for screens; never raises."""
+        if self._declaration.preview is not None:
             try:
-                return _one_line(self._declared.preview(args))
+                return _one_line(self._declaration.preview(args))
             except Exception:  # noqa: BLE001, S110  # a line for a screen must not end a call
                 pass
-        return _telling(self._signature.names, args)
+        return _default_preview(self._signature.names, args)
 
     def invoke(self, args: Any, context: ToolContext) -> Any:
         """Call the function: a coroutine if it is async, else what it returns."""
         signature = self._signature
-        given: dict[str, Any] = {name: getattr(args, name) for name in signature.names}
+        keywords: dict[str, Any] = {name: getattr(args, name) for name in signature.names}
         if signature.context is not None:
-            given[signature.context] = context
+            keywords[signature.context] = context
         function: Callable[..., Any] = self._function
-        return function(**given)
+        return function(**keywords)
 
 
 @overload
@@ -163,58 +163,60 @@ def tool(
     The schema comes from the signature, the description from the docstring. A parameter
     annotated `ToolContext` gets the call's context. Raises `InvalidToolError`.
     """
-    declared = Declaration(
+    declaration = Declaration(
         name, description, effects, replay, isolation, timeout, risk, preview, container
     )
 
     def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
-        return _made(function, declared, _caller(inspect.currentframe()))
+        return _create_tool(function, declaration, _caller(inspect.currentframe()))
 
     if function is None:
         return decorate
-    return _made(function, declared, _caller(inspect.currentframe()))
+    return _create_tool(function, declaration, _caller(inspect.currentframe()))
 
 
-def imported(module: str, name: str, called: str) -> FunctionTool[..., Any]:
-    """Find a tool by where its function is. For processes that tools run in."""
-    found: object = getattr(importlib.import_module(module), name)
-    if not isinstance(found, FunctionTool):
-        found = tool(name=called, description=called)(cast("Callable[..., Any]", found))
-    return cast("FunctionTool[..., Any]", found)
+def import_tool(module: str, name: str, tool_name: str) -> FunctionTool[..., Any]:
+    """Import a tool by the place of its function. Used in the processes that run tools."""
+    candidate: object = getattr(importlib.import_module(module), name)
+    if not isinstance(candidate, FunctionTool):
+        candidate = tool(name=tool_name, description=tool_name)(
+            cast("Callable[..., Any]", candidate)
+        )
+    return cast("FunctionTool[..., Any]", candidate)
 
 
 def _caller(frame: FrameType | None) -> FrameType | None:
     return None if frame is None else frame.f_back
 
 
-def _made(
-    function: Callable[..., Any], declared: Declaration, frame: FrameType | None
+def _create_tool(
+    function: Callable[..., Any], declaration: Declaration, frame: FrameType | None
 ) -> FunctionTool[..., Any]:
     try:
         check_function(function)
-        name = function.__name__ if declared.name is None else declared.name
-        check_declaration(name, declared)
-        isolation = isolation_of(function, declared)
+        name = function.__name__ if declaration.name is None else declaration.name
+        check_declaration(name, declaration)
+        isolation = isolation_of(function, declaration)
         docstring = read_docstring(function.__doc__)
-        description = _description(declared.description or docstring.text)
+        description = _description(declaration.description or docstring.text)
         signature = read_signature(function, docstring.parameters, names_around(function, frame))
         if signature.context is not None:
             check_context(isolation)
     except InvalidToolError as error:
-        where = getattr(function, "__qualname__", None) or repr(function)
-        raise InvalidToolError(f"{where} cannot be a tool: {error}") from error
+        function_name = getattr(function, "__qualname__", None) or repr(function)
+        raise InvalidToolError(f"{function_name} cannot be a tool: {error}") from error
     return FunctionTool(
         name=name,
         description=description,
         isolation=isolation,
-        replay=declared.replay,
-        timeout=declared.timeout,
-        container=declared.container,
+        replay=declaration.replay,
+        timeout=declaration.timeout,
+        container=declaration.container,
         _function=function,
-        _declared=declared,
+        _declaration=declaration,
         _signature=signature,
         _parser=ArgumentsParser(name, signature.struct, signature.schema),
-        _judge=judgement_of(declared.risk),
+        _judge=risk_function(declaration.risk),
     )
 
 
@@ -222,14 +224,14 @@ def _description(text: str) -> str:
     description = inspect.cleandoc(text).strip()
     if not description:
         raise InvalidToolError(
-            "nothing says what it does, and a model cannot use what it knows nothing of: "
+            "it has no description, and a model needs one to use it: "
             'write a docstring, or @tool(description="...")'
         )
     return description
 
 
-def _telling(names: tuple[str, ...], args: Any) -> str:
-    """The first line of the first argument that is a text, else the first that says something."""
+def _default_preview(names: tuple[str, ...], args: Any) -> str:
+    """Return the first line of the first text argument, else the first argument with a value."""
     values = {name: getattr(args, name, None) for name in names}
     for value in values.values():
         if isinstance(value, str) and (line := _one_line(value)):
@@ -238,15 +240,15 @@ def _telling(names: tuple[str, ...], args: Any) -> str:
         if value is None or isinstance(value, str):
             continue
         try:
-            shown = msgspec.json.encode(value, enc_hook=foreign.encode).decode()
+            text = msgspec.json.encode(value, enc_hook=foreign.encode).decode()
         except (TypeError, ValueError, NotImplementedError, RecursionError, OverflowError):
             continue
-        return _one_line(f"{name}={shown}")
+        return _one_line(f"{name}={text}")
     return ""
 
 
 def _one_line(text: str) -> str:
-    """The first line that says something, fit for a screen: no control characters."""
+    """Return the first line with text, without control characters."""
     # A line break or an escape code in an argument must not draw elsewhere on a terminal.
     lines = (line.strip() for line in text[: 100 * PREVIEW_LIMIT].splitlines())
     line = next((line for line in lines if line), "")

@@ -1,6 +1,6 @@
-"""Reads a docstring: what a function does, and what each of its parameters means.
+"""Parses a docstring: what a function does, and what each parameter means.
 
-Knows the Google, NumPy and Sphinx styles and nothing of functions, types or tools.
+It knows the Google, NumPy and Sphinx styles, and nothing of functions, types or tools.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ _SPHINX_ENTRY = re.compile(
 
 
 class Docstring(msgspec.Struct, frozen=True):
-    """The text without what it says of parameters, and that by parameter."""
+    """The text without the section of parameters, and the description of each parameter."""
 
     text: str = ""
     parameters: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
 def read_docstring(docstring: str | None) -> Docstring:
-    """Take a docstring apart; the first word on a parameter wins."""
+    """Parse a docstring; the first description of a parameter wins."""
     lines = inspect.cleandoc(docstring or "").splitlines()
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for style in (_google, _numpy, _sphinx):
         lines, entries = style(lines)
         for name, words in entries:
-            found.setdefault(name, words)
+            descriptions.setdefault(name, words)
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    return Docstring(text, {name: words for name, words in found.items() if words})
+    return Docstring(text, {name: words for name, words in descriptions.items() if words})
 
 
 _Entries = list[tuple[str, str]]
 
 
 def _google(lines: Sequence[str]) -> tuple[list[str], _Entries]:
-    kept: list[str] = []
+    other_lines: list[str] = []
     entries: _Entries = []
     position = 0
     while position < len(lines):
@@ -55,9 +55,9 @@ def _google(lines: Sequence[str]) -> tuple[list[str], _Entries]:
                 entries += section
                 position = end
                 continue
-        kept.append(lines[position])
+        other_lines.append(lines[position])
         position += 1
-    return kept, entries
+    return other_lines, entries
 
 
 def _google_entries(body: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -77,7 +77,7 @@ def _google_entries(body: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _numpy(lines: Sequence[str]) -> tuple[list[str], _Entries]:
-    kept: list[str] = []
+    other_lines: list[str] = []
     entries: _Entries = []
     position = 0
     while position < len(lines):
@@ -95,30 +95,30 @@ def _numpy(lines: Sequence[str]) -> tuple[list[str], _Entries]:
                     entries += [(name, words) for name in names]
                     position = end
             continue
-        kept.append(lines[position])
+        other_lines.append(lines[position])
         position += 1
-    return kept, entries
+    return other_lines, entries
 
 
 def _sphinx(lines: Sequence[str]) -> tuple[list[str], _Entries]:
-    kept: list[str] = []
+    other_lines: list[str] = []
     entries: _Entries = []
     position = 0
     while position < len(lines):
         entry = _SPHINX_ENTRY.match(lines[position])
         if entry is None:
-            kept.append(lines[position])
+            other_lines.append(lines[position])
             position += 1
             continue
         end = _end_of_indented(lines, position + 1)
         if entry[1] != "type":
             entries.append((entry[2], _joined([entry[3], *lines[position + 1 : end]])))
         position = end
-    return kept, entries
+    return other_lines, entries
 
 
 def _end_of_indented(lines: Sequence[str], start: int) -> int:
-    """Where the indented block at `start` ends; blank lines after it are not part of it."""
+    """Return where the indented block at `start` ends, without blank lines after it."""
     end = start
     for position in range(start, len(lines)):
         if lines[position].strip():

@@ -1,7 +1,7 @@
-"""Types that msgspec does not know but tools may take: pydantic models.
+"""Parameter types that msgspec does not support: pydantic models.
 
-Pydantic is never imported here. Whoever hands over a model has imported it already; without
-one, nothing of this module does any work.
+Pydantic is never imported here: code that passes a model has imported it already. Without models
+this module does nothing.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 DEFS = "#/$defs/"
 
-# msgspec's own names have no colon, so a place for a model cannot be mistaken for one of them.
-_HELD = "model:"
+# The names of msgspec have no colon, so a placeholder cannot be confused with one of them.
+_PLACEHOLDER = "model:"
 
 
-class Flaw(msgspec.Struct, frozen=True):
-    """One thing that a model refused, and where inside the value."""
+class ModelFault(msgspec.Struct, frozen=True):
+    """One error of a model, and its path inside the value."""
 
-    where: tuple[str | int, ...]
+    path: tuple[str | int, ...]
     kind: str
     text: str
 
 
 class ModelRefusedError(ValueError):
-    """All that a model refused; a ValueError, so that msgspec adds the place and passes it on."""
+    """All errors of a model; a ValueError, so that msgspec adds the path and raises it."""
 
-    def __init__(self, flaws: tuple[Flaw, ...]) -> None:
-        super().__init__(f"{len(flaws)} values do not fit the model")
-        self.flaws = flaws
+    def __init__(self, faults: tuple[ModelFault, ...]) -> None:
+        super().__init__(f"{len(faults)} values do not fit the model")
+        self.faults = faults
 
 
 def is_model(kind: object) -> TypeGuard[type[BaseModel]]:
@@ -54,7 +54,7 @@ def decode(kind: type, value: Any) -> Any:
         # Only its JSON mode is strict on numbers and still takes dates and enums as strings.
         return kind.model_validate_json(msgspec.json.encode(value), strict=True)
     except pydantic.ValidationError as error:
-        raise ModelRefusedError(tuple(_flaws(error))) from error
+        raise ModelRefusedError(tuple(_faults(error))) from error
 
 
 def encode(value: Any) -> Any:
@@ -66,48 +66,49 @@ def encode(value: Any) -> Any:
 
 
 class Models:
-    """The models that one schema mentions. Their own schemas are added when all are known."""
+    """The models in one schema. Their own schemas are added at the end."""
 
     def __init__(self) -> None:
-        self._held: dict[str, type[BaseModel]] = {}
-        self.unknown: list[type] = []
+        self._models: dict[str, type[BaseModel]] = {}
+        self.unsupported: list[type] = []
 
-    def hold(self, kind: type) -> dict[str, Any]:
-        """Keep a place for a model in a schema: msgspec's `schema_hook`."""
+    def add_placeholder(self, kind: type) -> dict[str, Any]:
+        """Return a placeholder for a model in a schema: msgspec's `schema_hook`."""
         if not is_model(kind):
-            self.unknown.append(kind)
+            self.unsupported.append(kind)
             raise NotImplementedError
-        for name, known in self._held.items():
-            if known is kind:
+        for name, model in self._models.items():
+            if model is kind:
                 return {"$ref": DEFS + name}
-        name = f"{_HELD}{len(self._held)}"
-        self._held[name] = kind
+        name = f"{_PLACEHOLDER}{len(self._models)}"
+        self._models[name] = kind
         return {"$ref": DEFS + name}
 
     def add_to(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Put the models' schemas in their places, under names that are still free."""
-        if not self._held:
+        """Replace the placeholders by the models' schemas, under names that are still free."""
+        if not self._models:
             return schema
         json_schema = sys.modules["pydantic.json_schema"]
         places, generated = json_schema.models_json_schema(
-            [(kind, "validation") for kind in self._held.values()], ref_template=DEFS + "{model}"
+            [(kind, "validation") for kind in self._models.values()], ref_template=DEFS + "{model}"
         )
         defs: dict[str, Any] = schema.setdefault("$defs", {})
         models: dict[str, Any] = generated.get("$defs", {})
-        names = {name: _free(name, defs.keys() | models.keys() - {name}) for name in models}
-        defs.update({names[name]: _renamed(body, names) for name, body in models.items()})
+        names = {name: _free_name(name, defs.keys() | models.keys() - {name}) for name in models}
+        defs.update({names[name]: _rename_references(body, names) for name, body in models.items()})
         places_of = {
-            name: _renamed(places[kind, "validation"], names) for name, kind in self._held.items()
+            name: _rename_references(places[kind, "validation"], names)
+            for name, kind in self._models.items()
         }
-        return _filled(schema, places_of)
+        return _fill_placeholders(schema, places_of)
 
 
-def _flaws(error: Any) -> Iterator[Flaw]:
+def _faults(error: Any) -> Iterator[ModelFault]:
     for detail in error.errors(include_url=False, include_context=False):
         text = str(detail["msg"])
         if detail["type"] not in {"missing", "extra_forbidden"}:
             text = f"{text}, got `{_json_type(detail['input'])}`"
-        yield Flaw(tuple(detail["loc"]), detail["type"], text)
+        yield ModelFault(tuple(detail["loc"]), detail["type"], text)
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
@@ -121,7 +122,7 @@ def is_array(value: object) -> TypeGuard[Sequence[Any]]:
 
 
 def _json_type(value: object) -> str:
-    """What a value is in the words that msgspec uses of JSON."""
+    """Return the JSON type of a value, by the name that msgspec uses."""
     if value is None:
         return "null"
     if is_object(value):
@@ -129,32 +130,32 @@ def _json_type(value: object) -> str:
     return "array" if is_array(value) else type(value).__name__
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, used_names: set[str]) -> str:
     chosen, number = name, 1
-    while chosen in taken:
+    while chosen in used_names:
         number += 1
         chosen = f"{name}_{number}"
     return chosen
 
 
-def _renamed(node: Any, names: dict[str, str]) -> Any:
-    """The same schema with its references renamed; a discriminator's mapping refers too."""
+def _rename_references(node: Any, names: dict[str, str]) -> Any:
+    """Return the schema with renamed references, also in the mapping of a discriminator."""
     if is_object(node):
-        return {key: _renamed(value, names) for key, value in node.items()}
+        return {key: _rename_references(value, names) for key, value in node.items()}
     if is_array(node):
-        return [_renamed(value, names) for value in node]
+        return [_rename_references(value, names) for value in node]
     if isinstance(node, str) and node.startswith(DEFS):
         return DEFS + names.get(node.removeprefix(DEFS), node.removeprefix(DEFS))
     return node
 
 
-def _filled(node: Any, places: dict[str, dict[str, Any]]) -> Any:
-    """The same schema with every held place filled; what stands beside the reference stays."""
+def _fill_placeholders(node: Any, places: dict[str, dict[str, Any]]) -> Any:
+    """Return the schema with all placeholders replaced; other keys beside a reference stay."""
     if is_array(node):
-        return [_filled(value, places) for value in node]
+        return [_fill_placeholders(value, places) for value in node]
     if not is_object(node):
         return node
-    filled = {key: _filled(value, places) for key, value in node.items()}
+    filled = {key: _fill_placeholders(value, places) for key, value in node.items()}
     reference = filled.get("$ref")
     place = places.get(reference.removeprefix(DEFS)) if isinstance(reference, str) else None
     if place is None:

@@ -1,7 +1,7 @@
-"""From a function's signature to the struct of its arguments and their JSON schema.
+"""Turns a function's signature into the struct of its arguments and their JSON schema.
 
-Owns which parameters and types a tool may have. Knows nothing of docstrings, of parsing and
-of what else a tool declares.
+It owns which parameters and types a tool may have. It knows nothing of docstrings, of parsing
+and of the other declarations of a tool.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from keryx.ports.tool import ToolContext
 from keryx.tools.function import foreign
 
 _STRUCT = "Arguments"
-_PLAIN = (str, int, float, bytes, enum.Enum, types.NoneType, msgspec.UnsetType)
-"""Values that nobody can change, so that every call may share them."""
+_IMMUTABLE = (str, int, float, bytes, enum.Enum, types.NoneType, msgspec.UnsetType)
+"""Types of immutable defaults, which all calls can share."""
 
-_UNBUILDABLE = (TypeError, NameError, RuntimeError)
-"""What msgspec and pydantic raise for types without a schema; pydantic's is a RuntimeError."""
+_SCHEMA_ERRORS = (TypeError, NameError, RuntimeError)
+"""The errors of msgspec and pydantic for types without a schema."""
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """What the parameters of a function say."""
+    """The parameters of a function, as a struct and as a schema."""
 
     struct: type[msgspec.Struct]
     schema: dict[str, Any]
     names: tuple[str, ...]
     context: str | None
-    """The parameter that takes the context; it is not an argument."""
+    """The parameter for the context; it is not an argument."""
 
 
 def read_signature(
@@ -46,7 +46,7 @@ def read_signature(
     """Read a function's parameters; `local` are the names where it was defined."""
     parameters = _parameters(function)
     kinds = {
-        name: _resolved(function, name, parameter.annotation, local)
+        name: _resolve_annotation(function, name, parameter.annotation, local)
         for name, parameter in parameters.items()
     }
     contexts = [name for name, kind in kinds.items() if _is_context(kind)]
@@ -56,26 +56,26 @@ def read_signature(
         )
     arguments = {name: parameters[name] for name in parameters if name not in contexts}
     _check_metadata({name: kinds[name] for name in arguments})
-    kinds = {name: _described(kinds[name]) for name in arguments}
+    kinds = {name: _with_description(kinds[name]) for name in arguments}
     fields = [
         (name, kinds[name], _field(parameter.default)) for name, parameter in arguments.items()
     ]
     try:
-        struct, schema = _built(fields)
-    except _UNBUILDABLE as error:
-        raise _unsupported(fields, error) from error
+        struct, schema = _build(fields)
+    except _SCHEMA_ERRORS as error:
+        raise _unsupported_error(fields, error) from error
     for name, parameter in arguments.items():
-        _complete(schema["properties"][name], name, kinds[name], parameter.default)
+        _add_default(schema["properties"][name], name, kinds[name], parameter.default)
         if name in descriptions:
             schema["properties"][name].setdefault("description", descriptions[name])
     return Signature(struct, schema, tuple(arguments), contexts[0] if contexts else None)
 
 
 def names_around(function: Callable[..., Any], frame: types.FrameType | None) -> dict[str, Any]:
-    """The names that the function's annotations may use besides its module's.
+    """Return the names that the function's annotations may use besides those of its module.
 
-    Those are the variables that it closes over and, if `frame` is where it was defined, the
-    variables there. A frame that only passes by must not give its names another meaning.
+    These are its closure variables and, if `frame` defined the function, the variables of that
+    frame. A frame that did not define it must not change the meaning of its names.
     """
     inner = _innermost(function)
     cells = zip(inner.__code__.co_freevars, inner.__closure__ or (), strict=False)
@@ -101,7 +101,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     try:
         parameters = dict(inspect.signature(function).parameters)
     except NameError as error:
-        raise _undefined("an annotation", error) from error
+        raise _undefined_error("an annotation", error) from error
     for position, (name, parameter) in enumerate(parameters.items()):
         _check_parameter(position, name, parameter)
     return parameters
@@ -120,7 +120,7 @@ def _check_parameter(position: int, name: str, parameter: inspect.Parameter) -> 
         case _:
             pass
     if name.startswith("__"):
-        raise InvalidToolError(f"parameter `{name}` has a name of Python's own kind: rename it")
+        raise InvalidToolError(f"parameter `{name}` has a name that Python reserves: rename it")
     if parameter.annotation is not inspect.Parameter.empty:
         return
     if position == 0 and name in {"self", "cls"}:
@@ -131,29 +131,31 @@ def _check_parameter(position: int, name: str, parameter: inspect.Parameter) -> 
     raise InvalidToolError(f"parameter `{name}` has no annotation: write `{name}: str`, say")
 
 
-def _resolved(
+def _resolve_annotation(
     function: Callable[..., Any], name: str, annotation: Any, local: Mapping[str, Any]
 ) -> Any:
-    """One annotation with strings resolved. The others, and the result's, don't matter here."""
+    """Resolve the strings in one annotation; errors in the other annotations do not matter."""
     inner = _innermost(function)
-    lone = types.FunctionType(inner.__code__, inner.__globals__, closure=inner.__closure__)
-    lone.__annotations__ = {name: annotation}
-    known = dict(local)
+    bare_function = types.FunctionType(inner.__code__, inner.__globals__, closure=inner.__closure__)
+    bare_function.__annotations__ = {name: annotation}
+    local_names = dict(local)
     if "ToolContext" not in inner.__globals__:
-        known.setdefault("ToolContext", ToolContext)  # it may be imported for type checkers only
+        local_names.setdefault(
+            "ToolContext", ToolContext
+        )  # it may be imported for type checkers only
     try:
-        return typing.get_type_hints(lone, localns=known, include_extras=True)[name]
+        return typing.get_type_hints(bare_function, localns=local_names, include_extras=True)[name]
     except NameError as error:
-        raise _undefined(f"the annotation of `{name}`", error) from error
+        raise _undefined_error(f"the annotation of `{name}`", error) from error
     except (TypeError, AttributeError, SyntaxError) as error:
         raise InvalidToolError(
             f"the annotation of `{name}`, {annotation!r}, is not a type: {error}"
         ) from error
 
 
-def _undefined(what: str, error: NameError) -> InvalidToolError:
+def _undefined_error(subject: str, error: NameError) -> InvalidToolError:
     return InvalidToolError(
-        f"{what} names `{error.name}`, which is not defined where the function is: define or "
+        f"{subject} names `{error.name}`, which is not defined where the function is: define or "
         "import it at module level, and not for type checkers only"
     )
 
@@ -173,18 +175,18 @@ def _alternatives(kind: Any) -> Iterator[Any]:
         yield kind
 
 
-def _described(kind: Any) -> Any:
-    """The type with each text in an `Annotated` as the description that it stands for.
+def _with_description(kind: Any) -> Any:
+    """Return the type with each text in an `Annotated` as a description for msgspec.
 
-    The text may also stand in a `Doc("...")`; what a `msgspec.Meta` says comes first.
+    The text may also be in a `Doc("...")`; a description in a `msgspec.Meta` wins.
     """
     if get_origin(kind) is Annotated:
-        inner, metadata = _described(kind.__origin__), kind.__metadata__
+        inner, metadata = _with_description(kind.__origin__), kind.__metadata__
         text = next(filter(None, map(_text_of, metadata)), None)
-        described = () if text is None else (msgspec.Meta(description=text),)
-        return Annotated[inner, *described, *metadata]
+        meta = () if text is None else (msgspec.Meta(description=text),)
+        return Annotated[inner, *meta, *metadata]
     arguments = get_args(kind)
-    parts = tuple(map(_described, arguments))
+    parts = tuple(map(_with_description, arguments))
     if all(new is old for new, old in zip(parts, arguments, strict=True)):
         return kind
     if get_origin(kind) in {typing.Union, types.UnionType}:
@@ -200,7 +202,7 @@ def _text_of(metadata: object) -> str | None:
 
 
 def _check_metadata(kinds: Mapping[str, Any]) -> None:
-    """Refuse a pydantic `Field` outside a model: its bounds would silently not hold."""
+    """Refuse a pydantic `Field` outside a model: its bounds would silently be ignored."""
     fields = sys.modules.get("pydantic.fields")
     if fields is None:
         return
@@ -224,46 +226,48 @@ def _parts(kind: Any) -> Iterator[Any]:
 def _field(default: Any) -> Any:
     if default is inspect.Parameter.empty:
         return msgspec.field()
-    if isinstance(default, _PLAIN):
+    if isinstance(default, _IMMUTABLE):
         return msgspec.field(default=default)
     return msgspec.field(default_factory=lambda: copy.deepcopy(default))
 
 
-def _built(fields: list[tuple[str, Any, Any]]) -> tuple[type[msgspec.Struct], dict[str, Any]]:
+def _build(fields: list[tuple[str, Any, Any]]) -> tuple[type[msgspec.Struct], dict[str, Any]]:
     struct = msgspec.defstruct(
         _STRUCT, fields, forbid_unknown_fields=True, kw_only=True, frozen=True
     )
     models = foreign.Models()
-    whole = msgspec.json.schema(struct, schema_hook=models.hold)
-    if models.unknown:
-        raise TypeError(f"type {models.unknown[0]!r} is not supported")
-    defs: dict[str, Any] = whole["$defs"]
-    own = defs.pop(whole["$ref"].removeprefix(foreign.DEFS))
-    schema = {key: own[key] for key in ("type", "properties", "required", "additionalProperties")}
+    document = msgspec.json.schema(struct, schema_hook=models.add_placeholder)
+    if models.unsupported:
+        raise TypeError(f"type {models.unsupported[0]!r} is not supported")
+    defs: dict[str, Any] = document["$defs"]
+    arguments = defs.pop(document["$ref"].removeprefix(foreign.DEFS))
+    schema = {
+        key: arguments[key] for key in ("type", "properties", "required", "additionalProperties")
+    }
     if defs:
         schema["$defs"] = defs
     return struct, models.add_to(schema)
 
 
-def _unsupported(fields: list[tuple[str, Any, Any]], error: Exception) -> InvalidToolError:
-    """Find the parameter that is to blame."""
+def _unsupported_error(fields: list[tuple[str, Any, Any]], error: Exception) -> InvalidToolError:
+    """Return the error, with the parameter that causes it."""
     for name, kind, _ in fields:
         try:
-            _built([(name, kind, msgspec.field())])
-        except NameError as found:
-            return _undefined(f"the type of parameter `{name}`", found)
-        except _UNBUILDABLE as found:
-            lines = str(found).splitlines()
-            why = lines[-1 if isinstance(found, TypeError) else 0]
+            _build([(name, kind, msgspec.field())])
+        except NameError as cause:
+            return _undefined_error(f"the type of parameter `{name}`", cause)
+        except _SCHEMA_ERRORS as cause:
+            lines = str(cause).splitlines()
+            reason = lines[-1 if isinstance(cause, TypeError) else 0]
             return InvalidToolError(
-                f"parameter `{name}` cannot come from JSON: {why}; use plain types, Literal, "
+                f"parameter `{name}` cannot come from JSON: {reason}; use plain types, Literal, "
                 "Enum, a dataclass, TypedDict, msgspec.Struct or pydantic model"
             )
     return InvalidToolError(f"the parameters cannot come from JSON: {error}")
 
 
-def _complete(schema: dict[str, Any], name: str, kind: Any, default: Any) -> None:
-    """Check a default against its type, and say it in the schema if JSON can."""
+def _add_default(schema: dict[str, Any], name: str, kind: Any, default: Any) -> None:
+    """Check a default against its type, and add it to the schema if JSON can represent it."""
     schema.pop("default", None)
     if default is inspect.Parameter.empty or default is msgspec.UNSET:
         return

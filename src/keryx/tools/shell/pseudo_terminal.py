@@ -1,7 +1,7 @@
-"""A program that runs another one on a terminal of its own, and passes everything on.
+"""A program that runs another program on a pseudo terminal, and passes input and output on.
 
-It runs in the session's place, wherever that is, so it is handed over as text: standard library
-only, Python 3.8 and later. What comes on its input is typed; what the terminal shows is its output.
+It runs in the session's place, so its source is passed as text: standard library only, Python 3.8
+and later. Its input is typed into the terminal; its output is what the terminal shows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SIZE = 65536
 
 
 def main(argv: list[str]) -> int:
-    """Run it; the exit code is that of the program, or of a shell for one that a signal ended."""
+    """Run the program; return its exit code, or 128 plus the signal that ended it."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvp(argv[0], argv)  # noqa: S606 (what the session asked for)
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
             try:
                 data = os.read(ready, SIZE)
             except OSError:
-                data = b""  # the program has let go of its terminal
+                data = b""  # the program has closed its terminal
             if not data:
                 reading.remove(ready)
                 continue

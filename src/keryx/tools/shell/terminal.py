@@ -1,7 +1,7 @@
-"""`terminal` and `process`: commands in the session's place, and those that run in the background.
+"""`terminal` and `process`: commands in the session's place, and commands in the background.
 
-Output is streamed and kept, bounded, as the call's partial result. What a command may do is judged
-by its text; what it can do is the place's business.
+Output is streamed and stored, bounded, as the call's partial result. The text of a command decides
+whether it needs consent; the place decides what the command can reach.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ if TYPE_CHECKING:
     from keryx.tools.shell.risk import Judgement
 
 SHELLS: Final = ("/bin/bash", "/bin/sh")
-LONGEST: Final = 24 * 3600.0
+MAX_SECONDS: Final = 24 * 3600.0
 TEMPORARY: Final = (Path("/tmp"),)  # noqa: S108 (a private one, in a confined place)
 PEERS: Final = "terminal"
-"""Terminals run side by side; file calls are ordered against them."""
+"""Terminals run at the same time; file calls wait for them."""
 
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=MAX_SECONDS)]
 
 
 class Shell(msgspec.Struct, frozen=True):
-    """What runs commands."""
+    """The shell that runs commands."""
 
     program: str = SHELLS[-1]
     on_pty: str = ""
-    """The text of the program that gives a command a terminal (`pseudo_terminal.py`)."""
+    """The source of the program that gives a command a terminal (`pseudo_terminal.py`)."""
 
 
 def find_shell() -> Shell:
-    """The shell that models know best, if it is there. Asks the disk."""
-    program = next((each for each in SHELLS if Path(each).exists()), SHELLS[-1])
+    """Return the shell that models know best, if it is installed. Reads the disk."""
+    program = next((shell for shell in SHELLS if Path(shell).exists()), SHELLS[-1])
     return Shell(
         program, Path(__file__).with_name("pseudo_terminal.py").read_text(encoding="utf-8")
     )
 
 
 def shell_tools(shell: Shell, home: Path | None = None, *, confined: bool = True) -> list[Tool]:
-    """Both tools. `home` is the user's, for what `~` means; `confined`: whether commands are."""
+    """Return both tools. `home` is the user's, for `~`; `confined`: commands run confined."""
 
     def judge(command: str, workspace: Path) -> Judgement:
-        # The judge is large, and a process that runs no command starts without it.
-        judging = importlib.import_module("keryx.tools.shell.risk")
-        return judging.risk(
-            command, workspace=workspace, home=home, writable=TEMPORARY, walled=confined
+        # The module is large, and a process that runs no command does not load it.
+        risk_module = importlib.import_module("keryx.tools.shell.risk")
+        return risk_module.risk(
+            command, workspace=workspace, home=home, writable=TEMPORARY, confined=confined
         )
 
     return [_terminal(shell, judge), _process(judge)]
@@ -67,9 +67,9 @@ def _terminal(shell: Shell, judge: Any) -> Tool:
     on_pty = (sys.executable, "-I", "-S", "-c", shell.on_pty)
 
     def risk_of(args: Any, workspace: Path) -> Risk:
-        # Another folder changes what relative paths mean, but not where the workspace is.
-        moved = "" if args.cwd is None else f"cd {shlex.quote(args.cwd)}\n"
-        return _as_risk(judge(moved + args.command, workspace))
+        # Another folder changes the meaning of relative paths, but not the workspace.
+        cd_line = "" if args.cwd is None else f"cd {shlex.quote(args.cwd)}\n"
+        return _as_risk(judge(cd_line + args.command, workspace))
 
     @tool(effects=_effects, risk=risk_of, preview=lambda args: args.command)
     async def terminal(
@@ -95,7 +95,7 @@ def _terminal(shell: Shell, judge: Any) -> Tool:
             alone: Run while nothing else of this session does.
             pty: Run it on a terminal, for programs that insist on one.
         """
-        del alone  # it is said by the effects
+        del alone  # the effects use it
         folder = str(_folder(context.workspace, cwd))
         argv = [*(on_pty if pty else ()), shell.program, "-c", command]
         if background:
@@ -103,13 +103,13 @@ def _terminal(shell: Shell, judge: Any) -> Tool:
             note = {"note": "it runs; use the tool `process` with this name"}
             return {"process": name, **({} if context.nested else note)}
         async with await context.place.spawn(argv, cwd=folder) as process:
-            context.cancel_after(timeout)  # it may have waited for others of its session to end
-            ended = await process.wait()
-        result = {**exact_bytes.output_of(context), "exit_code": ended.code}
-        if ended.signal is not None:
-            result["signal"] = ended.signal
-        if ended.cause:
-            result["ended_because"] = ended.cause
+            context.cancel_after(timeout)  # it may have waited for other calls of its session
+            exit_ = await process.wait()
+        result = {**exact_bytes.output_of(context), "exit_code": exit_.code}
+        if exit_.signal is not None:
+            result["signal"] = exit_.signal
+        if exit_.cause:
+            result["ended_because"] = exit_.cause
         return Exact(result) if context.nested else result
 
     return terminal
@@ -142,33 +142,33 @@ def _process(judge: Any) -> Tool:
             after: Read from this place on; each reading says where the next one goes on.
             seconds: How long to wait for its end.
         """
-        there = context.background
+        processes = context.background
         match action:
             case "list":
-                return [_told(each) for each in there.processes()]
+                return [_fields_of(running) for running in processes.processes()]
             case "read":
-                return _read(context, name, after)
+                return _read_output(context, name, after)
             case "write":
                 if not text:
                     raise ToolFailedError("there is no text to write; give `text`")
-                await there.write(name, text)
+                await processes.write(name, text)
                 return {"written": len(text)}
             case "wait":
-                return _told(await there.wait(name, seconds))
+                return _fields_of(await processes.wait(name, seconds))
             case "kill":
-                return _told(await there.kill(name))
+                return _fields_of(await processes.kill(name))
 
     return process
 
 
-def _read(context: ToolContext, name: str, after: int) -> dict[str, Any] | Exact:
+def _read_output(context: ToolContext, name: str, after: int) -> dict[str, Any] | Exact:
     piece = context.background.read(name, after=after)
-    place = {"next": piece.next, "left_out": piece.left_out}
+    position = {"next": piece.next, "left_out": piece.left_out}
     if not context.nested:
-        return {"output": piece.data.decode(errors="replace"), **place}
-    # What is missing here is at the beginning, and is said.
-    whole = exact_bytes.printed(Emitted(piece.data, 0))
-    return Exact({**whole, **place, "truncated": piece.left_out > 0})
+        return {"output": piece.data.decode(errors="replace"), **position}
+    # The missing part is at the beginning, and `left_out` says how much it is.
+    output = exact_bytes.printed(Emitted(piece.data, 0))
+    return Exact({**output, **position, "truncated": piece.left_out > 0})
 
 
 def _effects(args: Any) -> Effects:
@@ -200,19 +200,19 @@ def _as_risk(judged: Judgement) -> Risk:
     )
 
 
-def _told(process: BackgroundProcess) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _fields_of(process: BackgroundProcess) -> dict[str, Any]:
+    fields: dict[str, Any] = {
         "name": process.name,
         "command": process.command,
         "running": process.ended is None and not process.lost,
         "seconds": round(process.running_for, 1),
     }
     if process.ended is not None:
-        told["exit_code"] = process.ended.code
+        fields["exit_code"] = process.ended.code
         if process.ended.signal is not None:
-            told["signal"] = process.ended.signal
+            fields["signal"] = process.ended.signal
         if process.ended.cause:
-            told["ended_because"] = process.ended.cause
+            fields["ended_because"] = process.ended.cause
     if process.lost:
-        told["lost"] = process.lost
-    return told
+        fields["lost"] = process.lost
+    return fields

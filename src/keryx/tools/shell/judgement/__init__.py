@@ -1,1 +1,1 @@
-"""How what a script does becomes a level, reasons and needs."""
+"""Judges what a script does: its level, reasons and needs."""

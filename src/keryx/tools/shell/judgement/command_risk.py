@@ -1,4 +1,4 @@
-"""Weighs simple commands: their words, assignments and redirections, and all that they start."""
+"""Judges simple commands: their words, assignments and redirections, and all that they start."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from keryx.tools.shell.judgement import evaluation, expand, variables
+from keryx.tools.shell.judgement.effect_risk import EffectJudge
 from keryx.tools.shell.judgement.findings import Findings
-from keryx.tools.shell.judgement.flow import NOTHING, After, Bases, Feed, merged
-from keryx.tools.shell.judgement.paths import Ground
+from keryx.tools.shell.judgement.flow import NO_INPUT, After, Bases, Input, merged
+from keryx.tools.shell.judgement.paths import PathContext
 from keryx.tools.shell.judgement.variables import SECRET_VARIABLE
-from keryx.tools.shell.judgement.weigh import Scale
-from keryx.tools.shell.rules import Action, Argument, Arguments, deed
+from keryx.tools.shell.rules import Action, Argument, Arguments, action_of_command
 from keryx.tools.shell.rules.running.wrappers import SUSPECT
 from keryx.tools.shell.syntax import ParseError, Script, parse
 from keryx.tools.shell.syntax.nodes import Assignment, Redirection, Simple, Variable, Word
@@ -22,31 +22,33 @@ _OUTPUTS = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
 
 
 class WalkScript(Protocol):
-    def __call__(self, script: Script, bases: Bases, depth: int, feed: Feed, /) -> After: ...
+    def __call__(self, script: Script, bases: Bases, depth: int, input_: Input, /) -> After: ...
 
 
-CallFunction = Callable[[str, Bases, int, Feed], After | None]
+CallFunction = Callable[[str, Bases, int, Input], After | None]
 
 
-class Runner:
-    """Weighs commands for one walk; scripts and functions inside of them are the walk's again."""
+class CommandJudge:
+    """Judges commands; the walker judges the scripts and functions inside of them."""
 
-    def __init__(self, ground: Ground, script: WalkScript, function: CallFunction) -> None:
-        self._ground = ground
+    def __init__(
+        self, path_context: PathContext, script: WalkScript, function: CallFunction
+    ) -> None:
+        self._paths = path_context
         self._script = script
         self._function = function
         self.findings = Findings()
         self.tainted: frozenset[str] = frozenset()
         """The tracked variables that the script may have set."""
-        self._doubted: set[tuple[Arguments, Bases]] = set()
+        self._checked_doubtful: set[tuple[Arguments, Bases]] = set()
 
     @property
-    def _scale(self) -> Scale:
-        return Scale(self._ground, self.findings)
+    def _effects(self) -> EffectJudge:
+        return EffectJudge(self._paths, self.findings)
 
     @contextmanager
-    def apart(self) -> Generator[Findings]:
-        """What is found inside, also seen by itself."""
+    def separate_findings(self) -> Generator[Findings]:
+        """Collect the findings of the block separately; they are merged at its end."""
         outer = self.findings
         self.findings = Findings(downloads=outer.downloads)
         try:
@@ -56,140 +58,147 @@ class Runner:
             self.findings = outer
 
     def words(self, words: Iterable[Word], bases: Bases, depth: int) -> Arguments:
-        """What the words become; what runs inside of them is weighed."""
+        """Return the arguments that the words become; judge what runs inside of them."""
         return tuple(argument for word in words for argument in self._word(word, bases, depth))
 
     def _word(self, word: Word, bases: Bases, depth: int) -> Arguments:
-        with self.apart() as found:
+        with self.separate_findings() as inner:
             for script in word.scripts():
-                # `>(...)` reads what the command around it prints.
+                # `>(...)` reads the output of the command around it.
                 reads = any(getattr(part, "source", "").startswith(">(") for part in word.parts)
-                self._script(script, bases, depth - 1, Feed(piped=reads, doubtful=reads))
-            if why := evaluation.hidden(word):
-                self.findings.hide(why)
+                self._script(script, bases, depth - 1, Input(piped=reads, doubtful=reads))
+            if why := evaluation.hidden_command(word):
+                self.findings.add_opaque(why)
             for part in word.parts:
                 if isinstance(part, Variable) and SECRET_VARIABLE.match(part.name):
                     why = f"uses a secret of the environment: {part.name}"
                     self.findings.add("low", why, changes=False)
-        return expand.arguments(word, self.tainted, fetched=found.uses_network)
+        return expand.arguments(word, self.tainted, fetched=inner.uses_network)
 
-    def simple(self, command: Simple, bases: Bases, depth: int, feed: Feed) -> After:
-        """A command as it is written."""
+    def simple(self, command: Simple, bases: Bases, depth: int, input_: Input) -> After:
+        """Judge a simple command."""
         marks = self._assignments(command.assignments, bases, depth)
         words = self.words(command.words, bases, depth)
-        with self.apart() as found:
-            feed = self.redirections(command.redirections, bases, depth, feed)
-        tail = " >" if found.changes else ""
-        after = After.staying(bases)
-        with self.apart() as found:
+        with self.separate_findings() as redirected:
+            input_ = self.redirections(command.redirections, bases, depth, input_)
+        suffix = " >" if redirected.changes else ""
+        after = After.unchanged(bases)
+        with self.separate_findings() as own:
             if words:
-                after = self._command(words, bases, depth, feed, (marks, tail))
-            elif marks or tail:
-                self.findings.patterns[True, f"{marks}{tail}".strip()] = None
-        if found.uses_network:
-            for one in command.redirections:
-                if one.operator in _OUTPUTS:
-                    self._scale.keep(Argument(one.target.shown), bases)
+                after = self._command(words, bases, depth, input_, (marks, suffix))
+            elif marks or suffix:
+                self.findings.patterns[True, f"{marks}{suffix}".strip()] = None
+        if own.uses_network:
+            for redirection in command.redirections:
+                if redirection.operator in _OUTPUTS:
+                    self._effects.mark_download(Argument(redirection.target.text), bases)
         return after
 
     def _command(
-        self, words: Arguments, bases: Bases, depth: int, feed: Feed, marks: tuple[str, str]
+        self, words: Arguments, bases: Bases, depth: int, input_: Input, marks: tuple[str, str]
     ) -> After:
-        """One command, and all that it starts. `marks` go around what consent would cover."""
+        """Judge one command and all that it starts. `marks` go around the pattern of consent."""
         if depth <= 0:
-            self.findings.hide("is nested too deep to be judged")
-            return After.staying(bases)
+            self.findings.add_opaque("is nested too deep to be judged")
+            return After.unchanged(bases)
         if not words:
-            return After.staying(bases)
-        name = words[0].text if words[0].known else ""
-        after = self._function(name, bases, depth, feed)
+            return After.unchanged(bases)
+        name = words[0].text if words[0].is_literal else ""
+        after = self._function(name, bases, depth, input_)
         if after is not None:
             return after
-        does = deed(words)
-        if does.stdin == "statements" and feed.text is not None:
-            does = deed((*words, feed.text))
-        self._record(words, does)
-        before, tail = marks
-        with self.apart() as found:
-            before += "".join(self._assign(*one, bases, depth) for one in does.assigns)
-            self._scale.weigh(does, bases)
-            self._fed(does, feed, bases, depth)
-        if not does.commands and not does.texts:
-            pattern = None if does.pattern is None else f"{before}{does.pattern}{tail}"
-            self.findings.patterns[found.level != "none" or bool(tail), pattern] = None
-        inside = bases
-        if does.directory is not None:
-            inside = tuple(self._ground.resolve(does.directory, base) for base in bases)
-        for inner in does.commands:
-            self._command(inner, inside, depth - 1, feed, (before, tail))
-        for inner in does.doubtful:
-            self._doubtful(inner, inside, depth - 1)
-        for text in does.texts:
-            self._text(text, inside, depth - 1, feed)
-        return self._entered(does, bases)
+        action = action_of_command(words)
+        if action.stdin == "statements" and input_.text is not None:
+            action = action_of_command((*words, input_.text))
+        self._record(words, action)
+        prefix, suffix = marks
+        with self.separate_findings() as own:
+            prefix += "".join(
+                self._assign(*assignment, bases, depth) for assignment in action.assigns
+            )
+            self._effects.judge(action, bases)
+            self._check_stdin(action, input_, bases, depth)
+        if not action.commands and not action.texts:
+            pattern = None if action.pattern is None else f"{prefix}{action.pattern}{suffix}"
+            self.findings.patterns[own.level != "none" or bool(suffix), pattern] = None
+        inner_bases = bases
+        if action.directory is not None:
+            inner_bases = tuple(self._paths.resolve(action.directory, base) for base in bases)
+        for inner in action.commands:
+            self._command(inner, inner_bases, depth - 1, input_, (prefix, suffix))
+        for inner in action.doubtful:
+            self._check_doubtful(inner, inner_bases, depth - 1)
+        for text in action.texts:
+            self._script_text(text, inner_bases, depth - 1, input_)
+        return self._after(action, bases)
 
-    def _doubtful(self, words: Arguments, bases: Bases, depth: int) -> None:
-        """What may run, if it would be bad; consent to the command around it covers the rest."""
+    def _check_doubtful(self, words: Arguments, bases: Bases, depth: int) -> None:
+        """Judge a command that may run; report it only if it is high."""
         self.findings.commands[words] = False
-        if words[0].text.rpartition("/")[2] not in SUSPECT or (words, bases) in self._doubted:
+        if (
+            words[0].text.rpartition("/")[2] not in SUSPECT
+            or (words, bases) in self._checked_doubtful
+        ):
             return
-        self._doubted.add((words, bases))
+        self._checked_doubtful.add((words, bases))
         outer = self.findings
         self.findings = Findings(downloads=outer.downloads)
-        self._command(words, bases, depth, NOTHING, ("", ""))
+        self._command(words, bases, depth, NO_INPUT, ("", ""))
         inner, self.findings = self.findings, outer
         if inner.level == "high":
             inner.patterns.clear()
             outer.merge(inner)
 
-    def _record(self, words: Arguments, does: Action) -> None:
-        """What rules that forbid or ask are asked about."""
-        self.findings.commands[words] = not does.plain and not does.commands
-        if does.plain:
-            self.findings.commands[does.plain] = True
-        ahead = [words[: len(words) - len(inner)] for inner in does.commands]
-        if does.plain:
-            ahead.append(words[: len(words) - len(does.plain) + 1])
-        # What may become several words may be the command itself.
-        shifted = any(one.splits for before in ahead for one in before)
-        self.findings.opaque |= does.opaque or shifted
+    def _record(self, words: Arguments, action: Action) -> None:
+        """Record the commands for the user's rules that forbid or ask."""
+        self.findings.commands[words] = not action.plain and not action.commands
+        if action.plain:
+            self.findings.commands[action.plain] = True
+        words_before = [words[: len(words) - len(inner)] for inner in action.commands]
+        if action.plain:
+            words_before.append(words[: len(words) - len(action.plain) + 1])
+        # A word that may become several words may be the command itself.
+        shifted = any(argument.splits for before in words_before for argument in before)
+        self.findings.opaque |= action.opaque or shifted
 
-    def _entered(self, does: Action, bases: Bases) -> After:
-        target = does.enters
+    def _after(self, action: Action, bases: Bases) -> After:
+        target = action.enters
         if target is None:
-            return After.staying(bases)
-        # With CDPATH a plain name may lead elsewhere.
-        free = "CDPATH" in self.tainted and not target.text.startswith(("/", "~", "."))
-        free |= "HOME" in self.tainted and target.text.startswith("~")
-        success = tuple(None if free else self._ground.resolve(target, base) for base in bases)
+            return After.unchanged(bases)
+        # With CDPATH a plain name may lead to another folder.
+        is_unknown = "CDPATH" in self.tainted and not target.text.startswith(("/", "~", "."))
+        is_unknown |= "HOME" in self.tainted and target.text.startswith("~")
+        success = tuple(None if is_unknown else self._paths.resolve(target, base) for base in bases)
         return After(merged(success), bases)
 
-    def _text(self, text: Argument, bases: Bases, depth: int, feed: Feed = NOTHING) -> None:
-        """A script that is given as text."""
+    def _script_text(
+        self, text: Argument, bases: Bases, depth: int, input_: Input = NO_INPUT
+    ) -> None:
+        """Judge a script that is given as text."""
         if text.fetched:
-            self.findings.hide("runs what comes over the network")
-        elif not text.known:
-            self.findings.hide(f"runs a script that only the shell knows: {text.text}")
+            self.findings.add_opaque("runs what comes over the network")
+        elif not text.is_literal:
+            self.findings.add_opaque(f"runs a script that only the shell knows: {text.text}")
         else:
             try:
                 script = parse(text.text, depth=depth)
             except ParseError as error:
-                self.findings.hide(f"runs a script that cannot be understood: {error}")
+                self.findings.add_opaque(f"runs a script that cannot be understood: {error}")
             else:
-                self._script(script, bases, depth, feed)
+                self._script(script, bases, depth, input_)
 
-    def _fed(self, does: Action, feed: Feed, bases: Bases, depth: int) -> None:
-        """What comes in is a program, for those that take one there."""
-        if does.stdin in ("", "statements"):
+    def _check_stdin(self, action: Action, input_: Input, bases: Bases, depth: int) -> None:
+        """Judge the standard input of a command that runs it as a program."""
+        if action.stdin in ("", "statements"):
             return
-        if feed.doubtful or (feed.text is not None and feed.text.fetched):
-            self.findings.hide("runs what comes over the network, or was made unreadable")
-        elif feed.file is not None:
-            self._scale.program(feed.file, bases)
-        elif does.stdin == "shell" and feed.text is not None:
-            self._text(feed.text, bases, depth - 1)
-        elif does.stdin == "shell" and feed.piped:
-            self.findings.hide("runs what another command prints")
+        if input_.doubtful or (input_.text is not None and input_.text.fetched):
+            self.findings.add_opaque("runs what comes over the network, or was made unreadable")
+        elif input_.file is not None:
+            self._effects.program(input_.file, bases)
+        elif action.stdin == "shell" and input_.text is not None:
+            self._script_text(input_.text, bases, depth - 1)
+        elif action.stdin == "shell" and input_.piped:
+            self.findings.add_opaque("runs what another command prints")
         else:
             self.findings.opaque = True
 
@@ -202,30 +211,34 @@ class Runner:
 
     def _assign(self, name: str, value: Argument, bases: Bases, depth: int) -> str:
         if variables.is_command(name) and value.text:
-            self._text(value, bases, depth - 1)
-        return self._scale.assign(name, value)
+            self._script_text(value, bases, depth - 1)
+        return self._effects.assign(name, value)
 
     def redirections(
-        self, redirections: Iterable[Redirection], bases: Bases, depth: int, feed: Feed
-    ) -> Feed:
-        """Weigh where output goes; what comes in then."""
-        for one in redirections:
-            targets = self._word(one.word, bases, depth)
+        self, redirections: Iterable[Redirection], bases: Bases, depth: int, input_: Input
+    ) -> Input:
+        """Judge where output goes; return what comes in on standard input."""
+        for redirection in redirections:
+            targets = self._word(redirection.word, bases, depth)
             fetched = any(target.fetched for target in targets)
-            target = targets[0] if len(targets) == 1 else Argument(one.word.shown, known=False)
-            if one.document is not None or one.operator == "<<<":
-                known = one.word.literal is not None
-                feed = Feed(text=Argument(one.word.shown, known, fetched=fetched))
-            elif one.operator in _OUTPUTS:
-                self._output(one, target, bases)
-            elif expand.is_pipe(one.word):
-                feed = Feed(piped=True, doubtful=fetched)
-            elif one.operator == "<":
-                self._scale.read(target, bases)
-                feed = Feed(file=target)
-        return feed
+            target = (
+                targets[0]
+                if len(targets) == 1
+                else Argument(redirection.word.text, is_literal=False)
+            )
+            if redirection.document is not None or redirection.operator == "<<<":
+                is_literal = redirection.word.literal is not None
+                input_ = Input(text=Argument(redirection.word.text, is_literal, fetched=fetched))
+            elif redirection.operator in _OUTPUTS:
+                self._output(redirection, target, bases)
+            elif expand.is_pipe(redirection.word):
+                input_ = Input(piped=True, doubtful=fetched)
+            elif redirection.operator == "<":
+                self._effects.read(target, bases)
+                input_ = Input(file=target)
+        return input_
 
-    def _output(self, one: Redirection, target: Argument, bases: Bases) -> None:
-        copies = one.operator == ">&" and target.text.rstrip("-").isdigit()
-        if not (copies or expand.is_pipe(one.word) or target.text == "-"):
-            self._scale.write(replace(target, pattern=False), bases)
+    def _output(self, redirection: Redirection, target: Argument, bases: Bases) -> None:
+        copies = redirection.operator == ">&" and target.text.rstrip("-").isdigit()
+        if not (copies or expand.is_pipe(redirection.word) or target.text == "-"):
+            self._effects.write(replace(target, pattern=False), bases)

@@ -1,4 +1,4 @@
-"""Finds values that the shell runs when it expands or calculates, though they look like data."""
+"""Finds values that look like data, but the shell runs them when it expands or calculates."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _SUBSCRIPT = re.compile(r"\w\[[^\]]*?(?:\$\(|\$\{|`)|^\w+\+?=\(.*?(?:\$\(|`)")
 _PROMPT = re.compile(r"@P\}?$")
 
 
-def hidden(word: Word) -> str:
-    """Why the shell may run something that stands in the word as text; empty if it does not."""
+def hidden_command(word: Word) -> str:
+    """Return why the shell may run text of the word as a command; empty if it does not."""
     if any(_PROMPT.search(part.source) for part in _expansions(word.parts)):
         return "runs what a variable holds, as a prompt"
     if _SUBSCRIPT.search(_literal(word.parts)):
@@ -24,7 +24,7 @@ def hidden(word: Word) -> str:
 
 
 def _literal(parts: Iterable[Part]) -> str:
-    """The text that stands there as such; what is expanded in a plain way is left out."""
+    """Return the literal text, without plain expansions."""
     pieces: list[str] = []
     for part in parts:
         if isinstance(part, Text):

@@ -1,4 +1,4 @@
-"""What a judgement is gathered from: reasons, needs, and what consent would cover."""
+"""The parts of a judgement: reasons, needs, and the patterns of consent."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Literal
 from keryx.tools.shell.rules.actions import Arguments, Level
 
 _ORDER: tuple[Level, ...] = ("none", "low", "high")
-MOST_REASONS = 3
-"""Reasons that a person is told; more would not be read."""
+MAX_REASONS = 3
+"""The most reasons that are shown; people would not read more."""
 
 
-def higher(one: Level, other: Level) -> Level:
-    return one if _ORDER.index(one) > _ORDER.index(other) else other
+def higher(first: Level, second: Level) -> Level:
+    return first if _ORDER.index(first) > _ORDER.index(second) else second
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class Need:
 
     kind: Literal["network", "read", "write"]
     name: str = ""
-    """The path; or the host, empty if it cannot be told."""
+    """The path; or the host, empty if it is unknown."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """Grows while a script is read; belongs to one judgement."""
+    """Collects the findings of one judgement while a script is read."""
 
     level: Level = "none"
     changes: bool = False
@@ -37,12 +37,12 @@ class Findings:
     patterns: dict[tuple[bool, str | None], None] = field(
         default_factory=dict[tuple[bool, str | None], None]
     )
-    """What was run: whether it is more than reading, and what consent to it would cover."""
+    """The commands: whether it does more than read, and what consent to it would cover."""
     commands: dict[Arguments, bool] = field(default_factory=dict[Arguments, bool])
-    """The words of every command that may run, wrappers and what they start included; and whether
-    their options may as well stand elsewhere."""
+    """The words of every command that may run, also of wrappers and what they start; and whether
+    its options may be in other positions."""
     opaque: bool = False
-    """Whether other commands may run that nobody can name."""
+    """Whether other commands may run that are unknown before."""
 
     def add(self, level: Level, why: str, *, changes: bool = True) -> None:
         if level == "none":
@@ -51,33 +51,33 @@ class Findings:
         self.changes |= changes
         self.reasons[level, why] = None
 
-    def hide(self, why: str) -> None:
-        """Commands run that cannot be named."""
+    def add_opaque(self, why: str) -> None:
+        """Add a high reason: unknown commands may run."""
         self.opaque = True
         self.add("high", why)
 
-    def merge(self, other: Findings) -> None:
-        self.level = higher(self.level, other.level)
-        self.changes |= other.changes
-        self.reasons.update(other.reasons)
-        self.needs |= other.needs
-        if other.downloads is not self.downloads:
-            self.downloads |= other.downloads
-        self.patterns.update(other.patterns)
-        self.commands.update(other.commands)
-        self.opaque |= other.opaque
+    def merge(self, findings: Findings) -> None:
+        self.level = higher(self.level, findings.level)
+        self.changes |= findings.changes
+        self.reasons.update(findings.reasons)
+        self.needs |= findings.needs
+        if findings.downloads is not self.downloads:
+            self.downloads |= findings.downloads
+        self.patterns.update(findings.patterns)
+        self.commands.update(findings.commands)
+        self.opaque |= findings.opaque
 
     @property
     def uses_network(self) -> bool:
         return any(need.kind == "network" for need in self.needs)
 
     @property
-    def dangers(self) -> set[str]:
-        """The reasons why it is high."""
+    def high_reasons(self) -> set[str]:
+        """The reasons for the level high."""
         return {why for level, why in self.reasons if level == "high"}
 
     @property
     def why(self) -> str:
         """The reasons for the level, as one sentence."""
         reasons = [why for level, why in self.reasons if level == self.level and why]
-        return "; ".join(reasons[:MOST_REASONS])
+        return "; ".join(reasons[:MAX_REASONS])

@@ -1,4 +1,4 @@
-"""What flows through a script: directories from command to command, text from pipe to pipe."""
+"""What passes through a script: directories from command to command, text through pipes."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import TypeAlias
 
 from keryx.tools.shell.rules.actions import Argument
 
-MOST_BASES = 6
-"""Directories that are kept apart; with more of them, a command may run anywhere."""
+MAX_BASES = 6
+"""The most directories that are tracked; with more of them, a command may run anywhere."""
 
 Bases: TypeAlias = tuple[str | None, ...]
 """Directories that a command may run in, the likeliest first; `None` stands for anywhere."""
 
 
 def merged(*several: Bases) -> Bases:
-    """All of them, in order, each once."""
-    found = tuple(dict.fromkeys(base for bases in several for base in bases))
-    return found if len(found) <= MOST_BASES else (*found[: MOST_BASES - 1], None)
+    """Return all directories in order, without duplicates."""
+    unique = tuple(dict.fromkeys(base for bases in several for base in bases))
+    return unique if len(unique) <= MAX_BASES else (*unique[: MAX_BASES - 1], None)
 
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """Where the shell may be after a command, by how that ended."""
+    """The directories after a command, if it succeeded and if it failed."""
 
     success: Bases
     failure: Bases
 
     @classmethod
-    def staying(cls, bases: Bases) -> After:
+    def unchanged(cls, bases: Bases) -> After:
         return cls(bases, bases)
 
     @property
@@ -37,14 +37,14 @@ class After:
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
-    """What a command gets on its standard input."""
+class Input:
+    """The standard input of a command."""
 
     piped: bool = False
     doubtful: bool = False
-    """Whether it came over the network, or was made unreadable on purpose."""
+    """Whether it came over the network, or was encoded."""
     text: Argument | None = None
     file: Argument | None = None
 
 
-NOTHING = Feed()
+NO_INPUT = Input()

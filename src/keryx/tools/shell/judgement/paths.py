@@ -1,7 +1,7 @@
-"""Where things lie: inside of the workspace or not, secret or not. Looks at names only.
+"""Classifies paths by their names: inside of the workspace or not, secret or not.
 
-No file is looked at: a link inside the workspace that leads out of it is not seen here. Keeping
-commands in is the confinement's work; this is what a person is told before.
+It reads no file, so it does not notice a link that leads out of the workspace. The confinement
+restricts commands; this only tells a person in advance.
 """
 
 from __future__ import annotations
@@ -36,69 +36,69 @@ _SECRET_PATHS = re.compile(
 _LOCAL_SECRETS = re.compile(r"\.env(?:\..+)?$|.*\.pem$|id_(?:rsa|ed25519|ecdsa|dsa)$|\.npmrc$")
 _SAMPLES = re.compile(r"\.env\.(?:example|sample|template|dist|test)$")
 _SWEEPING = re.compile(r"(?:[*?.]|\[\^?!?\]?(?:\[:\w+:\]|[^\]])*\])+$")
-SHOWN = names(
+VISIBLE_TREES = names(
     """/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix/store /run/current-system
     /var/lib/dpkg /var/cache/fontconfig /proc"""
 )
-"""Trees that the confinement shows to every command; reading them asks for nothing."""
+"""Trees that every confined command can read; reading them needs no consent."""
 _SOCKET = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What paths are measured by."""
+class PathContext:
+    """The folders that paths are compared with."""
 
     workspace: str
     home: str | None
     writable: tuple[str, ...] = ()
-    """Trees besides the workspace where writing is nobody's concern."""
-    walled: bool = True
-    """Whether commands are confined: then some of what they can reach is their session's alone."""
+    """Trees besides the workspace where writing is harmless."""
+    confined: bool = True
+    """Whether commands are confined: then some of what they can reach belongs to their session."""
 
     @classmethod
     def of(
-        cls, workspace: Path, home: Path | None, writable: tuple[Path, ...], *, walled: bool
-    ) -> Ground:
+        cls, workspace: Path, home: Path | None, writable: tuple[Path, ...], *, confined: bool
+    ) -> PathContext:
         return cls(
-            _clean(str(workspace)),
-            None if home is None else _clean(str(home)),
-            tuple(_clean(str(one)) for one in writable),
-            walled,
+            _normalize(str(workspace)),
+            None if home is None else _normalize(str(home)),
+            tuple(_normalize(str(folder)) for folder in writable),
+            confined,
         )
 
     def resolve(self, argument: Argument, base: str | None) -> str | None:
-        """The path that a word names for a command that runs in `base`, if that can be told."""
+        """Return the path of an argument for a command that runs in `base`, if it is known."""
         text = argument.text
-        if not argument.known or not text:
+        if not argument.is_literal or not text:
             return None
         if text.startswith("~"):
             if self.home is None or not (text == "~" or text.startswith("~/")):
                 return None
-            return _clean(self.home + text[1:])
+            return _normalize(self.home + text[1:])
         if text.startswith("/"):
-            return _clean(text)
-        return None if base is None else _clean(join(base, text))
+            return _normalize(text)
+        return None if base is None else _normalize(join(base, text))
 
-    def inside(self, path: str) -> bool:
-        return any(_below(path, tree) for tree in (self.workspace, *self.writable))
+    def is_inside(self, path: str) -> bool:
+        return any(_is_below(path, tree) for tree in (self.workspace, *self.writable))
 
-    def holds_workspace(self, path: str) -> bool:
-        """Whether the workspace is this, or below it."""
-        return _below(self.workspace, path)
+    def contains_workspace(self, path: str) -> bool:
+        """Return whether the path is the workspace or a parent of it."""
+        return _is_below(self.workspace, path)
 
-    def holds_home(self, path: str) -> bool:
-        return path == "/" or (self.home is not None and _below(self.home, path))
+    def contains_home(self, path: str) -> bool:
+        return path == "/" or (self.home is not None and _is_below(self.home, path))
 
-    def is_swept_by(self, path: str) -> bool:
-        """Whether a pattern matches whatever the workspace holds, at some depth."""
-        if not _below(path, self.workspace) or path == self.workspace:
+    def matches_everything(self, path: str) -> bool:
+        """Return whether a pattern matches everything in the workspace, at some depth."""
+        if not _is_below(path, self.workspace) or path == self.workspace:
             return False
         parts = path[len(self.workspace.rstrip("/")) + 1 :].split("/")
         return all(_SWEEPING.match(part) for part in parts)
 
     def is_secret(self, path: str) -> bool:
-        """Whether people keep passwords, keys and the like there."""
-        if self.inside(path):
+        """Return whether people store passwords or keys there."""
+        if self.is_inside(path):
             return False
         if path in _HARMLESS_DEVICES:
             return False
@@ -111,14 +111,14 @@ class Ground:
         )
 
     def may_hold_secrets(self, path: str) -> bool:
-        """Whether a file of the workspace looks like one with secrets."""
-        return self.inside(path) and _is_local_secret(PurePosixPath(path).name)
+        """Return whether a file of the workspace looks like one with secrets."""
+        return self.is_inside(path) and _is_local_secret(PurePosixPath(path).name)
 
-    def is_shown(self, path: str) -> bool:
-        """Whether the walls show it anyway."""
+    def is_visible(self, path: str) -> bool:
+        """Return whether every confined command can read the path."""
         if is_harmless_device(path):
             return True
-        return self.walled and any(_below(path, tree) for tree in SHOWN)
+        return self.confined and any(_is_below(path, tree) for tree in VISIBLE_TREES)
 
 
 def is_harmless_device(path: str) -> bool:
@@ -130,13 +130,13 @@ def is_device(path: str) -> bool:
 
 
 def host_of(path: str) -> str:
-    """The host behind a path that bash takes for a connection."""
-    found = _SOCKET.match(path)
-    return found.group(1) if found is not None else ""
+    """Return the host of a path that bash treats as a connection."""
+    match = _SOCKET.match(path)
+    return match.group(1) if match is not None else ""
 
 
 def is_git_internal(path: str) -> bool:
-    """Whether a path leads into git's own folder, perhaps by a pattern."""
+    """Return whether a path leads into the .git folder, perhaps by a pattern."""
     return any(
         part == ".git" or (part.startswith(".") and fnmatchcase(".git", part))
         for part in PurePosixPath(path).parts
@@ -144,7 +144,7 @@ def is_git_internal(path: str) -> bool:
 
 
 def matches_parent(text: str) -> bool:
-    """Whether a pattern such as `.*` also stands for the folder above."""
+    """Return whether a pattern such as `.*` also matches the parent folder."""
     return any(
         part not in (".", "..") and part.startswith(".") and fnmatchcase("..", part)
         for part in text.split("/")
@@ -155,10 +155,10 @@ def _is_local_secret(name: str) -> bool:
     return bool(_LOCAL_SECRETS.match(name)) and not _SAMPLES.match(name)
 
 
-def _clean(path: str) -> str:
-    # Two slashes in front mean the same as one.
+def _normalize(path: str) -> str:
+    # Two leading slashes mean the same as one.
     return "/" + normpath(path).lstrip("/")
 
 
-def _below(path: str, tree: str) -> bool:
+def _is_below(path: str, tree: str) -> bool:
     return path == tree or path.startswith(tree.rstrip("/") + "/")

@@ -1,7 +1,7 @@
-"""How a command may be written, for rules that forbid it or ask about it.
+"""The spellings of a command, for rules that forbid it or ask about it.
 
-A rule such as `git push --force*` must also see `/usr/bin/git -C . push origin --force`. So
-every command is named in several ways, and what only the shell knows stands for any text.
+A rule such as `git push --force*` must also match `/usr/bin/git -C . push origin --force`. So
+every command gets several spellings, and a value that only the shell knows matches any text.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from keryx.ports.tool import ANY_NAME, ANY_TEXT
 from keryx.tools.shell.rules import name_of
 from keryx.tools.shell.rules.actions import Argument, Arguments
 
-LONGEST = 2000
-"""Characters of a command that rules see; the rest may be anything."""
-MOST_COMMANDS = 100
-"""Commands that are named in every way; of more, rules see the words as they are written."""
-MOST_WORDS = 40
+MAX_LENGTH = 2000
+"""The most characters of a command that rules see; the rest may be anything."""
+MAX_COMMANDS = 100
+"""Up to so many commands get all spellings; in longer lines each gets its own words only."""
+MAX_WORDS = 40
 _POSITIONS = (1, 2, 3)
-"""Where an option may stand in a rule: after the name, or after a subcommand of a word or two."""
+"""The positions of an option in a rule: after the name, or after one or two subcommand words."""
 _LETTERS = range(2, 5)
 
 _GLOB = re.compile(r"\*+|\?|\[[^]]*\]")
@@ -31,29 +31,29 @@ _LONG = re.compile(r"--[a-z][a-z-]+$")
 
 
 def subjects(commands: Mapping[Arguments, bool]) -> tuple[str, ...]:
-    """What rules are compared with, for all commands of a line; see `Findings.commands`."""
+    """Return the texts that rules are compared with, for all commands; see `Findings.commands`."""
     texts: dict[str, None] = {}
     for words, movable in commands.items():
-        if movable and len(commands) <= MOST_COMMANDS and len(words) <= MOST_WORDS:
+        if movable and len(commands) <= MAX_COMMANDS and len(words) <= MAX_WORDS:
             texts.update(dict.fromkeys(_spellings(words)))
         else:
-            texts.update(dict.fromkeys(_named(words)))
+            texts.update(dict.fromkeys(_with_names(words)))
     return tuple(_cut(text) for text in texts)
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[:LONGEST] + ANY_TEXT
+    return text if len(text) <= MAX_LENGTH else text[:MAX_LENGTH] + ANY_TEXT
 
 
-def _named(words: Arguments) -> Iterator[str]:
-    """The command with the names that its program has, and with paths below home in full."""
+def _with_names(words: Arguments) -> Iterator[str]:
+    """Yield the command with each name of its program, and with absolute paths for `~`."""
     command, arguments = words[0], words[1:]
-    if not command.known or command.pattern:
+    if not command.is_literal or command.pattern:
         yield ANY_TEXT
         return
     texts = [_joined(arguments)]
-    if any(one.text.startswith("~") for one in arguments):
-        texts.append(_joined(tuple(map(_in_full, arguments))))
+    if any(argument.text.startswith("~") for argument in arguments):
+        texts.append(_joined(tuple(map(_without_tilde, arguments))))
     for name in dict.fromkeys((command.text, basename(command.text), name_of(command.text))):
         for text in texts:
             yield name + text
@@ -61,54 +61,54 @@ def _named(words: Arguments) -> Iterator[str]:
             yield re.sub(r"[.][0-9]+$", "", name) + text
 
 
-def _in_full(argument: Argument) -> Argument:
+def _without_tilde(argument: Argument) -> Argument:
     if not argument.text.startswith("~"):
         return argument
-    _, slash, rest = argument.text.partition("/")
-    return replace(argument, text=ANY_TEXT + slash + rest)
+    _, slash, path_below = argument.text.partition("/")
+    return replace(argument, text=ANY_TEXT + slash + path_below)
 
 
 def _spellings(words: Arguments) -> Iterator[str]:
     for order in _orders(words):
-        yield from _named(order)
+        yield from _with_names(order)
 
 
 def _orders(words: Arguments) -> Iterator[Arguments]:
     yield words
-    options = [index for index, one in enumerate(words) if index and one.text.startswith("-")]
+    options = [index for index, word in enumerate(words) if index and word.text.startswith("-")]
     for index in options:
         option = _abbreviated(words[index])
-        rest = words[:index] + words[index + 1 :]
+        others = words[:index] + words[index + 1 :]
         for position in _POSITIONS:
-            if position <= len(rest):
-                yield (*rest[:position], option, *rest[position:])
+            if position <= len(others):
+                yield (*others[:position], option, *others[position:])
     clusters = [index for index in options if _SHORT.match(words[index].text)]
     letters = "".join(dict.fromkeys("".join(words[index].text[1:] for index in clusters)))
     if len(letters) not in _LETTERS:
         return
-    rest = tuple(one for index, one in enumerate(words) if index not in clusters)
+    others = tuple(word for index, word in enumerate(words) if index not in clusters)
     for order in permutations(letters):
         cluster = Argument("-" + "".join(order))
         for position in _POSITIONS:
-            if position <= len(rest):
-                yield (*rest[:position], cluster, *rest[position:])
+            if position <= len(others):
+                yield (*others[:position], cluster, *others[position:])
 
 
 def _abbreviated(option: Argument) -> Argument:
-    """A long option may be the beginning of its name."""
+    """Return a long option as a prefix, because long options may be abbreviated."""
     return Argument(option.text + ANY_TEXT) if _LONG.match(option.text) else option
 
 
 def _joined(words: Arguments) -> str:
-    # Words that may vanish take the space before them along.
-    return "".join(ANY_TEXT if one.splits else f" {_text(one)}" for one in words)
+    # A word that may vanish removes the space before it too.
+    return "".join(ANY_TEXT if word.splits else f" {_text(word)}" for word in words)
 
 
 def _text(argument: Argument) -> str:
-    if not argument.known:
+    if not argument.is_literal:
         return ANY_TEXT
     if not argument.pattern:
         return argument.text
     text = _GLOB.sub(ANY_TEXT, argument.text)
-    # Files have names that do not look like options, or whoever made them wants trouble.
+    # A pattern matches file names, and these do not begin like options.
     return ANY_NAME + text if text.startswith(ANY_TEXT) else text

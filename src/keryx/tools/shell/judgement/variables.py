@@ -1,4 +1,4 @@
-"""Variables that change what programs do: they name commands, load code, or say where to look."""
+"""Variables that change what programs do: they name commands, load code, or set search paths."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ _LOADERS = re.compile(
     | (?i:npm_config_)(?:script_shell|shell|git|node_gyp|userconfig|globalconfig)
     | ANSIBLE_(?:CONFIG|LIBRARY) | EXINIT | VIMINIT | SSH_ASKPASS_REQUIRE"""
 )
-"""They make programs load other code, or take options that a line does not show."""
+"""They make programs load other code, or add options that the line does not show."""
 _OPTIONS = re.compile(
     r".*(?:-exec|-toolexec|-vettool|--require|-r |--import|--loader|-C linker|\+.*!)"
 )
 _WITH_OPTIONS = names("LESS NODE_OPTIONS GOFLAGS RUSTFLAGS CFLAGS LDFLAGS MAVEN_OPTS GRADLE_OPTS")
-_SEARCHED = names(
+_SEARCH_PATHS = names(
     """PATH LD_LIBRARY_PATH PYTHONPATH PYTHONSTARTUP PYTHONHOME NODE_OPTIONS NODE_PATH PERL5LIB
     RUBYLIB GIT_DIR GIT_WORK_TREE CLASSPATH GOFLAGS"""
 )
 
 
 def is_command(name: str) -> bool:
-    """Whether programs run the value of the variable."""
+    """Return whether programs run the value of the variable."""
     return _COMMANDS.fullmatch(name) is not None
 
 
-def weight(name: str, value: Argument) -> tuple[Level, str]:
-    """How much a variable with this value may do, and why."""
-    loads = name in _WITH_OPTIONS and (not value.known or _OPTIONS.match(value.text))
-    # Shells run that file when they start for a person.
+def risk_of(name: str, value: Argument) -> tuple[Level, str]:
+    """Return the level of a variable with this value, and why."""
+    loads = name in _WITH_OPTIONS and (not value.is_literal or _OPTIONS.match(value.text))
+    # Interactive shells run that file when they start.
     loads = loads or (name == "ENV" and "/" in value.text)
     if _LOADERS.fullmatch(name) or loads:
         return "high", f"loads other code into programs: {name}"
-    if name in _SEARCHED:
-        # `read PATH` and the like: nobody sees what it becomes.
-        level: Level = "low" if value.known or value.text else "high"
+    if name in _SEARCH_PATHS:
+        # `read PATH` and similar commands: the new value is unknown.
+        level: Level = "low" if value.is_literal or value.text else "high"
         return level, f"changes where programs look for others: {name}"
     return "none", ""

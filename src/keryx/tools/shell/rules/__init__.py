@@ -1,4 +1,4 @@
-"""What commands do, by their names and words. One line of a table for most of them."""
+"""The actions of commands, by their names and words. Most commands are one line of a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keryx.tools.shell.rules.running import (
     wrappers,
 )
 
-__all__ = ["Action", "Argument", "Arguments", "deed", "is_known", "name_of"]
+__all__ = ["Action", "Argument", "Arguments", "action_of_command", "is_known", "name_of"]
 
 _SPECIAL: Mapping[str, Callable[[Arguments], Action]] = {
     "git": git.git,
@@ -79,13 +79,13 @@ _BINARIES = frozenset(
     | {"/opt/homebrew/bin"}
 )
 _VERSIONED = re.compile(r"(python|pypy|pip|perl|ruby|lua|php|node|gcc|g\+\+|clang)-?[0-9][0-9.]*$")
-_KNOCKING = names("nc ncat netcat")
-_COPYING = names("scp sftp")  # their words are files as well as hosts
+_PORT_PROBES = names("nc ncat netcat")
+_COPY_PROGRAMS = names("scp sftp")  # their words are files or hosts
 _PATH_LIKE = ("/", "~", "../")
 
 
 def name_of(command: str) -> str:
-    """The name that a command is known by, wherever it lies and whatever its version is."""
+    """Return the usual name of a command, without its folder and its version."""
     if dirname(command) in _BINARIES:
         command = basename(command)
     versioned = _VERSIONED.match(command)
@@ -93,7 +93,7 @@ def name_of(command: str) -> str:
 
 
 def is_known(name: str) -> bool:
-    """Whether any rule knows the command."""
+    """Return whether any rule knows the command."""
     return (
         name in _SPECIAL
         or name in tables.HARMLESS
@@ -113,21 +113,21 @@ def is_known(name: str) -> bool:
     )
 
 
-def deed(words: Arguments) -> Action:
-    """What a command does; `words` begin with its name, and are not empty."""
+def action_of_command(words: Arguments) -> Action:
+    """Return the action of a command; `words` begin with its name, and are not empty."""
     command, arguments = words[0], words[1:]
-    if not command.known or command.pattern:
+    if not command.is_literal or command.pattern:
         return opaque(f"runs a command that only the shell knows: {command.text}")
     name = name_of(command.text)
     if len(arguments) == 1 and arguments[0].text in tables.VERSIONS and is_known(name):
         return Action(pattern=f"{name} {arguments[0].text}")
-    does = _deed(name, command, arguments)
+    action = _find_action(name, command, arguments)
     if options.starts_program(name, arguments):
-        does = replace(does, level="high", why=options.WHY, changes=True, opaque=True)
-    return replace(does, pattern=name) if does.pattern == "" else does
+        action = replace(action, level="high", why=options.WHY, changes=True, opaque=True)
+    return replace(action, pattern=name) if action.pattern == "" else action
 
 
-def _deed(name: str, command: Argument, arguments: Arguments) -> Action:
+def _find_action(name: str, command: Argument, arguments: Arguments) -> Action:
     for table, rule in (
         (_SPECIAL, lambda: _SPECIAL[name](arguments)),
         (tables.READERS, lambda: action_of(tables.READERS[name], arguments)),
@@ -153,8 +153,8 @@ def _deed(name: str, command: Argument, arguments: Arguments) -> Action:
 
 def _remote(name: str, arguments: Arguments) -> Action:
     why = tables.REMOTE[name]
-    hosts = hosts_in(arguments, bare=name not in _COPYING)
-    if name in _KNOCKING and any(one.text.startswith("-z") for one in arguments):
+    hosts = hosts_in(arguments, bare=name not in _COPY_PROGRAMS)
+    if name in _PORT_PROBES and any(argument.text.startswith("-z") for argument in arguments):
         return _probe(arguments)
     return replace(high(why), network=True, hosts=hosts)
 
@@ -167,11 +167,15 @@ def _probe(arguments: Arguments) -> Action:
 
 
 def _unknown(command: Argument, arguments: Arguments) -> Action:
-    """A program that no rule knows: it may do what a local program may."""
+    """Return the action of an unknown program: it may do what any local program may."""
     local = (command,) if "/" in command.text else ()
     return replace(
         low(f"runs the program {command.text}"),
         programs=local,
-        reads=tuple(one for one in arguments if one.known and one.text.startswith(_PATH_LIKE)),
+        reads=tuple(
+            argument
+            for argument in arguments
+            if argument.is_literal and argument.text.startswith(_PATH_LIKE)
+        ),
         doubtful=wrappers.suspects(arguments),
     )

@@ -1,7 +1,7 @@
-"""What a command does, as far as its words tell: the common language of all rules.
+"""What a command does according to its words: the data that all rules return.
 
-Rules say what is read, written, deleted and started. Whether that is bad depends on where, and
-is not theirs to say, unless it is bad anywhere.
+Rules say what is read, written, deleted and started. They do not judge where it happens, unless it
+is bad anywhere.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ Level: TypeAlias = Literal["none", "low", "high"]
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A word as the command gets it."""
+    """One argument of a command."""
 
     text: str
-    known: bool = True
-    """Whether the text is the value; else it is what was written."""
+    is_literal: bool = True
+    """Whether the text is the value; else it is the source, and only the shell knows the value."""
     pattern: bool = False
-    """Whether it stands for the files that match."""
-    found: bool = False
-    """Whether it stands for whatever a search or another command comes up with."""
+    """Whether it is a pattern for files."""
+    from_search: bool = False
+    """Whether its value is the result of a search or of another command."""
     piped: bool = False
-    """Whether it names a pipe to another command, `<(...)` or `>(...)`."""
+    """Whether it is a pipe to another command, `<(...)` or `>(...)`."""
     fetched: bool = False
-    """Whether a command that uses the network makes its value."""
+    """Whether its value comes from a command that uses the network."""
     splits: bool = False
     """Whether it may become any number of words, or none."""
 
     def after(self, start: int) -> Argument:
-        """The same without its first characters: the value inside of `--option=value`."""
+        """Return the argument without its first characters: the value in `--option=value`."""
         return replace(self, text=self.text[start:])
 
 
@@ -46,51 +46,50 @@ class Action:
     level: Level = "none"
     why: str = ""
     changes: bool = False
-    """Whether it may change anything, in ways that the fields below do not tell."""
+    """Whether it may change anything in ways that the fields below do not describe."""
     reads: Arguments = ()
     deep: bool = False
-    """Whether it reads all that lies below the paths."""
+    """Whether it reads everything below the paths."""
     shallow: bool = False
-    """Whether it reads no more than the names and sizes of what lies right below the paths."""
+    """Whether it only lists names and sizes directly below the paths."""
     writes: Arguments = ()
     empties: bool = False
-    """Whether what it writes to loses what it held."""
+    """Whether the files that it writes lose their content."""
     deletes: Arguments = ()
     moves: bool = False
-    """Whether what it deletes is kept elsewhere."""
+    """Whether the deleted files are moved to another place."""
     links: Arguments = ()
-    """What a new link would lead to."""
+    """The targets of new links."""
     network: bool = False
     hosts: tuple[str, ...] = ()
     signals: bool = False
-    """Whether it ends processes by their numbers; behind walls those are its session's."""
+    """Whether it ends processes by number; a confined command reaches those of its session only."""
     downloads: Arguments = ()
-    """Files that hold what came over the network."""
+    """Files that get data from the network."""
     commands: tuple[Arguments, ...] = ()
     """Commands that it starts."""
     doubtful: tuple[Arguments, ...] = ()
-    """Commands that it starts if its words mean other things than the rules think."""
+    """Commands that it may start, if its words mean something that the rules do not know."""
     texts: Arguments = ()
-    """Shell scripts, given as text, that it runs."""
+    """Shell scripts that it runs, given as text."""
     programs: Arguments = ()
     """Files that it runs."""
     code: Arguments = ()
     """Programs in other languages, given as text."""
     stdin: Literal["", "shell", "code", "statements"] = ""
-    """What it takes its standard input for, if it is a program; statements are judged as if they
-    were arguments."""
+    """How it runs its standard input, if it does; statements are judged like arguments."""
     assigns: tuple[tuple[str, Argument], ...] = ()
-    """Variables that it sets for what it starts, or for the shell."""
+    """Variables that it sets for the commands that it starts, or for the shell."""
     directory: Argument | None = None
-    """Where it does all that."""
+    """The directory in which it does all that."""
     enters: Argument | None = None
-    """Where commands that follow are run."""
+    """The directory in which the following commands run."""
     pattern: str | None = ""
-    """What consent to this command would cover; `None`: only itself, never its like."""
+    """What consent to this command would cover; None: only this single call."""
     opaque: bool = False
-    """Whether it may start commands that nobody can name before it runs."""
+    """Whether it may start commands that are unknown before it runs."""
     plain: Arguments = ()
-    """Its words without the options that stand before its subcommand; empty: as they are."""
+    """Its words without the options before its subcommand; empty: the same words."""
 
 
 def low(why: str) -> Action:
@@ -102,7 +101,7 @@ def high(why: str) -> Action:
 
 
 def opaque(why: str) -> Action:
-    """A deed that is high because nobody can name what it starts."""
+    """Return an action that is high because it starts unknown commands."""
     return Action("high", why, changes=True, opaque=True)
 
 
@@ -111,26 +110,26 @@ Option: TypeAlias = tuple[str, Argument | None]
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Arguments, told apart."""
+    """Arguments, split into options and operands."""
 
     options: tuple[Option, ...]
     operands: Arguments
 
     def has(self, *names: str) -> bool:
-        return any(matches(given, name) for given, _ in self.options for name in names)
+        return any(matches(option, name) for option, _ in self.options for name in names)
 
     def values(self, names: Collection[str]) -> Arguments:
-        """The values of the options with these names."""
+        """Return the values of the options with these names."""
         return tuple(
             value
-            for given, value in self.options
-            if value is not None and any(matches(given, name) for name in names)
+            for option, value in self.options
+            if value is not None and any(matches(option, name) for name in names)
         )
 
 
-def matches(given: str, name: str) -> bool:
-    """Whether an option is meant: long ones may be cut short."""
-    return given == name or (len(given) > len("--x") and name.startswith(given))
+def matches(option: str, name: str) -> bool:
+    """Return whether the option has this name; long options may be abbreviated."""
+    return option == name or (len(option) > len("--x") and name.startswith(option))
 
 
 def names(text: str) -> frozenset[str]:
@@ -140,33 +139,33 @@ def names(text: str) -> frozenset[str]:
 def split(
     arguments: Sequence[Argument], takes: Collection[str] = (), *, until_operand: bool = False
 ) -> Split:
-    """Tell options from operands; `takes` names the options that a value follows."""
+    """Separate options from operands; `takes` names the options that have a value."""
     options: list[Option] = []
     operands: list[Argument] = []
-    rest = list(reversed(arguments))
-    while rest:
-        argument = rest.pop()
+    remaining = list(reversed(arguments))
+    while remaining:
+        argument = remaining.pop()
         text = argument.text
         if text == "--":
-            operands.extend(reversed(rest))
+            operands.extend(reversed(remaining))
             break
         if not text.startswith("-") or text == "-":
             operands.append(argument)
             if until_operand:
-                operands.extend(reversed(rest))
+                operands.extend(reversed(remaining))
                 break
         elif text.startswith("--") or text in takes:
             name, equals, _ = text.partition("=")
             value = argument.after(len(name) + 1) if equals else None
-            if not equals and rest and any(matches(name, one) for one in takes):
-                value = rest.pop()
+            if not equals and remaining and any(matches(name, option) for option in takes):
+                value = remaining.pop()
             options.append((name, value))
         else:
-            options.extend(_cluster(argument, takes, rest))
+            options.extend(_cluster(argument, takes, remaining))
     return Split(tuple(options), tuple(operands))
 
 
-def _cluster(argument: Argument, takes: Collection[str], rest: list[Argument]) -> list[Option]:
+def _cluster(argument: Argument, takes: Collection[str], remaining: list[Argument]) -> list[Option]:
     options: list[Option] = []
     for index, letter in enumerate(argument.text[1:], 1):
         name = "-" + letter
@@ -177,6 +176,6 @@ def _cluster(argument: Argument, takes: Collection[str], rest: list[Argument]) -
         if value.text:
             options.append((name, value))
         else:
-            options.append((name, rest.pop() if rest else None))
+            options.append((name, remaining.pop() if remaining else None))
         break
     return options

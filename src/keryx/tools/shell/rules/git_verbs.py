@@ -1,4 +1,4 @@
-"""What is known of git's subcommands, one line each."""
+"""The rules of git's subcommands, one line each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SERVES = "opens a server"
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What is known of one subcommand."""
+    """The rules of one subcommand."""
 
     level: Level = "low"
     why: str = ""
@@ -25,15 +25,15 @@ class Verb:
     risky: Mapping[str, str] = field(default_factory=dict[str, str])
     takes: str = ""
     lists: bool = False
-    """Whether it only looks if it gets no operands."""
+    """Whether it only reads if it has no operands."""
     looking: str = ""
-    """First operands that make it only look."""
+    """First operands that make it only read."""
     losing: Mapping[str, str] = field(default_factory=dict[str, str])
     """Operands that make it high, and why."""
     sweeping: str = ""
-    """Why it is high if its operands stand for everything there is."""
+    """Why it is high if its operands mean everything."""
     loose: bool = True
-    """Whether a value that may become options, or nothing, is no matter."""
+    """Whether a value that may become options is harmless."""
     writing: str = ""
     """Options whose value is a path that is written."""
 

@@ -1,4 +1,4 @@
-"""Commands whose words say all there is to know, one line each."""
+"""Commands that one line of a table describes completely."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HARMLESS = names(
     man info apropos whatis set shopt printf read mapfile readarray numfmt stty dmesg
     getent hostid ipcs mktemp"""
 )
-"""They change nothing but the shell that runs them."""
+"""Commands that change nothing except the shell that runs them."""
 
 READERS: Mapping[str, RuleRow] = {
     **dict.fromkeys(
@@ -149,7 +149,7 @@ CHANGERS: Mapping[str, RuleRow] = {
         RuleRow("writes", takes="-T -S --suffix", writing="-o"),
     ),
 }
-"""They change the files that they name."""
+"""Commands that change the files that they name."""
 
 _MACHINE = "changes the machine itself"
 _SERVICES = "controls the services of this machine"
@@ -200,7 +200,7 @@ HIGH: Mapping[str, str] = {
     "ssh-keygen": "makes or changes keys",
     "ssh-add": "uses the keys of this user",
 }
-"""High whatever the arguments are."""
+"""Commands that are high with any arguments."""
 
 REMOTE: Mapping[str, str] = {
     **dict.fromkeys(names("ssh scp sftp mosh telnet ftp lftp rsh rlogin autossh sshpass"), _REMOTE),
@@ -208,13 +208,13 @@ REMOTE: Mapping[str, str] = {
     **dict.fromkeys(names("mail sendmail mutt msmtp"), "sends mail"),
     **dict.fromkeys(names("ngrok cloudflared"), "opens this machine to the network"),
 }
-"""High too, and over the network."""
+"""Commands that are high and use the network."""
 
 PROBES = names("ping ping6 dig nslookup host traceroute tracepath mtr whois nmap curlie")
-"""They reach out, and change nothing."""
+"""Commands that use the network and change nothing."""
 
 SHOWING = names("printenv")
-"""They print the environment."""
+"""Commands that print the environment."""
 
 VERSIONS = names("--version --help -V -version -help version help")
-"""An argument that alone makes any known command harmless, if it is the only one."""
+"""Any known command is harmless if one of these is its only argument."""

@@ -1,7 +1,6 @@
-"""Brace expansion: `{a,b}c` is two words. It comes first, before any value is known.
+"""Brace expansion: `{a,b}c` is two words. It is the first expansion, before any value is known.
 
-A range such as `{a..e}` becomes a pattern, `[a-e]`: the words that come out of it are many, and
-their number tells nothing.
+A range such as `{a..e}` becomes a pattern, `[a-e]`, because it may give very many words.
 """
 
 from __future__ import annotations
@@ -10,20 +9,20 @@ import re
 
 from keryx.tools.shell.syntax.nodes import Part, Text, Word
 
-MOST = 64
-"""Words that one may become, and brackets that one may hold; more is not worth the effort."""
+MAX_WORDS = 64
+"""The most words that one word may become, and the most brackets in it."""
 
 _MARKS = re.compile(r"([{},])")
 _RANGE = re.compile(r"([A-Za-z]|[+-]?[0-9]+)\.\.([A-Za-z]|[+-]?[0-9]+)(?:\.\.[+-]?[0-9]+)?$")
 
-_Piece = str | Part  # a bracket or a comma that is not quoted; or what only stands there
+_Piece = str | Part  # an unquoted bracket or comma, or a literal part
 
 
 def expand(word: Word) -> tuple[Word, ...] | None:
-    """The words that it becomes; `None` if they are too many."""
+    """Return the words that it becomes; None if they are too many."""
     pieces = _pieces(word)
     brackets = pieces.count("{")
-    if brackets > MOST:
+    if brackets > MAX_WORDS:
         return None
     if not brackets:
         return (word,)
@@ -31,20 +30,20 @@ def expand(word: Word) -> tuple[Word, ...] | None:
     expanded = _expanded(pieces)
     if expanded is None:
         return None
-    words = (Word(tuple(_part(piece) for piece in one)) for one in expanded)
-    # An alternative that is empty makes no word, unless it is quoted.
+    words = (Word(tuple(_part(piece) for piece in alternative)) for alternative in expanded)
+    # An empty alternative gives no word, unless it is quoted.
     return tuple(word for word in words if word.bare != "")
 
 
 def _pieces(word: Word) -> list[_Piece]:
-    found: list[_Piece] = []
+    pieces: list[_Piece] = []
     for part in word.parts:
         if isinstance(part, Text) and not part.quoted:
             texts = (text for text in _MARKS.split(part.value) if text)
-            found.extend(text if text in "{}," else Text(text, quoted=False) for text in texts)
+            pieces.extend(text if text in "{}," else Text(text, quoted=False) for text in texts)
         else:
-            found.append(part)
-    return found
+            pieces.append(part)
+    return pieces
 
 
 def _without_ranges(pieces: list[_Piece]) -> list[_Piece]:
@@ -63,7 +62,7 @@ def _without_ranges(pieces: list[_Piece]) -> list[_Piece]:
 
 
 def _pattern(first: str, last: str) -> str:
-    """A pattern that matches what comes out of a range, and perhaps more."""
+    """Return a pattern that matches all words of a range, and perhaps more."""
     return f"[{first}-{last}]" if first.isalpha() and last.isalpha() else "*[0-9]"
 
 
@@ -88,26 +87,26 @@ def _combined(
     endings = _expanded(after)
     if endings is None:
         return None
-    found: list[list[_Piece]] = []
+    combinations: list[list[_Piece]] = []
     for alternative in alternatives:
         middles = _expanded(alternative)
-        if middles is None or len(found) + len(middles) * len(endings) > MOST:
+        if middles is None or len(combinations) + len(middles) * len(endings) > MAX_WORDS:
             return None
-        found.extend([*before, *middle, *ending] for middle in middles for ending in endings)
-    return found
+        combinations.extend([*before, *middle, *ending] for middle in middles for ending in endings)
+    return combinations
 
 
 def _alternatives(pieces: list[_Piece], start: int) -> tuple[list[list[_Piece]], int]:
-    """What stands between the commas of the bracket at `start`, and where it ends."""
-    found: list[list[_Piece]] = [[]]
+    """Return the alternatives of the bracket at `start`, and where it ends."""
+    alternatives: list[list[_Piece]] = [[]]
     depth = 0
     for index in range(start + 1, len(pieces)):
-        one = pieces[index]
-        if one == "}" and depth == 0:
-            return found, index
-        if one == "," and depth == 0:
-            found.append([])
+        piece = pieces[index]
+        if piece == "}" and depth == 0:
+            return alternatives, index
+        if piece == "," and depth == 0:
+            alternatives.append([])
             continue
-        depth += (one == "{") - (one == "}")
-        found[-1].append(one)
+        depth += (piece == "{") - (piece == "}")
+        alternatives[-1].append(piece)
     return [], start

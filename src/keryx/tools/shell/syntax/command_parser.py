@@ -1,4 +1,4 @@
-"""Reads simple commands: assignments, words, redirections, here-documents, and what is skipped."""
+"""Reads simple commands: assignments, words, redirections, here-documents, blanks and comments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keryx.tools.shell.syntax.nodes import (
     Word,
 )
 from keryx.tools.shell.syntax.source import Source
-from keryx.tools.shell.syntax.words import META, WordReader
+from keryx.tools.shell.syntax.words import METACHARACTERS, WordReader
 
 DECLARING = frozenset({"declare", "export", "local", "readonly", "typeset"})
 """Builtins whose arguments may be assignments."""
@@ -31,13 +31,13 @@ _KEYWORDS = frozenset(
     {"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac"}
     | {"in", "function", "select", "time", "coproc", "[[", "!", "}"}
 )
-_HERE = ("<<", "<<-")
-_CLOSES_AND_GOES_ON = re.compile(r"-[^ \t\n;&|<>()]")
+_HERE_DOCUMENT = ("<<", "<<-")
+_CLOSE_WITH_MORE = re.compile(r"-[^ \t\n;&|<>()]")
 _DUPLICATING = ("<&", ">&")
 
 
 def _leading_text(word: Word) -> Iterator[str]:
-    """What of a word stands there unquoted, up to the first part that does not."""
+    """Yield the unquoted text at the beginning of a word."""
     for part in word.parts:
         if not isinstance(part, Text) or part.quoted:
             return
@@ -45,7 +45,7 @@ def _leading_text(word: Word) -> Iterator[str]:
 
 
 class SimpleReader:
-    """Reads what lies between two operators."""
+    """Reads the words between two operators."""
 
     def __init__(self, source: Source, words: WordReader) -> None:
         self._source = source
@@ -54,12 +54,12 @@ class SimpleReader:
         """Here-documents whose bodies begin after this line."""
 
     def skip_blanks(self) -> None:
-        """Spaces, broken lines and a comment."""
+        """Skip spaces, continued lines and a comment."""
         self._source.match(_BLANKS)
         self._source.match(_COMMENT)
 
     def skip_lines(self) -> None:
-        """Blanks, comments and newlines."""
+        """Skip blanks, comments and newlines."""
         self.skip_blanks()
         while self._source.startswith("\n"):
             self._newline()
@@ -70,7 +70,7 @@ class SimpleReader:
             raise ParseError("a here-document has no body")
 
     def command(self) -> Simple:
-        """Words and redirections up to the next operator."""
+        """Read words and redirections up to the next operator."""
         assignments: list[Assignment] = []
         words: list[Word] = []
         redirections: list[Redirection] = []
@@ -81,8 +81,8 @@ class SimpleReader:
             if not self._at_word():
                 break
             declares = bool(words) and words[0].bare in DECLARING
-            if (not words or declares) and (found := self._assignment()) is not None:
-                assignments.append(found)
+            if (not words or declares) and (assignment := self._assignment()) is not None:
+                assignments.append(assignment)
             else:
                 words.append(self._unbroken_word())
         if not (assignments or words or redirections):
@@ -90,7 +90,7 @@ class SimpleReader:
         return Simple(tuple(assignments), tuple(words), tuple(redirections))
 
     def _unbroken_word(self) -> Word:
-        """A word; refuses one that only becomes what it is when its broken lines are joined."""
+        """Read a word; refuse a name, number or keyword that is continued over lines."""
         source = self._source
         start = source.at
         word = self._words.word()
@@ -102,15 +102,15 @@ class SimpleReader:
         return word
 
     def redirections(self) -> tuple[Redirection, ...]:
-        """Those that follow a compound command."""
-        found: list[Redirection] = []
+        """Read the redirections after a compound command."""
+        redirections: list[Redirection] = []
         self.skip_blanks()
-        while self._redirection(found):
+        while self._redirection(redirections):
             self.skip_blanks()
-        return tuple(found)
+        return tuple(redirections)
 
     def plain_words(self) -> tuple[Word, ...]:
-        """Words up to the next operator."""
+        """Read words up to the next operator."""
         words: list[Word] = []
         self.skip_blanks()
         while self._at_word():
@@ -124,7 +124,7 @@ class SimpleReader:
         return self._words.word()
 
     def test(self) -> Check:
-        """What stands between `[[` and `]]`, where operators mean other things."""
+        """Read the test between `[[` and `]]`, where operators have other meanings."""
         words: list[Word] = []
         pieces: list[list[Word]] = [[]]
         outputs: list[Redirection] = []
@@ -157,49 +157,49 @@ class SimpleReader:
         )
 
     def _assignment(self) -> Assignment | None:
-        found = _ASSIGNMENT.match(self._source.text, self._source.at)
-        if found is None:
+        match = _ASSIGNMENT.match(self._source.text, self._source.at)
+        if match is None:
             if _SUBSCRIPT.match(self._source.text, self._source.at):
-                # Spaces, comments and quotes mean other things inside of it than we would read.
+                # Inside of it spaces, comments and quotes have other meanings.
                 raise ParseError("a subscript that is not plain is not understood")
             return None
-        self._source.at = found.end()
+        self._source.at = match.end()
         if not self._source.take("("):
-            return Assignment(found.group(1), (self._words.word(),))
+            return Assignment(match.group(1), (self._words.word(),))
         values: list[Word] = []
         self.skip_lines()
         while not self._source.take(")"):
             values.append(self.required_word())
             self.skip_lines()
-        if self._source.peek() and self._source.peek() not in META:
-            # Bash takes all of it for one word then, and what follows for the command.
+        if self._source.peek() and self._source.peek() not in METACHARACTERS:
+            # Bash then reads all of it as one word, and the next word as the command.
             raise ParseError("a list of values that goes on after its `)` is not understood")
-        return Assignment(found.group(1), tuple(values))
+        return Assignment(match.group(1), tuple(values))
 
-    def _redirection(self, found: list[Redirection]) -> bool:
+    def _redirection(self, redirections: list[Redirection]) -> bool:
         source = self._source
         match = _REDIRECTION.match(source.text, source.at)
         if match is None:
             return False
         source.at = match.end()
         operator = match.group(2)
-        if operator in _DUPLICATING and _CLOSES_AND_GOES_ON.match(source.text, source.at):
-            # For bash the next word begins after the dash, for others this one goes on.
+        if operator in _DUPLICATING and _CLOSE_WITH_MORE.match(source.text, source.at):
+            # In bash the next word begins after the dash; in other shells this word continues.
             raise ParseError(f"`{operator}-` that goes on is not understood")
         self.skip_blanks()
         if not self._at_word():
             raise ParseError(f"`{operator}` has no target")
         target = self._words.word()
-        if operator in _HERE:
+        if operator in _HERE_DOCUMENT:
             document = Document()
             self.pending.append((operator, target, document))
-            found.append(Redirection(operator, Word(()), match.group(1) or "", document))
+            redirections.append(Redirection(operator, Word(()), match.group(1) or "", document))
         else:
-            found.append(Redirection(operator, target, match.group(1) or ""))
+            redirections.append(Redirection(operator, target, match.group(1) or ""))
         return True
 
     def _newline(self) -> None:
-        """Go past a newline and the bodies of the here-documents that the line asked for."""
+        """Skip a newline, and read the bodies of the here-documents of the line."""
         self._source.at += 1
         for operator, end, document in self.pending:
             document.word = self._body(operator, end)
@@ -218,7 +218,7 @@ class SimpleReader:
             line = self._line(joined=not quoted)
             if operator == "<<-":
                 line = "\n".join(piece.lstrip("\t") for piece in line.split("\n"))
-            # In a broken line the shell looks for the end once it has joined the pieces.
+            # The shell joins continued lines before it looks for the end.
             if line.replace("\\\n", "") == delimiter:
                 break
             lines.append(line + "\n")
@@ -228,7 +228,7 @@ class SimpleReader:
         return self._words.document(text)
 
     def _line(self, *, joined: bool) -> str:
-        """The next line; with those that follow it, if backslashes join them."""
+        """Return the next line; `joined`: with the lines that backslashes join to it."""
         source = self._source
         start = source.at
         while True:

@@ -1,7 +1,7 @@
-"""From text to a `Script`: lists, pipelines, compound commands.
+"""Parses text into a `Script`: lists, pipelines, compound commands.
 
-Takes what bash and POSIX shells take, as far as agents and people write it; whatever else comes
-is a `ParseError`, for a command that is not understood must not pass for a harmless one.
+It accepts what bash and POSIX shells accept, as far as agents and people use it. Everything else is
+a `ParseError`: a command that is not understood must not look harmless.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from keryx.tools.shell.syntax.nodes import (
     Text,
     Word,
 )
-from keryx.tools.shell.syntax.source import DEPTH, Source
+from keryx.tools.shell.syntax.source import MAX_DEPTH, Source
 from keryx.tools.shell.syntax.words import WordReader
 
-LENGTH = 256 * 1024
-"""Characters of a command line: enough for a file in a here-document, little enough to read
-on the loop."""
+MAX_LENGTH = 256 * 1024
+"""The most characters of a command line: enough for a file in a here-document, little enough to
+parse on the loop."""
 
 _KEYWORD = re.compile(r"(?:[a-z]+|[{}!]|\[\[)(?=[ \t\n;&|<>()]|$)")
 _FUNCTION = re.compile(r"([^ \t\n;&|<>()\\'\"`$=#]+)[ \t]*\([ \t]*\)[ \t\n]*")
@@ -40,9 +40,9 @@ _NAMED_FUNCTION = re.compile(
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TIMED = re.compile(r"time(?:[ \t]+-p)?[ \t]+(?=[({!]|(?:if|for|while|until|case|time)\b)")
-# What arithmetic never holds: a name and then, after a space, an option, a path or a word.
-# Shells without `((` would run it.
-_LIKE_A_COMMAND = re.compile(
+# Arithmetic never has a name and then, after a space, an option, a path or a word. Shells without
+# `((` would run it.
+_LOOKS_LIKE_COMMAND = re.compile(
     r"[$A-Za-z_][\w./]*\s+(?:-{1,2}[A-Za-z]|[/~*][^\s=]|[.\w$\"'`])|[<>]\s*[/~.]"
 )
 _OPERANDS = re.compile(r"[^;&|()<>\s]+")
@@ -52,37 +52,39 @@ _OPENING = frozenset({"if", "while", "until", "for", "select", "case", "{", "[["
 _REFUSED = frozenset({"coproc", "in"})
 
 
-def parse(text: str, *, depth: int = DEPTH) -> Script:
-    """The script that the text is; raises `ParseError`, and nothing else."""
-    if len(text) > LENGTH:
-        raise ParseError(f"the command has more than {LENGTH} characters")
+def parse(text: str, *, depth: int = MAX_DEPTH) -> Script:
+    """Parse the text. Raise `ParseError` if it is not understood, and nothing else."""
+    if len(text) > MAX_LENGTH:
+        raise ParseError(f"the command has more than {MAX_LENGTH} characters")
     if "\0" in text:
         raise ParseError("the command holds a NUL character")
-    return _read(Source(text, depth), "")
+    return _read_script(Source(text, depth), "")
 
 
-def _read(source: Source, end: str) -> Script:
+def _read_script(source: Source, end: str) -> Script:
     return _Grammar(source).script(end)
 
 
 class _Grammar:
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._words = WordReader(source, _read)
+        self._words = WordReader(source, _read_script)
         self._simple = SimpleReader(source, self._words)
 
     def script(self, end: str) -> Script:
-        """A script that begins here and ends with the bracket, or with the text."""
+        """Read a script up to the closing bracket, or to the end of the text."""
         script = self._script()
-        found = self._source.peek()
-        if found != end:
-            raise ParseError(f"`{found}` is not expected here" if found else f"`{end}` is missing")
+        character = self._source.peek()
+        if character != end:
+            raise ParseError(
+                f"`{character}` is not expected here" if character else f"`{end}` is missing"
+            )
         self._source.at += len(end)
         self._simple.check_finished()
         return script
 
     def _script(self) -> Script:
-        """Chains up to the end, a `)`, a `;;` or a keyword that closes something."""
+        """Read chains up to the end, a `)`, a `;;` or a closing keyword."""
         chains: list[Chain] = []
         source = self._source
         while True:
@@ -96,7 +98,7 @@ class _Grammar:
                 chains.append(chain)
                 break
             if source.take("&"):
-                chain = Chain(chain.first, chain.rest, background=True)
+                chain = Chain(chain.first, chain.following, background=True)
             elif not source.take(";") and source.peek() not in ("\n", ")", ""):
                 raise ParseError(f"`{source.peek()}` is not expected here")
             chains.append(chain)
@@ -104,12 +106,12 @@ class _Grammar:
 
     def _chain(self) -> Chain:
         first = self._pipeline()
-        rest: list[tuple[str, Pipeline]] = []
+        following: list[tuple[str, Pipeline]] = []
         while self._source.startswith("&&", "||"):
             operator = self._source.next() + self._source.next()
             self._simple.skip_lines()
-            rest.append((operator, self._pipeline()))
-        return Chain(first, tuple(rest))
+            following.append((operator, self._pipeline()))
+        return Chain(first, tuple(following))
 
     def _pipeline(self) -> Pipeline:
         source = self._source
@@ -130,17 +132,17 @@ class _Grammar:
         return Pipeline(tuple(stages), negated)
 
     def _keyword(self) -> str:
-        """The keyword that comes next, if one does; it is not taken."""
-        found = _KEYWORD.match(self._source.text, self._source.at)
-        return found.group() if found is not None else ""
+        """Return the next keyword, if there is one, without skipping it."""
+        match = _KEYWORD.match(self._source.text, self._source.at)
+        return match.group() if match is not None else ""
 
     def _expect(self, *keywords: str) -> str:
         self._simple.skip_lines()
-        found = self._keyword()
-        if found not in keywords:
+        keyword = self._keyword()
+        if keyword not in keywords:
             raise ParseError(f"`{keywords[0]}` is missing")
-        self._source.at += len(found)
-        return found
+        self._source.at += len(keyword)
+        return keyword
 
     def _stage(self) -> Stage:
         source = self._source
@@ -159,27 +161,27 @@ class _Grammar:
 
     def _function(self) -> Stage:
         source = self._source
-        found = _NAMED_FUNCTION.match(source.text, source.at)
-        found = found or _FUNCTION.match(source.text, source.at)
-        if found is None:
+        match = _NAMED_FUNCTION.match(source.text, source.at)
+        match = match or _FUNCTION.match(source.text, source.at)
+        if match is None:
             raise ParseError("a function has no name")
-        source.at = found.end()
+        source.at = match.end()
         if not source.startswith("(") and self._keyword() not in _OPENING:
             raise ParseError("a function has no body")
-        return Function(found.group(1), self._stage())
+        return Function(match.group(1), self._stage())
 
     def _bracket(self) -> Stage:
         source = self._source
         if source.startswith("(("):
             start = source.at + 2
-            end = self._words.sum_end(start)
+            end = self._words.arithmetic_end(start)
             if end >= 0:
-                if _LIKE_A_COMMAND.search(source.text[start:end]):
+                if _LOOKS_LIKE_COMMAND.search(source.text[start:end]):
                     raise ParseError("`((` around what looks like a command is not understood")
                 source.at = start
                 names = _OPERANDS.findall(source.text[start:end])
-                commands = tuple(Simple((), (Word((Text(one, quoted=False),)),)) for one in names)
-                return Check((self._words.sum(end),), commands)
+                commands = tuple(Simple((), (Word((Text(name, quoted=False),)),)) for name in names)
+                return Check((self._words.arithmetic(end),), commands)
         source.at += 1
         body = self._script()
         if not source.take(")"):
@@ -231,10 +233,10 @@ class _Grammar:
         self._simple.skip_blanks()
         if source.startswith("(("):
             source.at += 2
-            end = self._words.sum_end(source.at)
+            end = self._words.arithmetic_end(source.at)
             if end < 0:
                 raise ParseError("`((` is not closed")
-            words: tuple[Word, ...] = (self._words.sum(end),)
+            words: tuple[Word, ...] = (self._words.arithmetic(end),)
             name = ""
         else:
             name = source.match(_NAME)

@@ -1,6 +1,6 @@
-"""What a shell command line is made of.
+"""The syntax tree of a shell command line.
 
-Plain values: how text becomes these is the grammar's affair, what they would do is the rules'.
+Plain values: the grammar creates them, and the rules know what they do.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import TypeAlias
 
 
 class ParseError(ValueError):
-    """The text is no command line that this parser understands."""
+    """The text is not a command line that this parser understands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Characters that stand for themselves; unquoted ones may be a pattern, a brace, a tilde."""
+    """Literal characters; unquoted ones may be a pattern, a brace or a tilde."""
 
     value: str
     quoted: bool
@@ -33,7 +33,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """A value that only the running shell knows, and the words inside of it."""
+    """A value that only the running shell knows, and the parts inside of it."""
 
     source: str
     parts: tuple[Part, ...]
@@ -42,7 +42,7 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """`$(...)`, backquotes, `<(...)` or `>(...)`: a script that runs to make the value."""
+    """`$(...)`, backquotes, `<(...)` or `>(...)`: a script whose output is the value."""
 
     script: Script
     source: str
@@ -54,31 +54,31 @@ Part: TypeAlias = Text | Variable | Expansion | Substitution
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word, before the shell has expanded it."""
+    """One word, before the shell expands it."""
 
     parts: tuple[Part, ...]
 
     @property
     def literal(self) -> str | None:
-        """Its value, unless expansions are part of it. Patterns stand as they are written."""
+        """Its value; None if it has expansions. Patterns are not expanded."""
         if all(isinstance(part, Text) for part in self.parts):
-            return self.shown
+            return self.text
         return None
 
     @property
     def bare(self) -> str | None:
-        """Its value if no part of it is quoted: only such words can be keywords."""
+        """Its value if it has no quotes and no expansions: only such words can be keywords."""
         if any(not isinstance(part, Text) or part.quoted for part in self.parts):
             return None
-        return self.shown
+        return self.text
 
     @property
-    def shown(self) -> str:
-        """For people: values where they are known, the source where not."""
+    def text(self) -> str:
+        """The text for people: values where they are known, else the source."""
         return "".join(part.value if isinstance(part, Text) else part.source for part in self.parts)
 
     def scripts(self) -> Iterator[Script]:
-        """What runs while the shell expands the word."""
+        """Yield the scripts that run while the shell expands the word."""
         return _scripts(self.parts)
 
 
@@ -100,7 +100,7 @@ class Assignment:
 
 @dataclass(slots=True)
 class Document:
-    """The body of a here-document. It is read after the line that asks for it."""
+    """The body of a here-document. It is read after the line that names it."""
 
     word: Word = Word(())
 
@@ -116,7 +116,7 @@ class Redirection:
 
     @property
     def word(self) -> Word:
-        """What the shell expands: the target, or the body."""
+        """The word that the shell expands: the target, or the body."""
         return self.target if self.document is None else self.document.word
 
 
@@ -139,7 +139,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """`if`: pairs of condition and body, and what runs if none holds."""
+    """`if`: pairs of condition and body, and the script of `else`."""
 
     branches: tuple[tuple[Script, Script], ...]
     otherwise: Script | None
@@ -165,11 +165,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`[[ ... ]]` or `(( ... ))`: nothing but its expansions runs."""
+    """`[[ ... ]]` or `(( ... ))`: only its expansions run."""
 
     words: tuple[Word, ...]
     commands: tuple[Simple, ...] = ()
-    """What a shell that does not know these brackets would run instead."""
+    """The commands that a shell without these brackets would run instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ Stage: TypeAlias = Simple | Group | If | Loop | Case | Check | Function | Redire
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Stages that run at once, each reading what the one before prints."""
+    """Stages that run at the same time; each reads the output of the one before."""
 
     stages: tuple[Stage, ...]
     negated: bool = False
@@ -201,51 +201,51 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Pipelines joined by `&&` and `||`; the operator stands before its pipeline."""
+    """Pipelines joined by `&&` and `||`; each operator is stored with the pipeline after it."""
 
     first: Pipeline
-    rest: tuple[tuple[str, Pipeline], ...] = ()
+    following: tuple[tuple[str, Pipeline], ...] = ()
     background: bool = False
 
     @property
     def pipelines(self) -> tuple[Pipeline, ...]:
-        return (self.first, *(pipeline for _, pipeline in self.rest))
+        return (self.first, *(pipeline for _, pipeline in self.following))
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A whole text, or what stands between two brackets of one."""
+    """A whole text, or the text between two brackets."""
 
     chains: tuple[Chain, ...]
 
     def stages(self) -> Iterator[Stage]:
-        """Every stage at any depth, substitutions included, outer ones first."""
+        """Yield every stage at any depth, with substitutions, outer ones first."""
         for chain in self.chains:
             for pipeline in chain.pipelines:
                 for stage in pipeline.stages:
                     yield from _nested(stage)
 
     def commands(self) -> Iterator[Simple]:
-        """Every simple command that the script could run."""
+        """Yield every simple command that the script could run."""
         return (stage for stage in self.stages() if isinstance(stage, Simple))
 
 
 def words_of(stage: Stage) -> tuple[Word, ...]:
-    """The words that the shell expands for this stage itself."""
+    """Return the words that the shell expands for this stage itself."""
     match stage:
         case Simple(assignments, words, redirections):
             values = (value for assignment in assignments for value in assignment.values)
-            return (*values, *words, *(one.word for one in redirections))
+            return (*values, *words, *(redirection.word for redirection in redirections))
         case Loop(words=words) | Case(words=words) | Check(words=words):
             return words
         case Redirected(_, redirections):
-            return tuple(one.word for one in redirections)
+            return tuple(redirection.word for redirection in redirections)
         case Group() | If() | Function():
             return ()
 
 
 def scripts_of(stage: Stage) -> tuple[Script, ...]:
-    """The scripts that stand inside of this stage."""
+    """Return the scripts inside of this stage."""
     match stage:
         case Group(body):
             return (body,)

@@ -1,4 +1,4 @@
-"""A text and how far it has been read. Knows no grammar."""
+"""A text and the current position in it. It knows no grammar."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 
 from keryx.tools.shell.syntax.nodes import ParseError
 
-DEPTH = 40
-"""How deep brackets may nest: more than people write, and far from the interpreter's own bound,
-which every level of ours uses up several times."""
+MAX_DEPTH = 40
+"""How deep brackets may nest: more than people write, and far from Python's recursion limit, of
+which every level uses several frames."""
 
 
 class Source:
-    """The text, and how far it has been read."""
+    """The text, and the current position in it."""
 
     __slots__ = ("at", "depth", "text")
 
@@ -25,25 +25,25 @@ class Source:
         return self.text.startswith(texts, self.at)
 
     def take(self, text: str) -> bool:
-        """Go past the text if it comes next."""
+        """Skip the text if it comes next; return whether it does."""
         if not self.text.startswith(text, self.at):
             return False
         self.at += len(text)
         return True
 
     def match(self, pattern: re.Pattern[str]) -> str:
-        """Go past what the pattern matches here; empty if it does not."""
-        found = pattern.match(self.text, self.at)
-        if found is None:
+        """Skip and return what the pattern matches here; empty if it does not match."""
+        match = pattern.match(self.text, self.at)
+        if match is None:
             return ""
-        self.at = found.end()
-        return found.group()
+        self.at = match.end()
+        return match.group()
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]
 
     def next(self) -> str:
-        """Take one character; there must be one."""
+        """Skip and return one character; there must be one."""
         character = self.peek()
         if not character:
             raise ParseError("the command ends inside of a quotation or an expansion")

@@ -1,7 +1,7 @@
-"""Reads words: quoting, and every kind of expansion that stands inside of one.
+"""Reads words: quotes, and every kind of expansion.
 
-What runs inside a substitution is read by the grammar, which hands itself in. Where shells
-differ, or where a mistake could hide a command, it refuses with `ParseError`.
+The grammar, which is passed in, reads the script of a substitution. Where shells differ, or where a
+mistake could hide a command, it refuses with `ParseError`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from keryx.tools.shell.syntax.nodes import (
 )
 from keryx.tools.shell.syntax.source import Source
 
-SUM_LENGTH = 1000
-"""Characters of arithmetic; what is longer is read as a command, so that looking ahead for its
-end costs little."""
+MAX_ARITHMETIC = 1000
+"""The most characters of arithmetic; longer text is read as a command, so that the search for its
+end is cheap."""
 
-META = " \t\n;&|<>()"
+METACHARACTERS = " \t\n;&|<>()"
 
 _PLAIN = re.compile(r"[^ \t\n;&|<>()\\'\"`$]+")
 _QUOTED_PLAIN = re.compile(r"[^\\\"`$]+")
 _BODY_PLAIN = re.compile(r"[^\\`$]+")
 _BRACE_PLAIN = re.compile(r"[^\\'\"`$}<>]+")
-_SUM_PLAIN = re.compile(r"[^\\'\"`$()]+")
+_ARITHMETIC_PLAIN = re.compile(r"[^\\'\"`$()]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
 _DOLLAR = Text("$", quoted=True)
 _PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])\}")
@@ -43,7 +43,7 @@ ScriptReader: TypeAlias = Callable[[Source, str], Script]
 
 
 class WordReader:
-    """Reads words. `script` reads what a source holds, up to a bracket or to the end."""
+    """Reads words. `script` reads a script from a source, up to a bracket or to the end."""
 
     def __init__(self, source: Source, script: ScriptReader, *, in_document: bool = False) -> None:
         self._source = source
@@ -51,11 +51,11 @@ class WordReader:
         self._in_document = in_document
 
     def word(self) -> Word:
-        """The word that begins here; it may be empty only if it is quoted."""
+        """Read the word that begins here; it is empty only if it is quoted."""
         source = self._source
         parts: list[Part] = []
         while (character := source.peek()) and (
-            character not in META or source.startswith("<(", ">(")
+            character not in METACHARACTERS or source.startswith("<(", ">(")
         ):
             if plain := source.match(_PLAIN):
                 parts.append(Text(plain, quoted=False))
@@ -66,18 +66,18 @@ class WordReader:
         return Word(tuple(parts))
 
     def document(self, text: str) -> Word:
-        """The body of a here-document whose end is not quoted."""
+        """Read the body of a here-document whose end is not quoted."""
         source = Source(text, self._source.depth)
         reader = WordReader(source, self._script, in_document=True)
         return Word(reader._until("", _BODY_PLAIN, "\\`$"))
 
-    def sum_end(self, start: int) -> int:
-        """Where the `))` of an arithmetic expression stands; -1 if it is none.
+    def arithmetic_end(self, start: int) -> int:
+        """Return the position of the `))` of an arithmetic expression; -1 if it is not one.
 
-        Looks no deeper than at quotes and brackets, so that it costs no more than its length.
+        It looks at quotes and brackets only, so the time is linear.
         """
         text, at, depth = self._source.text, start, 0
-        while at < min(len(text), start + SUM_LENGTH):
+        while at < min(len(text), start + MAX_ARITHMETIC):
             character = text[at]
             if character == "\\":
                 at += 1
@@ -94,12 +94,12 @@ class WordReader:
             at += 1
         return -1
 
-    def sum(self, end: int) -> Word:
-        """An arithmetic expression that ends at `end`, and goes past its brackets."""
+    def arithmetic(self, end: int) -> Word:
+        """Read an arithmetic expression up to `end`, and its closing brackets."""
         source = self._source
         parts: list[Part] = []
         while source.at < end:
-            if plain := source.match(_SUM_PLAIN):
+            if plain := source.match(_ARITHMETIC_PLAIN):
                 parts.append(Text(plain, quoted=False))
             elif source.startswith("(", ")"):
                 parts.append(Text(source.next(), quoted=False))
@@ -110,13 +110,13 @@ class WordReader:
         return Word(tuple(parts))
 
     def _special(self, *, quoted: bool) -> tuple[Part, ...]:
-        """What begins with a character that has a meaning."""
+        """Read what begins with a special character."""
         source = self._source
         match source.peek():
             case "\\":
                 source.at += 1
                 if not source.peek():
-                    # It stands for itself, or after broken lines for nothing at all.
+                    # It is literal, or after continued lines nothing at all.
                     raise ParseError("a backslash at the very end is not understood")
                 return (Text(source.next(), quoted=True),)
             case "'":
@@ -142,11 +142,11 @@ class WordReader:
     def _double(self) -> tuple[Part, ...]:
         self._source.at += 1
         parts = self._until('"', _QUOTED_PLAIN, '\\`$"')
-        # Empty quotes make a word all the same.
+        # Empty quotes are a word too.
         return parts or (Text("", quoted=True),)
 
     def _until(self, stop: str, plain: re.Pattern[str], escapes: str) -> tuple[Part, ...]:
-        """Quoted text up to `stop`, or to the end if that is empty."""
+        """Read quoted text up to `stop`, or to the end if `stop` is empty."""
         source = self._source
         parts: list[Part] = []
         while True:
@@ -189,7 +189,7 @@ class WordReader:
         source = self._source
         start = source.at
         if source.startswith("$(("):
-            end = self.sum_end(start + 3)
+            end = self.arithmetic_end(start + 3)
             if end >= 0:
                 return (self._arithmetic(end, quoted=quoted),)
         if source.startswith("$("):
@@ -211,7 +211,7 @@ class WordReader:
         source.at = start
         while (character := source.next()) != "'":
             if character == "\\" and source.next() == "'":
-                # Shells that do not know `$'` see the end of the quotation here.
+                # Shells without `$'` would end the quotation here.
                 raise ParseError("a quote inside of `$'` is not understood")
         return decode(source.text[start : source.at - 1])
 
@@ -220,7 +220,7 @@ class WordReader:
         start = source.at
         source.at += 3
         source.enter()
-        inner = self.sum(end)
+        inner = self.arithmetic(end)
         source.leave()
         return Expansion(source.text[start : source.at], inner.parts, quoted)
 
@@ -237,9 +237,9 @@ class WordReader:
         source = self._source
         start = source.at
         source.at += 2
-        if found := _PARAMETER.match(source.text, source.at):
-            source.at = found.end()
-            return Variable(found.group(1), source.text[start : source.at], quoted)
+        if match := _PARAMETER.match(source.text, source.at):
+            source.at = match.end()
+            return Variable(match.group(1), source.text[start : source.at], quoted)
         if source.startswith(" ", "\t", "\n", "|", "("):
             raise ParseError("a command in `${` is not understood; use `$(`")
         source.enter()

@@ -17,20 +17,22 @@ _BARE = re.compile(
 
 
 def hosts_in(arguments: Iterable[Argument], *, bare: bool = False) -> tuple[str, ...]:
-    """The hosts, in order; `bare`: also of names without a scheme, as `curl` takes them."""
-    found: list[str] = []
+    """Return the hosts in order; `bare`: also names without a scheme, as `curl` accepts them."""
+    hosts: list[str] = []
     for argument in arguments:
         patterns = (_URL, _SCP, _AT, _BARE) if bare else (_URL, _SCP)
-        match = next((m for one in patterns if (m := one.match(argument.text))), None)
+        match = next(
+            (match_ for pattern in patterns if (match_ := pattern.match(argument.text))), None
+        )
         if match is None:
             continue
         host = match.group(match.lastindex or 1).lower()
-        # A host that the shell makes up is no host that a person could agree to.
-        if "$" not in host and "`" not in host and host not in found:
-            found.append(host)
-    return tuple(found)
+        # A person cannot agree to a host that only the shell knows.
+        if "$" not in host and "`" not in host and host not in hosts:
+            hosts.append(host)
+    return tuple(hosts)
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is this machine, as a confined command sees it."""
+    """Return whether a host is this machine."""
     return _LOCAL.fullmatch(host) is not None

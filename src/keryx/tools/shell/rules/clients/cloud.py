@@ -1,4 +1,4 @@
-"""Tools that act on an account or a cluster: reading asks for the network, all else for consent."""
+"""Tools for a cloud account or a cluster: reading needs the network, all else needs consent."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _READING = (
     r"list|ls|show|get|describe|status|info|version|view|logs?|tail|history|diff|inspect|help"
 )
 _DEPTH = 4
-"""Words that a verb may stand behind: `gcloud compute instances list`."""
+"""The most words up to the verb: `gcloud compute instances list`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What is known of one tool."""
+    """The rules of one tool."""
 
     why: str
     reading: str = _READING
     """Verbs that only read, as a pattern."""
     guarded: str = "(?!)"
-    """What shows keys or passwords, as a pattern of all words before the first option."""
+    """Subcommands that show keys or passwords, as a pattern of all words before options."""
     takes: str = ""
     local: str = "(?!)"
-    """What needs no network, as a pattern of all words."""
+    """Subcommands that need no network, as a pattern of all words."""
     sending: str = ""
     """Options that make a reading verb send something."""
     first: bool = False
@@ -117,31 +117,31 @@ SERVICES: Mapping[str, Service] = {
 
 
 def service(name: str, arguments: Arguments) -> Action:
-    """What a tool does with an account, by its verb."""
+    """Return the action of a cloud tool, by its verb."""
     tool = SERVICES[name]
     parts = split(arguments, names(tool.takes), until_operand=True)
-    if any(not one.known for one in parts.operands[:1]):
+    if any(not argument.is_literal for argument in parts.operands[:1]):
         return replace(high(tool.why), network=True, opaque=True)
     words = _words(parts.operands)
     text = " ".join(words)
     plain = (Argument(name), *parts.operands)
-    # `gh alias set` and the like keep a command for later.
+    # `gh alias set` and similar commands store a command for later.
     pattern = " ".join([name, *words[:2]])
-    deed = Action(network=not re.match(tool.local, text), pattern=pattern, plain=plain)
-    deed = replace(deed, doubtful=suspects(arguments))
+    action = Action(network=not re.match(tool.local, text), pattern=pattern, plain=plain)
+    action = replace(action, doubtful=suspects(arguments))
     if re.match(tool.guarded, text):
-        return replace(deed, level="high", why=_KEYS)
-    sends = any(one.text.startswith(tuple(names(tool.sending))) for one in arguments)
+        return replace(action, level="high", why=_KEYS)
+    sends = any(argument.text.startswith(tuple(names(tool.sending))) for argument in arguments)
     if not words or (_reads(tool, words, text) and not (tool.sending and sends)):
-        return replace(deed, level="low", why="asks a server") if deed.network else deed
-    return replace(deed, level="high", why=tool.why, changes=True)
+        return replace(action, level="low", why="asks a server") if action.network else action
+    return replace(action, level="high", why=tool.why, changes=True)
 
 
 def _words(operands: Arguments) -> list[str]:
-    """The words of the subcommand: those before the first option."""
+    """Return the words of the subcommand: those before the first option."""
     words: list[str] = []
     for operand in operands:
-        if operand.text.startswith("-") or not operand.known:
+        if operand.text.startswith("-") or not operand.is_literal:
             break
         words.append(operand.text)
     return words

@@ -30,86 +30,90 @@ _STDOUT = ("-", "/dev/stdout")
 
 
 def curl(arguments: Arguments) -> Action:
-    """`curl`: prints what it gets, unless it is told to keep it."""
+    """`curl` prints the answer, or saves it with an option."""
     parts = split(arguments, _CURL_TAKES)
     urls = (*parts.operands, *parts.values(("--url",)))
-    kept = _kept(parts.values(("-o", "--output")))
+    saved = _without_stdout(parts.values(("-o", "--output")))
     if parts.has("-O", "--remote-name"):
-        kept = (*kept, *(_named(url) for url in urls))
+        saved = (*saved, *(_file_name_of(url) for url in urls))
     directory = parts.values(("--output-dir",))
-    if directory and kept:
-        kept = tuple(_below(directory[0], one) for one in kept)
+    if directory and saved:
+        saved = tuple(_join(directory[0], argument) for argument in saved)
     logs = parts.values(names("-D --dump-header -c --cookie-jar --trace --trace-ascii"))
-    sent = parts.values(_SENDING)
-    deed = _fetch("curl", parts, urls, kept, sends=bool(sent) or _method(parts))
+    data = parts.values(_SENDING)
+    action = _fetch("curl", parts, urls, saved, sends=bool(data) or _sends_by_method(parts))
     sockets = parts.values(("--unix-socket",))
     if sockets:
-        deed = replace(deed, level="high", why="talks to a program through its socket")
-    return replace(deed, writes=(*kept, *_kept(logs)), reads=(*_files(sent), *_read(parts)))
+        action = replace(action, level="high", why="talks to a program through its socket")
+    return replace(
+        action, writes=(*saved, *_without_stdout(logs)), reads=(*_files(data), *_files_read(parts))
+    )
 
 
 def wget(arguments: Arguments) -> Action:
-    """`wget`: keeps what it gets, under the address's own name."""
+    """`wget` saves the answer, under the name in the address."""
     parts = split(arguments, _WGET_TAKES)
     outputs = parts.values(("-O", "--output-document"))
-    kept = _kept(outputs)
+    saved = _without_stdout(outputs)
     if not outputs and not parts.has("--spider"):
         directory = (*parts.values(("-P", "--directory-prefix")), Argument("."))[0]
-        kept = tuple(_below(directory, _named(url)) for url in parts.operands)
+        saved = tuple(_join(directory, _file_name_of(url)) for url in parts.operands)
     logs = parts.values(names("-o -a --output-file --append-output --save-cookies"))
     files = parts.values(names("-i --input-file --post-file --body-file --load-cookies"))
     sends = parts.has("--post-data", "--post-file", "--body-data", "--body-file", "--method")
-    deed = _fetch("wget", parts, parts.operands, kept, sends=sends)
+    action = _fetch("wget", parts, parts.operands, saved, sends=sends)
     if parts.has("-e", "--execute", "--use-askpass"):
-        deed = replace(deed, level="high", why="starts a program or changes its settings")
-    return replace(deed, writes=(*kept, *_kept(logs)), reads=files)
+        action = replace(action, level="high", why="starts a program or changes its settings")
+    return replace(action, writes=(*saved, *_without_stdout(logs)), reads=files)
 
 
-def _fetch(name: str, parts: Split, urls: Arguments, kept: Arguments, *, sends: bool) -> Action:
+def _fetch(name: str, parts: Split, urls: Arguments, files: Arguments, *, sends: bool) -> Action:
     hosts = hosts_in(urls, bare=True)
-    complete = len(hosts) > 0 and all(one.known for one in urls)
-    # A proxy sees everything, wherever the address leads.
+    complete = len(hosts) > 0 and all(argument.is_literal for argument in urls)
+    # A proxy sees all data, whatever the address is.
     proxies = hosts_in(parts.values(("-x", "--proxy")), bare=True)
-    where = f" {', '.join(hosts)}" if hosts else " a host"
+    hosts_text = f" {', '.join(hosts)}" if hosts else " a host"
     return Action(
         "low",
-        f"sends data to{where}" if sends else f"fetches from{where}",
+        f"sends data to{hosts_text}" if sends else f"fetches from{hosts_text}",
         changes=sends,
         network=True,
         hosts=(*hosts, *proxies) if complete else (),
-        downloads=kept,
+        downloads=files,
         pattern=" ".join((name, *hosts)) if complete else None,
     )
 
 
-def _method(parts: Split) -> bool:
-    methods = {one.text.upper() for one in parts.values(("-X", "--request"))}
+def _sends_by_method(parts: Split) -> bool:
+    methods = {argument.text.upper() for argument in parts.values(("-X", "--request"))}
     return bool(methods - {"GET", "HEAD"})
 
 
-def _read(parts: Split) -> Arguments:
+def _files_read(parts: Split) -> Arguments:
     files = names("-K --config -E --cert --key --cacert -T --upload-file")
-    return _kept(parts.values(files))
+    return _without_stdout(parts.values(files))
 
 
-def _kept(files: Arguments) -> Arguments:
-    return tuple(one for one in files if one.text not in _STDOUT)
+def _without_stdout(files: Arguments) -> Arguments:
+    return tuple(argument for argument in files if argument.text not in _STDOUT)
 
 
-def _named(url: Argument) -> Argument:
-    """The file that an address is kept in by its own name."""
+def _file_name_of(url: Argument) -> Argument:
+    """Return the file in which an address is saved by its own name."""
     try:
         path = urlsplit(url.text if "://" in url.text else f"//{url.text}").path
     except ValueError:
-        return Argument(url.text, known=False)
-    return Argument(basename(path) or "index.html", url.known)
+        return Argument(url.text, is_literal=False)
+    return Argument(basename(path) or "index.html", url.is_literal)
 
 
-def _below(directory: Argument, file: Argument) -> Argument:
-    return Argument(f"{directory.text}/{file.text}", directory.known and file.known)
+def _join(directory: Argument, file: Argument) -> Argument:
+    return Argument(f"{directory.text}/{file.text}", directory.is_literal and file.is_literal)
 
 
-def _files(sent: Arguments) -> Arguments:
-    """The files that are sent: `@file`, `name=@file`, or the file to upload."""
-    found = tuple(one.after(one.text.index("@") + 1) for one in sent if "@" in one.text)
-    return tuple(one for one in found if one.text != "-")
+def _files(data: Arguments) -> Arguments:
+    """Return the files that are sent: `@file`, `name=@file`, or the file to upload."""
+    files = tuple(
+        argument.after(argument.text.index("@") + 1) for argument in data if "@" in argument.text
+    )
+    return tuple(argument for argument in files if argument.text != "-")

@@ -1,4 +1,4 @@
-"""Commands that change what other commands find around them: variables, users, locks, records."""
+"""Commands that change the environment of other commands: variables, users, locks, records."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def env(arguments: Arguments) -> Action:
     """`env` sets variables and runs a command; alone it prints them all."""
     takes = names("-u -C -S --unset --chdir --split-string")
     # A single dash is an option here: it empties the environment.
-    words = tuple(Argument("-i") if one.text == "-" else one for one in arguments)
+    words = tuple(Argument("-i") if argument.text == "-" else argument for argument in arguments)
     parts = split(words, takes, until_operand=True)
     count = 0
-    # Whatever holds an equals sign sets something, also under a name that no shell would take.
+    # Every word with an equals sign sets a variable, even if its name is not valid in a shell.
     while count < len(parts.operands) and "=" in parts.operands[count].text:
         count += 1
     inner = parts.operands[count:]
@@ -29,9 +29,9 @@ def env(arguments: Arguments) -> Action:
         return shows_environment()
     directory = parts.values(("-C", "--chdir"))
     return Action(
-        assigns=tuple(assigned(one) for one in parts.operands[:count]),
+        assigns=tuple(assigned(argument) for argument in parts.operands[:count]),
         commands=(inner,) if inner else (),
-        # What is split here stands before the other words.
+        # The split words come before the other words.
         texts=tuple(joined((text, *inner)) for text in texts),
         directory=directory[0] if directory else None,
         doubtful=suspects(arguments, inner),
@@ -39,11 +39,13 @@ def env(arguments: Arguments) -> Action:
 
 
 def declare(arguments: Arguments) -> Action:
-    """`export` and its like; without names they print what is set."""
+    """`export` and similar commands; without names they print the variables."""
     operands = split(arguments).operands
     if not operands:
         return shows_environment() if arguments else Action()
-    return Action(assigns=tuple(assigned(one) for one in operands if "=" in one.text))
+    return Action(
+        assigns=tuple(assigned(argument) for argument in operands if "=" in argument.text)
+    )
 
 
 def shows_environment() -> Action:
@@ -51,7 +53,7 @@ def shows_environment() -> Action:
 
 
 def command(arguments: Arguments) -> Action:
-    """`command` runs a command, unless it is asked what the command is."""
+    """`command` runs a command, or with an option shows what it is."""
     parts = split(arguments, until_operand=True)
     if parts.has("-v", "-V") or not parts.operands:
         return Action()
@@ -75,7 +77,7 @@ def flock(arguments: Arguments) -> Action:
 
 
 def script(arguments: Arguments) -> Action:
-    """`script` records what a command prints, or a shell."""
+    """`script` records the output of a command or of a shell."""
     parts = split(arguments, names("-c -T -t -I -O -B --command"))
     return replace(
         low("records a shell"),

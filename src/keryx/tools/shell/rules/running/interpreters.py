@@ -1,7 +1,7 @@
-"""Commands that run a program which is given as text, as a file, or on standard input.
+"""Commands that run a program given as text, as a file, or on standard input.
 
-Text for a shell is read on by the same parser. Text in any other language is opaque: it may do
-whatever a local program may, and is judged as one.
+The same parser reads text for a shell. Text in any other language is opaque: it is judged as a
+local program.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ def shell(name: str, arguments: Arguments) -> Action:
     """A shell: `-c text`, a file, or standard input."""
     parts = split(arguments, names("-o -O +o +O --rcfile --init-file"), until_operand=True)
     programs = parts.values(("--rcfile", "--init-file"))
-    operands = tuple(one for one in parts.operands if not one.text.startswith("+"))
+    operands = tuple(argument for argument in parts.operands if not argument.text.startswith("+"))
     if parts.has("-c"):
         if not operands:
             return high(f"runs `{name} -c` without a command")
         return Action(texts=operands[:1], programs=programs)
     if not operands or parts.has("-s") or operands[0].text in STDIN:
-        deed = replace(low(f"runs what comes in with `{name}`"), stdin="shell", pattern=None)
-        return replace(deed, programs=programs)
+        action = replace(low(f"runs what comes in with `{name}`"), stdin="shell", pattern=None)
+        return replace(action, programs=programs)
     return _runs(name, operands[0], programs)
 
 
 def _runs(name: str, file: Argument, programs: Arguments = ()) -> Action:
-    deed = low(f"runs the program {file.text}")
-    return replace(deed, programs=(file, *programs), pattern=f"{name} {file.text}")
+    action = low(f"runs the program {file.text}")
+    return replace(action, programs=(file, *programs), pattern=f"{name} {file.text}")
 
 
 def evaluate(arguments: Arguments) -> Action:
@@ -72,7 +72,7 @@ def trap(arguments: Arguments) -> Action:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """How an interpreter is told what to run."""
+    """The options of an interpreter."""
 
     code: str
     takes: str = ""
@@ -106,34 +106,36 @@ LANGUAGES: Mapping[str, Language] = {
 
 def language(name: str, arguments: Arguments) -> Action:
     """An interpreter: code as text, a module, a file, or standard input."""
-    known = LANGUAGES[name]
-    code = names(known.code)
-    parts = split(arguments, names(known.takes) | code, until_operand=not known.edits)
-    if modules := known.modules and parts.values(("-m",)):
+    rules = LANGUAGES[name]
+    code = names(rules.code)
+    parts = split(arguments, names(rules.takes) | code, until_operand=not rules.edits)
+    if modules := rules.modules and parts.values(("-m",)):
         return _module(name, modules[0], arguments)
     if texts := parts.values(code):
-        deed = replace(low(f"runs code in {name}"), code=texts, pattern=None, opaque=True)
-        if known.edits and parts.has("-i"):
-            return replace(deed, writes=parts.operands)
-        return replace(deed, reads=tuple(one for one in parts.operands if one.known))
+        action = replace(low(f"runs code in {name}"), code=texts, pattern=None, opaque=True)
+        if rules.edits and parts.has("-i"):
+            return replace(action, writes=parts.operands)
+        return replace(
+            action, reads=tuple(argument for argument in parts.operands if argument.is_literal)
+        )
     if parts.operands and parts.operands[0].text not in STDIN:
         return _runs(name, parts.operands[0])
     return replace(low(f"runs what comes in with `{name}`"), stdin="code", pattern=None)
 
 
 def _module(name: str, module: Argument, arguments: Arguments) -> Action:
-    texts = [one.text for one in arguments]
-    # Also `-mpip`, where name and option are one word.
+    texts = [argument.text for argument in arguments]
+    # Also `-mpip`, where option and name are one word.
     index = next(i for i, text in enumerate(texts) if text.endswith(module.text))
     inner = arguments[index + 1 :]
     pattern = f"{name} -m {module.text}"
-    if not module.known:
+    if not module.is_literal:
         return opaque("runs a module that only the shell knows")
     if module.text == "pip":
         return Action(commands=((Argument("pip"), *inner),))
     if module.text in ("venv", "virtualenv"):
-        deed = low("makes a virtual environment")
-        return replace(deed, writes=split(inner, ("--prompt",)).operands, pattern=pattern)
+        action = low("makes a virtual environment")
+        return replace(action, writes=split(inner, ("--prompt",)).operands, pattern=pattern)
     return replace(low(f"runs the module {module.text}"), pattern=pattern)
 
 
@@ -147,8 +149,8 @@ def awk(arguments: Arguments) -> Action:
     files = parts.values(("-f", "--file"))
     operands = parts.operands
     code = () if files else operands[:1]
-    reads = tuple(one for one in operands[len(code) :] if "=" not in one.text)
-    acts = any(not one.known or _AWK_ACTS.search(one.text) for one in code)
+    reads = tuple(argument for argument in operands[len(code) :] if "=" not in argument.text)
+    acts = any(not argument.is_literal or _AWK_ACTS.search(argument.text) for argument in code)
     if files or acts or parts.has("-i", "--include"):
         why = "runs an awk program that may write files or start commands"
         return replace(low(why), code=code, programs=files, reads=reads, pattern=None, opaque=acts)

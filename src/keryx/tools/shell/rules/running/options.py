@@ -1,7 +1,6 @@
-"""Options that make ordinary commands start a program, one line a command.
+"""Options that make ordinary commands start a program, one line for each command.
 
-What they start is named by a value that no rule reads on; a person decides about it, unless it is
-one of the programs that everybody puts there.
+No rule judges the program in the value; a person decides, unless it is one of the usual programs.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _COMPILERS = names("gcc g++ cc c++ clang clang++ cpp gfortran")
 _EDITORS = names("vim vi nvim view ex gvim vimdiff rvim")
 _NODE = names("npm pnpm yarn bun npx")
 
-RUNNING: Mapping[str, str] = {
+PROGRAM_OPTIONS: Mapping[str, str] = {
     "man": "-P --pager -H --html",
     "apropos": "-P --pager",
     **dict.fromkeys(("bat", "batcat", "delta", "ag", "ack"), "--pager"),
@@ -56,30 +55,30 @@ RUNNING: Mapping[str, str] = {
     "xterm": "-e",
     **dict.fromkeys(names("zip zipcloak"), "-TT --unzip-command"),
 }
-"""The options of each command whose value is a program, a script of its own, or a file of such."""
+"""The options of each command whose value is a program, a script, or a file with one."""
 
-_USUAL = names(
+_USUAL_PROGRAMS = names(
     """cat less more most head tail never always auto delta bat true false gzip pigz zstd xz bzip2
     lz4 ssh ccache sccache lld mold gold bfd default vim nano code"""
 )
-"""Programs that everybody puts there."""
+"""The usual programs in these options."""
 _SHELL_ESCAPE = re.compile(r"\+.*!|\+:?(?:sil(?:ent)? )?!")
 
 
 def starts_program(name: str, arguments: Arguments) -> bool:
-    """Whether the options make the command start a program that is not usual there."""
+    """Return whether the options make the command start a program that is not usual there."""
     if name in _EDITORS | names("less more") and any(
-        _SHELL_ESCAPE.match(one.text) for one in arguments
+        _SHELL_ESCAPE.match(argument.text) for argument in arguments
     ):
         return True
-    options = names(RUNNING.get(name, ""))
+    options = names(PROGRAM_OPTIONS.get(name, ""))
     return bool(options) and any(
         not _is_usual(value) for value in _values(arguments, options, clusters=name != "go")
     )
 
 
 def _values(arguments: Arguments, options: frozenset[str], *, clusters: bool) -> Arguments:
-    """What follows any of the options, or is a part of their words."""
+    """Return the values of these options."""
     values: list[Argument] = []
     for index, argument in enumerate(arguments):
         if argument.text == "--":
@@ -91,10 +90,12 @@ def _values(arguments: Arguments, options: frozenset[str], *, clusters: bool) ->
 
 
 def _value(argument: Argument, option: str, following: Arguments, *, clusters: bool) -> Arguments:
-    written, equals, _ = argument.text.partition("=")
-    if written == option or (option.startswith("--") and matches(written, option)):
-        return (argument.after(len(written) + 1),) if equals else (following or (Argument("?"),))
-    short = clusters and len(option) == len("-x") and not written.startswith("--")
+    option_text, equals, _ = argument.text.partition("=")
+    if option_text == option or (option.startswith("--") and matches(option_text, option)):
+        return (
+            (argument.after(len(option_text) + 1),) if equals else (following or (Argument("?"),))
+        )
+    short = clusters and len(option) == len("-x") and not option_text.startswith("--")
     if short and argument.text.startswith(option):
         return (argument.after(len(option)),)
     return ()
@@ -103,5 +104,7 @@ def _value(argument: Argument, option: str, following: Arguments, *, clusters: b
 def _is_usual(value: Argument) -> bool:
     words = value.text.split()
     return (
-        value.known and (not words or words[0] in _USUAL) and not set(";&|`$()<>") & set(value.text)
+        value.is_literal
+        and (not words or words[0] in _USUAL_PROGRAMS)
+        and not set(";&|`$()<>") & set(value.text)
     )

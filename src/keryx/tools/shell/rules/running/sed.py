@@ -1,4 +1,4 @@
-"""`sed`: its language is small enough to be read, and may write files and start commands."""
+"""`sed`: reads its scripts, which may write files and start commands."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from keryx.tools.shell.rules.actions import Action, Argument, Arguments, names, split
 
-LENGTH = 2000
-"""Characters of a script that are looked at; a longer one is not trusted."""
+MAX_LENGTH = 2000
+"""The most characters of a script; a longer one is not trusted."""
 
 _BLANKS = re.compile(r"[\s;]*")
 _ADDRESS = re.compile(r"(?:\d+(?:~\d+)?|\$|[+~]\d+)")
@@ -21,12 +21,12 @@ _REPLACING = re.compile(r"[gpiIMm0-9]*")
 
 
 class _UnreadableError(Exception):
-    """The script is none that is understood."""
+    """The script cannot be understood."""
 
 
 @dataclass(slots=True)
 class SedScript:
-    """What a script does besides editing the text that passes."""
+    """What a script does besides editing its input."""
 
     acts: bool = False
     """Whether it writes files or starts commands."""
@@ -36,18 +36,18 @@ class SedScript:
 
 
 def read_script(text: str) -> SedScript:
-    """What a script does; what cannot be read counts as acting."""
-    # Versions differ in whether a delimiter inside of brackets ends an expression.
-    readings = [_Reader(text, brackets=brackets).read() for brackets in (True, False)]
-    understood = [one for one in readings if one is not None]
+    """Return what a script does; a script that cannot be understood counts as acting."""
+    # In some versions of sed a delimiter inside of brackets ends an expression.
+    readings = [_SedReader(text, brackets=brackets).read() for brackets in (True, False)]
+    understood = [reading for reading in readings if reading is not None]
     return SedScript(
-        acts=not understood or any(one.acts for one in understood),
-        empties=any(one.empties for one in understood),
-        reads=tuple(dict.fromkeys(path for one in understood for path in one.reads)),
+        acts=not understood or any(reading.acts for reading in understood),
+        empties=any(reading.empties for reading in understood),
+        reads=tuple(dict.fromkeys(path for reading in understood for path in reading.reads)),
     )
 
 
-class _Reader:
+class _SedReader:
     def __init__(self, text: str, *, brackets: bool) -> None:
         self._text = text
         self._at = 0
@@ -55,7 +55,7 @@ class _Reader:
         self._script = SedScript()
 
     def read(self) -> SedScript | None:
-        if len(self._text) > LENGTH:
+        if len(self._text) > MAX_LENGTH:
             return None
         try:
             while self._skip(_BLANKS) is not None and self._at < len(self._text):
@@ -92,7 +92,7 @@ class _Reader:
         name = self._peek()
         everything = first is None or (first == "1" and second == "$")
         self._script.empties |= name == "d" and everything
-        self._named(name)
+        self._read_command(name)
 
     def _address(self) -> str | None:
         if (plain := self._skip(_ADDRESS)) is not None:
@@ -110,7 +110,7 @@ class _Reader:
         self._skip(_FLAGS)
         return self._text[start : self._at]
 
-    def _named(self, name: str) -> None:
+    def _read_command(self, name: str) -> None:
         if name and name in _SIMPLE + "{}":
             self._at += 1
         elif name and name in "aic":
@@ -147,7 +147,7 @@ class _Reader:
             self._skip(_LINE)
 
     def _until(self, delimiter: str) -> None:
-        """Go past the next delimiter that stands for itself."""
+        """Skip to after the next delimiter that is not escaped."""
         while (character := self._peek()) != delimiter:
             if not character:
                 raise _UnreadableError
@@ -167,7 +167,8 @@ def sed(arguments: Arguments) -> Action:
     takes = names("-e -f -l --expression --file --line-length")
     # The suffix of `-i` is part of the word; what follows in a cluster is that suffix.
     words = tuple(
-        Argument("-i") if one.text.startswith("-i") and one.known else one for one in arguments
+        Argument("-i") if argument.text.startswith("-i") and argument.is_literal else argument
+        for argument in arguments
     )
     parts = split(words, takes)
     scripts = parts.values(("-e", "--expression"))
@@ -175,20 +176,20 @@ def sed(arguments: Arguments) -> Action:
     operands = parts.operands
     in_place = parts.has("-i", "--in-place")
     if in_place and len(operands) > 1 and not operands[0].text and not scripts:
-        operands = operands[1:]  # other systems want the suffix as a word of its own
+        operands = operands[1:]  # on some systems the suffix is a separate word
     if not scripts and not files:
         scripts, operands = operands[:1], operands[1:]
-    # Pieces are one script: a bracket may begin in one and end in the next.
-    script = read_script("\n".join(one.text for one in scripts))
+    # The pieces are one script: a bracket may begin in one and end in the next.
+    script = read_script("\n".join(argument.text for argument in scripts))
     reads = tuple(Argument(path) for path in script.reads)
-    deed = Action(
+    action = Action(
         reads=(*files, *reads, *(() if in_place else operands)),
         writes=operands if in_place else (),
         empties=script.empties and in_place,
     )
     if files or (script.acts and not parts.has("--sandbox")):
         why = "runs a sed script that may write files or start commands"
-        return replace(deed, level="high", why=why, changes=True, opaque=True)
-    if any(not one.known for one in scripts):
-        return replace(deed, level="low", why="runs a sed script that only the shell knows")
-    return deed
+        return replace(action, level="high", why=why, changes=True, opaque=True)
+    if any(not argument.is_literal for argument in scripts):
+        return replace(action, level="low", why="runs a sed script that only the shell knows")
+    return action

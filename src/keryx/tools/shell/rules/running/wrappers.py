@@ -1,4 +1,4 @@
-"""Commands that run the command which their own arguments name."""
+"""Commands that run another command, which their arguments name."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from keryx.tools.shell.rules.actions import (
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """How to find the inner command."""
+    """The rules to find the inner command."""
 
     takes: str = ""
     skip: int = 0
-    """Operands that come before it."""
+    """The count of operands before it."""
     level: Level = "none"
     why: str = ""
     adds: bool = False
-    """Whether it gives the inner command arguments of its own."""
+    """Whether it adds arguments to the inner command."""
     joins: bool = False
-    """Whether it gives its operands to a shell, as one text."""
+    """Whether a shell runs its operands as one text."""
     writing: str = ""
     scripts: str = ""
-    """Options whose value is given to a shell."""
-    each: bool = False
-    """Whether every operand is given to a shell."""
+    """Options whose value a shell runs."""
+    runs_each_operand: bool = False
+    """Whether a shell runs every operand."""
 
 
 RIGHTS = "acts with the rights of another user"
 _TRACES = "traces a program"
 _FETCHES = "may fetch a package and run it"
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-UNKNOWN = Argument("whatever comes in", known=False, found=True, splits=True)
+UNKNOWN = Argument("whatever comes in", is_literal=False, from_search=True, splits=True)
 
 WRAPPERS: Mapping[str, Wrapper] = {
     "sudo": Wrapper(
@@ -112,9 +112,9 @@ WRAPPERS: Mapping[str, Wrapper] = {
         takes="-w -r -m -M -n --warmup --runs --min-runs --max-runs -L",
         scripts="-p --prepare -s --setup -c --cleanup --conclude",
         writing="--export-json --export-markdown --export-csv",
-        each=True,
+        runs_each_operand=True,
     ),
-    "concurrently": Wrapper(takes="-n -c --names", each=True),
+    "concurrently": Wrapper(takes="-n -c --names", runs_each_operand=True),
     **dict.fromkeys(names("tmux screen"), Wrapper(level="low", why="starts another terminal")),
     "nix-shell": Wrapper(takes="-p -I -A", scripts="--run --command", level="low", why=_FETCHES),
     "sg": Wrapper(skip=1, scripts="-c", level="high", why=RIGHTS),
@@ -125,51 +125,51 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "watch": Wrapper(takes="-n --interval", joins=True),
 }
 
-_ASSIGNING = names("sudo time cross-env")
+_WITH_ASSIGNMENTS = names("sudo time cross-env")
 FETCHING = names("npx bunx uvx nix-shell")
 
 
 def wrapped(name: str, arguments: Arguments) -> Action:
-    """What a command of the table does, apart from what the inner one does."""
+    """Return the action of a wrapper, without the action of the inner command."""
     wrapper = WRAPPERS[name]
     scripts = names(wrapper.scripts)
     takes = names(wrapper.takes) | names(wrapper.writing) | scripts
-    parts = split(arguments, takes, until_operand=not wrapper.each)
+    parts = split(arguments, takes, until_operand=not wrapper.runs_each_operand)
     inner = parts.operands[wrapper.skip :]
-    # sudo takes assignments before the command, as env does; so does the shell after its `time`.
+    # Before the command sudo accepts assignments, as env does; so does the shell after `time`.
     count = 0
-    while name in _ASSIGNING and inner[count:] and ASSIGNMENT.match(inner[count].text):
+    while name in _WITH_ASSIGNMENTS and inner[count:] and ASSIGNMENT.match(inner[count].text):
         count += 1
-    deed = Action(
+    action = Action(
         wrapper.level,
         wrapper.why,
         changes=wrapper.level != "none",
         writes=parts.values(names(wrapper.writing)),
         network=name in FETCHING,
-        assigns=tuple(assigned(one) for one in inner[:count]),
+        assigns=tuple(assigned(argument) for argument in inner[:count]),
         texts=parts.values(scripts),
         doubtful=suspects(arguments, inner[count:]),
     )
     inner = inner[count:]
-    if not inner and not deed.texts:
+    if not inner and not action.texts:
         return replace(low(f"runs `{name}`"), level=wrapper.level, why=wrapper.why)
-    return _with_inner(wrapper, deed, parts, inner)
+    return _with_inner(wrapper, action, parts, inner)
 
 
-def _with_inner(wrapper: Wrapper, deed: Action, parts: Split, inner: Arguments) -> Action:
-    if wrapper.joins or wrapper.each or not inner:
-        texts = inner if wrapper.each else (joined(inner),) if inner else ()
-        return replace(deed, texts=(*deed.texts, *texts))
+def _with_inner(wrapper: Wrapper, action: Action, parts: Split, inner: Arguments) -> Action:
+    if wrapper.joins or wrapper.runs_each_operand or not inner:
+        texts = inner if wrapper.runs_each_operand else (joined(inner),) if inner else ()
+        return replace(action, texts=(*action.texts, *texts))
     if wrapper.adds:
-        marks = {one.text for one in parts.values(("-I", "--replace"))} | {"{}"}
-        filled = tuple(_filled(one, marks) for one in inner)
-        inner = filled if filled != inner else (*inner, UNKNOWN)
-    return replace(deed, commands=(inner,))
+        marks = {argument.text for argument in parts.values(("-I", "--replace"))} | {"{}"}
+        with_inputs = tuple(_fill_marks(argument, marks) for argument in inner)
+        inner = with_inputs if with_inputs != inner else (*inner, UNKNOWN)
+    return replace(action, commands=(inner,))
 
 
-def _filled(argument: Argument, marks: set[str]) -> Argument:
+def _fill_marks(argument: Argument, marks: set[str]) -> Argument:
     if any(mark in argument.text for mark in marks):
-        return Argument(argument.text, known=False, found=True)
+        return Argument(argument.text, is_literal=False, from_search=True)
     return argument
 
 
@@ -177,33 +177,36 @@ SUSPECT = names(
     """rm unlink shred srm truncate dd sudo doas su sh bash zsh dash ksh env xargs chmod chown
     eval mkfs"""
 )
-"""Names that stand for the command, wherever they stand among the words of a program."""
+"""Names that are treated as a command wherever they are among the words of a program."""
 
 
-MOST_SUSPECTS = 40
-"""Words of a program that are looked at for commands."""
+MAX_SUSPECTS = 40
+"""The most words of a program that are searched for commands."""
 
 
 def suspects(arguments: Arguments, inner: Arguments = ()) -> tuple[Arguments, ...]:
-    """Commands that may stand among the words of a program which no rule knows well enough.
+    """Return commands that may be among the words of a program that no rule knows well.
 
-    `inner` is the command that its last words are; what stands in there is for its own rule.
+    `inner` is the command in its last words; another rule judges that.
     """
-    before = arguments[: len(arguments) - len(inner)][:MOST_SUSPECTS]
+    own_words = arguments[: len(arguments) - len(inner)][:MAX_SUSPECTS]
     tails = [
         arguments[index:]
-        for index, one in enumerate(before)
-        if one.known and one.text.rpartition("/")[2] in SUSPECT
+        for index, argument in enumerate(own_words)
+        if argument.is_literal and argument.text.rpartition("/")[2] in SUSPECT
     ]
-    # Of an option that nobody knows, the next word may be the value and not the command.
-    option = before[-1].text if before else ""
+    # After an unknown option, the next word may be its value and not the command.
+    option = own_words[-1].text if own_words else ""
     if inner[1:] and option.startswith("-") and "=" not in option:
         tails.append(inner[1:])
-    values = (one.after(one.text.find("=") + 1) if one.text[:1] == "-" else one for one in before)
+    values = (
+        argument.after(argument.text.find("=") + 1) if argument.text[:1] == "-" else argument
+        for argument in own_words
+    )
     scripts = [
         (Argument("eval"), value)
         for value in values
-        if value.known
+        if value.is_literal
         and " " in value.text
         and value.text.split()[:1] != []
         and value.text.split()[0] in SUSPECT
@@ -211,15 +214,15 @@ def suspects(arguments: Arguments, inner: Arguments = ()) -> tuple[Arguments, ..
     return (*tails, *scripts)
 
 
-MOST_INPUTS = 20
-"""Inputs of `parallel` that are looked at one by one."""
+MAX_INPUTS = 20
+"""The most inputs of `parallel` that are judged one by one."""
 
 
 def parallel(arguments: Arguments) -> Action:
-    """GNU `parallel`: a shell runs the words with every input, or every input by itself."""
+    """GNU `parallel`: a shell runs the words with every input, or every input alone."""
     takes = names("-j --jobs -a --arg-file -N -n -I --joblog --results -S --sshlogin -P --delay")
     parts = split(arguments, takes, until_operand=True)
-    words = [one.text for one in parts.operands]
+    words = [argument.text for argument in parts.operands]
     cut = next((index for index, word in enumerate(words) if word.startswith(":::")), len(words))
     command, inputs = parts.operands[:cut], parts.operands[cut + 1 :]
     if not command and not inputs:
@@ -227,16 +230,16 @@ def parallel(arguments: Arguments) -> Action:
     if parts.has("-S", "--sshlogin"):
         return high("works on another machine")
     if not inputs:
-        filled = tuple(_filled(one, {"{}"}) for one in command)
-        return Action(commands=(filled if filled != command else (*command, UNKNOWN),))
-    lines = [_line(command, one) for one in inputs[:MOST_INPUTS]]
-    return Action(texts=tuple(lines), opaque=len(inputs) > MOST_INPUTS)
+        with_inputs = tuple(_fill_marks(argument, {"{}"}) for argument in command)
+        return Action(commands=(with_inputs if with_inputs != command else (*command, UNKNOWN),))
+    lines = [_line(command, argument) for argument in inputs[:MAX_INPUTS]]
+    return Action(texts=tuple(lines), opaque=len(inputs) > MAX_INPUTS)
 
 
 def _line(command: Arguments, value: Argument) -> Argument:
     text = joined(command)
     line = text.text.replace("{}", value.text) if "{}" in text.text else f"{text.text} {value.text}"
-    return Argument(line.strip(), text.known and value.known)
+    return Argument(line.strip(), text.is_literal and value.is_literal)
 
 
 def entr(arguments: Arguments) -> Action:
@@ -244,20 +247,20 @@ def entr(arguments: Arguments) -> Action:
     parts = split(arguments, until_operand=True)
     if parts.has("-s"):
         return Action(texts=parts.operands[:1])
-    filled = tuple(_filled(one, {"/_"}) for one in parts.operands)
-    return Action(commands=(filled,) if filled else ())
+    with_inputs = tuple(_fill_marks(argument, {"/_"}) for argument in parts.operands)
+    return Action(commands=(with_inputs,) if with_inputs else ())
 
 
 def joined(arguments: Arguments) -> Argument:
-    """Arguments as one text, known if all are."""
+    """Return the arguments as one text; it is literal if all of them are."""
     return Argument(
-        " ".join(one.text for one in arguments),
-        known=all(one.known for one in arguments),
-        fetched=any(one.fetched for one in arguments),
+        " ".join(argument.text for argument in arguments),
+        is_literal=all(argument.is_literal for argument in arguments),
+        fetched=any(argument.fetched for argument in arguments),
     )
 
 
 def assigned(argument: Argument) -> tuple[str, Argument]:
-    """The name and the value of `name=value`."""
+    """Return the name and the value of `name=value`."""
     name, _, _ = argument.text.partition("=")
     return name.removesuffix("+"), argument.after(len(name) + 1)

@@ -1,7 +1,7 @@
-"""Weighs what one command does by where it does it.
+"""Judges the effects of one command by the paths that it uses.
 
-Deletes are weighed for every directory that the command could be running in, as after a `cd`
-that failed; all else only for the one that was meant.
+Deletes are judged for every directory in which the command may run, as after a failed `cd`; all
+else only for the likeliest one.
 """
 
 from __future__ import annotations
@@ -9,79 +9,81 @@ from __future__ import annotations
 from keryx.tools.shell.judgement import paths, variables
 from keryx.tools.shell.judgement.findings import Findings, Need
 from keryx.tools.shell.judgement.flow import Bases
-from keryx.tools.shell.judgement.paths import Ground
+from keryx.tools.shell.judgement.paths import PathContext
 from keryx.tools.shell.rules.actions import Action, Argument
 from keryx.tools.shell.rules.clients.addresses import is_local
 
 
-class Scale:
-    """Weighs for one judgement."""
+class EffectJudge:
+    """Judges the effects of commands for one judgement."""
 
-    def __init__(self, ground: Ground, findings: Findings) -> None:
-        self._ground = ground
+    def __init__(self, path_context: PathContext, findings: Findings) -> None:
+        self._paths = path_context
         self.findings = findings
 
-    def weigh(self, deed: Action, bases: Bases) -> None:
-        """All that the deed says of itself; what it starts is not weighed here."""
+    def judge(self, action: Action, bases: Bases) -> None:
+        """Judge an action itself, without the commands that it starts."""
         add = self.findings.add
-        add(deed.level, deed.why, changes=deed.changes)
-        if deed.directory is not None:
-            bases = self._entered(deed, deed.directory, bases)
+        add(action.level, action.why, changes=action.changes)
+        if action.directory is not None:
+            bases = self._enter(action, action.directory, bases)
         else:
-            self._outside(deed, bases[0])
-        self._touch(deed, bases)
-        for argument in deed.programs:
+            self._check_directory(action, bases[0])
+        self._judge_files(action, bases)
+        for argument in action.programs:
             self.program(argument, bases)
-        if any(argument.fetched for argument in deed.code):
+        if any(argument.fetched for argument in action.code):
             add("high", "runs what comes over the network")
-        if deed.network:
-            self._network(deed)
-        if deed.signals and not self._ground.walled:
+        if action.network:
+            self._network(action)
+        if action.signals and not self._paths.confined:
             add("high", "may end processes that it did not start")
-        for argument in deed.downloads:
-            self.keep(argument, bases)
+        for argument in action.downloads:
+            self.mark_download(argument, bases)
 
-    def _touch(self, deed: Action, bases: Bases) -> None:
-        for argument in deed.reads:
-            if not (deed.shallow and self._ground.resolve(argument, bases[0]) == "/"):
-                self.read(argument, bases, deep=deed.deep)
-        for argument in deed.writes:
-            if deed.empties:
-                self._empty(argument, bases)
+    def _judge_files(self, action: Action, bases: Bases) -> None:
+        for argument in action.reads:
+            if not (action.shallow and self._paths.resolve(argument, bases[0]) == "/"):
+                self.read(argument, bases, deep=action.deep)
+        for argument in action.writes:
+            if action.empties:
+                self._truncate(argument, bases)
             self.write(argument, bases)
-        for argument in deed.deletes:
-            self._delete(argument, bases, "moves" if deed.moves else "deletes")
-        for argument in deed.links:
+        for argument in action.deletes:
+            self._delete(argument, bases, "moves" if action.moves else "deletes")
+        for argument in action.links:
             self._link(argument, bases)
 
-    def keep(self, argument: Argument, bases: Bases) -> None:
-        """A file now holds what came over the network."""
-        if (path := self._ground.resolve(argument, bases[0])) is not None:
+    def mark_download(self, argument: Argument, bases: Bases) -> None:
+        """Remember that a file now has data from the network."""
+        if (path := self._paths.resolve(argument, bases[0])) is not None:
             self.findings.downloads.add(path)
 
-    def _network(self, deed: Action) -> None:
-        apart = self._ground.walled  # behind walls, this machine is the session's own
-        hosts = [host for host in deed.hosts or ("",) if not (apart and is_local(host))]
+    def _network(self, action: Action) -> None:
+        is_confined = (
+            self._paths.confined
+        )  # a confined command sees only its session's part of this machine
+        hosts = [host for host in action.hosts or ("",) if not (is_confined and is_local(host))]
         self.findings.needs.update(Need("network", host) for host in hosts)
-        if deed.level == "none":
+        if action.level == "none":
             self.findings.add("low", "uses the network", changes=False)
 
-    def _entered(self, deed: Action, directory: Argument, bases: Bases) -> Bases:
-        if deed.changes:
+    def _enter(self, action: Action, directory: Argument, bases: Bases) -> Bases:
+        if action.changes:
             self.write(directory, bases)
         else:
             self.read(directory, bases)
-        return tuple(self._ground.resolve(directory, base) for base in bases)
+        return tuple(self._paths.resolve(directory, base) for base in bases)
 
-    def _outside(self, deed: Action, base: str | None) -> None:
-        """A command may well use the directory that it runs in without naming it."""
-        if base is None or self._ground.inside(base) or deed.enters is not None:
+    def _check_directory(self, action: Action, base: str | None) -> None:
+        """Judge the directory in which a command runs, which it may use without naming it."""
+        if base is None or self._paths.is_inside(base) or action.enters is not None:
             return
-        if deed.changes:
+        if action.changes:
             self.findings.needs.add(Need("write", base))
             self.findings.add("high", f"may change files outside of the workspace: {base}")
-        elif (deed.reads or deed.level != "none") and not (
-            self._ground.is_shown(base) or (deed.shallow and base == "/")
+        elif (action.reads or action.level != "none") and not (
+            self._paths.is_visible(base) or (action.shallow and base == "/")
         ):
             self.findings.needs.add(Need("read", base))
             self.findings.add("low", f"reads outside of the workspace: {base}", changes=False)
@@ -89,25 +91,25 @@ class Scale:
     def read(self, argument: Argument, bases: Bases, *, deep: bool = False) -> None:
         if argument.piped:
             return
-        path = self._ground.resolve(argument, bases[0])
+        path = self._paths.resolve(argument, bases[0])
         if path is None:
             why = f"reads a path that only the shell knows: {argument.text}"
             self.findings.add("low", why, changes=False)
             return
         if host := paths.host_of(path):
             self.connect(host)
-        elif self._ground.is_secret(path) and not paths.is_harmless_device(path):
+        elif self._paths.is_secret(path) and not paths.is_harmless_device(path):
             self.findings.needs.add(Need("read", path))
             self.findings.add("high", f"reads secrets or raw data: {path}", changes=False)
-        elif self._ground.may_hold_secrets(path):
+        elif self._paths.may_hold_secrets(path):
             why = f"reads a file that usually holds secrets: {path}"
             self.findings.add("low", why, changes=False)
-        elif not (self._ground.inside(path) or self._ground.is_shown(path)):
+        elif not (self._paths.is_inside(path) or self._paths.is_visible(path)):
             self._read_outside(path, deep=deep)
 
     def _read_outside(self, path: str, *, deep: bool) -> None:
         self.findings.needs.add(Need("read", path))
-        if deep and self._ground.holds_home(path):
+        if deep and self._paths.contains_home(path):
             self.findings.add("high", f"reads everything below {path}", changes=False)
         else:
             self.findings.add("low", f"reads outside of the workspace: {path}", changes=False)
@@ -119,7 +121,7 @@ class Scale:
     def write(self, argument: Argument, bases: Bases) -> None:
         if argument.piped:
             return
-        path = self._ground.resolve(argument, bases[0])
+        path = self._paths.resolve(argument, bases[0])
         if path is None:
             self.findings.add(
                 "high", f"writes to a path that only the shell knows: {argument.text}"
@@ -128,60 +130,60 @@ class Scale:
             self.connect(host)
         elif paths.is_harmless_device(path):
             return
-        elif not self._ground.inside(path):
+        elif not self._paths.is_inside(path):
             self.findings.needs.add(Need("write", path))
-            what = (
+            effect = (
                 "writes to a device" if paths.is_device(path) else "writes outside of the workspace"
             )
-            self.findings.add("high", f"{what}: {path}")
+            self.findings.add("high", f"{effect}: {path}")
         elif paths.is_git_internal(path):
             self.findings.add("high", f"changes git's own files: {path}")
         else:
             self.findings.add("low", f"changes {argument.text}")
 
-    def _empty(self, argument: Argument, bases: Bases) -> None:
-        """A file loses what it holds."""
-        path = self._ground.resolve(argument, bases[0])
-        if argument.found:
+    def _truncate(self, argument: Argument, bases: Bases) -> None:
+        """Judge a file that loses its content."""
+        path = self._paths.resolve(argument, bases[0])
+        if argument.from_search:
             self.findings.add("high", "overwrites whatever another command finds")
-        elif argument.pattern and path is not None and self._ground.is_swept_by(path):
+        elif argument.pattern and path is not None and self._paths.matches_everything(path):
             self.findings.add("high", f"overwrites everything in the workspace: {argument.text}")
 
     def _delete(self, argument: Argument, bases: Bases, verb: str) -> None:
-        if argument.found:
+        if argument.from_search:
             self.findings.add("high", f"{verb} whatever another command finds")
             return
         if argument.pattern and paths.matches_parent(argument.text):
             why = f"{verb} by a pattern that also matches the folder above: {argument.text}"
             self.findings.add("high", why)
         for base in bases:
-            self._delete_path(argument, self._ground.resolve(argument, base), verb)
+            self._delete_path(argument, self._paths.resolve(argument, base), verb)
 
     def _delete_path(self, argument: Argument, path: str | None, verb: str) -> None:
-        ground, add = self._ground, self.findings.add
+        path_context, add = self._paths, self.findings.add
         if path is None:
             add("high", f"{verb} a path that only the shell knows: {argument.text}")
-        elif ground.holds_workspace(path):
+        elif path_context.contains_workspace(path):
             add("high", f"{verb} the workspace itself, or more: {path}")
-        elif not ground.inside(path):
+        elif not path_context.is_inside(path):
             self.findings.needs.add(Need("write", path))
             add("high", f"{verb} files outside of the workspace: {path}")
         elif paths.is_git_internal(path):
             add("high", f"{verb} git's own files: {path}")
-        elif argument.pattern and ground.is_swept_by(path):
+        elif argument.pattern and path_context.matches_everything(path):
             add("high", f"{verb} everything in the workspace: {argument.text}")
         else:
             add("low", f"{verb} {argument.text}")
 
     def _link(self, argument: Argument, bases: Bases) -> None:
-        path = self._ground.resolve(argument, bases[0])
-        if path is None or not self._ground.inside(path):
-            shown = path or argument.text
-            self.findings.add("high", f"makes a link that leads out of the workspace: {shown}")
+        path = self._paths.resolve(argument, bases[0])
+        if path is None or not self._paths.is_inside(path):
+            target = path or argument.text
+            self.findings.add("high", f"makes a link that leads out of the workspace: {target}")
 
     def program(self, argument: Argument, bases: Bases) -> None:
-        """A file that is run."""
-        path = self._ground.resolve(argument, bases[0])
+        """Judge a file that is run as a program."""
+        path = self._paths.resolve(argument, bases[0])
         if argument.fetched or path in self.findings.downloads:
             self.findings.add("high", "runs what comes over the network")
         elif path is None:
@@ -192,8 +194,8 @@ class Scale:
             self.read(argument, bases)
 
     def assign(self, name: str, value: Argument) -> str:
-        """What a variable may do to the commands that follow; the mark it leaves on patterns."""
-        level, why = variables.weight(name, value)
+        """Judge the assignment of a variable; return its mark for the pattern of consent."""
+        level, why = variables.risk_of(name, value)
         if level == "none" and not variables.is_command(name):
             return ""
         self.findings.add(level, why)
