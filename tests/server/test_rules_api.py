@@ -78,7 +78,7 @@ async def test_the_command_line_removes_for_sessions_that_run_elsewhere(tmp_path
         assert again.returncode == 1
         assert "there is no rule" in again.stderr
     listed = keryx(home, "approvals", "list")
-    assert (listed.stdout, listed.stderr) == ("", "nothing was allowed for always\n")
+    assert (listed.stdout, listed.stderr) == ("", "there are no rules from `Always allow` yet\n")
 
 
 async def test_what_is_wrong_is_refused_and_the_configuration_is_shown(tmp_path: Path) -> None:
