@@ -14,7 +14,7 @@ from litestar.openapi import OpenAPIConfig
 from keryx.server import routing, schemas
 from keryx.server.access.auth import COOKIE
 from keryx.server.problems import MEDIA_TYPE, Problem
-from keryx.server.routes import about
+from keryx.server.routes import about, login
 from keryx.server.schemas import ID_PATTERN
 
 Document = dict[str, Any]
@@ -93,7 +93,7 @@ def _schemas(found: Document) -> Document:
     """As msgspec itself describes them: the framework loses bounds that stand deeper in a type."""
     known = [
         each
-        for each in (*vars(schemas).values(), *vars(about).values(), Problem)
+        for each in (*vars(schemas).values(), *vars(about).values(), *vars(login).values(), Problem)
         if isinstance(each, type) and issubclass(each, msgspec.Struct)
     ]
     _, ours = msgspec.json.schema_components(known, ref_template="#/components/schemas/{name}")

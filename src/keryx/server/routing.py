@@ -22,21 +22,21 @@ from keryx.server.routes import (
     calls,
     files,
     history,
+    login,
     messages,
     sessions,
     setup,
-    uploads,
 )
 from keryx.server.service import Service
 
 ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
     *about.ROUTES,
+    *login.ROUTES,
     *sessions.ROUTES,
     *messages.ROUTES,
     *calls.ROUTES,
     *answers.ROUTES,
     *history.ROUTES,
-    *uploads.ROUTES,
     *files.ROUTES,
     *setup.ROUTES,
 )

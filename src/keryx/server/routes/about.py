@@ -1,25 +1,17 @@
-"""What the server has: health, models, tools, profiles, usage; and logging in and out."""
+"""Facts about the server: health, models, tools, profiles, usage."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
-from litestar import Request, Response, get, post
-from litestar.datastructures import Cookie
-from litestar.params import JSONBody, QueryParameter
-from msgspec import Meta
+from litestar import get
+from litestar.params import QueryParameter
 
 from keryx.ports.store import UsageRow
-from keryx.server.access.auth import COOKIE
-from keryx.server.access.forwarded import Outside
-from keryx.server.access.login_link import token_in
-from keryx.server.access.logins import LASTS
-from keryx.server.routes.params import TheCaller, TheOutside, TheService
-from keryx.server.schemas import ID_PATTERN, Secret
+from keryx.server.routes.params import TheService
+from keryx.server.schemas import ID_PATTERN
 
-LARGEST_LOGIN = 10_000
-"""Bytes of a request from someone who is not let in yet."""
 RECENT = 200
 """Sessions whose workspaces are offered again."""
 
@@ -40,14 +32,6 @@ Since = Annotated[
 class Health(msgspec.Struct, frozen=True):
     version: str
     status: Literal["ok"] = "ok"
-
-
-class Login(msgspec.Struct, frozen=True):
-    """A token or a password. A browser that tells a secret of its own can ask again."""
-
-    token: Secret | None = None
-    password: Secret | None = None
-    browser: Annotated[str, Meta(min_length=32, max_length=1_000)] | None = None
 
 
 class ModelList(msgspec.Struct, frozen=True):
@@ -86,47 +70,6 @@ class UsageList(msgspec.Struct, frozen=True):
 async def health(service: TheService) -> Health:
     """Whether the server is there."""
     return Health(service.version)
-
-
-@post("/api/login", status_code=204, request_max_body_size=LARGEST_LOGIN)
-async def log_in(
-    request: Request[Any, Any, Any],
-    service: TheService,
-    outside: TheOutside,
-    data: JSONBody[Login],
-) -> Response[None]:
-    """Log in with the printed link or its token, which work once, or with the password.
-
-    Should the answer get lost, the token works again for a short while, for who tells the same
-    `browser` as before.
-    """
-    secret = await service.access.log_in(
-        outside.client,
-        token=token_in(data.token),
-        password=data.password,
-        browser=data.browser,
-        cookies=request.headers.get("cookie"),
-    )
-    return Response(None, status_code=204, cookies=[_cookie(outside, secret, LASTS)])
-
-
-@post("/api/logout", status_code=204)
-async def log_out(service: TheService, outside: TheOutside, caller: TheCaller) -> Response[None]:
-    """End this login; its event streams end with it."""
-    await service.access.log_out(caller)
-    return Response(None, status_code=204, cookies=[_cookie(outside, "", 0)])
-
-
-def _cookie(outside: Outside, value: str, age: int) -> Cookie:
-    return Cookie(
-        key=COOKIE,
-        value=value,
-        max_age=age,
-        path=f"{outside.prefix}/",
-        httponly=True,
-        samesite="strict",
-        secure=outside.is_secure,
-    )
 
 
 @get("/api/models")
@@ -173,4 +116,4 @@ async def usage(
     return UsageList(tuple(await service.host_client.store.usage(session_id, since=since)))
 
 
-ROUTES = (health, log_in, log_out, models, tools, profiles, usage)
+ROUTES = (health, models, tools, profiles, usage)

@@ -11,18 +11,18 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Final, NoReturn, TypeVar
+from typing import Annotated, Any, Final, NoReturn, TypeVar
 
-from litestar import Response, get
+from litestar import Request, Response, get, post
 from litestar.params import QueryParameter
 
 from keryx.app.tools import hidden_places
 from keryx.errors import ToolFailedError
 from keryx.ports.files import FileChange
 from keryx.server import schemas
-from keryx.server.problems import ProblemError, not_found
+from keryx.server.problems import ProblemError, not_found, unprocessable
 from keryx.server.routes.params import BlobHash, SessionId, TheService
-from keryx.server.service import PICTURES, UNKNOWN_TYPE, Service
+from keryx.server.service import PICTURES, UNKNOWN_TYPE, Service, clean_media_type, clean_name
 from keryx.tools.files import content, safe_open
 from keryx.tools.files.file_access import FileAccess
 
@@ -172,4 +172,62 @@ async def _changing(changes: Sequence[FileChange], call_id: str | None) -> None:
     raise AssertionError(f"{len(changes)} changes by {call_id}, from one who only looks")
 
 
-ROUTES = (look, picture, blob)
+# -- uploads
+
+GRACE: Final = 8 * 1024 * 1024
+"""Bytes past the limit that are read and thrown away."""
+
+FileName = Annotated[str, QueryParameter(max_length=1_000, description="What the file is called.")]
+
+
+@post("/api/uploads", status_code=201, request_max_body_size=None)
+async def upload(
+    request: Request[Any, Any, Any], service: TheService, name: FileName = ""
+) -> schemas.Uploaded:
+    """Bring something to be attached: the body is its bytes, Content-Type its media type."""
+    data = await _read_upload(request, service.upload_limit)
+    if not data:
+        raise unprocessable("the upload is empty", "send the bytes of the file as the body")
+    kept = schemas.Uploaded(
+        upload_id=await service.host_client.keep_upload(data),
+        name=clean_name(name),
+        media_type=clean_media_type(request.headers.get("content-type", "")),
+        size=len(data),
+    )
+    service.remember(kept)
+    return kept
+
+
+async def _read_upload(request: Request[Any, Any, Any], limit: int) -> bytes:
+    """What is past the limit is not kept, and what is far past it not even read.
+
+    A little more is read, because whoever is cut off while sending does not see the answer.
+    """
+    declared = request.headers.get("content-length", "")
+    pieces, size, most = list[bytes](), 0, limit + GRACE
+    if declared.isdecimal() and int(declared) > most:
+        raise _too_large(limit)
+    async for piece in request.stream():
+        size += len(piece)
+        if size > most:
+            break
+        if size > limit:
+            pieces.clear()
+        else:
+            pieces.append(piece)
+    if size > limit:
+        raise _too_large(limit)
+    return b"".join(pieces)
+
+
+def _too_large(limit: int) -> ProblemError:
+    return ProblemError(
+        413,
+        "too_large",
+        f"an upload may have at most {limit} bytes",
+        "make it smaller, or put it into the workspace",
+        headers={"connection": "close"},
+    )
+
+
+ROUTES = (look, picture, blob, upload)
