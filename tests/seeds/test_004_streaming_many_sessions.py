@@ -16,7 +16,7 @@ import pytest
 from keryx.events import Usage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from keryx.ports.model import ModelRequest
-from tests.server.worlds import PATIENCE, Gate, Told, scripted, world
+from tests.server.worlds import PATIENCE, Gate, StreamedEvent, scripted, world
 
 
 async def test_the_second_message_of_a_session_is_answered(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ async def test_a_session_that_is_summed_up_keeps_its_id_and_its_readers(tmp_path
         await here.client.finished(name, first["turn_id"])
         async with here.client.follow(name) as events:
             second = await here.client.say(name, "And now?")
-            seen: list[Told] = []
+            seen: list[StreamedEvent] = []
             async for event in events:
                 seen.append(event)
                 if event.type == "turn.finished" and event.data["turn_id"] == second["turn_id"]:

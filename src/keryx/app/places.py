@@ -26,19 +26,23 @@ def find_workspace(named: str | Path) -> Path:
     """
     try:
         if not str(named):
-            raise UserMustActError("the workspace has no name; name a folder that is there")
+            raise UserMustActError("the name of the folder is empty; name a folder that exists")
         path = Path(named).expanduser().resolve(strict=True)
         path.name.encode()
         str(path).encode()
         if not path.is_dir():
-            raise UserMustActError(f"{str(named)!a} is no folder; name one that is there")
+            raise UserMustActError(f"{str(named)!a} is not a folder; name a folder that exists")
     except UnicodeEncodeError:
         raise UserMustActError(
             f"the name of the folder {str(named)!a} is not UTF-8; rename it, or name another"
         ) from None
+    except FileNotFoundError:
+        raise UserMustActError(
+            f"the folder {str(named)!r} doesn't exist; create it, or name another"
+        ) from None
     except (OSError, RuntimeError, ValueError) as error:
         raise UserMustActError(
-            f"{str(named)!r} cannot be used as a folder: {_reason(error)}; name one that is there"
+            f"{str(named)!r} cannot be used as a folder: {_reason(error)}; name one that exists"
         ) from error
     return path
 

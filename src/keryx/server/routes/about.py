@@ -13,7 +13,7 @@ from keryx.server.routes.params import TheService
 from keryx.server.schemas import ID_PATTERN
 
 RECENT = 200
-"""Sessions whose workspaces are offered again."""
+"""The last sessions whose workspaces are offered again."""
 
 OfSession = Annotated[
     str | None, QueryParameter(pattern=ID_PATTERN, description="Only of this session.")
@@ -68,40 +68,39 @@ class UsageList(msgspec.Struct, frozen=True):
 
 @get("/api/health")
 async def health(service: TheService) -> Health:
-    """Whether the server is there."""
+    """Whether the server runs."""
     return Health(service.version)
 
 
 @get("/api/models")
 async def models(service: TheService) -> ModelList:
     """The models that are configured and found."""
-    found = service.host_client.models
-    known = tuple(dict.fromkeys(found.known()))
-    return ModelList(found.default or None, known)
+    models = service.host_client.models
+    return ModelList(models.default or None, tuple(dict.fromkeys(models.known())))
 
 
 @get("/api/tools")
 async def tools(service: TheService) -> ToolList:
-    """The tools of this host, and the sets that they come in."""
-    found = service.host_client.tools
-    named = {tool.name: name for name, each in found.sets.items() for tool in each}
+    """The tools of this host, and their toolsets."""
+    tools = service.host_client.tools
+    toolset_of = {tool.name: name for name, members in tools.sets.items() for tool in members}
     return ToolList(
         tuple(
-            ToolInfo(tool.name, tool.description, named.get(tool.name, ""))
-            for tool in found.by_name.values()
+            ToolInfo(tool.name, tool.description, toolset_of.get(tool.name, ""))
+            for tool in tools.by_name.values()
         ),
-        tuple(found.sets),
+        tuple(tools.sets),
     )
 
 
 @get("/api/profiles")
 async def profiles(service: TheService) -> ProfileList:
-    """The profiles, and where sessions can work."""
-    found = service.host_client.config.profiles
+    """The profiles, and the folders that sessions can work in."""
     rows = await service.host_client.store.sessions(limit=RECENT)
     return ProfileList(
         tuple(
-            ProfileInfo(name, tuple(each.personalities), each.model) for name, each in found.items()
+            ProfileInfo(name, tuple(profile.personalities), profile.model)
+            for name, profile in service.host_client.config.profiles.items()
         ),
         str(service.workspace),
         tuple(dict.fromkeys(row.workspace for row in rows if row.workspace)),

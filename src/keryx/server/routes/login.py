@@ -22,7 +22,7 @@ LARGEST_LOGIN = 10_000
 
 
 class Login(msgspec.Struct, frozen=True):
-    """A token or a password. A browser that tells a secret of its own can ask again."""
+    """A token or a password. With a secret of its own in `browser`, a browser can log in again."""
 
     token: Secret | None = None
     password: Secret | None = None
@@ -38,8 +38,7 @@ async def log_in(
 ) -> Response[None]:
     """Log in with the printed link or its token, which work once, or with the password.
 
-    Should the answer get lost, the token works again for a short while, for who tells the same
-    `browser` as before.
+    If the answer gets lost, the token works again for a short time with the same `browser`.
     """
     secret = await service.access.log_in(
         outside.client,
