@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from keryx import config
-from keryx.config import ConfigurationError, secrets_of
+from keryx.app.models import Models
+from keryx.config import ConfigurationError, Provider, keep_key, secrets_of
 
 GUIDE = Path(__file__).parent.parent / "docs" / "configuration.md"
 
@@ -37,14 +38,55 @@ def test_the_example_of_the_guide_is_read_as_it_says(tmp_path: Path) -> None:
     [
         ("confinement = 'some'", "confinement"),
         ("[approvals]\nmode = 'maybe'", "mode"),
-        ("[limit]\nsteps = 1", "limit"),
-        ("model = [", "config.toml"),
+        ("modl = 'a:b'", 'config.toml: unknown setting "modl"; did you mean "model"\\?$'),
+        ("[limit]\nsteps = 1", 'unknown setting "limit"; did you mean "limits"\\?$'),
+        ("[limits]\nstep = 1", 'unknown setting "step" in \\[limits\\]; did you mean "steps"\\?$'),
+        (
+            "[providers.x]\nbase_ur = 'http://h'",
+            'unknown setting "base_ur" in \\[providers.NAME\\]; did you mean "base_url"\\?$',
+        ),
+        (
+            "[profiles.work.models]\nfalback = []",
+            'unknown setting "falback" in \\[profiles.NAME.models\\]; did you mean "fallback"\\?$',
+        ),
+        (
+            "[personalities.pirate]\nzzz = ''",
+            'unknown setting "zzz".*; there are system_prompt, prompt, tone, style$',
+        ),
+        ("model = [", "config.toml is not valid TOML"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path: Path, written: str, said: str) -> None:
     (tmp_path / "config.toml").write_text(written)
     with pytest.raises(ConfigurationError, match=said):
         config.load(tmp_path, {})
+
+
+def test_the_sources_take_precedence_in_the_order_that_the_guide_says(tmp_path: Path) -> None:
+    variables = {"OPENAI_BASE_URL": "http://variable", "OPENAI_API_KEY": "sk-variable-0123"}
+    chosen = Provider("http://page", "sk-page-0123")
+    keep_key(tmp_path, "openai", chosen, "page-model")
+    page_only = config.load(tmp_path, {})
+    assert page_only.default.providers["openai"] == chosen
+    assert page_only.default.model == "openai:page-model"
+
+    with_variables = config.load(tmp_path, variables)
+    assert with_variables.default.providers["openai"].base_url == "http://variable"
+
+    (tmp_path / "config.toml").write_text(
+        "model = 'openai:file'\n"
+        "[providers.openai]\nbase_url = 'http://file'\n"
+        "[profiles.work]\nmodel = 'openai:profile'\n"
+    )
+    with_file = config.load(tmp_path, variables)
+    assert with_file.default.providers["openai"].base_url == "http://file"
+    assert with_file.default.model == "openai:file"
+    assert with_file.profile("work").model == "openai:profile"
+
+    with_model = config.load(tmp_path, {**variables, "KERYX_MODEL": "openai:variable"})
+    assert with_model.default.model == "openai:variable"
+    assert with_model.profile("work").model == "openai:variable"
+    assert Models(with_model, "openai:flag").default_of("work") == "openai:flag"
 
 
 def test_it_is_read_again_only_when_it_has_changed(tmp_path: Path) -> None:

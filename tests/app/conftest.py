@@ -12,8 +12,8 @@ from tests.app.scripting import SECRET, Den
 @pytest.fixture
 def den(monkeypatch: pytest.MonkeyPatch) -> Iterator[Den]:
     """A user's folders; the host is started by that user, with a secret in its environment."""
-    made = Den()
-    monkeypatch.setenv("HOME", str(made.outside))
+    new_den = Den()
+    monkeypatch.setenv("HOME", str(new_den.outside))
     monkeypatch.setenv("NOTE", SECRET)
-    yield made
-    made.close()
+    yield new_den
+    new_den.close()

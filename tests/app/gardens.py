@@ -31,19 +31,19 @@ class Stage:
         self.summed: list[ReceivedRequest] = []
         self.asked: list[ReceivedRequest] = []
 
-    def __call__(self, asked: ReceivedRequest) -> Reply:
-        if is_summing(asked):
-            self.summed.append(asked)
+    def __call__(self, request: ReceivedRequest) -> Reply:
+        if is_summing(request):
+            self.summed.append(request)
             return self.summary
-        self.asked.append(asked)
+        self.asked.append(request)
         return self.replies.pop(0) if self.replies else Reply(text="Fine.", usage=LITTLE)
 
     def last(self) -> list[dict[str, Any]]:
         return self.asked[-1].body["messages"]
 
 
-def is_summing(asked: ReceivedRequest) -> bool:
-    return str(asked.body["messages"][0]["content"]).startswith("Sum up")
+def is_summing(request: ReceivedRequest) -> bool:
+    return str(request.body["messages"][0]["content"]).startswith("Sum up")
 
 
 @asynccontextmanager

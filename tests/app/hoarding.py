@@ -174,7 +174,7 @@ async def main(den: Den, actor: str) -> None:
         over = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             code = PROLOGUE + ACTORS[actor]
-            work = call(bad, "execute_code", code=code, printed=told(over))
+            work = call(bad, "execute_code", code=code, printed=set_when_over(over))
             acting = group.create_task(work)
             acting.add_done_callback(lambda _: over.set())  # it may have been ended for it
             await over.wait()
@@ -196,23 +196,23 @@ def report(grown: int, beside: Any, again: str, ended: Any) -> dict[str, Any]:
     }
 
 
-def told(over: asyncio.Event) -> Callable[[str], None]:
+def set_when_over(over: asyncio.Event) -> Callable[[str], None]:
     return lambda text: over.set() if "over" in text[-10:] else None
 
 
 def peak() -> int:
     """Of this program alone; what `getrusage` says may be that of whoever started it."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 if __name__ == "__main__":
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, hard))
-    made = Den()
-    os.environ["HOME"] = str(made.outside)
+    new_den = Den()
+    os.environ["HOME"] = str(new_den.outside)
     try:
-        run_loop(main(made, sys.argv[1]))
+        run_loop(main(new_den, sys.argv[1]))
     finally:
-        made.close()
+        new_den.close()

@@ -45,7 +45,7 @@ class Den:
             folder.mkdir(parents=True)
         for name in ("secret", "named", ".ssh/id_rsa"):
             (self.outside / name).write_text(SECRET)
-        built = [each for tools in built_in(self.outside).values() for each in tools]
+        built = [tested_tool for tools in built_in(self.outside).values() for tested_tool in tools]
         self.tools: list[Tool] = [*built, ExecuteCode()]
         """Those that every host has."""
 
@@ -109,9 +109,9 @@ def value(finished: ev.CallFinished) -> dict[str, Any]:
 
 async def execute(handle: SessionHandle, code: str, *words: str, **options: Any) -> dict[str, Any]:
     """What a script gave that ended by itself, and well."""
-    found = value(await call(handle, "execute_code", code=code, arguments=words, **options))
-    assert found["exit_code"] == 0, found
-    return found
+    result = value(await call(handle, "execute_code", code=code, arguments=words, **options))
+    assert result["exit_code"] == 0, result
+    return result
 
 
 class Waiting:
@@ -145,13 +145,13 @@ open({str(self._gate)!r}).readline()
     @property
     def private(self) -> Path:
         """The folder of its session, as the host sees it."""
-        (found,) = Path(tempfile.gettempdir()).glob(f"keryx*/{self.handle.session_id}")
-        return found
+        (folder,) = Path(tempfile.gettempdir()).glob(f"keryx*/{self.handle.session_id}")
+        return folder
 
     @property
     def socket(self) -> Path:
-        (found,) = self.private.glob("run-*/s")
-        return found
+        (socket,) = self.private.glob("run-*/s")
+        return socket
 
     async def pid(self) -> int:
         """Its process, as the host sees it: the one with the run's secret in its environment."""
@@ -168,7 +168,7 @@ open({str(self._gate)!r}).readline()
 
 
 def _processes() -> list[int]:
-    return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()]
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
 def _environment(pid: int) -> bytes:

@@ -200,9 +200,9 @@ def end(host: subprocess.Popen[bytes]) -> None:
 
 async def in_thread(scope: Scope, work: Any, *args: Any) -> Any:
     bridge = Bridge(scope)
-    found = await bridge.to_thread(work, *args)
+    result = await bridge.to_thread(work, *args)
     await bridge.close()
-    return found
+    return result
 
 
 async def test_when_the_host_is_killed_who_is_attached_takes_over(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ async def test_when_the_host_is_killed_who_is_attached_takes_over(tmp_path: Path
                 await (await server.wait_asked(1)).hanging.wait()
                 host.send_signal(signal.SIGKILL)
                 assert (await result).text == "The whole answer."
-                types = [ev.type_of(each) for each in await app.store.events(session.session_id)]
+                types = [ev.type_of(event) for event in await app.store.events(session.session_id)]
                 assert types.count("turn.resumed") == 1
                 await group.leave()
         finally:

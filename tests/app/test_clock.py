@@ -36,13 +36,13 @@ class Wall:
 
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
-    made = Wall()
+    new_wall = Wall()
 
     def shown(clock: RealClock) -> float:
-        return made.now
+        return new_wall.now
 
     monkeypatch.setattr(RealClock, "wall", shown)
-    return made
+    return new_wall
 
 
 def limit(home: Path, seconds: float) -> None:

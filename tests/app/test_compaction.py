@@ -170,7 +170,7 @@ async def test_the_auxiliary_model_sums_up_where_one_is_named(tmp_path: Path) ->
         assert stage.summed[0].body["model"] == "cheap"
         assert stage.asked[-1].body["model"] == "small"
         recorded = [e for e in await log_of(app, session) if isinstance(e, ev.UsageRecorded)]
-        assert [each.purpose for each in recorded] == ["compaction"]
+        assert [event.purpose for event in recorded] == ["compaction"]
         view = await app.host_client.view(session.session_id)
         assert view.context is not None
         assert view.context.compact_at == WINDOW // 2
@@ -243,7 +243,7 @@ async def test_who_comes_late_is_told_that_it_is_being_summed_up(tmp_path: Path)
                     summing.resume.set()
                 if isinstance(event, ev.ContextCompacting) and event.over:
                     break
-        kinds = [type(each) for each in seen]
+        kinds = [type(event) for event in seen]
         assert kinds.index(ev.ContextCompacted) < len(kinds) - 1
         await result_of(turn)
 
@@ -286,7 +286,7 @@ async def test_a_turn_that_was_killed_while_summing_up_goes_on_afterwards(tmp_pa
             await (await server.wait_asked(2)).hanging.wait()
             process.kill()
             _, err = process.communicate()
-            assert "[summing up what was said: 86" in err.decode()
+            assert "[compacting: 86" in err.decode()
         stage.summary = Reply(text=SUMMARY, usage=LITTLE)
         async with Keryx(home=home) as app:
             session = await app.open(row.session_id)

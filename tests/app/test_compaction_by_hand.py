@@ -195,10 +195,10 @@ async def test_a_summary_of_no_words_is_not_taken(tmp_path: Path) -> None:
 async def test_what_is_too_long_to_be_summed_up_is_told_in_fewer_words(tmp_path: Path) -> None:
     long = "a very long story " * 2_000
 
-    def answer(asked: ReceivedRequest) -> Reply:
-        if not is_summing(asked):
+    def answer(request: ReceivedRequest) -> Reply:
+        if not is_summing(request):
             return Reply(text="Noted.", usage=LITTLE)
-        return TOO_LONG if len(asked.raw) > 6_000 else Reply(text=SUMMARY, usage=LITTLE)
+        return TOO_LONG if len(request.raw) > 6_000 else Reply(text=SUMMARY, usage=LITTLE)
 
     async with ModelServer(answer, models=MODELS) as server:
         home = tmp_path / "home"

@@ -35,8 +35,8 @@ class Den:
         self.workspace = self.user / "project"
         # Not below /tmp: inside, that is a private folder, and asking for it means nothing.
         self.outside = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="outside-"))
-        for each in (self.home, self.workspace, self.user / ".ssh"):
-            each.mkdir(parents=True)
+        for path in (self.home, self.workspace, self.user / ".ssh"):
+            path.mkdir(parents=True)
         (self.user / ".ssh" / "id_rsa").write_text(SECRET)
         (self.home / "note").write_text(SECRET)
         (self.outside / "data.txt").write_text(SECRET)
@@ -88,21 +88,21 @@ def shown(event: ev.Event) -> str:
 
 async def outcomes(handle: SessionHandle, answer: Decision | None = None) -> list[ev.CallFinished]:
     turn = await handle.send("Go", attended=answer is not None)
-    found: list[ev.CallFinished] = []
+    finished: list[ev.CallFinished] = []
     async for event in turn.events():
         if isinstance(event, ev.ApprovalAsked) and answer is not None:
             await handle.answer(event.approval_id, answer)
         if isinstance(event, ev.CallFinished):
-            found.append(event)
-    return found
+            finished.append(event)
+    return finished
 
 
 @pytest.fixture
 def den(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    made = Den(tmp_path)
-    configure(made, monkeypatch)
-    yield made
-    made.close()
+    new_den = Den(tmp_path)
+    configure(new_den, monkeypatch)
+    yield new_den
+    new_den.close()
 
 
 def shell(command: str, **more: Any) -> ScriptedCall:
@@ -137,10 +137,10 @@ def escapes(den: Den) -> list[ScriptedCall]:
 
 async def test_no_tool_reads_a_secret(den: Den) -> None:
     async with session(den, escapes(den), approvals="never") as (handle, _):
-        found = await outcomes(handle)
-    assert len(found) == len(escapes(den))
-    for each in found:
-        assert SECRET not in shown(each), each
+        calls = await outcomes(handle)
+    assert len(calls) == len(escapes(den))
+    for call in calls:
+        assert SECRET not in shown(call), call
 
 
 async def test_no_tool_writes_outside(den: Den) -> None:
@@ -172,8 +172,8 @@ async def test_no_command_reaches_the_network_or_a_foreign_socket(den: Den) -> N
     host = agent.replace(f"{den.outside}/agent.sock", f"{den.home}/host.sock")
     calls = [shell(f"python3 -c '{code}'") for code in (connect, agent, host)]
     async with session(den, calls, approvals="never") as (handle, _):
-        found = await outcomes(handle)
-    assert all("reached" not in shown(each) for each in found)
+        calls = await outcomes(handle)
+    assert all("reached" not in shown(call) for call in calls)
 
 
 async def test_what_is_granted_works_exactly_that_far(den: Den) -> None:
@@ -189,11 +189,11 @@ async def test_what_is_granted_works_exactly_that_far(den: Den) -> None:
         shell(f"python3 -c 'print(open(\"{data}\").read())'"),
     ]
     async with session(den, calls, approvals="auto") as (handle, _):
-        found = await outcomes(handle, answer="once")
+        calls = await outcomes(handle, answer="once")
     assert den.connected.wait(5), "the network was granted"
-    assert SECRET in shown(found[1]), "so was the file, to read_file"
-    assert SECRET in shown(found[2]), "and to a command that names it"
-    assert SECRET not in shown(found[3]), "but to no other one"
+    assert SECRET in shown(calls[1]), "so was the file, to read_file"
+    assert SECRET in shown(calls[2]), "and to a command that names it"
+    assert SECRET not in shown(calls[3]), "but to no other one"
 
 
 async def test_a_command_cannot_signal_the_host_or_see_it(den: Den) -> None:
@@ -210,9 +210,9 @@ async def test_bombs_are_bounded_and_the_session_goes_on(den: Den) -> None:
         shell("echo fine"),
     ]
     async with session(den, calls, approvals="never") as (handle, _):
-        found = await outcomes(handle)
-    assert len(shown(found[0])) < 300_000
-    assert "fine" in shown(found[-1])
+        calls = await outcomes(handle)
+    assert len(shown(calls[0])) < 300_000
+    assert "fine" in shown(calls[-1])
 
 
 async def test_required_refuses_what_cannot_be_full_and_off_lets_all_through(
@@ -221,8 +221,8 @@ async def test_required_refuses_what_cannot_be_full_and_off_lets_all_through(
     configure(den, monkeypatch, "off")
     data = den.outside / "data.txt"
     async with session(den, [shell(f"cat {data}")], approvals="never") as (handle, _):
-        (found,) = await outcomes(handle)
-    assert SECRET in shown(found)
+        (call,) = await outcomes(handle)
+    assert SECRET in shown(call)
 
 
 @pytest.mark.promise("walls.6")
@@ -241,9 +241,9 @@ async def test_without_walls_what_a_command_needs_is_still_asked_for(
         ScriptedCall("read_file", {"path": str(den.outside / "data.txt")}),
     ]
     async with session(den, calls, approvals="auto") as (handle, _):
-        assert [each.outcome for each in await outcomes(handle)] == ["denied"] * len(calls)
+        assert [call.outcome for call in await outcomes(handle)] == ["denied"] * len(calls)
     assert not den.connected.is_set()
     assert not (den.outside / "copy").exists()
     async with session(den, calls[1:2], approvals="auto") as (handle, _):
-        (found,) = await outcomes(handle, "once")
-    assert SECRET in shown(found)
+        (call,) = await outcomes(handle, "once")
+    assert SECRET in shown(call)

@@ -31,16 +31,16 @@ class CutModel:
 
     def __init__(self, cuts: int = 1_000) -> None:
         self.cuts = cuts
-        self.asked = 0
+        self.request_count = 0
 
     def encode(self, message: Message) -> bytes:
         return repr(message).encode()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         del request
-        self.asked += 1
+        self.request_count += 1
         yield TextPiece("half a re")
-        if self.asked > self.cuts:
+        if self.request_count > self.cuts:
             yield TextPiece("ply")
             yield Finished("stop")
 
@@ -86,7 +86,7 @@ async def test_a_model_that_always_cuts_is_given_up() -> None:
     model = CutModel()
     with pytest.raises(ModelError, match="tried 3 times") as failure:
         await pieces_of(Retrying(model, attempts=3, sleep=no_wait))
-    assert (failure.value.kind, model.asked) == ("bad_response", 3)
+    assert (failure.value.kind, model.request_count) == ("bad_response", 3)
 
 
 async def test_another_model_takes_over_from_one_that_cuts() -> None:

@@ -216,8 +216,8 @@ def cut_in_half(store: Path) -> None:
 def with_a_page_overwritten(store: Path) -> None:
     """Where the log begins; nothing but a look through the file finds that before it is read."""
     with closing(sqlite3.connect(store)) as connection:
-        found = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'events'")
-        (page,) = found.fetchone()
+        cursor = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'events'")
+        (page,) = cursor.fetchone()
     with store.open("r+b") as file:
         file.seek((page - 1) * 4096)
         file.write(b"\xff" * 4096)

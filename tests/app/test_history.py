@@ -23,7 +23,7 @@ from keryx.ports.view import Typed
 
 
 def counting() -> ScriptedModel:
-    return ScriptedModel(lambda asked: ScriptedReply(text=f"reply {len(asked.history)}"))
+    return ScriptedModel(lambda request: ScriptedReply(text=f"reply {len(request.history)}"))
 
 
 def texts_of(message: UserMessage) -> list[str]:
@@ -33,8 +33,8 @@ def texts_of(message: UserMessage) -> list[str]:
 def writing() -> ScriptedModel:
     """Writes what it is told to, then rests."""
 
-    def reply(asked: ModelRequest) -> ScriptedReply:
-        last = history_of(asked)[-1]
+    def reply(request: ModelRequest) -> ScriptedReply:
+        last = history_of(request)[-1]
         if not isinstance(last, UserMessage):
             return ScriptedReply(text="Written.")
         text = texts_of(last)[0].partition("\n")[2]
@@ -52,8 +52,8 @@ async def said(session: SessionHandle, text: str, **options: Any) -> str:
     return turn.turn_id
 
 
-def spoken(asked: ModelRequest) -> str:
-    return "\n".join(str(message) for message in history_of(asked))
+def spoken(request: ModelRequest) -> str:
+    return "\n".join(str(message) for message in history_of(request))
 
 
 # -- forks
@@ -67,10 +67,10 @@ async def test_a_fork_shares_the_past_up_to_a_turn_and_goes_its_own_way(tmp_path
         await said(session, "two")
         fork = await session.fork(first)
         await said(fork, "three")
-        asked = spoken(model.asked[-1])
-        assert "one" in asked
-        assert "three" in asked
-        assert "two" not in asked
+        prompt = spoken(model.asked[-1])
+        assert "one" in prompt
+        assert "three" in prompt
+        assert "two" not in prompt
         await app.delete(session.session_id)
         rows = await app.store.transcript(fork.session_id)
         texts = [row.event.text for row in rows if isinstance(row.event, ev.MessageAccepted)]
@@ -204,10 +204,10 @@ async def test_an_image_goes_as_an_image_to_a_model_that_sees(tmp_path: Path) ->
 
 @pytest.mark.promise("004.8")
 async def test_a_file_is_where_tools_and_commands_find_it(tmp_path: Path) -> None:
-    def reply(asked: ModelRequest) -> ScriptedReply:
-        if len(asked.history) > 1:
+    def reply(request: ModelRequest) -> ScriptedReply:
+        if len(request.history) > 1:
             return ScriptedReply(text="Read.")
-        (message,) = history_of(asked)
+        (message,) = history_of(request)
         assert isinstance(message, UserMessage)
         path = texts_of(message)[1]
         path = path.removeprefix("[attached: ").removesuffix("]")
@@ -269,21 +269,21 @@ async def test_a_profile_brings_its_personality_and_an_unknown_one_a_warning(
 # -- titles
 
 
-def titling(asked: ModelRequest) -> ScriptedReply:
-    if "title of three to six words" in spoken(asked):
+def titling(request: ModelRequest) -> ScriptedReply:
+    if "title of three to six words" in spoken(request):
         return ScriptedReply(text='"Cats and their names."')
     return ScriptedReply(text="Yes.")
 
 
 async def titles_of(app: Keryx, session: SessionHandle, count: int) -> list[str]:
     """The titles that the session had, once it had that many."""
-    found = list[str]()
+    titles = list[str]()
     async with aclosing(session.events()) as stream:
         async for event in stream:
             if isinstance(event, ev.SessionChanged) and isinstance(event.title, str):
-                found.append(event.title)
-            if len(found) == count:
-                return found
+                titles.append(event.title)
+            if len(titles) == count:
+                return titles
     raise AssertionError("the stream ended")
 
 
@@ -349,18 +349,18 @@ async def test_who_leaves_the_feed_at_any_point_comes_back_to_all_that_they_miss
         async with aclosing(app.host_client.changes(after=start)) as changes:
             reading = asyncio.ensure_future(anext(changes))
             await twice.change(title="a")
-            known = (await reading).upto or start
+            position = (await reading).upto or start
             # All three are noted before the next one is read.
             for session, title in ((twice, "b"), (once, "c"), (twice, "d")):
                 await session.change(title=title)
-            told = await anext(changes)
-            assert (told.session_id, told.upto) == (twice.session_id, None)
-            assert told.row is not None
-            assert told.row.title == "d"
+            change = await anext(changes)
+            assert (change.session_id, change.upto) == (twice.session_id, None)
+            assert change.row is not None
+            assert change.row.title == "d"
         # Whoever was cut off here has heard of a later change than the one that they missed.
-        async with aclosing(app.host_client.changes(after=known)) as changes:
+        async with aclosing(app.host_client.changes(after=position)) as changes:
             missed = [(await anext(changes)) for _ in range(2)]
-        titles = {each.row.title for each in missed if each.row is not None}
+        titles = {item.row.title for item in missed if item.row is not None}
         assert titles == {"c", "d"}
         assert missed[-1].upto == max(row.position for row in await app.store.sessions())
 

@@ -199,11 +199,11 @@ def check_fates(log: list[ev.LoggedEvent]) -> None:
         if isinstance(event, ev.MessageDelivered | ev.MessageExpired)
     ]
     assert sorted(fates) == sorted(accepted)
-    asked = [
+    questions = [
         call.call_id for event in log if isinstance(event, ev.StepReplied) for call in event.calls
     ]
     ended = [event.call_id for event in log if isinstance(event, ev.CallFinished)]
-    assert sorted(ended) == sorted(asked)
+    assert sorted(ended) == sorted(questions)
 
 
 def check_that_it_was_lively(logs: dict[str, list[ev.LoggedEvent]], readers: list[Reader]) -> None:

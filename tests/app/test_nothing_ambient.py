@@ -41,9 +41,9 @@ class Together:
             self.all_there.set()
         await self.go_on.wait()
 
-    def reply(self, asked: ModelRequest) -> ScriptedReply:
-        if len(asked.history) > 1:
-            return ScriptedReply(text=asked.system)
+    def reply(self, request: ModelRequest) -> ScriptedReply:
+        if len(request.history) > 1:
+            return ScriptedReply(text=request.system)
         return ScriptedReply(calls=[ScriptedCall("terminal", {"command": LOOK})], hold=self.hold)
 
 
@@ -63,8 +63,8 @@ async def test_a_hundred_turns_leave_the_process_as_it_is(
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    told = "\n".join(f"[profiles.{p}.personalities]\nown = 'I am {p}.'" for p in PROFILES)
-    (home / "config.toml").write_text(told)
+    profile_text = "\n".join(f"[profiles.{p}.personalities]\nown = 'I am {p}.'" for p in PROFILES)
+    (home / "config.toml").write_text(profile_text)
     together = Together()
     before = services()
     async with Keryx(model=ScriptedModel(together.reply), home=home, workspace=tmp_path) as app:
@@ -83,14 +83,14 @@ async def test_a_hundred_turns_leave_the_process_as_it_is(
         await together.all_there.wait()
         assert services() == before
         together.go_on.set()
-        found = [await task for task in running]
+        results = [await task for task in running]
         during = services()
         rows = await app.store.sessions(limit=TURNS)
         assert {type(row.title) for row in rows} == {str}
     assert during == before
     assert services() == before
-    for (seen, prompt), (wanted, told_of) in zip(found, expected, strict=True):
-        assert seen == wanted
+    for (seen, prompt), (expected_env, told_of) in zip(results, expected, strict=True):
+        assert seen == expected_env
         assert prompt.endswith(told_of)
     assert capfd.readouterr() == ("", "")
 
@@ -99,9 +99,9 @@ async def test_a_hundred_turns_leave_the_process_as_it_is(
 async def test_each_message_keeps_the_workspace_that_it_was_sent_with(tmp_path: Path) -> None:
     gate = asyncio.Event()
 
-    def reply(asked: ModelRequest) -> ScriptedReply:
+    def reply(request: ModelRequest) -> ScriptedReply:
         calls = [ScriptedCall("terminal", {"command": "pwd"})]
-        if len(asked.history) % 4 == 1:
+        if len(request.history) % 4 == 1:
             return ScriptedReply(calls=calls, hold=gate.wait)
         return ScriptedReply(text="Done.")
 

@@ -62,11 +62,11 @@ async def test_a_secret_that_tools_print_return_and_fail_with_is_seen_nowhere(
         assert SECRET.encode() not in shown
         assert SECRET[HALF:].encode() not in shown
         assert b"[redacted: the key of openai]" in shown
-        for asked in server.asked:
-            assert SECRET.encode() not in asked.raw
-            assert asked.headers["Authorization"] == f"Bearer {SECRET}", "it is still used"
-        told = msgspec.json.decode(server.asked[1].raw)["messages"]
-        assert "[redacted: the key of openai]" in str(told)
+        for request in server.asked:
+            assert SECRET.encode() not in request.raw
+            assert request.headers["Authorization"] == f"Bearer {SECRET}", "it is still used"
+        sent_messages = msgspec.json.decode(server.asked[1].raw)["messages"]
+        assert "[redacted: the key of openai]" in str(sent_messages)
         scope = Scope("reader")
         bridge = Bridge(scope)
         assert SECRET.encode() not in await bridge.to_thread(stored, tmp_path)

@@ -32,14 +32,14 @@ async def careful(home: Path, *folders: Path) -> AsyncGenerator[list[SessionHand
         yield [await opened(app, folder) for folder in folders]
 
 
-def made(folder: Path) -> str:
+def workspace_in(folder: Path) -> str:
     folder.mkdir(exist_ok=True)
     return str(folder)
 
 
 async def opened(app: Keryx, folder: Path) -> SessionHandle:
     session = await app.open(approvals="ask")
-    await session.change(workspace=made(folder))
+    await session.change(workspace=workspace_in(folder))
     return session
 
 
@@ -53,20 +53,20 @@ async def asks(
 ) -> ev.ApprovalAsked | None:
     """Write that file, or run that command, by hand; what was asked about it and answered so."""
     arguments = {"command": name} if tool == "terminal" else {"path": name, "content": name}
-    asked = None
+    approval = None
     async for event in session.run(tool, json.dumps(arguments)):
         if isinstance(event, ev.ApprovalAsked):
-            asked = event
+            approval = event
             await session.answer(event.approval_id, decision, reach=reach)
-    return asked
+    return approval
 
 
 async def test_always_on_one_file_means_that_file_in_that_folder(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     async with careful(tmp_path / "home", here, here, there) as (first, second, elsewhere):
-        asked = await asks(first, "app.py", "always")
-        assert asked is not None
-        assert [(offer.reach, offer.says) for offer in asked.offers] == [
+        approval = await asks(first, "app.py", "always")
+        assert approval is not None
+        assert [(offer.reach, offer.says) for offer in approval.offers] == [
             ("exact", f"write_file: app.py, in sessions that work in {here}"),
             ("folder", f"write_file: everything in {here}, in sessions that work in {here}"),
             ("everywhere", "write_file: every call, in every folder"),
@@ -109,9 +109,9 @@ async def test_consent_for_the_session_is_as_narrow_and_stays_in_it(tmp_path: Pa
 async def test_a_command_is_allowed_in_its_folder_before_it_is_everywhere(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     async with careful(tmp_path / "home", here, there) as (first, elsewhere):
-        asked = await asks(first, "mkdir a", "always", tool="terminal")
-        assert asked is not None
-        assert [offer.reach for offer in asked.offers] == ["exact", "everywhere"]
+        approval = await asks(first, "mkdir a", "always", tool="terminal")
+        assert approval is not None
+        assert [offer.reach for offer in approval.offers] == ["exact", "everywhere"]
         assert await asks(first, "mkdir b", tool="terminal") is None
         assert await asks(elsewhere, "mkdir a", tool="terminal") is not None
         assert await asks(elsewhere, "mkdir a", "always", "everywhere", tool="terminal")
@@ -138,21 +138,21 @@ async def test_a_tool_that_says_nothing_of_its_calls_is_allowed_here_first(tmp_p
     async with asyncio.timeout(PATIENCE), Keryx(home=tmp_path / "home", tools=[odd]) as app:
         here, there = [await opened(app, tmp_path / name) for name in ("here", "there")]
 
-        async def asked(session: SessionHandle) -> list[ev.ApprovalAsked]:
-            found: list[ev.ApprovalAsked] = []
+        async def approvals_of(session: SessionHandle) -> list[ev.ApprovalAsked]:
+            approvals: list[ev.ApprovalAsked] = []
             async for event in session.run("odd"):
                 if isinstance(event, ev.ApprovalAsked):
-                    found.append(event)
+                    approvals.append(event)
                     await session.answer(event.approval_id, "always")
-            return found
+            return approvals
 
-        (first,) = await asked(here)
+        (first,) = await approvals_of(here)
         assert [(offer.reach, offer.says) for offer in first.offers] == [
             ("folder", f"odd: every call, in sessions that work in {tmp_path / 'here'}"),
             ("everywhere", "odd: every call, in every folder"),
         ]
-        assert await asked(here) == []
-        assert len(await asked(there)) == 1
+        assert await approvals_of(here) == []
+        assert len(await approvals_of(there)) == 1
 
 
 async def test_a_rule_is_removed_for_all_sessions_at_once_also_by_another_process(

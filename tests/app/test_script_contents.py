@@ -270,14 +270,16 @@ FOUND = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_s
 def test_every_line_that_is_found_is_there_and_whole(files: list[list[str]]) -> None:
     contents = ["".join(f"{line}needle{line}\nhay\n" for line in lines).encode() for lines in files]
     contents = [b"hay\n" + content for content in contents]
-    (found, some, names), _ = run(over(contents, SEARCHING))
+    (search, some, names), _ = run(over(contents, SEARCHING))
     expected = [
         (f"{number:03}", 2 + 2 * at, f"{line}needle{line}")
         for number, lines in enumerate(files)
         for at, line in enumerate(lines)
     ]
-    assert [(match["path"], match["line"], match["text"]) for match in found["matches"]] == expected
-    assert found["truncated"] is False
+    assert [
+        (match["path"], match["line"], match["text"]) for match in search["matches"]
+    ] == expected
+    assert search["truncated"] is False
     assert len(some["matches"]) == min(2, len(expected))
     assert some["truncated"] is (len(expected) > 2)
     assert names["paths"] == [f"{number:03}" for number in range(len(files))]
@@ -318,7 +320,7 @@ async def listed(names: dict[str, bytes]) -> tuple[Any, dict[str, Any]]:
 @example({f"file {number}": b"x" for number in range(2_500)})
 def test_every_entry_of_a_folder_is_there(names: dict[str, bytes]) -> None:
     result, expected = run(listed(names))
-    entries = {each["path"]: (each["type"], each.get("size")) for each in result["entries"]}
+    entries = {entry["path"]: (entry["type"], entry.get("size")) for entry in result["entries"]}
     assert entries == expected
     assert result["truncated"] is False
 
@@ -333,9 +335,9 @@ give([list_files().value, search_files("needle").value])
 
 
 def test_a_name_that_is_not_utf8_comes_with_its_bytes() -> None:
-    (listing, found), _ = run(over([], ODD_NAMES))
+    (listing, search), _ = run(over([], ODD_NAMES))
     (entry,) = listing["entries"]
-    (match,) = found["matches"]
+    (match,) = search["matches"]
     for one in (entry, match):
         assert one["path"] == "bad\\xff"
         assert base64.b64decode(one["path_base64"]) == b"bad\xff"
@@ -377,7 +379,7 @@ finish([clarify("Which?").value, clarify("And?").value])
 async def test_a_question_gives_the_answer_and_nothing_else(den: Den) -> None:
     async with hosting(den, confinement="off") as app:
         handle = await app.open(approvals="never")
-        assert await asked(handle, "ü [nobody answered]") == [
+        assert await answer_of(handle, "ü [nobody answered]") == [
             {"text": "ü [nobody answered]", "answered": True},
             {"text": "", "answered": True},
         ]
@@ -387,7 +389,7 @@ async def test_a_question_gives_the_answer_and_nothing_else(den: Den) -> None:
     assert json.loads(text_of(ended.result))["result"] == [{"text": "", "answered": False}] * 2
 
 
-async def asked(handle: SessionHandle, first: str) -> Any:
+async def answer_of(handle: SessionHandle, first: str) -> Any:
     answers = [first, ""]
     async for event in handle.run("execute_code", json.dumps({"code": ASKING})):
         if isinstance(event, ev.QuestionAsked):

@@ -135,5 +135,5 @@ except ToolTimeoutError as error:
 async def test_a_deadline_of_the_caller_ends_the_call_whatever_the_tool_was_given(den: Den) -> None:
     async with hosting(den) as app:
         ended = await execute(await app.open(approvals="never"), TOO_LONG)
-    assert all("no answer within 0.3 s" in each for each in ended["result"])
+    assert all("no answer within 0.3 s" in text for text in ended["result"])
     assert ended["calls"]["terminal"]["count"] == 2

@@ -152,7 +152,7 @@ def test_a_bad_actor_cannot_make_the_host_grow_nor_stop_the_others(actor: str) -
     argv = [sys.executable, "-m", "tests.app.hoarding", actor]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=55, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    found = json.loads(done.stdout)
-    assert found["grown"] < (ROOM if actor.startswith("knows the secret") else BOUND)
-    assert found["beside"] == "fine\n", "another session works meanwhile"
-    assert found["again"] == "fine\n", "and so does this one, afterwards"
+    payload = json.loads(done.stdout)
+    assert payload["grown"] < (ROOM if actor.startswith("knows the secret") else BOUND)
+    assert payload["beside"] == "fine\n", "another session works meanwhile"
+    assert payload["again"] == "fine\n", "and so does this one, afterwards"

@@ -154,9 +154,13 @@ async def test_who_does_not_know_the_secret_of_a_run_is_told_nothing(
         answers = await ask(run.socket, *packets)
         ended = await run.let_go()
     assert all("result" not in answer and "error" in answer for answer in answers)
-    told = json.dumps(answers)
-    assert secret not in told
-    assert not [each.name for each in den.tools if each.name in told and each.name != "terminal"]
+    answer_text = json.dumps(answers)
+    assert secret not in answer_text
+    assert not [
+        tested_tool.name
+        for tested_tool in den.tools
+        if tested_tool.name in answer_text and tested_tool.name != "terminal"
+    ]
     assert "calls" not in ended, "nothing was called"
     assert not (den.workspace / "stolen").exists()
 
@@ -172,6 +176,6 @@ async def test_the_secret_of_one_run_opens_no_other(den: Den) -> None:
         taken = await ask(one.socket, wrong)
         assert "calls" not in await one.let_go()
         assert "calls" not in await other.let_go()
-    assert [each["error"]["data"] for each in refused] == ["ToolDeniedError"] * 2
+    assert [reply["error"]["data"] for reply in refused] == ["ToolDeniedError"] * 2
     assert taken[0]["result"] == {"version": 1}
     assert not (den.workspace / "stolen").exists()

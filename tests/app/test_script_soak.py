@@ -47,8 +47,8 @@ def runs_there(session_id: str) -> list[Path]:
     return list(Path(tempfile.gettempdir()).glob(f"keryx*/{session_id}/run-*"))
 
 
-def check(told: dict[str, Any], nested: ev.NestedSummary, counting: Counting) -> None:
-    right, wrong, given_up = json.loads(told["output"])
+def check(report: dict[str, Any], nested: ev.NestedSummary, counting: Counting) -> None:
+    right, wrong, given_up = json.loads(report["output"])
     assert wrong == 0, "every answer came to its own caller"
     assert right + given_up == CALLS, "none was lost"
     assert right > CALLS * 0.8
@@ -57,7 +57,7 @@ def check(told: dict[str, Any], nested: ev.NestedSummary, counting: Counting) ->
     assert right <= len(counting.ran) <= CALLS
     # Who gave up before the host had read the call is not counted there.
     assert right <= nested.completed <= nested.calls <= CALLS
-    assert told["calls"]["echo"]["count"] == nested.calls
+    assert report["calls"]["echo"]["count"] == nested.calls
     assert counting.most > 10, "they ran side by side"
 
 
@@ -130,8 +130,8 @@ class Meeting:
 @pytest.mark.promise("000.3")
 async def test_calls_in_flight_run_at_the_same_time(den: Den) -> None:
     async with hosting(den, Meeting().tool) as app:
-        found = (await execute(await app.open(approvals="never"), MEETING))["result"]
-    assert found == {
+        meeting = (await execute(await app.open(approvals="never"), MEETING))["result"]
+    assert meeting == {
         "threads": [50] * 50,
         "tasks": [200] * 200,
         "fork": [8] * 8,

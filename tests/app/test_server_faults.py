@@ -110,9 +110,9 @@ def quick(server: ModelServer, clients: Clients, clock: Clock | None = None) -> 
 
 async def let_hangs_time_out(server: ModelServer, clock: FakeClock, times: int) -> None:
     for number in range(1, times + 1):
-        asked = await server.wait_asked(number)
-        await asked.hanging.wait()
-        while not asked.gone.is_set():
+        request = await server.wait_asked(number)
+        await request.hanging.wait()
+        while not request.gone.is_set():
             # The reader may not have come to its wait yet; silence counts from there.
             clock.advance(31)
             await asyncio.sleep(0)
@@ -345,11 +345,11 @@ async def test_cancelling_a_silent_reply_closes_its_connection(
     answers = Answers(Reply(text=STORY, calls=(SUM,), fault=fault, after=3))
     async with ModelServer(answers) as server, talking(tmp_path, server) as (app, session):
         turn = await session.send("2 + 3?")
-        asked = await server.wait_asked(1)
-        await asked.hanging.wait()
+        request = await server.wait_asked(1)
+        await request.hanging.wait()
         await cancelled(turn)
         async with asyncio.timeout(PATIENCE):
-            await asked.gone.wait()
+            await request.gone.wait()
         await check_goes_on(app, session, server, answers, "2 + 3?")
 
 
@@ -362,15 +362,15 @@ async def test_a_silent_reply_is_cut_by_whoever_speaks(
     answers = Answers(Reply(text=STORY, calls=(SUM,), fault=fault, after=3), FIVE)
     async with ModelServer(answers) as server, talking(tmp_path, server) as (app, session):
         turn = await session.send("2 + 3?")
-        asked = await server.wait_asked(1)
-        await asked.hanging.wait()
+        request = await server.wait_asked(1)
+        await request.hanging.wait()
         if said:
             await until_shown(turn, said)
         later = await getattr(session, verb)("Never mind.")
         assert (await result_of(later)).text == "It is 5."
         assert (await result_of(turn)).outcome == {"steer": "completed"}.get(verb, "cancelled")
         async with asyncio.timeout(PATIENCE):
-            await asked.gone.wait()
+            await request.gone.wait()
         history = [message["role"] for message in server.asked[1].body["messages"]]
         assert history == ["system", "user", *(["assistant"] if said else []), "user"]
         shown_to_all = ("2 + 3?", "Never mind.", *([said] if said else []))
@@ -441,7 +441,7 @@ async def test_a_call_that_cannot_be_is_the_models_to_mend(tmp_path: Path, call:
     async with ModelServer(answers) as server, talking(tmp_path, server) as (app, session):
         result = await result_of(await session.send("2 + 3?"))
         assert (result.outcome, result.text) == ("completed", "It is 5.")
-        outcomes = {found.tool: found.outcome for found in reversed(result.calls)}
+        outcomes = {ended.tool: ended.outcome for ended in reversed(result.calls)}
         assert outcomes.pop(call.tool) == "failed"
         assert set(outcomes.values()) <= {"completed"}
         await check_goes_on(app, session, server, answers, "2 + 3?", STORY, "It is 5.")

@@ -119,15 +119,15 @@ async def programs(home: Path, folder: Path, count: int = 1) -> AsyncGenerator[l
     ]
     several = [Program(process) for process in started]
     try:
-        for each in several:
-            assert (await each.answer())["ready"]
+        for program in several:
+            assert (await program.answer())["ready"]
         yield several
     finally:
-        for each in several:
-            await each.end()
+        for program in several:
+            await program.end()
 
 
-def told(folder: Path) -> list[str]:
+def log_lines(folder: Path) -> list[str]:
     file = folder / TOLD
     return file.read_text().splitlines() if file.exists() else []
 
@@ -152,7 +152,7 @@ async def test_a_server_shows_and_steers_what_a_program_hosts(tmp_path: Path) ->
             async for event in session.events():
                 if isinstance(event, ev.TurnFinished) and event.turn_id == sent["turn_id"]:
                     break
-            seen = [each.type async for each in _until_finished(client, session.session_id)]
+            seen = [event.type async for event in _until_finished(client, session.session_id)]
             assert seen.count("turn.finished") == 2
             other = await app.open(theirs)
             assert (await (await other.send("Hi")).result()).text.startswith("word0 word1")
@@ -173,9 +173,9 @@ async def test_a_server_shows_and_steers_what_a_program_hosts(tmp_path: Path) ->
 async def _until_finished(client: Any, session_id: str) -> AsyncGenerator[Any]:
     finished = 0
     async with client.stream(f"/api/sessions/{session_id}/events?after=0") as events:
-        async for each in events:
-            yield each
-            finished += each.type == "turn.finished"
+        async for event in events:
+            yield event
+            finished += event.type == "turn.finished"
             if finished == 2:
                 return
 
@@ -204,14 +204,14 @@ async def test_the_example_of_the_readme_runs_beside_keryx_serve(tmp_path: Path)
 
 async def test_three_workers_share_a_home(tmp_path: Path) -> None:
     async with asyncio.timeout(3 * PATIENCE), programs(tmp_path / "home", tmp_path, 3) as workers:
-        sessions = [(await each.ask("open"))["session"] for each in workers]
-        for each in workers:
-            await each.ask("send use quick")
-        for each in workers:
-            assert (await each.ask("result"))["outcome"] == "completed"
+        sessions = [(await worker.ask("open"))["session"] for worker in workers]
+        for worker in workers:
+            await worker.ask("send use quick")
+        for worker in workers:
+            assert (await worker.ask("result"))["outcome"] == "completed"
         # The first to leave may be the owner: the others go on, and one of them owns the home.
-        for number, each in enumerate(workers):
-            assert (await each.ask("leave"))["left"]
+        for number, worker in enumerate(workers):
+            assert (await worker.ask("leave"))["left"]
             for rest in workers[number + 1 :]:
                 await rest.ask("send use quick")
                 assert (await rest.ask("result"))["outcome"] == "completed"
@@ -221,13 +221,13 @@ async def test_three_workers_share_a_home(tmp_path: Path) -> None:
 
 async def test_three_forked_workers_share_a_home(tmp_path: Path) -> None:
     words = [sys.executable, "-c", FORKING, str(tmp_path / "home"), str(tmp_path)]
-    found = await in_thread(
+    result = await in_thread(
         lambda: subprocess.run(
             words, capture_output=True, text=True, cwd=ROOT, check=False, timeout=3 * PATIENCE
         )
     )
-    lines = sorted(found.stdout.splitlines())
-    assert lines == [f"{number} completed Done." for number in range(3)], found.stderr
+    lines = sorted(result.stdout.splitlines())
+    assert lines == [f"{number} completed Done." for number in range(3)], result.stderr
 
 
 async def test_a_child_that_outlives_its_program_does_not_keep_the_home(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ async def test_a_killed_program_goes_on_when_it_comes_back(tmp_path: Path) -> No
         async with programs(home, tmp_path) as (program,):
             session_id = (await program.ask("open"))["session"]
             turn_id = (await program.ask("send use wait"))["turn"]
-            await until(lambda: "began wait" in told(tmp_path))
+            await until(lambda: "began wait" in log_lines(tmp_path))
             await program.kill()
         refused = await client.ask(
             "POST", f"/api/sessions/{session_id}/messages", json={"text": "Hello?"}
@@ -265,13 +265,13 @@ async def test_a_killed_program_goes_on_when_it_comes_back(tmp_path: Path) -> No
             client.stream(f"/api/sessions/{session_id}/events?after=0") as events,
         ):
             types: list[str] = []
-            async for each in events:
-                types.append(each.type)
-                if each.type == "turn.finished":
-                    assert each.data["outcome"] == "completed"
+            async for event in events:
+                types.append(event.type)
+                if event.type == "turn.finished":
+                    assert event.data["outcome"] == "completed"
                     break
         assert types.count("turn.resumed") == 1
-        assert told(tmp_path) == ["began wait"], "a call that was started is not run again"
+        assert log_lines(tmp_path) == ["began wait"], "a call that was started is not run again"
     async with Keryx(home=home):
         pass  # removes what the killed ones left
 
@@ -284,7 +284,7 @@ async def test_a_program_outlives_the_owner_of_its_home(tmp_path: Path) -> None:
             async with programs(home, tmp_path) as (program,):
                 session_id = (await program.ask("open"))["session"]
                 await program.ask("send use wait")
-                await until(lambda: "began wait" in told(tmp_path))
+                await until(lambda: "began wait" in log_lines(tmp_path))
                 owner.send_signal(signal.SIGKILL)
                 await in_thread(owner.wait)
                 (tmp_path / GO).touch()
@@ -297,7 +297,7 @@ async def test_a_program_outlives_the_owner_of_its_home(tmp_path: Path) -> None:
                     session = await app.open(session_id)
                     result = await (await session.send("use quick")).result()
                     assert result.outcome == "completed"
-        assert told(tmp_path) == ["began wait", "ended wait", "began quick", "ended quick"]
+        assert log_lines(tmp_path) == ["began wait", "ended wait", "began quick", "ended quick"]
 
 
 async def test_a_guest_finds_whoever_takes_the_home_over_from_a_frozen_owner(
@@ -339,8 +339,8 @@ async def test_a_session_of_one_program_is_reached_from_another(tmp_path: Path) 
         await fork.change(title="A fork")
         plain = await first.open(tools=[])
         assert (await plain.view()).settings.tools == ()
-        found = await owner.store.search("page")
-        assert {each.session_id for each in found} == {session.session_id, fork.session_id}
+        hits = await owner.store.search("page")
+        assert {hit.session_id for hit in hits} == {session.session_id, fork.session_id}
         assert await first.delete(session.session_id)
         assert await owner.store.session(session.session_id) is None
 
@@ -359,8 +359,8 @@ async def test_a_program_that_owns_the_home_hosts_others_as_any_host_does(tmp_pa
         assert settings.model == "scripted:plain"
         assert {"read_file", "terminal"} < set(settings.tools)
         assert "add" not in settings.tools
-        for each in (session, await other.open(before)):
-            events = [event async for event in each.run("list_files")]
+        for handle in (session, await other.open(before)):
+            events = [event async for event in handle.run("list_files")]
             assert isinstance(events[-1], ev.CallFinished)
             assert events[-1].outcome == "completed"
         own = await program.open()

@@ -80,8 +80,10 @@ def signature_of(member: Any, owner: str, name: str) -> str:
     function: Any = getattr(member, "fget", member)
     signature = inspect.signature(function)
     extra = MORE.get((owner, name), set())
-    kept = [each for each in signature.parameters.values() if each.name not in extra]
-    text = str(signature.replace(parameters=kept))
+    parameters = [
+        parameter for parameter in signature.parameters.values() if parameter.name not in extra
+    ]
+    text = str(signature.replace(parameters=parameters))
     for word, other in WORDS.items():
         text = text.replace(word, other)
     return text
@@ -194,11 +196,11 @@ def test_steering_interrupting_and_cancelling_block_until_they_are_durable(tmp_p
 
 
 def test_it_says_where_it_can_be_used(tmp_path: Path) -> None:
-    kept = sync.Keryx(model="scripted:demo", home=tmp_path)
+    app = sync.Keryx(model="scripted:demo", home=tmp_path)
     with pytest.raises(DeveloperMustActError, match="use it inside `with"):
-        kept.open()
-    with kept:
-        session = kept.open()
+        app.open()
+    with app:
+        session = app.open()
         reading, writing = os.pipe()
         if (pid := os.fork()) == 0:
             try:

@@ -90,7 +90,7 @@ async def test_nothing_is_sent_that_the_api_does_not_take(tmp_path: Path) -> Non
             await live_through_it(app, await app.open(approvals="never"), answers)
         assert server.refused == []
         assert len(server.asked) >= 13
-        assert any(b"image_url" in asked.raw for asked in server.asked)
+        assert any(b"image_url" in request.raw for request in server.asked)
 
 
 @pytest.mark.promise("004.11")
@@ -110,8 +110,8 @@ async def test_a_fallback_is_asked_at_its_own_address_with_its_own_key(tmp_path:
     assert (result.outcome, result.text) == ("completed", "From two.")
     (switched,) = [event for event in log if isinstance(event, ev.ModelSwitched)]
     assert (switched.from_, switched.to) == (f"one:{MODEL}", f"two:{MODEL}")
-    assert [asked.headers["Authorization"] for asked in two.asked] == ["Bearer sk-of-two"]
-    assert b"sk-of" not in b"".join(asked.raw for asked in two.asked)
+    assert [request.headers["Authorization"] for request in two.asked] == ["Bearer sk-of-two"]
+    assert b"sk-of" not in b"".join(request.raw for request in two.asked)
 
 
 @pytest.mark.promise("004.11")
@@ -162,7 +162,7 @@ async def test_a_personality_is_told_and_never_becomes_part_of_what_was_said(
             await session.change(personality=None)
             await say(session, "hi again")
             rows = await app.store.transcript(session.session_id)
-    first, second = [asked.body["messages"] for asked in server.asked[:2]]
+    first, second = [request.body["messages"] for request in server.asked[:2]]
     assert "Be formal." in json.dumps(first[0])
     assert "Tone: cool" in json.dumps(first[0])
     assert "Be formal." not in json.dumps([*first[1:], *second])

@@ -59,7 +59,7 @@ class Answers:
         self.lined_up = deque(replies)
         self.always = always
 
-    def __call__(self, asked: ReceivedRequest) -> Reply:
+    def __call__(self, request: ReceivedRequest) -> Reply:
         if self.lined_up:
             return self.lined_up.popleft()
         assert self.always is not None, "the server was asked more often than the test expects"

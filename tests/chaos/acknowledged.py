@@ -336,8 +336,8 @@ async def an_approval_once(world: World) -> None:
 async def rule_holds(world: World) -> None:
     await ran_once_unasked(world)
     await world.turn("use risky")
-    asked = [event for event in await world.log() if isinstance(event, ev.ApprovalAsked)]
-    assert len(asked) == 1
+    approvals = [event for event in await world.log() if isinstance(event, ev.ApprovalAsked)]
+    assert len(approvals) == 1
 
 
 @case(cm.AnswerApproval, rule_holds)

@@ -130,7 +130,7 @@ def _plant_commits(child: Child) -> None:
 def _plant_acknowledgements(child: Child) -> None:
     tell = Inbox.tell
 
-    async def told(self: Inbox, command: cm.Command) -> Answer:
+    async def tell_and_report(self: Inbox, command: cm.Command) -> Answer:
         answer = await tell(self, command)
         child.reach("acknowledged")
         match command, answer:
@@ -142,7 +142,7 @@ def _plant_acknowledgements(child: Child) -> None:
                 pass
         return answer
 
-    Inbox.tell = told
+    Inbox.tell = tell_and_report
 
 
 class DeadlyModel(ScriptedModel):

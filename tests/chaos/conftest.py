@@ -11,11 +11,11 @@ from tests.chaos.lives import Zygote
 
 @pytest.fixture(scope="module")
 def module_zygote() -> Iterator[Zygote]:
-    made = Zygote()
+    zygote = Zygote()
     try:
-        yield made
+        yield zygote
     finally:
-        made.close()
+        zygote.close()
 
 
 @pytest.fixture

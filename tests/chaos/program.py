@@ -150,8 +150,10 @@ class Holding:
         history = history_of(request)
         if isinstance(history[-1], ToolMessage):
             return ScriptedReply(text="Done.")
-        asked = next(message for message in reversed(history) if isinstance(message, UserMessage))
-        match said(asked):
+        last_message = next(
+            message for message in reversed(history) if isinstance(message, UserMessage)
+        )
+        match said(last_message):
             case "call":
                 return ScriptedReply(calls=[ScriptedCall("act")])
             case "hold in a call":

@@ -84,8 +84,8 @@ async def ask(child: Child) -> None:
     )
     session = await world.open()
     await world.send(session, "Go")
-    asked = await until(session, ev.ApprovalAsked)
-    child.say(f"asked {asked.approval_id}")
+    approval = await until(session, ev.ApprovalAsked)
+    child.say(f"asked {approval.approval_id}")
     await asyncio.Event().wait()
 
 

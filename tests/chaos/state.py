@@ -24,23 +24,23 @@ async def read_logs(path: Path) -> list[tuple[SessionRow, Log]]:
     bridge = Bridge(Scope("reader"), threads=1)
     try:
         store = await SqliteStore.open(path, bridge, read_only=True)
-        found = [(row, await store.events(row.session_id)) for row in await store.sessions()]
+        logs = [(row, await store.events(row.session_id)) for row in await store.sessions()]
         await store.close()
     except StoreError as error:
         # The host died while it made the file: there is nothing to read in it yet.
         if "has version 0" not in str(error):
             raise
-        found = []
+        logs = []
     finally:
         await bridge.close()
-    return found
+    return logs
 
 
 async def read_log(path: Path) -> Log:
     """The log of the one session that there is."""
-    found = await read_logs(path)
-    assert len(found) <= 1
-    return found[0][1] if found else []
+    logs = await read_logs(path)
+    assert len(logs) <= 1
+    return logs[0][1] if logs else []
 
 
 def log_of(path: Path) -> Log:

@@ -35,9 +35,9 @@ def test_a_turn_is_not_said_to_be_over_before_its_end_is_durable(
 
 
 def test_an_approval_that_was_given_is_not_asked_for_again(zygote: Zygote, tmp_path: Path) -> None:
-    asked = zygote.start("ask", tmp_path)
-    approval_id = asked.hear("asked ").split()[1]
-    asked.kill()
+    child = zygote.start("ask", tmp_path)
+    approval_id = child.hear("asked ").split()[1]
+    child.kill()
     die = ("shown approval.answered", 1)
     answering = zygote.start("answer_alone", tmp_path, life=1, subject=approval_id, die=die)
     answering.end()

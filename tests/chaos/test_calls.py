@@ -47,11 +47,11 @@ class Calls(Trial):
     def check_end(self, *, parked: bool) -> None:
         (end,) = (event for event in self.log if isinstance(event, ev.TurnFinished))
         assert end.outcome == "completed" or (parked and end.outcome == "parked")
-        found = ends(self.log)
-        asked = [call.call_id for fact in replies(self.log) for call in fact.calls]
-        assert sorted(found) == sorted(asked), "each call that was asked for has one end"
+        finished = ends(self.log)
+        requested = [call.call_id for fact in replies(self.log) for call in fact.calls]
+        assert sorted(finished) == sorted(requested), "each call that was asked for has one end"
         acted = [call for life in range(self.lives) for call in self.acted(life)]
-        for call_id, fact in found.items():
+        for call_id, fact in finished.items():
             times = acted.count(call_id)
             if fact.tool == "act_never":
                 assert times <= 1
@@ -79,9 +79,9 @@ def starts(log: Log) -> dict[str, ev.CallStarted]:
 
 def ends(log: Log) -> dict[str, ev.CallFinished]:
     facts = [event for event in log if isinstance(event, ev.CallFinished)]
-    found = {fact.call_id: fact for fact in facts}
-    assert len(found) == len(facts), "a call ends once"
-    return found
+    by_call = {fact.call_id: fact for fact in facts}
+    assert len(by_call) == len(facts), "a call ends once"
+    return by_call
 
 
 def replies(log: Log) -> list[ev.StepReplied]:

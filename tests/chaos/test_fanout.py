@@ -52,11 +52,11 @@ async def second_life(folder: Path, session_id: str) -> None:
         assert blob is not None
         picture = msgspec.json.decode(blob, type=ev.NestedCalls)
         assert len(picture.calls) == ENDED < CALLS
-        (told,) = finished.result
-        assert isinstance(told, Text)
-        assert told.text.startswith("10 nested calls had ended before that:\n- look")
+        (part,) = finished.result
+        assert isinstance(part, Text)
+        assert part.text.startswith("10 nested calls had ended before that:\n- look")
         last = [event for event in log if isinstance(event, ev.StepReplied)][-1]
-        assert told.text in last.text, "the model is told"
+        assert part.text in last.text, "the model is told"
 
 
 @pytest.mark.promise("mended.10")

@@ -75,23 +75,23 @@ class Talk(Trial):
 
 def accepted(log: Log) -> dict[str, ev.MessageAccepted]:
     facts = [event for event in log if isinstance(event, ev.MessageAccepted)]
-    found = {fact.key: fact for fact in facts if fact.key is not None}
-    assert len(found) == len(facts), "a message was accepted twice"
-    return found
+    by_key = {fact.key: fact for fact in facts if fact.key is not None}
+    assert len(by_key) == len(facts), "a message was accepted twice"
+    return by_key
 
 
 def ends(log: Log) -> dict[str, ev.TurnFinished]:
     facts = [event for event in log if isinstance(event, ev.TurnFinished)]
-    found = {fact.turn_id: fact for fact in facts}
-    assert len(found) == len(facts), "a turn ended twice"
-    return found
+    by_turn = {fact.turn_id: fact for fact in facts}
+    assert len(by_turn) == len(facts), "a turn ended twice"
+    return by_turn
 
 
 def cancels(log: Log) -> dict[str, ev.TurnCancelling]:
     facts = [event for event in log if isinstance(event, ev.TurnCancelling)]
-    found = {fact.turn_id: fact for fact in facts}
-    assert len(found) == len(facts), "a turn was cancelled twice"
-    return found
+    by_turn = {fact.turn_id: fact for fact in facts}
+    assert len(by_turn) == len(facts), "a turn was cancelled twice"
+    return by_turn
 
 
 def of_turn(log: Log, turn_id: str) -> Log:

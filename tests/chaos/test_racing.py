@@ -45,13 +45,13 @@ def race(
 
 
 def rounds(folder: Path) -> list[Path]:
-    found = [folder / str(number) for number in range(ROUNDS)]
-    for each in found:
-        each.mkdir()
-    return found
+    folders = [folder / str(number) for number in range(ROUNDS)]
+    for round_folder in folders:
+        round_folder.mkdir()
+    return folders
 
 
-def asked(zygote: Zygote, folder: Path) -> str:
+def ask_and_die(zygote: Zygote, folder: Path) -> str:
     """A host asks for an approval and dies; the id of that approval."""
     host = zygote.start("ask", folder)
     approval_id = host.hear("asked ").split()[1]
@@ -65,8 +65,8 @@ def check_one_taken(said: list[str], refused: set[str]) -> None:
 
 
 def answers(log: Log, approval_id: str) -> list[ev.ApprovalAnswered]:
-    found = (event for event in log if isinstance(event, ev.ApprovalAnswered))
-    return [event for event in found if event.approval_id == approval_id]
+    answered = (event for event in log if isinstance(event, ev.ApprovalAnswered))
+    return [event for event in answered if event.approval_id == approval_id]
 
 
 @pytest.mark.parametrize("scenario", ["answer", "answer_as_owner"])
@@ -75,7 +75,7 @@ def test_one_of_several_processes_answers_an_approval(
     zygote: Zygote, tmp_path: Path, scenario: str
 ) -> None:
     for folder in rounds(tmp_path):
-        approval_id = asked(zygote, folder)
+        approval_id = ask_and_die(zygote, folder)
         said = race(zygote, scenario, folder, subject=approval_id)
         check_one_taken(said, REFUSED)
         (answer,) = answers(log_of(folder / "home" / STORE), approval_id)
@@ -165,10 +165,10 @@ async def taken(path: Path) -> list[str]:
     bridge = Bridge(Scope("test"))
     store = await SqliteStore.open(path, bridge, read_only=True)
     assert await store.pending("s1") == []
-    found = [row.id for row in await store.outbox("taken")]
+    row_ids = [row.id for row in await store.outbox("taken")]
     await store.close()
     await bridge.close()
-    return found
+    return row_ids
 
 
 def test_an_owner_that_was_frozen_and_replaced_writes_nothing(

@@ -79,7 +79,7 @@ async def check_log(store: Store, session_id: str, turn_ids: set[str]) -> None:
     """No gap, and each turn that was acknowledged has one message and one end."""
     log = await store.events(session_id)
     assert [event.seq for event in log] == list(range(1, len(log) + 1))
-    accepted = Counter(each.turn_id for each in log if isinstance(each, ev.MessageAccepted))
-    finished = Counter(each.turn_id for each in log if isinstance(each, ev.TurnFinished))
+    accepted = Counter(event.turn_id for event in log if isinstance(event, ev.MessageAccepted))
+    finished = Counter(event.turn_id for event in log if isinstance(event, ev.TurnFinished))
     for turn_id in turn_ids:
         assert (accepted[turn_id], finished[turn_id]) == (1, 1), (session_id, turn_id)

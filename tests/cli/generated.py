@@ -56,16 +56,18 @@ class Leaf:
         last, other = self.words[-1], replaced or {}
         values = [
             value
-            for each in self.positionals
+            for positional in self.positionals
             for value in (
-                [other[each.dest]] if each.dest in other else self._value(each, from_stdin)
+                [other[positional.dest]]
+                if positional.dest in other
+                else self._value(positional, from_stdin)
             )
         ]
         return [*self.words, *OPTIONS.get(last, ()), *values]
 
     @property
     def reads_stdin(self) -> bool:
-        return any("stdin" in (each.help or "") for each in self.positionals)
+        return any("stdin" in (positional.help or "") for positional in self.positionals)
 
     def _value(self, action: argparse.Action, from_stdin: bool) -> list[str]:
         if from_stdin and "stdin" in (action.help or ""):
@@ -87,14 +89,14 @@ def _below(
     before: tuple[tuple[int, argparse.Action], ...],
 ) -> Iterator[Leaf]:
     actions = parser._actions
-    takes_value = [each for each in actions if each.option_strings and each.nargs != 0]
-    options = (*before, *((len(words), each) for each in takes_value))
-    subs = [each for each in actions if isinstance(each.choices, dict)]
+    takes_value = [action for action in actions if action.option_strings and action.nargs != 0]
+    options = (*before, *((len(words), action) for action in takes_value))
+    subs = [action for action in actions if isinstance(action.choices, dict)]
     if not subs:
-        positionals = [each for each in actions if not each.option_strings]
+        positionals = [action for action in actions if not action.option_strings]
         yield Leaf(words, options, tuple(positionals))
-    for each in subs:
-        choices: dict[str, argparse.ArgumentParser] = dict(each.choices or {})
+    for action in subs:
+        choices: dict[str, argparse.ArgumentParser] = dict(action.choices or {})
         for verb, sub in choices.items():
             yield from _below((*words, verb), sub, options)
 

@@ -23,7 +23,7 @@ AT_ONCE: Final = 4
 """Each waits for itself now and then, so more than there are cores."""
 PATIENCE: Final = 50.0
 RULE_KEY: Final = "approval/a_0123456789abcdef/0"
-UP: Final = b"Log in once with"
+UP: Final = b"Sign in on the page"
 UNWANTED: Final = (
     "Traceback",
     "Exception ignored",
@@ -31,7 +31,7 @@ UNWANTED: Final = (
     "Assertion",
     "never awaited",
     "was destroyed",
-    "a fault in Keryx itself",
+    "an error in Keryx itself",
 )
 DOCUMENTED: Final = {0, 1, 2, 3, 4, 130, 141}
 """The exit codes that `keryx --help` explains; 70 is there too, and means a fault."""
@@ -53,7 +53,7 @@ class Ended:
     def check(self, *, codes: Iterable[int] = DOCUMENTED) -> None:
         """What holds whatever the surroundings are."""
         said = self.out + self.err
-        assert not [each for each in UNWANTED if each in said], str(self)
+        assert not [text for text in UNWANTED if text in said], str(self)
         assert self.code in codes, str(self)
 
 
@@ -146,7 +146,7 @@ class World:
             os.close(broken)
         out, err = _finish(process, around.stdin, endless=leaf.name in ENDLESS)
         shutil.rmtree(place, ignore_errors=True)
-        texts = (each.decode(errors="replace") for each in (out, err))
+        texts = (data.decode(errors="replace") for data in (out, err))
         return Ended(leaf.name, command, process.returncode, *texts)
 
 

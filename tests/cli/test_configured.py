@@ -119,7 +119,7 @@ def test_ctrl_c_while_a_person_is_asked_ends_the_command(tmp_path: Path) -> None
         os.close(theirs)
         try:
             seen = b""
-            while b"[N]o:" not in seen:
+            while b"[N] Deny:" not in seen:
                 seen += os.read(ours, 1000)
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=30)

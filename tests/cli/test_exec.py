@@ -100,11 +100,11 @@ def seen_until(ours: int, text: bytes) -> bytes:
     ("words", "said"),
     [
         ([], "the following arguments are required: script"),
-        (["x.py", "--timeout", "0"], "is no time"),
-        (["x.py", "--timeout", "soon"], "is no time"),
+        (["x.py", "--timeout", "0"], "is not a time"),
+        (["x.py", "--timeout", "soon"], "is not a time"),
         (["x.py", "--approve", "perhaps"], "invalid choice"),
         (["x.py", "--workspace", "/nothing/there"], "/nothing/there"),
-        (["x.py", "--nothing"], "unrecognized arguments"),
+        (["x.py", "--tiemout", "3"], 'unknown option "--tiemout"; did you mean "--timeout"?'),
     ],
 )
 def test_wrong_words_are_refused_before_anything_is_done(
@@ -200,14 +200,17 @@ def test_without_a_terminal_a_nested_call_is_refused_at_once(
         f"(writes outside the workspace: {bench.outside})"
     )
     assert said in result.stdout
-    assert "keryx: refused write_file: " in result.stderr
-    assert "there is no terminal to ask" in result.stderr
+    assert "keryx: write_file: " in result.stderr
+    assert "Refused: needs approval, and there is no terminal to ask" in result.stderr
     if more:
         events = [json.loads(line) for line in result.stdout.splitlines()]
-        (asked,) = [event for event in events if event["type"] == "approval.asked"]
+        (approval,) = [event for event in events if event["type"] == "approval.asked"]
         (expired,) = [event for event in events if event["type"] == "approval.expired"]
-        assert asked["call_id"].startswith(f"{asked['parent']}.")
-        assert (expired["approval_id"], expired["cause"]) == (asked["approval_id"], "undelivered")
+        assert approval["call_id"].startswith(f"{approval['parent']}.")
+        assert (expired["approval_id"], expired["cause"]) == (
+            approval["approval_id"],
+            "undelivered",
+        )
     assert bench.sessions() == []
 
 
@@ -228,11 +231,11 @@ def test_a_person_at_a_terminal_is_asked(
     bench: Bench, typed: bytes, said: str, more: list[str]
 ) -> None:
     with at_a_terminal(bench.words(RISKY, *more), bench.home) as (process, ours):
-        shown = seen_until(ours, b"[N]o:")
+        shown = seen_until(ours, b"[N] Deny:")
         os.write(ours, typed)
         output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
-    assert b"[asks] write_file: " in shown
+    assert b"[Waiting for you] write_file: " in shown
     assert b"writes outside the workspace" in shown
     assert said in output.decode()
     assert bench.outside.exists() == (typed == b"y\n")
@@ -267,7 +270,7 @@ write_file(OUTSIDE, "x")
 def test_a_timeout_has_a_code_of_its_own(bench: Bench, more: tuple[str, ...]) -> None:
     result = bench.run(WAITING, "--timeout", "0.5", *more)
     assert result.returncode == 124
-    assert "the script was ended after 0.5 s" in result.stderr
+    assert "the script timed out after 0.5 s" in result.stderr
     assert bench.sessions() == []
 
 
@@ -315,7 +318,7 @@ def test_ctrl_c_ends_the_script_and_leaves_no_session(bench: Bench) -> None:
 @pytest.mark.promise("walls.13")
 def test_ctrl_c_at_the_question_leaves_no_session(bench: Bench) -> None:
     with at_a_terminal(bench.words(HELD), bench.home) as (process, ours):
-        seen_until(ours, b"[N]o:")
+        seen_until(ours, b"[N] Deny:")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
@@ -328,7 +331,7 @@ def test_the_next_start_shows_nothing_of_one_that_was_killed_while_it_waited(
     bench: Bench, number: int
 ) -> None:
     with at_a_terminal(bench.words(HELD), bench.home) as (process, ours):
-        seen_until(ours, b"[N]o:")
+        seen_until(ours, b"[N] Deny:")
         process.send_signal(number)
         process.communicate(timeout=PATIENCE)
     assert process.returncode == -number
@@ -344,7 +347,7 @@ def test_a_host_that_goes_on_deletes_the_session_of_an_exec_that_was_killed(benc
         assert host.stdout.readline() == "up\n"
         before = len(bench.sessions())
         with at_a_terminal(bench.words(HELD), bench.home) as (process, ours):
-            seen_until(ours, b"[N]o:")
+            seen_until(ours, b"[N] Deny:")
             assert len(bench.sessions()) == before + 1
             process.send_signal(signal.SIGKILL)
             process.communicate(timeout=PATIENCE)
@@ -362,7 +365,7 @@ def test_one_that_loses_its_host_goes_on_and_is_deleted_at_its_end(bench: Bench)
         assert host.stdout is not None
         assert host.stdout.readline() == "up\n"
         with at_a_terminal(bench.words(HELD), bench.home) as (process, ours):
-            seen_until(ours, b"[N]o:")
+            seen_until(ours, b"[N] Deny:")
             host.send_signal(signal.SIGKILL)
             host.communicate(timeout=PATIENCE)
             process.communicate(timeout=PATIENCE)

@@ -88,10 +88,10 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str]
         return folder / f"{name} {leaf}".replace(" ", "-")
 
     def find(name: str, leaf: str) -> Interrupted:
-        def around(each: Leaf) -> Around:
-            stage = WORKING.get(name) or imports.stage(each.name, LOADING[name])
+        def around(leaf: Leaf) -> Around:
+            stage = WORKING.get(name) or imports.stage(leaf.name, LOADING[name])
             orders = f"{stage.number:d} {stage.event} {stage.text} {stage.times}"
-            orders += f" {sent(name, each.name)}"
+            orders += f" {sent(name, leaf.name)}"
             return Around(variables={"PYTHONPATH": INTERRUPTER, "TEST_ORDERS": orders})
 
         if name in LOADING:

@@ -46,7 +46,7 @@ def test_with_nothing_configured_it_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_wrong_input_is_refused_with_a_reason(tmp_path: Path) -> None:
-    assert "nothing to say" in keryx(tmp_path, "run", "  ").stderr
+    assert "the message is empty" in keryx(tmp_path, "run", "  ").stderr
     assert "no session 'x'" in keryx(tmp_path, "sessions", "show", "x").stderr
     (tmp_path / "config.toml").write_text("[providers.x]\nurl = 1")
     broken = keryx(tmp_path, "run", "Hi")

@@ -62,14 +62,14 @@ def test_what_was_spent_is_told_by_model_and_an_unknown_cost_is_never_nothing(
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"
-    assert "nothing was spent yet" in keryx(home, "usage").stderr
-    assert "nothing was spent today" in keryx(home, "usage", "--today").stderr
+    assert "no tokens were used yet" in keryx(home, "usage").stderr
+    assert "no tokens were used today" in keryx(home, "usage", "--today").stderr
     with model_server(home, {"text": "One."}, {"text": "Two."}):
         for text in ("first", "second"):
             assert keryx(home, "run", text).returncode == 0
-    told = keryx(home, "usage").stdout.splitlines()
-    assert told[1].split() == ["openai:test-model", "20", "0", "10", "0", "unknown"]
-    assert keryx(home, "usage", "--today").stdout.splitlines() == told
+    usage_lines = keryx(home, "usage").stdout.splitlines()
+    assert usage_lines[1].split() == ["openai:test-model", "20", "0", "10", "0", "unknown"]
+    assert keryx(home, "usage", "--today").stdout.splitlines() == usage_lines
 
 
 @pytest.mark.parametrize("damage", ["truncated", "overwritten"])
@@ -91,8 +91,8 @@ def test_a_damaged_store_is_repaired_and_the_old_one_kept(tmp_path: Path, damage
     repaired = keryx(home, "sessions", "repair")
     assert repaired.returncode == 0, repaired.stderr
     assert "the damaged store is kept as" in repaired.stdout
-    (kept,) = home.glob("keryx.db.damaged-*[0-9]")
-    assert kept.read_bytes() == bytes(data)
+    (damaged,) = home.glob("keryx.db.damaged-*[0-9]")
+    assert damaged.read_bytes() == bytes(data)
     if damage == "overwritten":
         assert len(keryx(home, "sessions", "list").stdout.splitlines()) == 3
     assert keryx(home, "sessions", "list").returncode == 0

@@ -22,10 +22,10 @@ def tools(home: Path, workspace: Path, name: str, **arguments: Any) -> tuple[int
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    made = tmp_path / "workspace"
-    made.mkdir()
-    (made / "a.txt").write_text("one\n")
-    return made
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one\n")
+    return folder
 
 
 def test_they_are_listed_by_toolset_and_with_their_schemas(tmp_path: Path) -> None:
@@ -37,8 +37,8 @@ def test_they_are_listed_by_toolset_and_with_their_schemas(tmp_path: Path) -> No
         "code",
     ]
     shown = json.loads(keryx(tmp_path, "tools", "list", "--json").stdout)
-    assert {"read_file", "terminal", "clarify"} <= {each["name"] for each in shown}
-    assert all(each["parameters"]["type"] == "object" for each in shown)
+    assert {"read_file", "terminal", "clarify"} <= {row["name"] for row in shown}
+    assert all(row["parameters"]["type"] == "object" for row in shown)
 
 
 def test_one_is_called_by_hand_and_leaves_no_session(tmp_path: Path, workspace: Path) -> None:
@@ -58,14 +58,19 @@ def test_one_is_called_by_hand_and_leaves_no_session(tmp_path: Path, workspace: 
         ("read_file", {"path": "b.txt"}, 1, "b.txt does not exist; did you mean a.txt?"),
         ("read_file", {"paht": "a.txt"}, 1, "did you mean `path`"),
         ("nothing", {}, 1, "there is no tool 'nothing'"),
-        ("terminal", {"command": "rm -rf /"}, 3, "nobody is there"),
+        (
+            "terminal",
+            {"command": "rm -rf /"},
+            3,
+            "Refused: needs approval, and there is no terminal to ask",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said(
     tmp_path: Path, workspace: Path, name: str, arguments: dict[str, str], code: int, said: str
 ) -> None:
-    found, output, errors = tools(tmp_path / "home", workspace, name, **arguments)
-    assert (found, said in output + errors) == (code, True)
+    exit_code, output, errors = tools(tmp_path / "home", workspace, name, **arguments)
+    assert (exit_code, said in output + errors) == (code, True)
     assert "Traceback" not in errors
 
 
@@ -112,7 +117,7 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path, workspace: Path) -> Non
                 os.close(theirs)
                 try:
                     seen = b""
-                    while b"[N]o:" not in seen:
+                    while b"[N] Deny:" not in seen:
                         seen += os.read(ours, 1000)
                     assert b"rm -rf .git" in seen
                     os.write(ours, b"y\n")
@@ -144,7 +149,7 @@ def test_a_person_at_a_terminal_chooses_how_far_always_goes(
             ) as process:
                 os.close(theirs)
                 try:
-                    for waited_for, typed in ((b"[N]o:", b"a\n"), (b"which [1]:", b"2\n")):
+                    for waited_for, typed in ((b"[N] Deny:", b"a\n"), (b"which [1]:", b"2\n")):
                         seen = b""
                         while waited_for not in seen:
                             seen += os.read(ours, 1000)

@@ -47,16 +47,18 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    found: list[Case] = []
+    all_cases: list[Case] = []
     for number, leaf in enumerate(LEAVES.values()):
         for position, option in leaf.options:
             values, is_refused = _values(option, number)
-            found += [_with_option(leaf, position, option, each, is_refused) for each in values]
-        for action in leaf.positionals:
-            found += [
-                Case(leaf.name, _with_positional(leaf, action, each), False) for each in TEXTS
+            all_cases += [
+                _with_option(leaf, position, option, value, is_refused) for value in values
             ]
-    return found
+        for action in leaf.positionals:
+            all_cases += [
+                Case(leaf.name, _with_positional(leaf, action, value), False) for value in TEXTS
+            ]
+    return all_cases
 
 
 def _values(option: argparse.Action, number: int) -> tuple[tuple[str, ...], bool]:

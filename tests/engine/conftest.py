@@ -13,6 +13,6 @@ from tests.engine.host import Host
 
 @pytest_asyncio.fixture
 async def host(tmp_path: Path) -> AsyncIterator[Host]:
-    made = Host(tmp_path, RealClock())
-    yield made
-    await made.close()
+    new_host = Host(tmp_path, RealClock())
+    yield new_host
+    await new_host.close()

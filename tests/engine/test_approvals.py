@@ -33,14 +33,14 @@ Make = Callable[..., World]
 
 @pytest_asyncio.fixture
 async def make() -> AsyncIterator[Make]:
-    made: list[World] = []
+    worlds: list[World] = []
 
     def make_one(*args: Any, **kwargs: Any) -> World:
-        made.append(World(*args, **kwargs))
-        return made[-1]
+        worlds.append(World(*args, **kwargs))
+        return worlds[-1]
 
     yield make_one
-    for world in made:
+    for world in worlds:
         await world.close()
 
 
@@ -74,8 +74,8 @@ TOOLS = [shell, write, clarify]
 def asking(*words: str) -> Callable[[ModelRequest], ScriptedReply]:
     """A model that asks for these at once, and then rests."""
 
-    def script(asked: ModelRequest) -> ScriptedReply:
-        if any("rm" in str(m) or "ran" in str(m) for m in history_of(asked)[1:]):
+    def script(request: ModelRequest) -> ScriptedReply:
+        if any("rm" in str(m) or "ran" in str(m) for m in history_of(request)[1:]):
             return ScriptedReply(text="Done.")
         return ScriptedReply(calls=[ScriptedCall("shell", {"word": word}) for word in words])
 
@@ -121,14 +121,14 @@ async def outcomes(world: World, session: Session) -> list[tuple[str, str | None
 
 
 async def asked_all(session: Session, count: int) -> list[ev.ApprovalAsked]:
-    found: list[ev.ApprovalAsked] = []
+    approvals: list[ev.ApprovalAsked] = []
     async with session.hub.read(after=0) as reader:
         async for event in reader:
             if isinstance(event, ev.ApprovalAsked):
-                found.append(event)
-                if len(found) == count:
+                approvals.append(event)
+                if len(approvals) == count:
                     break
-    return found
+    return approvals
 
 
 # -- modes and rules
@@ -148,7 +148,7 @@ async def asked_all(session: Session, count: int) -> list[ev.ApprovalAsked]:
         (Approvals(mode="auto", rules=(rule("allow", "*"),)), "rm x", "completed"),
         (Approvals(mode="auto", always=[Rule("allow", "shell", "rm")]), "rm y", "completed"),
     ],
-    ids=lambda each: str(each)[:60],
+    ids=lambda case: str(case)[:60],
 )
 async def test_what_asks_is_denied_where_nobody_is_there(
     make: Make, approvals: Approvals, word: str, expected: str
@@ -178,9 +178,9 @@ async def test_a_need_is_asked_for_by_name_also_if_the_risk_is_low(make: Make) -
     world = make(calling("shell", word="curl x"), tools=TOOLS)
     session = await world.open()
     await world.send(session, "Go")
-    asked = await until(session, ev.ApprovalAsked)
-    assert asked.needs == Needs(network=True)
-    await session.tell(answer(asked.approval_id))
+    approval = await until(session, ev.ApprovalAsked)
+    assert approval.needs == Needs(network=True)
+    await session.tell(answer(approval.approval_id))
     await session.wait_rested()
     assert await outcomes(world, session) == [("completed", None)]
 
@@ -220,13 +220,13 @@ async def test_of_two_screens_that_answer_at_once_one_wins(make: Make) -> None:
     world = make(calling("shell", word="rm x"), tools=TOOLS)
     session = await world.open()
     await world.send(session, "Go")
-    asked = await until(session, ev.ApprovalAsked)
+    approval = await until(session, ev.ApprovalAsked)
     said = await asyncio.gather(
-        session.tell(answer(asked.approval_id, "once", "ann")),
-        session.tell(answer(asked.approval_id, "deny", "bob")),
+        session.tell(answer(approval.approval_id, "once", "ann")),
+        session.tell(answer(approval.approval_id, "deny", "bob")),
         return_exceptions=True,
     )
-    assert [type(each) for each in said] == [Done, AlreadyTakenError]
+    assert [type(reply) for reply in said] == [Done, AlreadyTakenError]
     await session.wait_rested()
     log = await world.log(session)
     answered = [e for e in log if isinstance(e, ev.ApprovalAnswered)]
@@ -238,8 +238,8 @@ async def test_a_denied_call_says_so_and_the_turn_goes_on(make: Make) -> None:
     world = make(calling("shell", word="rm x"), tools=TOOLS)
     session = await world.open()
     await world.send(session, "Go")
-    asked = await until(session, ev.ApprovalAsked)
-    await session.tell(answer(asked.approval_id, "deny"))
+    approval = await until(session, ev.ApprovalAsked)
+    await session.tell(answer(approval.approval_id, "deny"))
     await session.wait_rested()
     assert await outcomes(world, session) == [("denied", "denied")]
 
@@ -251,26 +251,26 @@ async def test_a_lasting_consent_answers_others_that_wait_and_those_that_come(
     world = make(asking("rm a", "rm b", "rmdir c"), tools=TOOLS)
     session = await world.open()
     await world.send(session, "Go")
-    asked = await asked_all(session, 3)
-    by_pattern = {each.what: each for each in asked}
-    first = next(each for what, each in by_pattern.items() if "rm a" in what)
+    approvals = await asked_all(session, 3)
+    by_pattern = {approval.what: approval for approval in approvals}
+    first = next(approval for what, approval in by_pattern.items() if "rm a" in what)
     await session.tell(answer(first.approval_id, decision))
-    other = next(each for what, each in by_pattern.items() if "rmdir" in what)
+    other = next(approval for what, approval in by_pattern.items() if "rmdir" in what)
     await session.tell(answer(other.approval_id, "deny"))
     await session.wait_rested()
     log = await world.log(session)
     answers = {e.approval_id: e for e in log if isinstance(e, ev.ApprovalAnswered)}
-    second = next(each for what, each in by_pattern.items() if "rm b" in what)
+    second = next(approval for what, approval in by_pattern.items() if "rm b" in what)
     assert answers[second.approval_id].follows == first.approval_id
     assert answers[other.approval_id].decision == "deny", "another pattern is another matter"
-    found = await outcomes(world, session)
-    assert sorted(found, key=str) == [
+    results = await outcomes(world, session)
+    assert sorted(results, key=str) == [
         ("completed", None),
         ("completed", None),
         ("denied", "denied"),
     ]
-    kept = await world.store.records(ALWAYS)
-    assert len(kept) == (1 if decision == "always" else 0)
+    records = await world.store.records(ALWAYS)
+    assert len(records) == (1 if decision == "always" else 0)
 
 
 async def test_an_approval_expires_after_its_time(make: Make) -> None:
@@ -308,8 +308,8 @@ def test_a_line_of_several_commands_needs_consent_to_each() -> None:
     assert not covers(rules, asked_about("git add", "git push"))
     assert not covers(rules, asked_about())
     assert not covers(consent_rules(asked_about(), None), asked_about())
-    assert any(each.matches("shell", "ls *") for each in rules)
-    assert not any(each.matches("shell", "ls anything") for each in rules), "it is no pattern"
+    assert any(rule.matches("shell", "ls *") for rule in rules)
+    assert not any(rule.matches("shell", "ls anything") for rule in rules), "it is no pattern"
 
 
 # -- crashes
@@ -326,12 +326,12 @@ async def test_after_a_crash_it_waits_on_under_the_same_id_however_often(make: M
     world = make(script, tools=TOOLS, store=Recording())
     session = await world.open()
     await world.send(session, "Go")
-    asked = await until(session, ev.ApprovalAsked)
+    approval = await until(session, ev.ApprovalAsked)
     for _ in range(4):
         world, session = await crashed(make, world, script[1:])
-        assert list(session.fold.approvals) == [asked.approval_id]
+        assert list(session.fold.approvals) == [approval.approval_id]
         assert session.fold.turn is not None, "waiting for a person parks nothing"
-    await session.tell(answer(asked.approval_id))
+    await session.tell(answer(approval.approval_id))
     await session.wait_rested()
     assert await outcomes(world, session) == [("completed", None)]
     asked_for = [e for e in await world.log(session) if isinstance(e, ev.ApprovalAsked)]
@@ -374,13 +374,13 @@ async def test_a_question_is_answered_once_in_words(make: Make) -> None:
     world = make(calling("clarify", text="Which one?"), tools=TOOLS)
     session = await world.open()
     await world.send(session, "Go")
-    asked = await until(session, ev.QuestionAsked)
-    assert (asked.text, asked.choices) == ("Which one?", ("yes", "no"))
+    question = await until(session, ev.QuestionAsked)
+    assert (question.text, question.choices) == ("Which one?", ("yes", "no"))
     command = cm.AnswerQuestion(
         command_id="q1",
         session_id="s1",
         by="ann",
-        question_id=asked.question_id,
+        question_id=question.question_id,
         answer="the left one",
         where="screen",
     )

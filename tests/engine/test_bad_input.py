@@ -27,8 +27,10 @@ async def add(a: int, b: int = 0) -> int:
     return a + b
 
 
-async def one(host: Host, each: Tool, arguments: str = "{}") -> CallOutcome:
-    (outcome,) = await host.run(host.environment(each), ToolCall("c1", each.name, arguments))
+async def one(host: Host, tested_tool: Tool, arguments: str = "{}") -> CallOutcome:
+    (outcome,) = await host.run(
+        host.environment(tested_tool), ToolCall("c1", tested_tool.name, arguments)
+    )
     return outcome
 
 
@@ -186,10 +188,10 @@ async def test_a_gigabyte_of_output_is_bounded(host: Host, where: str) -> None:
         context.emit("end\n")
         raise RuntimeError("show the output")
 
-    each = {"process": by_process, "thread": by_thread, "loop": on_loop}[where]
+    tested_tool = {"process": by_process, "thread": by_thread, "loop": on_loop}[where]
     before = peak_memory()
-    environment = host.environment(each, hooks=NoHooks())
-    (outcome,) = await host.run(environment, ToolCall("c1", each.name))
+    environment = host.environment(tested_tool, hooks=NoHooks())
+    (outcome,) = await host.run(environment, ToolCall("c1", tested_tool.name))
     assert outcome.outcome == "failed"
     assert outcome.text.startswith("begin")
     assert "end\n" in outcome.text

@@ -50,7 +50,7 @@ class Watcher:
 
     def __init__(self, session: Session) -> None:
         self.reader = session.hub.read()
-        self.told: list[ev.CallProgress] = []
+        self.progress: list[ev.CallProgress] = []
         self.late: ev.RunningNested | None = None
         self.finished: ev.CallFinished | None = None
         self._over = asyncio.Event()
@@ -59,7 +59,7 @@ class Watcher:
         async with self.reader:
             async for event in self.reader:
                 if isinstance(event, ev.CallProgress) and event.nested is not None:
-                    self.told.append(event)
+                    self.progress.append(event)
                 elif isinstance(event, ev.CallsSnapshot):
                     self.late = event.running[0].nested
                 elif isinstance(event, ev.CallFinished):
@@ -76,7 +76,7 @@ class Watcher:
         """How many began and how many ended, by all that was told."""
         late = self.late or ev.RunningNested()
         began, ended = late.began, late.ended
-        for event in self.told:
+        for event in self.progress:
             assert event.nested is not None
             if event.nested.outcome is None:
                 began += event.nested.count
@@ -87,23 +87,28 @@ class Watcher:
     def sums(self) -> dict[str, tuple[int, Counter[str]]]:
         """How many of each tool began, and how many ended in which way, by all that was told."""
         late = self.late or ev.RunningNested()
-        found = {each.tool: (each.began, Counter[str](each.ended)) for each in late.tools}
-        for event in self.told:
+        by_tool = {
+            tool_calls.tool: (tool_calls.began, Counter[str](tool_calls.ended))
+            for tool_calls in late.tools
+        }
+        for event in self.progress:
             assert event.nested is not None
             tool, count, outcome = event.nested.tool, event.nested.count, event.nested.outcome
-            began, ended = found.get(tool, (0, Counter[str]()))
+            began, ended = by_tool.get(tool, (0, Counter[str]()))
             if outcome is not None:
                 ended[outcome] += count
-            found[tool] = (began + (count if outcome is None else 0), ended)
-        return found
+            by_tool[tool] = (began + (count if outcome is None else 0), ended)
+        return by_tool
 
     def named(self) -> list[str]:
         """Those of the crowd that were told by themselves after all."""
-        return [each.call_id for each in self.told if each.nested and each.nested.count == 0]
+        return [each.call_id for each in self.progress if each.nested and each.nested.count == 0]
 
     def ends(self, call_id: str) -> list[str]:
-        told = [each.nested for each in self.told if each.call_id == call_id and each.nested]
-        return [each.outcome for each in told if each.outcome is not None]
+        nested_calls = [
+            each.nested for each in self.progress if each.call_id == call_id and each.nested
+        ]
+        return [each.outcome for each in nested_calls if each.outcome is not None]
 
 
 class Hall:
@@ -150,10 +155,10 @@ class Hall:
 
 @pytest_asyncio.fixture
 async def hall() -> AsyncIterator[Hall]:
-    made = Hall()
-    async with made.group:
-        yield made
-        await made.world.close()
+    new_hall = Hall()
+    async with new_hall.group:
+        yield new_hall
+        await new_hall.world.close()
 
 
 async def test_one_that_is_slow_in_a_crowd_is_named_and_its_end_is_told_by_itself(
@@ -166,9 +171,9 @@ async def test_one_that_is_slow_in_a_crowd_is_named_and_its_end_is_told_by_itsel
     assert first.named() == []
     await hall.later(0.1)
     assert first.named() == slow
-    naming = [each.nested for each in first.told if each.nested and each.nested.count == 0]
-    assert [(each.tool, each.duration) for each in naming] == [("gate", SLOW)] * 2
-    assert all(each.preview for each in naming)
+    naming = [item.nested for item in first.progress if item.nested and item.nested.count == 0]
+    assert [(item.tool, item.duration) for item in naming] == [("gate", SLOW)] * 2
+    assert all(item.preview for item in naming)
 
     # Once, however long they take; whoever comes now knows the same two, and how many there are.
     await hall.later(10 * SLOW)
@@ -181,8 +186,8 @@ async def test_one_that_is_slow_in_a_crowd_is_named_and_its_end_is_told_by_itsel
     await first.until_over()
     assert second.late is not None
     assert (second.late.began, second.late.ended) == (QUICK + 2, QUICK)
-    assert [each.call_id for each in second.late.calls] == slow
-    assert [each.preview for each in second.late.calls] == [each.preview for each in naming]
+    assert [item.call_id for item in second.late.calls] == slow
+    assert [item.preview for item in second.late.calls] == [item.preview for item in naming]
     for watcher in (first, second):
         assert watcher.counts() == (QUICK + 2, QUICK + 2)
         assert watcher.ends(slow[0]) == ["completed"]
@@ -204,9 +209,12 @@ async def test_who_comes_late_to_a_crowd_knows_of_each_tool_how_its_calls_ended(
     second = hall.watch()
     await turns()
     assert second.late is not None
-    assert second.told == []
+    assert second.progress == []
     assert (second.late.ended, second.late.completed) == (QUICK + 1, QUICK)
-    when = {each.tool: pytest.approx((each.first, each.last)) for each in second.late.tools}
+    when = {
+        tool_calls.tool: pytest.approx((tool_calls.first, tool_calls.last))
+        for tool_calls in second.late.tools
+    }
     assert when == {"echo": (0.0, BUNCH), "gate": (BUNCH, 2 * BUNCH)}
     expected = {"echo": (QUICK, {"completed": QUICK}), "gate": (2, {"cancelled": 1})}
     assert second.sums() == first.sums() == expected
@@ -226,9 +234,9 @@ async def test_past_those_that_are_listed_it_is_kept_how_the_others_ended(hall: 
     assert ended.nested is not None
     data = await hall.world.store.blob(ended.nested.blob)
     assert data is not None
-    told = msgspec.json.decode(data, type=ev.NestedCalls)
-    assert len(told.calls) == MOST_LISTED
-    (gates,) = told.sums
+    nested = msgspec.json.decode(data, type=ev.NestedCalls)
+    assert len(nested.calls) == MOST_LISTED
+    (gates,) = nested.sums
     assert (gates.tool, gates.calls, gates.completed) == ("gate", 2, 1)
     assert gates.ended == {"completed": 1, "cancelled": 1}
 

@@ -48,9 +48,9 @@ async def test_outcomes_can_be_read_as_they_come(host: Host) -> None:
     assert seen == ["b", "a"]
 
 
-@pytest.mark.parametrize("each", [echo, echo_blocking], ids=["async", "blocking"])
-async def test_a_completed_call_says_so(host: Host, each: Any) -> None:
-    (outcome,) = await host.run(host.environment(each), host.call(each, text="hi"))
+@pytest.mark.parametrize("tested_tool", [echo, echo_blocking], ids=["async", "blocking"])
+async def test_a_completed_call_says_so(host: Host, tested_tool: Any) -> None:
+    (outcome,) = await host.run(host.environment(tested_tool), host.call(tested_tool, text="hi"))
     assert (outcome.outcome, outcome.text, outcome.started) == ("completed", "hi", True)
     assert outcome.duration >= 0
     assert outcome.left_over == ()
@@ -241,12 +241,12 @@ async def test_a_denied_call_never_starts_and_says_why(host: Host) -> None:
 async def test_a_call_that_waits_for_approval_holds_back_only_later_conflicting_siblings(
     host: Host,
 ) -> None:
-    asked = asyncio.Event()
+    requested = asyncio.Event()
 
     class Asks(Recorder):
         async def approve(self, call: CallView) -> Consent:
             if call.call_id == "c1":
-                await asked.wait()
+                await requested.wait()
             return Consent()
 
     gates = Gates(by_path)
@@ -261,7 +261,7 @@ async def test_a_call_that_waits_for_approval_holds_back_only_later_conflicting_
     await gates.until_running("free", "other step")
     gates.open("other step", "free", "asks", "later")
     await other_step.outcomes()
-    asked.set()
+    requested.set()
     await batch.outcomes()
     assert gates.order[2:] == ["asks", "later"]
 

@@ -255,19 +255,19 @@ async def test_cancelling_a_container_cancels_what_it_called(host: Host) -> None
 
 async def test_a_container_that_returns_early_takes_its_calls_with_it(host: Host) -> None:
     gates = Gates()
-    kept: list[asyncio.Task[CallOutcome]] = []
+    tasks: list[asyncio.Task[CallOutcome]] = []
 
     @tool(effects=NO_EFFECTS, container=True)
     async def hasty(context: ToolContext) -> str:
         """Return without waiting."""
-        kept.append(asyncio.create_task(context.call("gate", {"name": "inner"})))
+        tasks.append(asyncio.create_task(context.call("gate", {"name": "inner"})))
         await turns()
         return "done"
 
     environment = host.environment(hasty, gates.tool)
     (outcome,) = await host.run(environment, host.call(hasty))
     assert (outcome.outcome, outcome.text) == ("completed", "done")
-    assert (await kept[0]).outcome == "cancelled"
+    assert (await tasks[0]).outcome == "cancelled"
     assert gates.running == []
 
 

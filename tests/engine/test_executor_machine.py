@@ -208,7 +208,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def no_call_has_two_outcomes(self) -> None:
-        assert all(len(found) == 1 for found in self.outcomes.values())
+        assert all(len(outcomes) == 1 for outcomes in self.outcomes.values())
 
     def teardown(self) -> None:
         try:

@@ -139,13 +139,13 @@ async def test_no_session_holds_all_slots() -> None:
     await asyncio.sleep(0)
     slots.release("other")
     await fourth
-    assert not any(each.done() for each in more), "what is free is not for who has its most"
+    assert not any(waiter.done() for waiter in more), "what is free is not for who has its most"
     slots.release("greedy")
     await more[0]
     slots.release("third")
     assert (slots.free, slots.waiting) == (1, 2)
-    for each in more[1:]:
-        each.cancel()
+    for waiter in more[1:]:
+        waiter.cancel()
     await asyncio.wait(more)
     assert (slots.free, slots.waiting) == (1, 0)
 

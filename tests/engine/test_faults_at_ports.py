@@ -109,7 +109,7 @@ class Faulty:
         self.runtime = Runtime()
         self.store = MemoryStore()
         tools = [*file_tools(), clarify, print_secret]
-        self.tools = {each.name: faults.wrap("tool", each) for each in tools}
+        self.tools = {tested_tool.name: faults.wrap("tool", tested_tool) for tested_tool in tools}
         self.redactor = faults.wrap("redactor", Redactor({"SECRET": "hunter2-hunter2"}))
         self.model = faults.wrap("model", ScriptedModel(script, window=1_000))
         title = faults.wrap("titles", ScriptedModel(_always("A title"), name="scripted:title"))

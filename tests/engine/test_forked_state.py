@@ -26,9 +26,9 @@ def reply(request: ModelRequest) -> ScriptedReply:
 
 @pytest_asyncio.fixture
 async def world() -> AsyncIterator[World]:
-    made = World(reply)
-    yield made
-    await made.close()
+    new_world = World(reply)
+    yield new_world
+    await new_world.close()
 
 
 async def tell(world: World, session: Session, kind: type[cm.Command], **fields: Any) -> None:

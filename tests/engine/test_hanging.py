@@ -39,25 +39,25 @@ KINDS = [
 
 @pytest_asyncio.fixture
 async def hangs(host: Host) -> AsyncIterator[Hangs]:
-    made = Hangs()
-    yield made
-    made.release()
+    new_hangs = Hangs()
+    yield new_hangs
+    new_hangs.release()
     await host.close()
-    made.close()
+    new_hangs.close()
 
 
 def survivors() -> list[str]:
     """Processes that carry the marker of the test's environment for children."""
     marker = f"KERYX_TEST_MARKER={ENVIRONMENT['KERYX_TEST_MARKER']}".encode()
-    found: list[str] = []
+    processes: list[str] = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and entry.name != str(os.getpid()):
             try:
                 if marker in (entry / "environ").read_bytes():
-                    found.append(f"{entry.name} {(entry / 'comm').read_text().strip()}")
+                    processes.append(f"{entry.name} {(entry / 'comm').read_text().strip()}")
             except OSError:
                 continue  # it has just ended
-    return found
+    return processes
 
 
 # -- ways to cancel
@@ -113,7 +113,7 @@ WAYS: list[Way] = [
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_control_comes_back(host: Host, hangs: Hangs, kind: str, way: Way) -> None:
-    hang = next(each for each in hangs.all if each.name == kind)
+    hang = next(candidate for candidate in hangs.all if candidate.name == kind)
     environment = host.environment(hang.tool)
     turn = host.scope.child("session").child("turn")
     batch = host.start(environment, call_of(hang), scope=turn)

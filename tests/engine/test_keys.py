@@ -35,10 +35,10 @@ async def prompt_parts(settings: Settings, workspace: str) -> PromptParts:
 
 @pytest_asyncio.fixture
 async def world() -> AsyncIterator[World]:
-    made = World(hello)
-    made.services.prompt_parts = prompt_parts
-    yield made
-    await made.close()
+    new_world = World(hello)
+    new_world.services.prompt_parts = prompt_parts
+    yield new_world
+    await new_world.close()
 
 
 async def accepted(world: World, session: Session) -> list[str]:
@@ -85,8 +85,8 @@ async def test_a_fork_begins_with_no_keys(world: World) -> None:
     )
     assert await session.tell(fork) == Done(True)
     other = await world.open("s2")
-    asked = len(world.model.asked)
+    request_count = len(world.model.asked)
     again = await world.send(other, "hello", key="k")
     assert again.turn_id != sent.turn_id
     await until(other, ev.TurnFinished, after=again.seq)
-    assert len(world.model.asked) == asked + 1
+    assert len(world.model.asked) == request_count + 1

@@ -50,16 +50,16 @@ class HoldsAnswers(Recording):
         return await super().append(commit)
 
 
-@pytest.mark.parametrize("asked", ["approval", "question"])
-async def test_an_answer_whose_commit_outlasts_its_expiry_counts(asked: str) -> None:
+@pytest.mark.parametrize("kind", ["approval", "question"])
+async def test_an_answer_whose_commit_outlasts_its_expiry_counts(kind: str) -> None:
     clock, store = FakeClock(), HoldsAnswers()
-    judge = AsksWhen(lambda _: Risk("high", "why") if asked == "approval" else None)
+    judge = AsksWhen(lambda _: Risk("high", "why") if kind == "approval" else None)
     judge.expires = EXPIRES
     world = World(script, tools=[act], store=store, judge=judge, clock=clock)
     session = await world.open()
     await world.send(session, "go")
     fields: dict[str, Any] = {"command_id": "x", "session_id": "s1", "by": "tester"}
-    if asked == "approval":
+    if kind == "approval":
         approval = await until(session, ev.ApprovalAsked)
         command: cm.Command = cm.AnswerApproval(
             **fields, where="test", approval_id=approval.approval_id, decision="deny"
@@ -77,7 +77,7 @@ async def test_an_answer_whose_commit_outlasts_its_expiry_counts(asked: str) -> 
     store.gate.set()
     await answering
     finished = await until(session, ev.CallFinished)
-    if asked == "approval":
+    if kind == "approval":
         assert (finished.outcome, finished.reason) == ("denied", "denied")
     else:
         assert finished.result == (Text("yes"),)

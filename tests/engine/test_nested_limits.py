@@ -94,7 +94,7 @@ async def test_json_text_is_for_the_tool_alone_to_decode(host: Host) -> None:
     texts = ('{"numbers":[1,2]}', '{"numbers":{}}', '{"numbers":[1,', "[]", "")
     good, *bad = await host.run(environment, *(host.call(script, text=text) for text in texts))
     assert good.text == "completed: 3"
-    assert all(each.text.startswith("failed: arguments of `add`") for each in bad)
+    assert all(outcome.text.startswith("failed: arguments of `add`") for outcome in bad)
 
 
 # -- processes
@@ -129,13 +129,13 @@ async def test_calls_that_start_processes_wait_past_a_number_of_them(host: Host)
     await recorder(environment).until(
         lambda: sum(what == "starting" for what, _ in recorder(environment).log) == STARTS + 20
     )
-    assert [each.text for each in await host.run(environment, host.call(short))] == ["done"]
+    assert [outcome.text for outcome in await host.run(environment, host.call(short))] == ["done"]
     beside = host.start(other, host.call(hold))
     await recorder(other).until(lambda: bool(recorder(other).log))
     assert running in (STARTS, STARTS + 1), "only the other session's may have come"
     gate.set()
-    assert [each.text for each in await batch.outcomes()] == ["0"] * (STARTS + 20)
-    assert [each.text for each in await beside.outcomes()] == ["0"]
+    assert [outcome.text for outcome in await batch.outcomes()] == ["0"] * (STARTS + 20)
+    assert [outcome.text for outcome in await beside.outcomes()] == ["0"]
     assert most <= STARTS + 1
 
 
@@ -158,7 +158,7 @@ async def test_containers_with_processes_do_not_wait_for_those_above_them(host: 
 
     environment = host.environment(inner, outer)
     calls = [host.call(outer) for _ in range(2 * CONTAINER_STARTS)]
-    assert [each.text for each in await host.run(environment, *calls)] == ["0"] * len(calls)
+    assert [outcome.text for outcome in await host.run(environment, *calls)] == ["0"] * len(calls)
 
 
 async def test_a_call_with_several_processes_counts_once_and_nothing_is_lost(host: Host) -> None:
@@ -188,7 +188,7 @@ async def test_a_call_with_several_processes_counts_once_and_nothing_is_lost(hos
     await recorder(environment).until(lambda: len(recorder(environment).texts) == 2)
     for number in range(3):
         batch.cancel(f"e{number}")
-    assert {each.outcome for each in await batch.outcomes()} == {"cancelled"}
+    assert {outcome.outcome for outcome in await batch.outcomes()} == {"cancelled"}
     calls = [ToolCall(f"c{number}", "two") for number in range(10)]
     for outcome in await narrow.run(environment, calls, scope.child("t")):
         assert outcome.text == "[0,0]"

@@ -99,18 +99,18 @@ async def test_a_read_that_begins_while_a_write_waits_for_approval_is_ordered_to
     host: Host,
 ) -> None:
     gates = Gates(by_name)
-    asked, consent = asyncio.Event(), asyncio.Event()
+    requested, consent = asyncio.Event(), asyncio.Event()
 
     class AsksFirst(Recorder):
         async def approve(self, call: CallView) -> Consent:
             if getattr(call.args, "name", "") == "write":
-                asked.set()
+                requested.set()
                 await consent.wait()
             return Consent()
 
     async def steps(call: Nested) -> None:
         call("write", "real/file")
-        await asked.wait()
+        await requested.wait()
         call("read", "link/file")
         await gates.until_running("read")
         consent.set()

@@ -25,14 +25,14 @@ Make = Callable[..., World]
 
 @pytest_asyncio.fixture
 async def make() -> AsyncIterator[Make]:
-    made: list[World] = []
+    worlds: list[World] = []
 
     def make_one(*args: Any, **kwargs: Any) -> World:
-        made.append(World(*args, **kwargs))
-        return made[-1]
+        worlds.append(World(*args, **kwargs))
+        return worlds[-1]
 
     yield make_one
-    for world in made:
+    for world in worlds:
         await world.close()
 
 
@@ -125,17 +125,17 @@ async def test_after_a_crash_nobody_is_asked_for_what_a_lost_container_wanted(ma
     world = make([], tools=[outer, risky], judge=judge)
     session = await world.open()
     await session.tell(run("outer"))
-    asked = await until(session, ev.ApprovalAsked)
+    approval = await until(session, ev.ApprovalAsked)
     row = await world.store.session("s1")
     assert row is not None
-    assert (asked.parent, row.state) == ("k1", "waiting")
+    assert (approval.parent, row.state) == ("k1", "waiting")
     after = make([], store=world.store, tools=[outer, risky], judge=judge)
     resumed = await after.open()
     await resumed.read_inbox()
     finished = await until(resumed, ev.CallFinished)
     assert (finished.outcome, finished.reason) == ("unknown", "crash")
     expired = await until(resumed, ev.ApprovalExpired)
-    assert (expired.approval_id, expired.cause) == (asked.approval_id, "parent")
+    assert (expired.approval_id, expired.cause) == (approval.approval_id, "parent")
     row = await after.store.session("s1")
     assert row is not None
     assert row.state == "idle"

@@ -78,10 +78,10 @@ def tools_of(log: list[ev.LoggedEvent], kind: type[ev.CallStarted | ev.CallFinis
 
 async def test_a_crash_after_any_commit_recovers() -> None:
     commits = await whole_run()
-    for kept in range(1, len(commits) + 1):
-        before = [event for commit in commits[:kept] for event in commit.events]
+    for commit_count in range(1, len(commits) + 1):
+        before = [event for commit in commits[:commit_count] for event in commit.events]
         acts = Acts()
-        world = World(script, tools=acts.tools, store=await restore(commits[:kept]))
+        world = World(script, tools=acts.tools, store=await restore(commits[:commit_count]))
         session = await world.open()
         await session.wait_rested()
         log = await world.log(session)
@@ -113,8 +113,8 @@ def check(before: list[ev.LoggedEvent], log: list[ev.LoggedEvent], acts: Acts) -
 async def test_the_same_log_gives_the_same_plan() -> None:
     commits = await whole_run()
     log = [event for commit in commits for event in commit.events]
-    for kept in range(1, len(log)):
-        assert plan_of(log[:kept]) == plan_of(log[:kept])
+    for event_count in range(1, len(log)):
+        assert plan_of(log[:event_count]) == plan_of(log[:event_count])
 
 
 def plan_of(log: list[ev.LoggedEvent]) -> Plan | None:
@@ -169,10 +169,10 @@ async def test_a_turn_that_kills_its_process_again_and_again_is_parked() -> None
         hangs = ScriptedReply(hold=asyncio.Event().wait)
         world = World([hangs], store=await restore(crashed), tools=Acts().tools)
         session = await world.open()
-        known = sum(len(commit.events) for commit in crashed)
-        resumed = await until(session, ev.TurnResumed, after=known)
+        event_count = sum(len(commit.events) for commit in crashed)
+        resumed = await until(session, ev.TurnResumed, after=event_count)
         assert resumed.attempt == attempt
-        await until(session, ev.StepStarted, after=known)
+        await until(session, ev.StepStarted, after=event_count)
         assert isinstance(world.store, Recording)
         crashed = [*crashed, *world.store.commits]
         await world.close()

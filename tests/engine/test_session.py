@@ -29,14 +29,14 @@ Make = Callable[..., World]
 
 @pytest_asyncio.fixture
 async def make() -> AsyncIterator[Make]:
-    made: list[World] = []
+    worlds: list[World] = []
 
     def make_one(*args: object, **kwargs: object) -> World:
-        made.append(World(*args, **kwargs))  # pyright: ignore[reportArgumentType] (passed on)
-        return made[-1]
+        worlds.append(World(*args, **kwargs))  # pyright: ignore[reportArgumentType] (passed on)
+        return worlds[-1]
 
     yield make_one
-    for world in made:
+    for world in worlds:
         await world.close()
 
 
@@ -133,7 +133,7 @@ async def test_queued_messages_are_turns_of_their_own_in_order(make: Make) -> No
     gate.set()
     await session.wait_rested()
     finished = [e.turn_id for e in await world.log(session) if isinstance(e, ev.TurnFinished)]
-    assert finished == [each.turn_id for each in sent]
+    assert finished == [turn.turn_id for turn in sent]
 
 
 async def test_a_queued_message_can_be_withdrawn(make: Make) -> None:
@@ -205,7 +205,7 @@ async def test_a_steer_cuts_the_reply_and_is_in_the_next_request(make: Make) -> 
     assert isinstance(guidance, UserMessage)
     assert "Shorter!" in str(guidance.content)
     finished = [e for e in await world.log(session) if isinstance(e, ev.TurnFinished)]
-    assert [each.outcome for each in finished] == ["completed"]
+    assert [event.outcome for event in finished] == ["completed"]
 
 
 @pytest.mark.promise("001.4", "001.5")
@@ -316,13 +316,13 @@ async def test_an_approval_is_asked_answered_once_and_then_the_call_runs(make: M
     )
     session = await world.open()
     await world.send(session, "Go")
-    asked = await until(session, ev.ApprovalAsked)
+    approval = await until(session, ev.ApprovalAsked)
     assert "call.started" not in await world.types(session)
     answer = cm.AnswerApproval(
         command_id="x",
         session_id="s1",
         by="tester",
-        approval_id=asked.approval_id,
+        approval_id=approval.approval_id,
         decision="once",
         where="test",
     )

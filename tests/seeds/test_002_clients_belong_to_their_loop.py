@@ -52,24 +52,24 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
+    new_server = Server()
     with LoopThread(name="keryx-server") as thread:
-        thread.call(made.start)
-        yield made
-        thread.call(made.stop)
+        thread.call(new_server.start)
+        yield new_server
+        thread.call(new_server.stop)
 
 
 class Clients:
     """Counts the clients that are made."""
 
     def __init__(self) -> None:
-        self.made: list[aiohttp.ClientSession] = []
+        self.sessions: list[aiohttp.ClientSession] = []
         self.owned = Owned(self._make, aiohttp.ClientSession.close)
 
     async def _make(self) -> aiohttp.ClientSession:
         await asyncio.sleep(0)
-        self.made.append(aiohttp.ClientSession())
-        return self.made[-1]
+        self.sessions.append(aiohttp.ClientSession())
+        return self.sessions[-1]
 
     async def ask(self, url: str) -> str:
         client = await self.owned.get()
@@ -86,10 +86,10 @@ def test_same_loop_reuses_cached_client(server: Server) -> None:
     async def main() -> None:
         for _ in range(3):
             assert await clients.ask(server.url) == "answer"
-        assert await clients.owned.get() is clients.made[0]
+        assert await clients.owned.get() is clients.sessions[0]
 
     asyncio.run(main())
-    assert len(clients.made) == 1
+    assert len(clients.sessions) == 1
 
 
 def test_different_loops_get_separate_clients(server: Server) -> None:
@@ -99,15 +99,15 @@ def test_different_loops_get_separate_clients(server: Server) -> None:
         assert first is not second
         assert one.call(clients.owned.get) is first
         assert one.call(clients.ask, server.url) == other.call(clients.ask, server.url) == "answer"
-    assert all(client.closed for client in clients.made)
+    assert all(client.closed for client in clients.sessions)
 
 
 def test_sync_clients_shared_globally(server: Server) -> None:
-    made: list[object] = []
+    objects: list[object] = []
 
     def make() -> object:
-        made.append(object())
-        return made[-1]
+        objects.append(object())
+        return objects[-1]
 
     shared = Shared(make)
 
@@ -116,7 +116,7 @@ def test_sync_clients_shared_globally(server: Server) -> None:
 
     with LoopThread() as one, LoopThread() as other:
         assert one.call(use) is other.call(use) is shared.get()
-    assert len(made) == 1
+    assert len(objects) == 1
 
 
 def test_gateway_simulation_asyncio_run_in_thread_gets_fresh_client(server: Server) -> None:
@@ -129,16 +129,16 @@ def test_gateway_simulation_asyncio_run_in_thread_gets_fresh_client(server: Serv
         return before, await worker, await clients.ask(server.url)
 
     assert asyncio.run(gateway()) == ("answer", "answer", "answer")
-    assert len(clients.made) == 2
-    assert all(client.closed for client in clients.made)
+    assert len(clients.sessions) == 2
+    assert all(client.closed for client in clients.sessions)
 
 
 def test_closed_loop_client_is_discarded(server: Server) -> None:
     clients = Clients()
     for _ in range(3):
         asyncio.run(clients.ask(server.url))
-    assert len(clients.made) == 3
-    assert all(client.closed for client in clients.made)
+    assert len(clients.sessions) == 3
+    assert all(client.closed for client in clients.sessions)
     assert len(clients.owned) == 0
 
 
@@ -156,7 +156,7 @@ def test_two_live_loops_alternating_a_thousand_requests(server: Server) -> None:
         ]
         assert answers == ["answer"] * 1000
         assert open_descriptors() == before
-    assert len(clients.made) == 2
+    assert len(clients.sessions) == 2
     assert server.requests == 1002
 
 
@@ -177,7 +177,7 @@ def test_both_loops_missing_at_the_same_moment_get_one_client_each(server: Serve
         answers.append(one.call(first_use))
         caller.join()
     assert answers == [["answer"] * 30] * 2
-    assert len(clients.made) == 2
+    assert len(clients.sessions) == 2
 
 
 def test_the_client_that_tools_get_is_owned_by_its_loop(server: Server) -> None:

@@ -16,7 +16,7 @@ import pytest
 from keryx.events import Usage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from keryx.ports.model import ModelRequest
-from tests.server.worlds import PATIENCE, Gate, Told, scripted, world
+from tests.server.worlds import PATIENCE, Gate, StreamedEvent, scripted, world
 
 
 async def test_the_second_message_of_a_session_is_answered(tmp_path: Path) -> None:
@@ -51,8 +51,8 @@ async def test_a_session_that_is_summed_up_keeps_its_id_and_its_readers(tmp_path
     """There, compression gave the session another id in the middle of its turn."""
     full = Usage(input_tokens=900, output_tokens=10)
 
-    def reply(asked: ModelRequest) -> ScriptedReply:
-        if asked.system.startswith("Sum up"):
+    def reply(request: ModelRequest) -> ScriptedReply:
+        if request.system.startswith("Sum up"):
             return ScriptedReply(text="Tea is liked.")
         return ScriptedReply(text="Noted. " * 100, usage=full)
 
@@ -63,15 +63,15 @@ async def test_a_session_that_is_summed_up_keeps_its_id_and_its_readers(tmp_path
         await here.client.finished(name, first["turn_id"])
         async with here.client.follow(name) as events:
             second = await here.client.say(name, "And now?")
-            seen: list[Told] = []
-            async for told in events:
-                seen.append(told)
-                if told.type == "turn.finished" and told.data["turn_id"] == second["turn_id"]:
+            seen: list[StreamedEvent] = []
+            async for event in events:
+                seen.append(event)
+                if event.type == "turn.finished" and event.data["turn_id"] == second["turn_id"]:
                     break
-        assert {told.data["session_id"] for told in seen} == {name}
-        (line,) = (told.data for told in seen if told.type == "context.compacted")
+        assert {event.data["session_id"] for event in seen} == {name}
+        (line,) = (event.data for event in seen if event.type == "context.compacted")
         assert line["tokens_before"] >= 800 > line["tokens_after"]
-        numbers = [told.id for told in seen if told.id is not None]
+        numbers = [event.id for event in seen if event.id is not None]
         assert numbers == list(range(1, len(numbers) + 1))
         sessions = (await here.client.get("/api/sessions"))["sessions"]
         assert [row["session_id"] for row in sessions] == [name]
@@ -96,8 +96,8 @@ async def test_turns_at_once_share_no_environment(tmp_path: Path) -> None:
             turns[name] = (sent["turn_id"], str(workspace))
         assert (dict(os.environb), Path.cwd()) == before
         for name, (turn_id, workspace) in turns.items():
-            told = await here.client.until(name, "turn.finished", turn_id=turn_id)
-            (call,) = [each.raw for each in told if each.type == "call.finished"]
+            events = await here.client.until(name, "turn.finished", turn_id=turn_id)
+            (call,) = [event.raw for event in events if event.type == "call.finished"]
             assert call.count(workspace.encode()) == 2
     assert (dict(os.environb), Path.cwd()) == before
 
@@ -115,8 +115,8 @@ async def test_a_cancelled_turn_says_so_once_and_nothing_after_it(tmp_path: Path
             assert await here.client.post(path, status=202) == {"cancelled": True}
             await here.client.finished(name, sent["turn_id"])
             assert await here.client.post(path) == {"cancelled": False}
-        told = await here.client.until(name, "turn.finished", turn_id=running["turn_id"])
-        before_start = next(each.data for each in told if each.type == "turn.finished")
+        events = await here.client.until(name, "turn.finished", turn_id=running["turn_id"])
+        before_start = next(event.data for event in events if event.type == "turn.finished")
         assert (before_start["turn_id"], before_start["started"]) == (waiting["turn_id"], False)
         later = await here.client.say(name, "three")
         gate.opened.set()

@@ -38,11 +38,11 @@ async def served(path: Path) -> AsyncGenerator[tuple[Client, subprocess.Popen[st
     assert process.stdout is not None
     assert process.stdin is not None
     try:
-        told = json.loads(process.stdout.readline())
-        headers = {"Authorization": f"Bearer {told['token']}"}
+        ready = json.loads(process.stdout.readline())
+        headers = {"Authorization": f"Bearer {ready['token']}"}
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(headers=headers, connector=connector) as http:
-            yield Client(told["url"], http), process
+            yield Client(ready["url"], http), process
     finally:
         process.kill()
         process.wait(PATIENCE)

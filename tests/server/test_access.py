@@ -77,8 +77,8 @@ async def test_the_browser_that_used_the_link_asks_again_when_the_answer_was_los
         assert lost.status == 204
         thief = here.browser()
         for other in ({}, {"browser": SECRET[::-1]}, {"browser": None}):
-            found = await thief.ask("POST", "/api/login", json={**body, "browser": None, **other})
-            found.problem(401, "wrong_login")
+            answer = await thief.ask("POST", "/api/login", json={**body, "browser": None, **other})
+            answer.problem(401, "wrong_login")
         wrong = await thief.ask("POST", "/api/login", json={"token": "no", "browser": SECRET})
         wrong.problem(401, "wrong_login")
 
@@ -168,7 +168,7 @@ async def test_logging_out_ends_the_streams_of_that_login(
         browser = await logged_in(here)
         async with browser.stream("/api/events") as events:
             await browser.ask("POST", "/api/logout", headers=origin(here))
-            assert [told async for told in events] == []
+            assert [event async for event in events] == []
 
 
 async def test_a_login_ends_after_its_time(tmp_path: Path, clock: FakeClock) -> None:
@@ -180,7 +180,7 @@ async def test_a_login_ends_after_its_time(tmp_path: Path, clock: FakeClock) -> 
     assert name is not None
     clock.advance(LASTS + 1)
     assert logins.find(secret) is None
-    assert not logins.counts(name)
+    assert not logins.is_valid(name)
     await threads.close()
     scope.close()
 
@@ -269,7 +269,7 @@ def test_a_password_has_bounds(tmp_path: Path) -> None:
             Password(tmp_path).load(wrong)
     password = Password(tmp_path)
     assert not password.load(None)
-    assert not password.fits("")
+    assert not password.matches("")
 
 
 async def test_other_machines_need_a_password(tmp_path: Path) -> None:

@@ -29,15 +29,15 @@ def ran(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_tokens_are_made_listed_and_revoked(tmp_path: Path) -> None:
     home = ("--home", str(tmp_path))
-    made = ran("tokens", *home, "make", "robot")
-    assert (made.returncode, made.stdout[:3]) == (0, "kx_")
+    created = ran("tokens", *home, "make", "robot")
+    assert (created.returncode, created.stdout[:3]) == (0, "kx_")
     again = ran("tokens", *home, "make", "robot")
     assert again.returncode == 1
     assert "already" in again.stderr
     listed = ran("tokens", *home, "list")
     assert "robot" in listed.stdout
     assert "never" in listed.stdout
-    assert made.stdout.strip() not in listed.stdout
+    assert created.stdout.strip() not in listed.stdout
     assert ran("tokens", *home, "revoke", "robot").returncode == 0
     assert ran("tokens", *home, "revoke", "robot").returncode == 1
     assert ran("tokens", *home, "list").stdout == ""
@@ -94,8 +94,8 @@ def test_a_password_from_the_environment_opens_the_house_to_others(tmp_path: Pat
         address = process.stdout.readline().split()[-1]
         body = json.dumps({"password": "correct horse"}).encode()
         headers = {"Content-Type": "application/json"}
-        asked = urllib.request.Request(f"{address}api/login", body, headers)
-        with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
+        request = urllib.request.Request(f"{address}api/login", body, headers)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             assert answer.status == 204
         process.terminate()
     assert "correct horse" not in (tmp_path / "password.json").read_text()

@@ -26,7 +26,7 @@ async def test_the_workspace_is_shown_folder_by_folder(tmp_path: Path) -> None:
         path = f"/api/sessions/{name}/files"
         shown = await here.client.get(path)
         assert (shown["kind"], shown["path"]) == ("folder", ".")
-        assert [(each["name"], each["kind"], each["size"]) for each in shown["entries"]] == [
+        assert [(entry["name"], entry["kind"], entry["size"]) for entry in shown["entries"]] == [
             ("sub", "folder", None),
             ("b.bin", "file", 300),
         ]
@@ -95,7 +95,7 @@ async def test_names_and_contents_stay_text_whatever_they_hold(tmp_path: Path) -
         assert shown.headers["content-type"] == "application/json"
         assert shown.headers["x-content-type-options"] == "nosniff"
         assert "sandbox" in shown.headers["content-security-policy"]
-        kinds = {each["name"]: each["kind"] for each in shown.body["entries"]}
+        kinds = {entry["name"]: entry["kind"] for entry in shown.body["entries"]}
         assert kinds == {strange.name: "file", "link": "link", "not-\\xff-utf8": "file"}
         path = f"/api/sessions/{name}/files?path={quote(strange.name)}"
         assert (await here.client.get(path))["text"] == SCRIPT
@@ -116,11 +116,12 @@ async def test_a_blob_is_shown_only_by_a_session_that_names_it(tmp_path: Path) -
             for number, data in enumerate((gif, page))
         ]
         sent = await here.client.say(
-            name, "Look", attachments=[{"upload_id": each} for each in uploads]
+            name, "Look", attachments=[{"upload_id": upload_id} for upload_id in uploads]
         )
         await here.client.finished(name, sent["turn_id"])
         picture, other = [
-            await here.client.ask("GET", f"/api/sessions/{name}/blobs/{each}") for each in uploads
+            await here.client.ask("GET", f"/api/sessions/{name}/blobs/{upload_id}")
+            for upload_id in uploads
         ]
         assert (picture.raw, picture.headers["content-type"]) == (gif, "image/gif")
         assert picture.headers["content-disposition"] == "inline"
@@ -158,7 +159,7 @@ async def test_an_upload_past_the_limit_is_refused_and_not_read(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("sent_name", "stored_name"),
     [
         ("plain.txt", "plain.txt"),
         ("../../etc/passwd", "_.._etc_passwd"),
@@ -170,13 +171,15 @@ async def test_an_upload_past_the_limit_is_refused_and_not_read(tmp_path: Path) 
         ("...", ""),
     ],
 )
-async def test_names_of_uploads_are_only_names(tmp_path: Path, given: str, kept: str) -> None:
+async def test_names_of_uploads_are_only_names(
+    tmp_path: Path, sent_name: str, stored_name: str
+) -> None:
     async with world(tmp_path) as here:
         headers = {"Content-Type": "text/html; charset=<script>"}
-        path = f"/api/uploads?name={quote(given)}"
+        path = f"/api/uploads?name={quote(sent_name)}"
         answer = await here.client.ask("POST", path, data=b"x", headers=headers)
         assert answer.status == 201
-        assert (answer.body["name"], answer.body["media_type"]) == (kept, "text/html")
+        assert (answer.body["name"], answer.body["media_type"]) == (stored_name, "text/html")
         assert answer.headers["content-type"] == "application/json"
         longer = await here.client.ask("POST", f"/api/uploads?name={'x' * 1001}", data=b"x")
         longer.problem(400, "bad_request")

@@ -23,7 +23,7 @@ PASSWORD = "correct horse battery staple"
 
 
 @pytest.mark.parametrize(
-    ("peer", "told", "client"),
+    ("peer", "header", "client"),
     [
         ("127.0.0.1", "203.0.113.7", "203.0.113.7"),
         ("127.0.0.1", "198.51.100.1, 203.0.113.7", "203.0.113.7"),
@@ -41,9 +41,9 @@ PASSWORD = "correct horse battery staple"
     ],
 )
 def test_the_client_is_the_last_address_that_is_no_proxy_of_ours(
-    peer: str, told: str | None, client: str
+    peer: str, header: str | None, client: str
 ) -> None:
-    assert TRUSTED.look(peer, "h", Forwarded(client=told)).client == client
+    assert TRUSTED.look(peer, "h", Forwarded(client=header)).client == client
 
 
 @given(
@@ -54,9 +54,9 @@ def test_nothing_that_a_client_writes_changes_what_it_counts_as(written: str, ad
     """A proxy puts the address that it sees behind what it was sent."""
     proxies = Proxies(["127.0.0.1"])
     plain = proxies.look("127.0.0.1", "h", Forwarded(client=str(address)))
-    found = proxies.look("127.0.0.1", "h", Forwarded(client=f"{written}, {address}"))
+    outside = proxies.look("127.0.0.1", "h", Forwarded(client=f"{written}, {address}"))
     if address != ip_address("127.0.0.1"):
-        assert found == plain
+        assert outside == plain
 
 
 def test_scheme_host_and_path_are_those_that_the_client_sees() -> None:
@@ -110,17 +110,17 @@ async def test_without_a_trusted_proxy_headers_say_nothing_and_the_log_says_so(
         }
         with caplog.at_level(logging.WARNING, "keryx.server"):
             for number in range(5):
-                each = headers | {"X-Forwarded-For": f"203.0.113.{number}"}
-                body = {
-                    "token": "guess"
-                }  # compared at once: a slow machine is not slower than the limit
-                (await browser.ask("POST", "/api/login", json=body, headers=each)).problem(
-                    401, "wrong_login"
-                )
+                forwarded_headers = headers | {"X-Forwarded-For": f"203.0.113.{number}"}
+                body = {"token": "guess"}  # compared at once, so the guesses are quick
+                (
+                    await browser.ask("POST", "/api/login", json=body, headers=forwarded_headers)
+                ).problem(401, "wrong_login")
             body = {"password": PASSWORD}
             answer = await browser.ask("POST", "/api/login", json=body, headers=headers)
         answer.problem(429, "too_many_attempts")
-        (said,) = [each.getMessage() for each in caplog.records if "proxy" in each.getMessage()]
+        (said,) = [
+            record.getMessage() for record in caplog.records if "proxy" in record.getMessage()
+        ]
         assert "--trusted-proxy" in said
 
 
@@ -143,7 +143,7 @@ async def test_a_trusted_proxy_is_believed_also_over_plain_http(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--trusted-proxy", "nginx"), "'nginx' is no address of a proxy"),
+        (("--trusted-proxy", "nginx"), "'nginx' is not the address of a proxy"),
         (("--url", "example.com/keryx"), "begins with http:// or https://"),
         (("--url", "https://example.com/?a=b"), "no user, query or fragment"),
         (("--url", "https://example.com/api"), "plain names"),

@@ -76,10 +76,14 @@ async def test_the_context_tells_what_the_model_is_told(tmp_path: Path) -> None:
         (here.workspace / "AGENTS.md").write_text("Speak softly.")
         name = await here.client.open(tools=["files"])
         await said(here, name, "Hello")
-        told = await here.client.get(f"/api/sessions/{name}/context")
-        assert "read_file" in told["tools"]
-        assert told["context"] == {"window": None, "compact_at": None, "last_prompt_tokens": None}
-        assert all(part["part"] and part["text"] for part in told["parts"])
+        context = await here.client.get(f"/api/sessions/{name}/context")
+        assert "read_file" in context["tools"]
+        assert context["context"] == {
+            "window": None,
+            "compact_at": None,
+            "last_prompt_tokens": None,
+        }
+        assert all(part["part"] and part["text"] for part in context["parts"])
 
 
 async def test_changes_of_files_are_shown_and_taken_back(tmp_path: Path) -> None:
@@ -142,8 +146,8 @@ async def test_a_fork_shares_the_past_and_is_one_however_often_asked_for(tmp_pat
 
 @pytest.mark.promise("004.12")
 async def test_a_session_is_summed_up_by_hand(tmp_path: Path) -> None:
-    def reply(asked: ModelRequest) -> ScriptedReply:
-        is_summing = asked.system.startswith("Sum up")
+    def reply(request: ModelRequest) -> ScriptedReply:
+        is_summing = request.system.startswith("Sum up")
         return ScriptedReply(text="Tea is liked." if is_summing else "Noted. " * 100)
 
     async with world(tmp_path, model=ScriptedModel(reply)) as here:
@@ -160,8 +164,8 @@ async def test_a_session_is_summed_up_by_hand(tmp_path: Path) -> None:
         fact = rows[-1]["event"]
         assert (fact["type"], fact["summary"]) == ("context.compacted", "Tea is liked.")
         assert fact["tokens_before"] > fact["tokens_after"]
-        told = await here.client.get(f"/api/sessions/{name}/context")
-        assert (told["summary"], told["summary_tokens"]) == ("Tea is liked.", 4)
+        context = await here.client.get(f"/api/sessions/{name}/context")
+        assert (context["summary"], context["summary_tokens"]) == ("Tea is liked.", 4)
         view = await here.client.get(f"/api/sessions/{name}")
         assert view["context"]["last_prompt_tokens"] == fact["tokens_after"]
         assert "I like tea" in str(rows)
@@ -169,8 +173,8 @@ async def test_a_session_is_summed_up_by_hand(tmp_path: Path) -> None:
 
 @pytest.mark.promise("004.12")
 async def test_a_model_that_cannot_sum_up_is_told_with_what_to_do(tmp_path: Path) -> None:
-    def reply(asked: ModelRequest) -> ScriptedReply:
-        if not asked.system.startswith("Sum up"):
+    def reply(request: ModelRequest) -> ScriptedReply:
+        if not request.system.startswith("Sum up"):
             return ScriptedReply(text="Noted. " * 100)
         return ScriptedReply(error=ModelError("auth", "who are you?", "give a key"))
 
@@ -189,15 +193,15 @@ async def test_words_are_found_in_all_sessions(tmp_path: Path) -> None:
         await said(here, name, "the <b>pangolin</b> sleeps")
         other = await here.client.open()
         await said(here, other, "nothing of the kind")
-        found = await here.client.get("/api/sessions?search=pangolin")
-        assert {hit["session"]["session_id"] for hit in found["hits"]} == {name}
-        assert {hit["kind"] for hit in found["hits"]} == {"message", "reply"}
+        results = await here.client.get("/api/sessions?search=pangolin")
+        assert {hit["session"]["session_id"] for hit in results["hits"]} == {name}
+        assert {hit["kind"] for hit in results["hits"]} == {"message", "reply"}
         marked = [
-            piece["text"] for hit in found["hits"] for piece in hit["snippet"] if piece["found"]
+            piece["text"] for hit in results["hits"] for piece in hit["snippet"] if piece["found"]
         ]
         assert set(marked) == {"pangolin"}
         assert (await here.client.get("/api/sessions?search=%20"))["hits"] == []
-        assert "sessions" not in found
+        assert "sessions" not in results
         too_long = await here.client.ask("GET", f"/api/sessions?search={'x' * 501}")
         too_long.problem(400, "bad_request")
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import SOAK
 from tests.server.processes import resident, served
-from tests.server.worlds import Client, Told, parsed
+from tests.server.worlds import Client, StreamedEvent, parsed
 
 SESSIONS, WORDS = (200, 200) if SOAK else (40, 40)
 PATIENCE = 300.0 if SOAK else 50.0
@@ -22,25 +22,27 @@ far more, so a server that queued for those who do not read would pass it in the
 pytestmark = [pytest.mark.promise("004.1", "004.3", "server.2"), pytest.mark.timeout(PATIENCE + 20)]
 
 
-def facts_of(told: list[Told]) -> list[int]:
-    return [each.id for each in told if each.id is not None]
+def facts_of(events: list[StreamedEvent]) -> list[int]:
+    return [event.id for event in events if event.id is not None]
 
 
-async def stays(client: Client, session_id: str) -> list[Told]:
+async def stays(client: Client, session_id: str) -> list[StreamedEvent]:
     return await client.until(session_id, "turn.finished")
 
 
-async def comes_and_goes(client: Client, session_id: str, chance: random.Random) -> list[Told]:
-    told: list[Told] = []
+async def comes_and_goes(
+    client: Client, session_id: str, chance: random.Random
+) -> list[StreamedEvent]:
+    received: list[StreamedEvent] = []
     while True:
         stay = chance.randrange(1, 20)
-        facts = facts_of(told)
+        facts = facts_of(received)
         async with client.follow(session_id, facts[-1] if facts else 0) as events:
-            async for each in events:
-                told.append(each)
+            async for event in events:
+                received.append(event)
                 stay -= 1
-                if each.type == "turn.finished":
-                    return told
+                if event.type == "turn.finished":
+                    return received
                 if not stay:
                     break
 
@@ -66,10 +68,10 @@ class Stalled:
             line = (await self._reader.readuntil(b"\n")).replace(b"\r", b"")
             block += line
             if line == b"\n":
-                each, block = parsed(block), b""
-                if each is not None and each.id is not None:
-                    numbers.append(each.id)
-                if each is not None and each.type == "turn.finished":
+                event, block = parsed(block), b""
+                if event is not None and event.id is not None:
+                    numbers.append(event.id)
+                if event is not None and event.type == "turn.finished":
                     self._writer.close()
                     return numbers
 
@@ -78,8 +80,8 @@ async def test_readers_of_all_kinds_miss_nothing_and_slow_nobody(tmp_path: Path)
     async with asyncio.timeout(PATIENCE), served(tmp_path) as (client, process):
         names = [await client.open() for _ in range(SESSIONS)]
         stalled = [Stalled() for _ in names[::3]]
-        for name, each in zip(names[::3], stalled, strict=True):
-            await each.open(client, name)
+        for name, reader in zip(names[::3], stalled, strict=True):
+            await reader.open(client, name)
         before = resident(process)
         async with asyncio.TaskGroup() as group:
             readers = [
@@ -95,13 +97,13 @@ async def test_readers_of_all_kinds_miss_nothing_and_slow_nobody(tmp_path: Path)
         grown = resident(process) - before
         # Every turn has ended, with a third of the streams open and never read.
         for name, task in zip(names * 2, readers, strict=True):
-            told = task.result()
-            facts = facts_of(told)
+            received = task.result()
+            facts = facts_of(received)
             assert facts == list(range(1, len(facts) + 1))
-            (replied,) = [each.data["text"] for each in told if each.type == "step.replied"]
+            (replied,) = [event.data["text"] for event in received if event.type == "step.replied"]
             assert replied == "".join(f"{number:05d} " for number in range(WORDS))
-            assert {each.data["session_id"] for each in told} == {name}
-        for each in stalled:
-            numbers = await each.read()
+            assert {event.data["session_id"] for event in received} == {name}
+        for reader in stalled:
+            numbers = await reader.read()
             assert numbers == list(range(1, len(numbers) + 1))
         assert grown < MOST_MEMORY

@@ -12,21 +12,30 @@ from keryx import Keryx
 from keryx.models.scripted import ScriptedReply
 from keryx.server.access.tokens import Tokens
 from keryx.server.serve import Settings, serving
-from tests.server.worlds import PATIENCE, Client, Gate, Told, World, in_thread, scripted, world
+from tests.server.worlds import (
+    PATIENCE,
+    Client,
+    Gate,
+    StreamedEvent,
+    World,
+    in_thread,
+    scripted,
+    world,
+)
 
 SESSIONS = 10
 TURNS = 3
 WORDS = "so many words that they come in many pieces, one after the other"
 
 
-async def read(client: Client, session_id: str, ends: int) -> list[Told]:
+async def read(client: Client, session_id: str, ends: int) -> list[StreamedEvent]:
     """All facts, by one who stays."""
-    facts: list[Told] = []
+    facts: list[StreamedEvent] = []
     async with client.follow(session_id) as events:
-        async for told in events:
-            if told.id is not None:
-                facts.append(told)
-            ends -= told.type == "turn.finished"
+        async for event in events:
+            if event.id is not None:
+                facts.append(event)
+            ends -= event.type == "turn.finished"
             if not ends:
                 break
     return facts
@@ -34,17 +43,17 @@ async def read(client: Client, session_id: str, ends: int) -> list[Told]:
 
 async def read_restlessly(
     client: Client, session_id: str, ends: int, chance: random.Random
-) -> list[Told]:
+) -> list[StreamedEvent]:
     """All facts, by one who leaves after a few events and comes back where it was."""
-    facts: list[Told] = []
+    facts: list[StreamedEvent] = []
     while ends:
         stay = chance.randrange(1, 30)
         async with client.follow(session_id, facts[-1].id or 0 if facts else 0) as events:
-            async for told in events:
+            async for event in events:
                 stay -= 1
-                if told.id is not None:
-                    facts.append(told)
-                ends -= told.type == "turn.finished"
+                if event.id is not None:
+                    facts.append(event)
+                ends -= event.type == "turn.finished"
                 if not ends or not stay:
                     break
     return facts
@@ -71,11 +80,11 @@ async def test_no_reader_misses_a_fact_or_sees_one_twice(tmp_path: Path) -> None
             ]
         for task, name in zip(staying + restless, names * 3, strict=True):
             facts = task.result()
-            assert [told.id for told in facts] == list(range(1, len(facts) + 1))
-            assert {told.data["session_id"] for told in facts} == {name}
+            assert [event.id for event in facts] == list(range(1, len(facts) + 1))
+            assert {event.data["session_id"] for event in facts} == {name}
         for name, task in zip(names * 2, restless, strict=True):
             whole = staying[names.index(name)].result()
-            assert [told.raw for told in task.result()] == [told.raw for told in whole]
+            assert [event.raw for event in task.result()] == [event.raw for event in whole]
 
 
 async def test_a_server_that_is_not_the_host_shows_the_hosts_sessions(tmp_path: Path) -> None:

@@ -127,8 +127,8 @@ async def test_a_draft_is_kept_for_every_screen(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         name = await here.client.open()
         path = f"/api/sessions/{name}/draft"
-        kept = await here.client.ask("PUT", path, json={"text": "half a sent"})
-        assert (kept.status, kept.raw) == (204, b"")
+        answer = await here.client.ask("PUT", path, json={"text": "half a sent"})
+        assert (answer.status, answer.raw) == (204, b"")
         view = await here.client.get(f"/api/sessions/{name}")
         assert view["draft"] == {"text": "half a sent", "attachments": []}
         (await here.client.ask("PUT", path, json={})).problem(400, "bad_request")
@@ -146,7 +146,7 @@ async def test_attachments_are_named_by_their_upload(tmp_path: Path) -> None:
         note = await here.client.post(
             "/api/uploads?name=n.txt", status=201, data=b"note", headers=headers
         )
-        both = [{"upload_id": each["upload_id"]} for each in (picture, note)]
+        both = [{"upload_id": upload["upload_id"]} for upload in (picture, note)]
         draft = await here.client.ask(
             "PUT", f"/api/sessions/{name}/draft", json={"text": "", "attachments": both}
         )
@@ -154,7 +154,7 @@ async def test_attachments_are_named_by_their_upload(tmp_path: Path) -> None:
         sent = await here.client.say(name, "Look", attachments=both)
         await here.client.finished(name, sent["turn_id"])
         accepted = (await here.client.until(name, "message.accepted"))[-1].data["attachments"]
-        assert [(each["type"], each["media_type"], each["name"]) for each in accepted] == [
+        assert [(upload["type"], upload["media_type"], upload["name"]) for upload in accepted] == [
             ("image", "image/png", "a.png"),
             ("file", "text/plain", "n.txt"),
         ]

@@ -55,8 +55,8 @@ def described(here: World) -> Any:
 
 
 def operations(here: World) -> Iterator[Any]:
-    for found in described(here).get_all_operations():
-        operation = found.ok()
+    for result in described(here).get_all_operations():
+        operation = result.ok()
         # Streams do not end by themselves, and a setup would ask whatever address is made up.
         if not operation.path.endswith("/events") and operation.path != "/api/setup":
             yield operation
@@ -75,9 +75,9 @@ def ask_often(here: World, operation: Any) -> None:
         phases=[Phase.generate],
         suppress_health_check=SLOW,
     )
-    @given(case=operation.as_strategy(), known=st.booleans())
-    def ask(case: Any, *, known: bool) -> None:
-        if known and "session_id" in case.path_parameters:
+    @given(case=operation.as_strategy(), use_known=st.booleans())
+    def ask(case: Any, *, use_known: bool) -> None:
+        if use_known and "session_id" in case.path_parameters:
             case.path_parameters["session_id"] = KNOWN
         response = case.call(headers=headers, timeout=PATIENCE)
         case.validate_response(response, checks=checks)
@@ -86,9 +86,9 @@ def ask_often(here: World, operation: Any) -> None:
 
 
 def test_every_answer_is_one_that_the_document_tells(here: World) -> None:
-    found = list(operations(here))
-    assert len(found) == 39
-    for operation in found:
+    all_operations = list(operations(here))
+    assert len(all_operations) == 39
+    for operation in all_operations:
         open_known(here)
         ask_often(here, operation)
 
@@ -96,21 +96,21 @@ def test_every_answer_is_one_that_the_document_tells(here: World) -> None:
 def open_known(here: World) -> None:
     headers = {"Authorization": f"Bearer {here.token}", "Content-Type": "application/json"}
     body = json.dumps({"session_id": KNOWN}).encode()
-    asked = urllib.request.Request(f"{here.client.url}/api/sessions", body, headers)
-    with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
+    request = urllib.request.Request(f"{here.client.url}/api/sessions", body, headers)
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         assert answer.status == 201
 
 
 def test_the_document_tells_all_routes_and_no_other(here: World) -> None:
     raw = described(here).raw_schema
-    told = {
+    routes = {
         (method.upper(), path)
         for path, operations in raw["paths"].items()
         for method in operations
         if method in ("get", "post", "put", "patch", "delete")
     }
-    assert {("GET", "/api/events"), ("GET", "/api/sessions/{session_id}/events")} <= told
-    assert len(told) == 43
+    assert {("GET", "/api/events"), ("GET", "/api/sessions/{session_id}/events")} <= routes
+    assert len(routes) == 43
     text = json.dumps(raw)
     assert "urn:keryx" not in text
     for path, operations in raw["paths"].items():

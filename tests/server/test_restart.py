@@ -9,21 +9,21 @@ import pytest
 
 from tests.server.child import WORDS
 from tests.server.processes import served
-from tests.server.worlds import PATIENCE, Told
+from tests.server.worlds import PATIENCE, StreamedEvent
 
 pytestmark = pytest.mark.promise("004.1")
 
 
-async def killed_in_mid_turn(path: Path) -> tuple[str, str, list[Told]]:
+async def killed_in_mid_turn(path: Path) -> tuple[str, str, list[StreamedEvent]]:
     """A session, its turn, and what a reader had seen when the server was killed."""
-    seen: list[Told] = []
+    seen: list[StreamedEvent] = []
     async with served(path) as (client, process):
         name = await client.open()
         sent = await client.say(name, "slowly", key="once")
         async with client.follow(name) as events:
-            async for told in events:
-                seen.append(told)
-                if sum(each.type == "text.delta" for each in seen) == 5:
+            async for event in events:
+                seen.append(event)
+                if sum(earlier.type == "text.delta" for earlier in seen) == 5:
                     break
             process.kill()
     return name, sent["turn_id"], seen
@@ -35,7 +35,7 @@ async def test_a_killed_server_loses_no_fact_and_readers_go_on(tmp_path: Path) -
     last = facts[-1].id
     assert last is not None
     async with served(tmp_path) as (client, _):
-        rest: list[Told] = []
+        rest: list[StreamedEvent] = []
         path = f"/api/sessions/{name}/events"
         headers = {"Last-Event-ID": str(last)}
         async with client.stream(path, headers=headers) as events:

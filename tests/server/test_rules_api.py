@@ -25,15 +25,15 @@ async def written(client: Client, session_id: str, name: str, answer: dict[str, 
     call = await client.post(
         f"{path}/calls", {"tool": "write_file", "arguments": arguments}, status=202
     )
-    asked = False
+    was_asked = False
     async with client.stream(f"{path}/events?after={row['seq']}") as events:
         async for event in events:
             if event.type == "approval.asked":
-                asked = True
+                was_asked = True
                 await client.post(f"{path}/approvals/{event.data['approval_id']}", answer)
             if event.type == "call.finished" and event.data["call_id"] == call["call_id"]:
                 break
-    return asked
+    return was_asked
 
 
 async def test_a_rule_is_listed_and_removed_and_stays_so_over_a_kill(tmp_path: Path) -> None:
@@ -43,8 +43,8 @@ async def test_a_rule_is_listed_and_removed_and_stays_so_over_a_kill(tmp_path: P
         always = {"decision": "always", "reach": "folder"}
         assert await written(client, session_id, "app.py", always)
         assert not await written(client, session_id, "other.py", {"decision": "deny"})
-        found = await client.get(RULES)
-        (rule,) = found["rules"]
+        rules = await client.get(RULES)
+        (rule,) = rules["rules"]
         assert (
             rule["says"] == f"write_file: everything in {folder}, in sessions that work in {folder}"
         )
@@ -78,7 +78,7 @@ async def test_the_command_line_removes_for_sessions_that_run_elsewhere(tmp_path
         assert again.returncode == 1
         assert "there is no rule" in again.stderr
     listed = keryx(home, "approvals", "list")
-    assert (listed.stdout, listed.stderr) == ("", "nothing was allowed for always\n")
+    assert (listed.stdout, listed.stderr) == ("", "there are no rules from `Always allow` yet\n")
 
 
 async def test_what_is_wrong_is_refused_and_the_configuration_is_shown(tmp_path: Path) -> None:
@@ -87,8 +87,8 @@ async def test_what_is_wrong_is_refused_and_the_configuration_is_shown(tmp_path:
     text = '[approvals]\nallow = ["terminal:git *"]\ndeny = ["write_file:*.env"]\n'
     (home / "config.toml").write_text(text)
     async with world(tmp_path) as here:
-        found = await here.client.get(RULES)
-        assert [(rule["verdict"], rule["says"]) for rule in found["configured"]] == [
+        rules = await here.client.get(RULES)
+        assert [(rule["verdict"], rule["says"]) for rule in rules["configured"]] == [
             ("deny", "write_file: what matches *.env, in every folder"),
             ("allow", "terminal: what matches git *, in every folder"),
         ]

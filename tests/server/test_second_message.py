@@ -17,9 +17,9 @@ pytestmark = pytest.mark.promise("004.3", "server.4")
 
 async def answered(client: Client, session_id: str, text: str) -> str:
     sent = await client.say(session_id, text)
-    told = await client.until(session_id, "turn.finished", turn_id=sent["turn_id"])
-    replies = [each.data["text"] for each in told if each.type == "step.replied"]
-    return replies[-1] if told[-1].data["outcome"] == "completed" else told[-1].data["outcome"]
+    events = await client.until(session_id, "turn.finished", turn_id=sent["turn_id"])
+    replies = [event.data["text"] for event in events if event.type == "step.replied"]
+    return replies[-1] if events[-1].data["outcome"] == "completed" else events[-1].data["outcome"]
 
 
 @pytest.mark.parametrize("ending", ["completed", "failed", "cancelled"])

@@ -108,11 +108,11 @@ async def test_our_own_page_may_do_everything(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         browser = await logged_in(here)
         for headers in ({"Origin": here.client.url}, {"Sec-Fetch-Site": "same-origin"}):
-            made = await browser.ask("POST", "/api/sessions", json={}, headers=headers)
-            assert made.status == 201
+            answer = await browser.ask("POST", "/api/sessions", json={}, headers=headers)
+            assert answer.status == 201
             sent = await browser.ask(
                 "POST",
-                f"/api/sessions/{made.body['summary']['session_id']}/messages",
+                f"/api/sessions/{answer.body['summary']['session_id']}/messages",
                 json={"text": "Hello"},
                 headers=headers,
             )
@@ -230,9 +230,9 @@ async def test_an_unforeseen_error_is_told_by_an_id_alone(
 
         monkeypatch.setattr(here.host_client.store, "usage", broken)
         answer = await here.client.ask("GET", "/api/usage")
-        found = answer.problem(500, "internal")
+        problem = answer.problem(500, "internal")
         assert b"inner secret" not in answer.raw
-        assert found["detail"].rpartition(" ")[2].strip(")") in caplog.text
+        assert problem["detail"].rpartition(" ")[2].strip(")") in caplog.text
         assert "inner secret" in caplog.text
 
 

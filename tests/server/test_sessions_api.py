@@ -13,7 +13,7 @@ from tests.server.worlds import world
 async def test_a_session_is_opened_with_what_was_asked_for(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         (here.workspace / "deeper").mkdir()
-        wanted = {
+        body = {
             "session_id": "s-0123456789abcdef",
             "workspace": "deeper",
             "tools": ["files"],
@@ -23,7 +23,7 @@ async def test_a_session_is_opened_with_what_was_asked_for(tmp_path: Path) -> No
             "effort": "high",
             "unknown": "is tolerated",
         }
-        view = await here.client.post("/api/sessions", wanted, status=201)
+        view = await here.client.post("/api/sessions", body, status=201)
         summary, settings = view["summary"], view["settings"]
         assert summary["session_id"] == "s-0123456789abcdef"
         assert (summary["state"], summary["title"]) == ("idle", "<b>Bold</b>")
@@ -86,15 +86,15 @@ async def test_what_is_no_json_is_a_bad_request(tmp_path: Path) -> None:
 
 async def test_the_list_is_paged_from_the_last_change(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
-        made = [await here.client.open() for _ in range(5)]
+        names = [await here.client.open() for _ in range(5)]
         seen: list[str] = []
         page = await here.client.get("/api/sessions?limit=2")
         while True:
-            seen += [each["session_id"] for each in page["sessions"]]
+            seen += [row["session_id"] for row in page["sessions"]]
             if page["next"] is None:
                 break
             page = await here.client.get(f"/api/sessions?limit=2&before={page['next']}")
-        assert seen == made[::-1]
+        assert seen == names[::-1]
         for query in ("limit=0", "limit=9999", "limit=x", "before=-1", "archived=perhaps"):
             (await here.client.ask("GET", f"/api/sessions?{query}")).problem(400, "bad_request")
 
@@ -111,7 +111,7 @@ async def test_a_session_is_changed_and_what_is_absent_stays(tmp_path: Path) -> 
         assert changed.body["summary"]["archived"]
         assert (await here.client.get("/api/sessions"))["sessions"] == []
         listed = await here.client.get("/api/sessions?archived=true")
-        assert [each["session_id"] for each in listed["sessions"]] == [name]
+        assert [row["session_id"] for row in listed["sessions"]] == [name]
         cleared = await here.client.ask("PATCH", path, json={"effort": None})
         assert cleared.body["settings"]["effort"] is None
 
@@ -198,11 +198,11 @@ async def test_the_server_tells_what_it_has(tmp_path: Path) -> None:
         assert models["default"] == "scripted:demo"
         tools = await here.client.get("/api/tools")
         assert {"files", "shell"} <= set(tools["toolsets"])
-        reading = next(each for each in tools["tools"] if each["name"] == "read_file")
+        reading = next(item for item in tools["tools"] if item["name"] == "read_file")
         assert (reading["toolset"], bool(reading["description"])) == ("files", True)
         await here.client.open()
         profiles = await here.client.get("/api/profiles")
-        assert [each["name"] for each in profiles["profiles"]] == ["default"]
+        assert [item["name"] for item in profiles["profiles"]] == ["default"]
         assert profiles["workspace"] == str(here.workspace)
         assert profiles["workspaces"] == [str(here.workspace)]
         assert await here.client.get("/api/usage") == {"rows": []}

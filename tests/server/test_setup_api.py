@@ -44,8 +44,8 @@ async def test_a_pasted_key_is_tried_kept_for_one_pair_of_eyes_and_used(tmp_path
             assert (after["configured"], after["model"]) == (True, f"mine:{MODEL}")
             name = await client.open()
             sent = await client.say(name, "hi")
-            told = await client.until(name, "turn.finished", turn_id=sent["turn_id"])
-            (reply,) = [each.data["text"] for each in told if each.type == "step.replied"]
+            events = await client.until(name, "turn.finished", turn_id=sent["turn_id"])
+            (reply,) = [event.data["text"] for event in events if event.type == "step.replied"]
             assert reply == "From the real one."
     assert before["tour"] == "scripted:tour"
     mode = stat.S_IMODE((home / "keys.json").stat().st_mode)
@@ -71,7 +71,7 @@ async def test_another_model_of_a_known_server_is_chosen_without_its_key(tmp_pat
             done = await client.post("/api/setup", body)
             assert done["model"] == "mine:gpt-small", "the first that talks"
             listed = await client.get("/api/setup/models")
-            assert listed == {"models": [f"mine:{each}" for each in offered], "problems": []}
+            assert listed == {"models": [f"mine:{model}" for model in offered], "problems": []}
             chosen = await client.post("/api/setup/model", {"model": "mine:gpt-large"})
             assert (chosen["configured"], chosen["model"]) == (True, "mine:gpt-large")
             for wrong in ("mine:gpt-none", "theirs:gpt-large", "gpt-large"):
@@ -83,7 +83,7 @@ async def test_another_model_of_a_known_server_is_chosen_without_its_key(tmp_pat
             await in_thread(keep_key, home, "gone", Provider("http://127.0.0.1:9/v1"), "x")
             await app.host_client.reconfigure()
             listed = await client.get("/api/setup/models")
-            assert listed["models"] == [f"mine:{each}" for each in offered]
+            assert listed["models"] == [f"mine:{model}" for model in offered]
             assert "gone" in listed["problems"][0]
     again = await in_thread(load, home, {})
     assert again.default.providers["mine"].api_key == "sk-right-0123"
@@ -93,9 +93,9 @@ async def test_a_model_that_was_named_at_the_start_is_not_changed_from_the_page(
     tmp_path: Path,
 ) -> None:
     async with asyncio.timeout(PATIENCE), world(tmp_path) as here:
-        asked = await here.client.ask("POST", "/api/setup/model", json={"model": "openai:other"})
-        asked.problem(409, "conflict")
-        assert "config.toml" in asked.body["hint"]
+        answer = await here.client.ask("POST", "/api/setup/model", json={"model": "openai:other"})
+        answer.problem(409, "conflict")
+        assert "config.toml" in answer.body["hint"]
 
 
 async def test_a_server_that_is_none_says_so(tmp_path: Path) -> None:
@@ -117,18 +117,18 @@ async def test_the_tour_runs_with_real_tools_and_waits_for_a_person(tmp_path: Pa
         sent = await here.client.say(name, "Show me.")
         slow = ""
         async with here.client.follow(name) as events:
-            async for told in events:
-                nested: dict[str, Any] = told.data.get("nested") or {}
+            async for event in events:
+                nested: dict[str, Any] = event.data.get("nested") or {}
                 if "sa-east-1" in nested.get("preview", "") and nested.get("outcome") is None:
-                    slow = told.data["call_id"]
+                    slow = event.data["call_id"]
                     path = f"/api/sessions/{name}/calls/{slow}/cancel"
                     assert await here.client.post(path, status=202) == {"cancelled": True}
-                if told.type == "approval.asked":
-                    path = f"/api/sessions/{name}/approvals/{told.data['approval_id']}"
+                if event.type == "approval.asked":
+                    path = f"/api/sessions/{name}/approvals/{event.data['approval_id']}"
                     await here.client.post(path, {"decision": "once"})
-                if told.type == "turn.finished":
-                    assert told.data["turn_id"] == sent["turn_id"]
-                    assert told.data["outcome"] == "completed"
+                if event.type == "turn.finished":
+                    assert event.data["turn_id"] == sent["turn_id"]
+                    assert event.data["outcome"] == "completed"
                     break
         assert slow
         rows = (await here.client.get(f"/api/sessions/{name}/messages"))["rows"]
@@ -154,7 +154,7 @@ async def newcomer(tmp_path: Path, **config: str) -> AsyncGenerator[tuple[Client
             yield Client(server.url, http), home
 
 
-def answers(asked: ReceivedRequest) -> Reply:
+def answers(request: ReceivedRequest) -> Reply:
     return Reply(text=".")
 
 
@@ -173,13 +173,13 @@ async def test_two_servers_of_one_host_keep_their_keys_whatever_they_are_called(
         ]
         # At the same time, as two tabs can.
         done = await asyncio.gather(*(client.post("/api/setup", body) for body in bodies))
-        names = {each["models"][0].partition(":")[0] for each in done}
+        names = {item["models"][0].partition(":")[0] for item in done}
         assert names == {"at-127-0-0-1", "at-127-0-0-1-2"}
         again = await client.post("/api/setup", bodies[1])
         assert again["models"][0].partition(":")[0] in names, "the same address has its name"
-    kept = (await in_thread(load, home, {})).default.providers
-    assert {each.base_url: each.api_key for each in kept.values()} == given
-    assert kept.keys() == names
+    providers = (await in_thread(load, home, {})).default.providers
+    assert {item.base_url: item.api_key for item in providers.values()} == given
+    assert providers.keys() == names
 
 
 @pytest.mark.promise("mended.19")
@@ -190,8 +190,8 @@ async def test_a_key_is_kept_by_a_name_that_the_configuration_does_not_hide(tmp_
             body = {"name": "work", "base_url": models.url, "api_key": "sk-mine-0123456"}
             done = await client.post("/api/setup", body)
             assert done["model"] == f"work-2:{MODEL}"
-    kept = (await in_thread(load, home, {})).default.providers
-    assert {name: each.api_key for name, each in kept.items()} == {
+    providers = (await in_thread(load, home, {})).default.providers
+    assert {name: provider.api_key for name, provider in providers.items()} == {
         "work": "sk-old-0123456",
         "work-2": "sk-mine-0123456",
     }
@@ -220,7 +220,7 @@ async def test_a_wrong_key_is_found_out_also_where_everybody_may_read_the_list(
 async def test_a_model_that_is_not_there_is_told_apart_from_a_key_that_is_wrong(
     tmp_path: Path,
 ) -> None:
-    def missing(asked: ReceivedRequest) -> Reply:
+    def missing(request: ReceivedRequest) -> Reply:
         raise RefusedError("no such model here", 404, "model_not_found")
 
     async with (
@@ -232,23 +232,23 @@ async def test_a_model_that_is_not_there_is_told_apart_from_a_key_that_is_wrong(
     ):
         body = {"name": "mine", "base_url": models.url, "api_key": "sk-right-0123"}
         refused = await client.ask("POST", "/api/setup", json={**body, "model": "gpt-none"})
-        told = refused.problem(422, "model_not_found")
-        assert "accepts the key" in told["detail"]
-        assert MODEL in told["hint"]
+        problem = refused.problem(422, "model_not_found")
+        assert "accepts the key" in problem["detail"]
+        assert MODEL in problem["hint"]
         assert not (home / "keys.json").exists()
 
 
-def only_old_limits(asked: ReceivedRequest) -> Reply:
-    if "max_completion_tokens" in asked.body:
+def only_old_limits(request: ReceivedRequest) -> Reply:
+    if "max_completion_tokens" in request.body:
         raise RefusedError("unknown field max_completion_tokens", 400, "unsupported_parameter")
     return Reply(text=".")
 
 
-def only_old_models(asked: ReceivedRequest) -> Reply:
+def only_old_models(request: ReceivedRequest) -> Reply:
     raise RefusedError("could not finish within that many tokens", 400, "invalid_request_error")
 
 
-def busy(asked: ReceivedRequest) -> Reply:
+def busy(request: ReceivedRequest) -> Reply:
     return Reply(status=429, message="slow down", code="rate_limit_exceeded")
 
 

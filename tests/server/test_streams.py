@@ -15,7 +15,7 @@ from keryx import events as ev
 from keryx.messages import Json
 from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.server import stream as streaming
-from tests.server.worlds import PATIENCE, Gate, Told, World, scripted, world
+from tests.server.worlds import PATIENCE, Gate, StreamedEvent, World, scripted, world
 
 pytestmark = pytest.mark.promise("004.1")
 
@@ -33,8 +33,8 @@ async def told_turn(here: World, session_id: str, text: str) -> None:
     await here.client.finished(session_id, sent["turn_id"])
 
 
-def facts(told: list[Told]) -> list[Told]:
-    return [each for each in told if each.id is not None]
+def facts(events: list[StreamedEvent]) -> list[StreamedEvent]:
+    return [event for event in events if event.id is not None]
 
 
 async def test_a_stream_resumes_at_every_point_without_gap_or_repetition(tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ async def test_a_stream_resumes_at_every_point_without_gap_or_repetition(tmp_pat
         await told_turn(here, name, "two")
         last = (await here.client.get(f"/api/sessions/{name}"))["seq"]
         whole = await here.client.until(name, "turn.finished", seq=last)
-        assert [each.id for each in whole] == list(range(1, last + 1))
-        assert all(each.data["seq"] == each.id for each in whole)
+        assert [event.id for event in whole] == list(range(1, last + 1))
+        assert all(event.data["seq"] == event.id for event in whole)
         for after in range(last):
             path = f"/api/sessions/{name}/events"
             ways: tuple[tuple[str, dict[str, str]], ...] = (
@@ -53,13 +53,13 @@ async def test_a_stream_resumes_at_every_point_without_gap_or_repetition(tmp_pat
                 (f"{path}?after=0", {"Last-Event-ID": str(after)}),
             )
             for address, headers in ways:
-                seen: list[Told] = []
+                seen: list[StreamedEvent] = []
                 async with here.client.stream(address, headers=headers) as events:
-                    async for told in events:
-                        seen.append(told)
-                        if told.id == last:
+                    async for event in events:
+                        seen.append(event)
+                        if event.id == last:
                             break
-                assert [each.raw for each in seen] == [each.raw for each in whole[after:]]
+                assert [event.raw for event in seen] == [event.raw for event in whole[after:]]
 
 
 @pytest.mark.parametrize("after", ["x", "-1", "1.5", "9" * 30, "1e3", "%31x"])
@@ -82,19 +82,19 @@ async def test_a_late_reader_gets_the_facts_and_then_what_streams_now(tmp_path: 
         sent = await here.client.say(name, "hold")
         await gate.reached.wait()
         async with here.client.follow(name) as events:
-            seen: list[Told] = []
-            async for told in events:
-                seen.append(told)
-                if told.type == "step.snapshot":
+            seen: list[StreamedEvent] = []
+            async for event in events:
+                seen.append(event)
+                if event.type == "step.snapshot":
                     break
             assert [each.id for each in seen[:-1]] == list(range(1, len(seen)))
             assert seen[-1].data["text"] == "You said: hold"
             assert seen[-1].data["after"] == seen[-2].id
             gate.opened.set()
-            async for told in events:
-                assert told.type != "text.delta", "all of the text was in the snapshot"
-                if told.type == "turn.finished":
-                    assert told.data["turn_id"] == sent["turn_id"]
+            async for event in events:
+                assert event.type != "text.delta", "all of the text was in the snapshot"
+                if event.type == "turn.finished":
+                    assert event.data["turn_id"] == sent["turn_id"]
                     break
 
 
@@ -104,19 +104,19 @@ async def test_two_readers_see_the_same_bytes(tmp_path: Path) -> None:
         async with here.client.follow(name, 1) as one, here.client.follow(name, 1) as two:
             await here.client.say(name, "Tell both of us the same, in many pieces")
 
-            async def read(events: AsyncIterator[Told]) -> list[bytes]:
+            async def read(events: AsyncIterator[StreamedEvent]) -> list[bytes]:
                 seen: list[bytes] = []
-                async for told in events:
-                    seen.append(told.raw)
-                    if told.type == "turn.finished":
+                async for event in events:
+                    seen.append(event.raw)
+                    if event.type == "turn.finished":
                         break
                 return seen
 
             first = await read(one)
             assert first == await read(two)
-            assert any(b"text.delta" in each for each in first)
-            live = [each for each in first if b"delta" in each.partition(b"\n")[0]]
-            assert not any(b"\nid: " in each for each in live)
+            assert any(b"text.delta" in block for block in first)
+            live = [block for block in first if b"delta" in block.partition(b"\n")[0]]
+            assert not any(b"\nid: " in block for block in live)
 
 
 async def test_a_slow_reader_is_told_to_resync_and_misses_no_fact(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ async def test_the_end_of_the_session_ends_its_streams(tmp_path: Path) -> None:
         async with here.client.follow(name) as events:
             assert (await anext(events)).type == "session.opened"
             await here.client.ask("DELETE", f"/api/sessions/{name}")
-            assert [told.type async for told in events] == ["deleted"]
+            assert [event.type async for event in events] == ["deleted"]
         answer = await here.client.ask("GET", f"/api/sessions/{name}/events")
         answer.problem(404, "not_found")
 
@@ -205,14 +205,14 @@ async def test_the_list_is_followed_with_its_positions(tmp_path: Path) -> None:
         first = await here.client.open(title="first")
         async with here.client.stream("/api/events") as events:
             second = await here.client.open(title="second")
-            told = await anext(events)
-            assert (told.type, told.data["session_id"]) == ("session", second)
-            assert told.id == told.data["position"]
+            change = await anext(events)
+            assert (change.type, change.data["session_id"]) == ("session", second)
+            assert change.id == change.data["position"]
             await here.client.ask("DELETE", f"/api/sessions/{second}")
-            async for told in events:
-                if told.type == "deleted":
+            async for change in events:
+                if change.type == "deleted":
                     break
-            assert (told.data, told.id) == ({"session_id": second}, None)
+            assert (change.data, change.id) == ({"session_id": second}, None)
         async with here.client.stream("/api/events", headers={"Last-Event-ID": "0"}) as events:
             again = await anext(events)
             assert (again.data["session_id"], again.data["title"]) == (first, "first")
@@ -235,7 +235,7 @@ class Socket:
 
 
 async def test_what_waits_is_written_at_once_and_bounded() -> None:
-    line, socket = streaming.Line(lambda: True), Socket()
+    line, socket = streaming.Buffer(lambda: True), Socket()
     writing = asyncio.ensure_future(line.write(socket.send))
     await asyncio.sleep(0)
     for number in range(5):
@@ -256,11 +256,11 @@ async def test_what_waits_is_written_at_once_and_bounded() -> None:
     line.end()
     await writing
     assert b"beat" not in b"".join(socket.sent)
-    assert [len(each) for each in socket.sent[2:]] == [streaming.FULL, streaming.FULL, 0]
+    assert [len(piece) for piece in socket.sent[2:]] == [streaming.FULL, streaming.FULL, 0]
 
 
 async def test_a_stream_ends_for_who_may_read_no_more() -> None:
-    line, socket = streaming.Line(lambda: False), Socket()
+    line, socket = streaming.Buffer(lambda: False), Socket()
     line.beat()
     async with asyncio.timeout(PATIENCE):
         await line.write(socket.send)
@@ -291,7 +291,7 @@ def test_an_event_is_encoded_once_for_all_readers_and_not_kept_for_ever() -> Non
     shared.readers = 2
     events = [
         ev.TextDelta(session_id="s", at=0.0, step_id="p", text=str(number))
-        for number in range(streaming.REMEMBERED + 1)
+        for number in range(streaming.CACHED_EVENTS + 1)
     ]
     first = [shared.encode(event) for event in events]
     again = [shared.encode(event) for event in reversed(events)][::-1]

@@ -45,9 +45,9 @@ async def facts(here: World, session_id: str) -> list[dict[str, Any]]:
 
 async def check_one_end(here: World, session_id: str, turn_id: str) -> dict[str, Any]:
     """Exactly one terminal event, and nothing of the turn after it."""
-    found = await facts(here, session_id)
-    assert [fact["seq"] for fact in found] == list(range(1, len(found) + 1))
-    of_turn = [fact for fact in found if fact.get("turn_id") == turn_id]
+    log = await facts(here, session_id)
+    assert [fact["seq"] for fact in log] == list(range(1, len(log) + 1))
+    of_turn = [fact for fact in log if fact.get("turn_id") == turn_id]
     ends = [fact for fact in of_turn if fact["type"] == "turn.finished"]
     assert len(ends) == 1
     assert of_turn[-1] is ends[0]
@@ -113,8 +113,8 @@ async def test_two_cancels_are_one(tmp_path: Path) -> None:
         sent = await here.client.say(name, "hold")
         await gate.reached.wait()
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(cancel(here, name, sent["turn_id"])) for _ in range(2)]
-        answers = sorted(task.result()[0] for task in asked)
+            tasks = [group.create_task(cancel(here, name, sent["turn_id"])) for _ in range(2)]
+        answers = sorted(task.result()[0] for task in tasks)
         assert answers in ([202, 202], [200, 202])
         await here.client.finished(name, sent["turn_id"])
         await check_one_end(here, name, sent["turn_id"])
@@ -168,8 +168,8 @@ async def test_the_first_answer_to_an_approval_counts(tmp_path: Path) -> None:
         await here.client.until(name, "approval.asked")
         view = await here.client.get(f"/api/sessions/{name}")
         assert view["summary"]["state"] == "waiting"
-        (asked,) = view["approvals"]
-        path = f"/api/sessions/{name}/approvals/{asked['approval_id']}"
+        (approval,) = view["approvals"]
+        path = f"/api/sessions/{name}/approvals/{approval['approval_id']}"
         (await here.client.ask("POST", path, json={"decision": "no"})).problem(400, "bad_request")
         assert await here.client.post(path, {"decision": "once"}) == {}
         late = await here.client.ask("POST", path, json={"decision": "deny"})
@@ -187,9 +187,9 @@ async def test_a_question_is_answered_once(tmp_path: Path) -> None:
     async with world(tmp_path, model=calling(ASK)) as here:
         name = await here.client.open()
         sent = await here.client.say(name, "call")
-        asked = (await here.client.until(name, "question.asked"))[-1].data
-        assert asked["text"] == "Which?"
-        path = f"/api/sessions/{name}/questions/{asked['question_id']}"
+        question = (await here.client.until(name, "question.asked"))[-1].data
+        assert question["text"] == "Which?"
+        path = f"/api/sessions/{name}/questions/{question['question_id']}"
         (await here.client.ask("POST", path, json={"answer": 1})).problem(400, "bad_request")
         assert await here.client.post(path, {"answer": "that"}) == {}
         late = await here.client.ask("POST", path, json={"answer": "this"})
@@ -208,8 +208,8 @@ async def test_a_person_runs_a_tool_with_no_model(tmp_path: Path) -> None:
         path = f"/api/sessions/{name}/calls"
         body = {"tool": "write_file", "arguments": {"path": "a.txt", "content": "A"}, "key": "k"}
         first = await here.client.post(path, body, status=202)
-        told = await here.client.until(name, "call.finished", call_id=first["call_id"])
-        assert told[-1].data["outcome"] == "completed"
+        events = await here.client.until(name, "call.finished", call_id=first["call_id"])
+        assert events[-1].data["outcome"] == "completed"
         assert (here.workspace / "a.txt").read_text() == "A"
         assert await here.client.post(path, body, status=202) == first
         other = await here.client.ask("POST", path, json={**body, "tool": "read_file"})

@@ -9,7 +9,7 @@ import pytest
 from keryx.events import Usage
 from keryx.models.scripted import ScriptedReply
 from keryx.ports.view import SessionView
-from tests.server.worlds import Told, World, scripted, world
+from tests.server.worlds import StreamedEvent, World, scripted, world
 
 USED = Usage(input_tokens=10, output_tokens=3, cached_tokens=2, reasoning_tokens=1)
 
@@ -18,7 +18,7 @@ def costly(text: str) -> ScriptedReply:
     return ScriptedReply(text=f"You said: {text}", usage=USED)
 
 
-async def said(here: World, name: str, text: str) -> list[Told]:
+async def said(here: World, name: str, text: str) -> list[StreamedEvent]:
     """A whole turn; all that the session told up to its end."""
     sent = await here.client.say(name, text)
     return await here.client.until(name, "turn.finished", turn_id=sent["turn_id"])
@@ -41,11 +41,11 @@ async def test_a_view_counts_what_was_spent_up_to_its_own_fact_however_busy_the_
 
         monkeypatch.setattr(here.host_client, "view", look_while_others_talk)
         view = await here.client.get(f"/api/sessions/{name}")
-        told = await said(here, name, "when it was read")
+        events = await said(here, name, "when it was read")
 
         assert [look.seq for look in looks] == [view["seq"]]
-        replies = [each.data for each in told if each.type == "step.replied"]
-        counted = [each for each in replies if each["seq"] <= view["seq"]]
+        replies = [event.data for event in events if event.type == "step.replied"]
+        counted = [event for event in replies if event["seq"] <= view["seq"]]
         assert (len(counted), len(replies)) == (2, 4)
         for kind in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"):
-            assert view["usage"][kind] == sum(each["usage"][kind] for each in counted)
+            assert view["usage"][kind] == sum(event["usage"][kind] for event in counted)

@@ -35,9 +35,9 @@ def echo(text: str) -> ScriptedReply:
     return ScriptedReply(text=f"You said: {text}")
 
 
-def asked_text(asked: ModelRequest) -> str:
+def asked_text(request: ModelRequest) -> str:
     """What the person said last; nothing if the last thing is a result."""
-    last = history_of(asked)[-1]
+    last = history_of(request)[-1]
     if not isinstance(last, UserMessage):
         return ""
     texts = [part.text for part in last.content if isinstance(part, Text)]
@@ -45,7 +45,7 @@ def asked_text(asked: ModelRequest) -> str:
 
 
 def scripted(reply: Reply = echo) -> ScriptedModel:
-    return ScriptedModel(lambda asked: reply(asked_text(asked)))
+    return ScriptedModel(lambda request: reply(asked_text(request)))
 
 
 class Gate:
@@ -87,17 +87,17 @@ class Answer:
         """The document, which is as all of them are."""
         assert self.status == status, self.raw
         assert self.headers["content-type"] == "application/problem+json"
-        found = self.body
-        assert (found["status"], found["kind"]) == (status, kind)
-        assert found["type"] == f"urn:keryx:{kind}"
-        assert found["title"]
-        assert found["detail"]
-        assert found["hint"]
-        return found
+        document = self.body
+        assert (document["status"], document["kind"]) == (status, kind)
+        assert document["type"] == f"urn:keryx:{kind}"
+        assert document["title"]
+        assert document["detail"]
+        assert document["hint"]
+        return document
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StreamedEvent:
     """One event of a stream."""
 
     type: str
@@ -122,14 +122,14 @@ class Client:
             return Answer(answer.status, headers, await answer.read())
 
     async def get(self, path: str, **options: Any) -> Any:
-        found = await self.ask("GET", path, **options)
-        assert found.status == 200, found
-        return found.body
+        answer = await self.ask("GET", path, **options)
+        assert answer.status == 200, answer
+        return answer.body
 
     async def post(self, path: str, body: Any = None, *, status: int = 200, **options: Any) -> Any:
-        found = await self.ask("POST", path, json=body, **options)
-        assert found.status == status, found
-        return found.body if found.raw else None
+        answer = await self.ask("POST", path, json=body, **options)
+        assert answer.status == status, answer
+        return answer.body if answer.raw else None
 
     async def open(self, **body: Any) -> str:
         view = await self.post("/api/sessions", body, status=201)
@@ -142,7 +142,9 @@ class Client:
         return sent
 
     @asynccontextmanager
-    async def stream(self, path: str, **options: Any) -> AsyncGenerator[AsyncIterator[Told]]:
+    async def stream(
+        self, path: str, **options: Any
+    ) -> AsyncGenerator[AsyncIterator[StreamedEvent]]:
         async with asyncio.timeout(PATIENCE), self.http.get(self.url + path, **options) as answer:
             assert answer.status == 200, await answer.text()
             assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -150,45 +152,47 @@ class Client:
 
     def follow(
         self, session_id: str, after: int = 0, **options: Any
-    ) -> AbstractAsyncContextManager[AsyncIterator[Told]]:
+    ) -> AbstractAsyncContextManager[AsyncIterator[StreamedEvent]]:
         return self.stream(f"/api/sessions/{session_id}/events?after={after}", **options)
 
-    async def until(self, session_id: str, kind: str, after: int = 0, **fields: Any) -> list[Told]:
+    async def until(
+        self, session_id: str, kind: str, after: int = 0, **fields: Any
+    ) -> list[StreamedEvent]:
         """All that is told until there is one of that kind with these fields."""
-        seen: list[Told] = []
+        seen: list[StreamedEvent] = []
         async with self.follow(session_id, after) as events:
-            async for told in events:
-                seen.append(told)
-                if told.type == kind and fields.items() <= told.data.items():
+            async for event in events:
+                seen.append(event)
+                if event.type == kind and fields.items() <= event.data.items():
                     return seen
         raise AssertionError(f"the stream ended without {kind} {fields}")
 
     async def finished(self, session_id: str, turn_id: str, after: int = 0) -> dict[str, Any]:
-        told = await self.until(session_id, "turn.finished", after, turn_id=turn_id)
-        return told[-1].data
+        events = await self.until(session_id, "turn.finished", after, turn_id=turn_id)
+        return events[-1].data
 
 
-async def events_in(answer: aiohttp.ClientResponse) -> AsyncIterator[Told]:
+async def events_in(answer: aiohttp.ClientResponse) -> AsyncIterator[StreamedEvent]:
     block = b""
     async for line in answer.content:
         block += line
         if line != b"\n":
             continue
-        told = parsed(block)
+        event = parsed(block)
         block = b""
-        if told is not None:
-            yield told
+        if event is not None:
+            yield event
 
 
-def parsed(block: bytes) -> Told | None:
-    found: dict[str, str] = {}
+def parsed(block: bytes) -> StreamedEvent | None:
+    fields: dict[str, str] = {}
     for line in block.decode().splitlines():
         name, _, value = line.partition(": ")
-        found[name] = value
-    if "event" not in found:
+        fields[name] = value
+    if "event" not in fields:
         return None
-    number = int(found["id"]) if "id" in found else None
-    return Told(found["event"], json.loads(found["data"]), number, block)
+    number = int(fields["id"]) if "id" in fields else None
+    return StreamedEvent(fields["event"], json.loads(fields["data"]), number, block)
 
 
 @dataclass(slots=True)
@@ -241,9 +245,9 @@ async def world(
         headers = {"Authorization": f"Bearer {token}"}
         async with aiohttp.ClientSession(headers=headers) as http:
             client = Client(server.url, http)
-            made = World(app, app.host_client, server, client, token, home, workspace)
+            running = World(app, app.host_client, server, client, token, home, workspace)
             try:
-                yield made
+                yield running
             finally:
-                for other in made.others:
+                for other in running.others:
                     await other.close()

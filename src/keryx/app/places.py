@@ -40,7 +40,7 @@ def find_workspace(name: str | Path) -> Path:
         ) from None
     except FileNotFoundError as error:
         raise UserMustActError(
-            f"the folder {str(name)!r} does not exist; create it, or name another folder"
+            f"the folder {str(name)!r} doesn't exist; create it, or name another folder"
         ) from error
     except (OSError, RuntimeError, ValueError) as error:
         raise UserMustActError(

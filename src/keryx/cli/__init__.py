@@ -1,1 +1,1 @@
-"""The command line. One file per command; `main` knows only their names."""
+"""The command line: one module per command; `main` loads the one that is needed."""

@@ -1,4 +1,4 @@
-"""List the rules there are, take one back, or see what would be decided about a command."""
+"""List approval rules, remove one, or test what would be decided about a command."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ import msgspec
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.app.host.approval_rules import configured_rules, try_command
+from keryx.cli.screens.approval_prompt import needs_in_words
 from keryx.cli.values import folder
 from keryx.engine.approvals import KeptRule, rule_in_words
-from keryx.messages import Needs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="the rules there are, and what each covers")
-    listed.add_argument("--json", action="store_true", help="a rule a line, as JSON")
-    remove = verbs.add_parser("remove", help="such calls are asked about again, in every session")
-    remove.add_argument("rule", help="the id of a rule, as `list` shows it")
-    test = verbs.add_parser("test", help="what would be decided about a command; runs nothing")
-    test.add_argument("command", help="as the terminal tool would get it; quote it as one word")
-    test.add_argument("--workspace", type=folder, default=".", help="the folder that it is about")
-    test.add_argument("--mode", choices=("ask", "auto", "never"), help="instead of the configured")
-    test.add_argument("--read-only", action="store_true", help="as in a session that only reads")
-    test.add_argument("--json", action="store_true", help="as JSON")
+    list_ = verbs.add_parser("list", help="show the rules and what each allows")
+    list_.add_argument("--json", action="store_true", help="print one rule per line, as JSON")
+    remove = verbs.add_parser("remove", help="remove a rule: such calls need approval again")
+    remove.add_argument("rule", help="the id of the rule, as `list` shows it")
+    test = verbs.add_parser("test", help="show what would be decided about a command; runs nothing")
+    test.add_argument("command", help="the command for the terminal tool, quoted as one argument")
+    test.add_argument("--workspace", type=folder, default=".", help="the folder to work in")
+    test.add_argument(
+        "--mode", choices=("ask", "auto", "never"), help="approval mode; default: the configured"
+    )
+    test.add_argument("--read-only", action="store_true", help="test for a read-only session")
+    test.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,7 +47,7 @@ async def _run(options: argparse.Namespace) -> int:
         if await app.host_client.remove_rule(options.rule):
             return 0
     print(
-        f"keryx: there is no rule {options.rule!r}; `keryx approvals list` shows those there are",
+        f"keryx: there is no rule {options.rule!r}; `keryx approvals list` shows all rules",
         file=sys.stderr,
     )
     return 1
@@ -59,11 +61,11 @@ async def _list(app: Keryx, *, as_json: bool) -> int:
             print(msgspec.json.encode(fields).decode())
         return 0
     for rule in rules:
-        print(f"{rule.rule_id}  {_made(rule)}  allow {rule_in_words(rule)}")
+        print(f"{rule.rule_id}  {_creation_date(rule)}  allow {rule_in_words(rule)}")
     for rule in configured_rules(app.host_client.config):
         print(f"config.toml  {rule.verdict} {rule_in_words(rule)}")
     if not rules:
-        print("nothing was allowed for always", file=sys.stderr)
+        print("there are no rules from `Always allow` yet", file=sys.stderr)
     return 0
 
 
@@ -84,21 +86,15 @@ async def _test(app: Keryx, options: argparse.Namespace) -> int:
         return 0
     print(f"{trial.verdict}: {trial.reason}")
     print(f"risk: {trial.level}" + (f", {trial.why}" if trial.why else ""))
-    print(f"needs: {', '.join(_needs(trial.needs)) or 'nothing beyond the confinement'}")
+    print(f"needs: {', '.join(needs_in_words(trial.needs)) or 'nothing beyond the confinement'}")
     for rule in trial.rules:
         print(f"rule: {rule.rule_id or 'config.toml'}  {rule.verdict} {rule.says}")
     if trial.covers:
-        print(f"always would cover: {', '.join(trial.covers)}")
+        print(f"Always allow would cover: {', '.join(trial.covers)}")
     return 0
 
 
-def _needs(needs: Needs) -> list[str]:
-    network = ["the network"] if needs.network else []
-    reads = [f"to read {path}" for path in needs.reads]
-    return [*network, *reads, *(f"to write {path}" for path in needs.writes)]
-
-
-def _made(rule: KeptRule) -> str:
+def _creation_date(rule: KeptRule) -> str:
     if rule.made_at is None:
         return "some time ago   "
     return f"{datetime.fromtimestamp(rule.made_at, UTC).astimezone():%Y-%m-%d %H:%M}"

@@ -1,6 +1,6 @@
-"""Show what the runtime does, measured on this machine, in a few seconds.
+"""Show what the runtime does, measured on this machine, in half a minute.
 
-Everything is real: tools run in tasks, threads and processes, and the times are measured.
+The tools really run, in tasks, threads and processes, and the times are measured.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAUSE: Final = 0.3
 
 NARROWEST: Final = 60
 LEFT_OVER: Final = 3
-"""How many of the hanging tools nobody can stop."""
+"""How many of the hanging tools cannot be stopped."""
 
 
 @tool(effects=NO_EFFECTS)
@@ -77,7 +77,7 @@ class Screen:
 
 
 class Watch(NoHooks):
-    """Knows which tools hang by now, and when each call ended."""
+    """Records which tools hang, and when each call ended."""
 
     def __init__(self) -> None:
         self.hanging: set[str] = set()
@@ -106,12 +106,12 @@ class Watch(NoHooks):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It has none."""
+    """Add nothing: this command has no options."""
     del parser
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command. Exit code 0 if everything behaved."""
+    """Run the demo; exit code 0 if everything worked as promised."""
     del options
     return run_loop(_demo(Path(tempfile.gettempdir())))  # nothing is written there
 
@@ -120,41 +120,41 @@ async def _demo(workspace: Path) -> int:
     screen = Screen()
     screen.say("Keryx: real tools, measured on this machine. No model, no key, no network.")
     async with Runtime() as runtime:
-        fine = [
+        results = [
             await _side_by_side(runtime, workspace, screen),
             await _cancel_everything(runtime, workspace, screen),
             await _cancel_one(runtime, workspace, screen),
         ]
     screen.heading(4, "Two turns, live; the second is steered while its tools run")
-    fine.append(await show_turns())
-    if not all(fine):
-        print("\n   Something did not behave as promised; see above.", file=sys.stderr)
+    results.append(await show_turns())
+    if not all(results):
+        print("\n   Something did not work as promised; see above.", file=sys.stderr)
         return 1
     print()
     return 0
 
 
 async def _side_by_side(runtime: Runtime, workspace: Path, screen: Screen) -> bool:
-    screen.heading(1, f"Ten tools of {PAUSE} s, asked for at once")
+    screen.heading(1, f"Ten tools of {PAUSE} s, called at once")
     rows: list[list[str]] = []
-    for each, where in ((wait_blocking, "in threads"), (wait_async, "on the loop")):
-        environment = runtime.call_environment("demo", [each], workspace=workspace)
-        calls = [ToolCall(f"{each.name}-{number}", each.name) for number in range(10)]
-        began = time.perf_counter()
+    for wait, where in ((wait_blocking, "in threads"), (wait_async, "on the loop")):
+        environment = runtime.call_environment("demo", [wait], workspace=workspace)
+        calls = [ToolCall(f"{wait.name}-{number}", wait.name) for number in range(10)]
+        start = time.perf_counter()
         outcomes = await runtime.executor.run(environment, calls, runtime.scope)
-        took = time.perf_counter() - began
+        duration = time.perf_counter() - start
         done = sum(outcome.outcome == "completed" for outcome in outcomes)
-        rows.append([where, f"{done} of 10", f"{took:.3f} s", f"{10 * PAUSE:.1f} s"])
+        rows.append([where, f"{done} of 10", f"{duration:.3f} s", f"{10 * PAUSE:.1f} s"])
     screen.table(["where", "completed", "together", "one by one"], rows)
     return all(row[1] == "10 of 10" for row in rows)
 
 
 async def _cancel_everything(runtime: Runtime, workspace: Path, screen: Screen) -> bool:
-    screen.heading(2, "Every way to hang, then one cancel for all of them")
+    screen.heading(2, "Tools that hang in every way, then one cancel for all of them")
     hangs, watch = Hangs(), Watch()
     watch.expected = len(hangs.all)
     environment = runtime.call_environment(
-        "demo", [h.tool for h in hangs.all], workspace=workspace, hooks=watch
+        "demo", [hang.tool for hang in hangs.all], workspace=workspace, hooks=watch
     )
     turn = runtime.scope.child("turn")
     calls = [ToolCall(hang.name, hang.name) for hang in hangs.all]
@@ -168,7 +168,7 @@ async def _cancel_everything(runtime: Runtime, workspace: Path, screen: Screen) 
         for hang, outcome in zip(hangs.all, outcomes, strict=True)
     ]
     screen.table(["a tool that hangs in", "outcome", "control back after"], rows)
-    await _let_go(environment, watch, hangs, screen)
+    await _release(environment, watch, hangs, screen)
     turn.close()
     return all(
         outcome.outcome == ("unknown" if hang.ends == "left over" else "cancelled")
@@ -176,9 +176,11 @@ async def _cancel_everything(runtime: Runtime, workspace: Path, screen: Screen) 
     )
 
 
-async def _let_go(environment: CallEnvironment, watch: Watch, hangs: Hangs, screen: Screen) -> None:
+async def _release(
+    environment: CallEnvironment, watch: Watch, hangs: Hangs, screen: Screen
+) -> None:
     names = ", ".join(environment.left_over)
-    screen.say(f"Left over, named and refused if they act: {names}.")
+    screen.say(f"Left over, and refused if they still act: {names}.")
     hangs.release()
     await watch.all_settled.wait()
     hangs.close()
@@ -194,13 +196,13 @@ async def _cancel_one(runtime: Runtime, workspace: Path, screen: Screen) -> bool
     watch = Watch()
     environment = runtime.call_environment("demo", [wait_async], workspace=workspace, hooks=watch)
     calls = [ToolCall(f"call {number}", wait_async.name) for number in range(1, 6)]
-    began = time.perf_counter()
+    start = time.perf_counter()
     batch = runtime.executor.start(environment, calls, runtime.scope)
     await asyncio.sleep(PAUSE / 3)
     batch.cancel("call 3", "interrupt", by="demo")
     outcomes = await batch.outcomes()
     rows = [
-        [outcome.call_id, outcome.outcome, f"{_ms(watch, outcome, began):6.1f} ms"]
+        [outcome.call_id, outcome.outcome, f"{_ms(watch, outcome, start):6.1f} ms"]
         for outcome in outcomes
     ]
     screen.table(["call", "outcome", "ended after"], rows)

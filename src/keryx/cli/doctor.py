@@ -28,49 +28,49 @@ GOOD, PARTLY, BAD = "✓", "!", "✗"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     mark: str
-    what: str
-    how: str
+    subject: str
+    result: str
     hints: tuple[str, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
-    parser.add_argument("--workspace", type=folder, default=".", help="the folder to look at")
+    parser.add_argument("--workspace", type=folder, default=".", help="the folder to check")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Exit code 0 if all that is needed works, 1 if something is broken."""
-    findings = run_loop(_look(options.home, options.workspace))
+    """Print all checks; exit code 1 if something that is needed is broken."""
+    findings = run_loop(_check(options.home, options.workspace))
     for finding in findings:
-        print(f"{finding.mark} {finding.what:<14} {finding.how}")
+        print(f"{finding.mark} {finding.subject:<14} {finding.result}")
         for hint in finding.hints:
             print(f"  {'':<14} - {hint}")
     return int(any(finding.mark == BAD for finding in findings))
 
 
-async def _look(home: str | None, workspace: Path) -> list[Finding]:
+async def _check(home: str | None, workspace: Path) -> list[Finding]:
     findings = [Finding(GOOD, "python", f"{platform.python_version()} on {platform.platform()}")]
     try:
-        found = config.load(home)
+        loaded = config.load(home)
     except KeryxError as error:
         return [*findings, Finding(BAD, "configuration", str(error))]
     async with Runtime() as runtime:
-        findings += await runtime.bridge.to_thread(lambda: list(_on_disk(found)))
-        findings.append(_model(found))
-        findings.append(await _confinement(runtime, found, workspace))
+        findings += await runtime.bridge.to_thread(lambda: list(_on_disk(loaded)))
+        findings.append(_model(loaded))
+        findings.append(await _confinement(runtime, loaded, workspace))
         findings.append(_limits())
     return findings
 
 
-def _on_disk(found: Config) -> Iterator[Finding]:
-    home = found.home
-    # A home that is not there yet is made below the first folder that is.
-    there = next(folder for folder in (home, *home.parents) if folder.exists())
-    ok = _can_write(there)
-    hints = () if ok else ("choose another with KERYX_HOME, or mend its permissions",)
+def _on_disk(loaded: Config) -> Iterator[Finding]:
+    home = loaded.home
+    # A home that does not exist yet is created below its nearest existing parent.
+    existing = next(folder for folder in (home, *home.parents) if folder.exists())
+    ok = _can_write(existing)
+    hints = () if ok else ("choose another with KERYX_HOME, or correct its permissions",)
     yield Finding(GOOD if ok else BAD, "home", str(home), hints)
     yield Finding(GOOD, "shell", find_shell().program)
     try:
@@ -91,8 +91,8 @@ def _can_write(folder: Path) -> bool:
     return True
 
 
-def _model(found: Config) -> Finding:
-    models = Models(found)
+def _model(loaded: Config) -> Finding:
+    models = Models(loaded)
     try:
         models.check(models.default)
     except ModelError as error:
@@ -100,8 +100,8 @@ def _model(found: Config) -> Finding:
     return Finding(GOOD, "model", models.default)
 
 
-async def _confinement(runtime: Runtime, found: Config, workspace: Path) -> Finding:
-    places = Places(runtime, found, found.home, new_tmp())
+async def _confinement(runtime: Runtime, loaded: Config, workspace: Path) -> Finding:
+    places = Places(runtime, loaded, loaded.home, new_tmp())
     try:
         confined = await places.of("doctor", workspace, read_only=False).confinement()
     except KeryxError as error:
@@ -109,7 +109,7 @@ async def _confinement(runtime: Runtime, found: Config, workspace: Path) -> Find
     finally:
         await places.close()
     if confined is None:
-        hint = 'commands can do all that you can; set confinement = "on" in config.toml'
+        hint = 'commands can do everything that you can; set confinement = "on" in config.toml'
         return Finding(PARTLY, "confinement", "off", (hint,))
     hints = (*(f"a command {gap}" for gap in confined.gaps), *advice_on(confined.gaps))
     mark = {"full": GOOD, "partial": PARTLY}.get(confined.level, BAD)
@@ -117,12 +117,12 @@ async def _confinement(runtime: Runtime, found: Config, workspace: Path) -> Find
 
 
 def _limits() -> Finding:
-    """What bounds commands, and what does not."""
+    """Return the limits of commands, and what is not limited."""
     limits = Limits()
     bounded = f"{limits.processes} processes, {(limits.memory or 0) >> 30} GiB of memory"
     hints = (
-        "the disk that a command fills has no bound of its own; give Keryx a quota, or a disk",
-        "files in memory count apart: /dev/shm up to half of the memory, a memfd not at all",
+        "disk space is not limited; give Keryx a disk quota or a disk of its own",
+        "files in memory are not counted: /dev/shm up to half of the memory, memfd any amount",
     )
     return Finding(GOOD, "limits", bounded, hints)
 
@@ -157,6 +157,6 @@ _ADVICE: Final = {
 
 
 def advice_on(gaps: Iterable[str]) -> tuple[str, ...]:
-    """What to do about them, each once."""
-    found = (text for gap in gaps for start, text in _ADVICE.items() if gap.startswith(start))
-    return tuple(f"to close this: {text}" for text in dict.fromkeys(found))
+    """Return what to do about these gaps, without repetitions."""
+    texts = (text for gap in gaps for start, text in _ADVICE.items() if gap.startswith(start))
+    return tuple(f"to close this: {text}" for text in dict.fromkeys(texts))

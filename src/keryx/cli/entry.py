@@ -1,7 +1,7 @@
-"""The first and the last lines of a `keryx` process.
+"""Starts and ends a `keryx` process. It does not know the commands.
 
-Importing this module changes how the process takes Ctrl+C, so only what starts one imports it. It
-refuses to know the commands.
+Importing this module changes how the process handles Ctrl+C, so only the start of a process may
+import it.
 """
 
 # Type checkers take this name for true. Loading `typing` for it takes long, and so does `signal`
@@ -14,8 +14,8 @@ else:
 
 IS_OURS = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 if IS_OURS:
-    # While modules are loaded there is nothing to clean up. Python's own handler would print where
-    # it was interrupted, and can lose the interrupt in a callback of the import system.
+    # While modules are loading there is nothing to clean up. Python's own handler would print a
+    # traceback, and can lose the interrupt in a callback of the import system.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import importlib  # noqa: E402 (all that is imported comes after the signal)
@@ -52,10 +52,10 @@ def _work() -> int:
 
 
 def _leave(code: int) -> NoReturn:
-    """End without Python's own way to end.
+    """End the process without Python's own shutdown.
 
-    Threads that block in a read may still be there (a person who was asked and did not answer), and
-    Python aborts when it finds that one of them holds a standard stream.
+    A thread may still block in a read (a prompt that nobody answered), and Python aborts at
+    shutdown if such a thread holds a standard stream.
     """
     sys.stderr.flush()
     os._exit(code)

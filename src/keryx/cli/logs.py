@@ -1,6 +1,6 @@
-"""What libraries and loops report while a command runs: a line each, on standard error.
+"""Prints log records of a command on standard error, one line each.
 
-Where it happened interests those who work on Keryx: Python's development mode shows it.
+Python's development mode (PYTHONDEVMODE=1) shows their tracebacks.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ SERVER: Final = "keryx.server"
 
 
 def report_in_lines() -> None:
-    """Set up the reports of this process."""
+    """Set up logging for this process."""
     handler = logging.StreamHandler()
     if not sys.flags.dev_mode:
         handler.setFormatter(_Lines())
-        sys.unraisablehook = _tell_unraisable
-        threading.excepthook = _tell_of_thread
+        sys.unraisablehook = _log_unraisable
+        threading.excepthook = _log_thread_error
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
 
 
 class _Lines(logging.Formatter):
-    """A record as one line, with its error but without a traceback.
+    """Formats a record as one line, with its error but without a traceback.
 
-    A server's own faults keep theirs: nobody watches it when they happen.
+    Records of the server keep their tracebacks: nobody watches a server when they happen.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -35,18 +35,18 @@ class _Lines(logging.Formatter):
             return f"keryx: {super().format(record)}"
         text = record.getMessage().partition("\n")[0]
         error = record.exc_info[1] if record.exc_info else None
-        return f"keryx: {text}" + ("" if error is None else f": {_named(error)}")
+        return f"keryx: {text}" + ("" if error is None else f": {_describe(error)}")
 
 
-def _tell_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+def _log_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
     if unraisable.exc_value is not None:
-        logging.getLogger(__name__).warning("ignored: %s", _named(unraisable.exc_value))
+        logging.getLogger(__name__).warning("ignored: %s", _describe(unraisable.exc_value))
 
 
-def _tell_of_thread(ended: threading.ExceptHookArgs) -> None:
-    if ended.exc_value is not None and not isinstance(ended.exc_value, SystemExit):
-        logging.getLogger(__name__).error("a thread ended with %s", _named(ended.exc_value))
+def _log_thread_error(args: threading.ExceptHookArgs) -> None:
+    if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
+        logging.getLogger(__name__).error("a thread ended with %s", _describe(args.exc_value))
 
 
-def _named(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

@@ -1,6 +1,6 @@
-"""What `keryx` runs. It reads the words of the command and loads the one module that does it.
+"""Parses the command line, loads the module of the command and runs it.
 
-Nothing heavy is imported here: `keryx --help` must answer before a person notices.
+Nothing heavy is imported here: `keryx --help` must answer at once.
 """
 
 from __future__ import annotations
@@ -9,39 +9,43 @@ import argparse
 import contextlib
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from keryx.cli.streams import OutputError
 from keryx.errors import KeryxError
 
 COMMANDS: Final = {
-    "run": "ask an agent once and print what it says",
+    "run": "send one message to an agent and print its reply",
     "exec": "run a script in the sandbox with the tools, no model needed",
     "serve": "serve the page and the API",
     "tokens": "make, list and revoke tokens for programs that use the API",
-    "sessions": "list, show, search, fork or delete what was said, and what was changed",
-    "approvals": "list what was allowed for always, and take it back",
-    "usage": "say what was spent, by model",
+    "sessions": "list, show, search, fork, compact, undo or delete sessions",
+    "approvals": "list and remove approval rules, or test a command against them",
+    "usage": "show tokens and cost, by model",
     "tools": "list the tools, or call one by hand",
-    "doctor": "say what works on this machine, and what protects it",
-    "demo": "show what is special, in half a minute, with no key and no network",
+    "doctor": "check what works on this machine, and what confines commands",
+    "demo": "show the runtime at work in half a minute; no key, no network",
 }
 
 NEEDS_WEB: Final = ("serve", "tokens")
-"""What the extra `web` is for."""
+"""The commands that need the extra `web`."""
 
 FAILED: Final = 1
 USAGE: Final = 2
 FAULT: Final = 70
-"""What sysexits.h calls EX_SOFTWARE."""
-# What shells report for a program that a signal ended: 128 and the signal's number.
+"""EX_SOFTWARE of sysexits.h."""
+# Shells report a program that a signal ended as 128 plus the signal's number.
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
 EPILOG: Final = """\
-`keryx COMMAND --help` says more about each.
+`keryx COMMAND --help` explains a command.
+
+settings:
+  Precedence: flags, KERYX_MODEL, config.toml, then OPENAI_*
+  The home is --home, or KERYX_HOME, or the user's data folder; config.toml is there.
 
 exit codes:
   0    done
@@ -49,23 +53,23 @@ exit codes:
   2    wrong usage; nothing was done
   3    run: the turn is parked; exec, tools call: the call was refused
   4    run: the answer does not fit the schema; tools call: the outcome is unknown
-  70   a fault in Keryx itself
-  124  exec: the script's time was over
+  70   an error in Keryx itself
+  124  exec: the script timed out
   130  interrupted with Ctrl+C, or cancelled
-  141  whoever read the output is gone
+  141  the reader of the output ended first
 `keryx exec` ends with the exit code of its script.
 """
 
 
 class Command(NamedTuple):
-    """A command with its options, ready to run."""
+    """A command and its parsed options."""
 
     run: Callable[[argparse.Namespace], int]
     options: argparse.Namespace
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command within this process; the result is the exit code."""
+    """Run a command in this process and return its exit code."""
 
     def work() -> int:
         command = parse(sys.argv[1:] if argv is None else argv)
@@ -75,13 +79,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse(words: Sequence[str]) -> Command | int:
-    """The command that these words name, or the exit code if there is none to run.
+    """Return the command that these words name, or an exit code if there is none to run.
 
-    `SystemExit` is what argparse raises for --help, --version and wrong words.
+    argparse raises `SystemExit` for --help, --version and wrong words.
     """
-    if (unreadable := _first_that_is_no_text(words)) is not None:
+    if (undecodable := _first_undecodable(words)) is not None:
         print(
-            f"keryx: the argument {unreadable!a} is not UTF-8; write it in UTF-8, and rename a "
+            f"keryx: the argument {undecodable!a} is not UTF-8; write it in UTF-8, and rename a "
             "file or folder whose name is in another encoding",
             file=sys.stderr,
         )
@@ -90,14 +94,17 @@ def parse(words: Sequence[str]) -> Command | int:
         command_parser().print_help()
         return USAGE
     if words[0] not in COMMANDS:
-        command_parser().parse_args(words)  # --help, --version, or an error that names the commands
+        parser = command_parser()
+        if not words[0].startswith("-"):
+            parser.error(unknown("command", words[0], COMMANDS))
+        parser.parse_args(words)  # --help, --version, or an error
         return USAGE
     module = _load(words[0])
     return Command(module.run, parser_of(words[0], module).parse_args(words[1:]))
 
 
 def exit_code(work: Callable[[], int]) -> int:
-    """Do the work, to the last line that it prints; errors become a line of text and a code."""
+    """Do the work and flush its output; an error becomes a line on stderr and an exit code."""
     try:
         try:
             code = work()
@@ -105,13 +112,13 @@ def exit_code(work: Callable[[], int]) -> int:
             code = end.code if isinstance(end.code, int) else FAILED
         sys.stdout.flush()
     except KeryxError as error:
-        return _ended(FAILED, f"keryx: {error}")
+        return _fail(FAILED, f"keryx: {error}")
     except KeyboardInterrupt:
-        return _ended(INTERRUPTED, "interrupted")
+        return _fail(INTERRUPTED, "interrupted")
     except OutputError as error:
         if error.is_reader_gone:
             return BROKEN_PIPE
-        return _ended(
+        return _fail(
             FAILED,
             f"keryx: standard output cannot be written: {error.strerror}; free some space there, "
             "or redirect it elsewhere",
@@ -119,25 +126,25 @@ def exit_code(work: Callable[[], int]) -> int:
     except Exception as error:
         if sys.flags.dev_mode:
             raise
-        return _ended(
+        return _fail(
             FAULT,
-            f"keryx: a fault in Keryx itself: {type(error).__name__}: {error}; please report it, "
-            "with what PYTHONDEVMODE=1 shows when it happens again",
+            f"keryx: an error in Keryx itself: {type(error).__name__}: {error}; please report it, "
+            "with the traceback that PYTHONDEVMODE=1 shows",
         )
     else:
         return code
 
 
-def _ended(code: int, text: str) -> int:
-    # What was printed before the error belongs to the output, if it can still be written.
+def _fail(code: int, text: str) -> int:
+    # Output that was printed before the error is still wanted, if it can be written.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     print(text, file=sys.stderr)
     return code
 
 
-def _first_that_is_no_text(words: Sequence[str]) -> str | None:
-    """Bytes that are not UTF-8 come in as lone surrogates, which cannot be written down."""
+def _first_undecodable(words: Sequence[str]) -> str | None:
+    """Return the first word that is not UTF-8; Python reads its bytes as lone surrogates."""
     for word in words:
         try:
             word.encode()
@@ -161,8 +168,8 @@ def _load(name: str) -> ModuleType:
 
 
 def command_parser() -> argparse.ArgumentParser:
-    """The parser of `keryx` itself, which knows the commands by their names."""
-    parser = argparse.ArgumentParser(
+    """Return the parser of `keryx` itself; it knows only the names of the commands."""
+    parser = Parser(
         prog="keryx",
         description="Runs AI agents whose work can be watched, steered, stopped and resumed.",
         epilog=EPILOG,
@@ -176,15 +183,51 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def parser_of(name: str, module: ModuleType | None = None) -> argparse.ArgumentParser:
-    """The parser of one command."""
+    """Return the parser of one command."""
     command = module or _load(name)
-    parser = argparse.ArgumentParser(prog=f"keryx {name}", description=command.__doc__)
+    parser = Parser(prog=f"keryx {name}", description=command.__doc__)
     command.add_arguments(parser)
     return parser
 
 
+def unknown(kind: str, word: str, choices: Iterable[str]) -> str:
+    """Return an error text for a word that is none of these choices, with the nearest choice."""
+    import difflib  # noqa: PLC0415 (only a wrong word needs it)
+
+    names = list(choices)
+    close = difflib.get_close_matches(word, names, n=1)
+    advice = f'did you mean "{close[0]}"?' if close else f"there are {', '.join(names)}"
+    return f'unknown {kind} "{word}"; {advice}'
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that suggests the nearest option for an unknown one."""
+
+    def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride] (one way to call it)
+        self, words: Sequence[str]
+    ) -> argparse.Namespace:
+        options, surplus = self.parse_known_args(words)
+        for word in surplus:
+            if word.startswith("-"):
+                self.error(unknown("option", word.partition("=")[0], self._long_options(words)))
+        if surplus:
+            self.error(f'unexpected argument "{surplus[0]}"; quote a text that has spaces')
+        return options
+
+    def _long_options(self, words: Sequence[str]) -> list[str]:
+        """Return the long options of this parser and of the verb that is used."""
+        names: set[str] = set()
+        for action in self._actions:
+            names.update(action.option_strings)
+            verbs = cast("Mapping[str, Parser] | None", action.choices)
+            if isinstance(verbs, Mapping):
+                for word in verbs.keys() & set(words):
+                    names.update(verbs[word]._option_string_actions)
+        return sorted(name for name in names if name.startswith("--"))
+
+
 class _Version(argparse.Action):
-    """Reads the version only if it is asked for: the package's metadata takes long to load."""
+    """Reads the version only for --version: the package's metadata takes long to load."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         metadata = importlib.import_module("importlib.metadata")

@@ -1,8 +1,8 @@
-"""Ask an agent once and print what it says. The exit code tells how the turn ended.
+"""Send one message to an agent and print its reply. The exit code tells how the turn ended.
 
 Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 parked, 4 the answer does not fit the schema,
-130 cancelled. Ctrl+C cancels the turn; a second one leaves at once, and the turn goes on when a
-host starts again.
+130 cancelled. Ctrl+C cancels the turn; a second Ctrl+C leaves at once, and the turn continues when
+a host starts again. Precedence: flags, KERYX_MODEL, config.toml, then OPENAI_*
 """
 
 from __future__ import annotations
@@ -20,28 +20,31 @@ from keryx.aio.loops import run_loop
 from keryx.aio.scope import Scope, call_soon
 from keryx.app import Keryx, TurnHandle
 from keryx.cli.schema import read_schema
-from keryx.cli.screens.approval_prompt import Asker, is_attended
+from keryx.cli.screens.approval_prompt import APPROVE_HELP, Asker, is_attended
+from keryx.cli.screens.outcomes import CallLines
 from keryx.cli.streams import read_stdin, write_json
 from keryx.cli.values import folder
 
 EXIT_CODES: Final = {"completed": 0, "failed": 1, "parked": 3, "cancelled": 130}
-MISFIT: Final = 4
+SCHEMA_MISMATCH: Final = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("prompt", nargs="?", help="what to say; from stdin if it is - or absent")
-    parser.add_argument("--model", help="provider:name; default: what is configured")
-    parser.add_argument("--session", help="go on with this session")
-    parser.add_argument("--workspace", type=folder, default=".", help="the folder that it is about")
-    parser.add_argument("--personality", help="how it speaks; one that is configured")
-    parser.add_argument("--tools", help="only these tools and toolsets, with commas; '' for none")
-    parser.add_argument("--approve", choices=("ask", "auto", "never"), help="which calls ask first")
-    parser.add_argument("--read-only", action="store_true", help="change nothing")
+    parser.add_argument("prompt", nargs="?", help="the message; - or nothing: read it from stdin")
+    parser.add_argument("--model", help="provider:name; default: KERYX_MODEL, or config.toml")
+    parser.add_argument("--session", help="continue this session")
+    parser.add_argument("--workspace", type=folder, default=".", help="the folder to work in")
+    parser.add_argument("--personality", help="a personality from config.toml")
+    parser.add_argument("--tools", help="only these tools and toolsets, comma-separated; '': none")
+    parser.add_argument("--approve", choices=("ask", "auto", "never"), help=APPROVE_HELP)
+    parser.add_argument(
+        "--read-only", action="store_true", help="refuse calls that change anything"
+    )
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     parser.add_argument("--json", action="store_true", help="print every event as a line of JSON")
     parser.add_argument(
         "--schema",
-        help="a JSON schema, or a file with one: only the answer is printed, and it must fit",
+        help="a JSON schema, or a file with one: only the answer is printed, and must match it",
     )
 
 
@@ -51,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     if prompt in (None, "-"):
         prompt = read_stdin()
     if not prompt.strip():
-        print("keryx run: there is nothing to say; give a prompt, or pipe one in", file=sys.stderr)
+        print("keryx run: the message is empty; pass one, or pipe one in", file=sys.stderr)
         return 2
     return run_loop(_run(options, prompt, schema))
 
@@ -75,8 +78,8 @@ async def _run(options: argparse.Namespace, prompt: str, schema: str | None) -> 
         return code
 
 
-def _names(written: str) -> list[str]:
-    return [name for each in written.split(",") if (name := each.strip())]
+def _names(text: str) -> list[str]:
+    return [name for part in text.split(",") if (name := part.strip())]
 
 
 class _Interrupts:
@@ -87,7 +90,7 @@ class _Interrupts:
         self._loop = asyncio.get_running_loop()
         self._group = Group(Scope("interrupts"))
         self._before = signal.getsignal(signal.SIGINT)
-        self._came = False
+        self._is_second = False
 
     def __enter__(self) -> Self:
         signal.signal(signal.SIGINT, self._handle)
@@ -101,18 +104,20 @@ class _Interrupts:
         self._group.scope.close()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._came and callable(self._before):
+        if self._is_second and callable(self._before):
             self._before(number, frame)
-        self._came = True
+        self._is_second = True
         call_soon(self._loop, self._cancel)
 
     def _cancel(self) -> None:
         if len(self._group) == 0:
-            print("\n[stopping; Ctrl+C again leaves at once]", file=sys.stderr)
+            print("\n[cancelling the turn; Ctrl+C again leaves at once]", file=sys.stderr)
             self._group.start(self._turn.cancel(), name="cancel")
 
 
-async def _show(turn: TurnHandle, screen: _Lines | _Printer | _Answer, asker: Asker | None) -> int:
+async def _show(
+    turn: TurnHandle, screen: _JsonLines | _Printer | _Answer, asker: Asker | None
+) -> int:
     code = EXIT_CODES["failed"]
     async for event in turn.events():
         screen.show(event)
@@ -123,14 +128,14 @@ async def _show(turn: TurnHandle, screen: _Lines | _Printer | _Answer, asker: As
     return code
 
 
-def _screen(options: argparse.Namespace, schema: str | None) -> _Lines | _Printer | _Answer:
+def _screen(options: argparse.Namespace, schema: str | None) -> _JsonLines | _Printer | _Answer:
     if options.json:
-        return _Lines()
+        return _JsonLines()
     return _Printer() if schema is None else _Answer()
 
 
-class _Lines:
-    """Every event as a line of JSON."""
+class _JsonLines:
+    """Prints every event as a line of JSON."""
 
     def show(self, event: ev.Event) -> None:
         write_json(ev.encode(event))
@@ -140,10 +145,11 @@ class _Lines:
 
 
 class _Answer:
-    """The last reply alone. The turn itself fails if that does not fit the schema."""
+    """Prints only the last reply. The turn itself fails if the reply does not match the schema."""
 
     def __init__(self) -> None:
         self._last: str | None = None
+        self._notes = _Notes()
 
     def show(self, event: ev.Event) -> None:
         match event:
@@ -152,45 +158,46 @@ class _Answer:
             case ev.StepAbandoned():
                 self._last = None
             case _:
-                _tell(event)
+                self._notes.show(event)
 
     def end(self, finished: ev.TurnFinished) -> int:
         code = EXIT_CODES[finished.outcome]
         error = finished.error
-        is_misfit = self._last is not None and error is not None and error.kind == "bad_response"
-        if self._last is not None and (is_misfit or finished.outcome == "completed"):
+        is_mismatch = self._last is not None and error is not None and error.kind == "bad_response"
+        if self._last is not None and (is_mismatch or finished.outcome == "completed"):
             print(self._last)
-        return MISFIT if is_misfit else code
+        return SCHEMA_MISMATCH if is_mismatch else code
 
 
 class _Printer:
-    """Text to stdout, each piece once; everything about it to stderr.
+    """Prints the reply to stdout, each piece once, and notes about it to stderr.
 
-    A person sees the text as it comes. What is piped on is only what counts: a reply that was cut
-    off and starts anew cannot be taken back from a pipe.
+    A terminal gets the text as it streams. A pipe gets complete replies only: a reply that is cut
+    off and starts again cannot be taken back from a pipe.
     """
 
     def __init__(self) -> None:
         self._live = sys.stdout.isatty()
         self._printed = 0
+        self._notes = _Notes()
 
     def show(self, event: ev.Event) -> None:
         match event:
             case ev.TextDelta() if self._live:
                 self._text(event.text)
             case ev.StepSnapshot() if self._live:
-                # The turn had begun to speak before anybody listened.
+                # The reply began before this process followed the turn.
                 self._text(event.text[self._printed :])
             case ev.StepReset() | ev.StepAbandoned():
                 if self._printed:
-                    print("\n[the reply starts anew]", file=sys.stderr)
+                    print("\n[the reply starts again]", file=sys.stderr)
                 self._printed = 0
             case ev.StepReplied():
                 self._text(event.text[self._printed :])
                 print(flush=True)
                 self._printed = 0
             case _:
-                _tell(event)
+                self._notes.show(event)
 
     def end(self, finished: ev.TurnFinished) -> int:
         return EXIT_CODES[finished.outcome]
@@ -200,13 +207,25 @@ class _Printer:
         self._printed += len(text)
 
 
-def _tell(event: ev.Event) -> None:
-    told = _of_the_turn(event) or _of_calls(event) or _of_the_model(event)
-    if told:
-        print(told, file=sys.stderr)
+class _Notes:
+    """Prints notes about the turn, its calls and the model to stderr."""
+
+    def __init__(self) -> None:
+        self._call_lines = CallLines()
+
+    def show(self, event: ev.Event) -> None:
+        note = _turn_note(event) or self._call_note(event) or _model_note(event)
+        if note:
+            print(note, file=sys.stderr)
+
+    def _call_note(self, event: ev.Event) -> str:
+        if isinstance(event, ev.CallStarted):
+            return f"[{event.tool}] {event.preview}"
+        line = self._call_lines.line(event)
+        return f"[{line}]" if line else ""
 
 
-def _of_the_turn(event: ev.Event) -> str:
+def _turn_note(event: ev.Event) -> str:
     match event:
         case ev.TurnStarted():
             return "\n".join(f"keryx: warning: {warning}" for warning in event.warnings)
@@ -218,27 +237,15 @@ def _of_the_turn(event: ev.Event) -> str:
             return ""
 
 
-def _of_calls(event: ev.Event) -> str:
-    match event:
-        case ev.CallStarted():
-            return f"[{event.tool}] {event.preview}"
-        case ev.CallFinished() if event.outcome != "completed":
-            return f"[{event.tool}] {event.outcome}: {event.reason}"
-        case ev.ApprovalExpired():
-            return f"[nobody was asked: {event.cause}]"
-        case _:
-            return ""
-
-
-def _of_the_model(event: ev.Event) -> str:
+def _model_note(event: ev.Event) -> str:
     match event:
         case ev.ModelRetried():
-            return f"[again in {event.delay:.1f} s: {event.message}]"
+            return f"[retrying in {event.delay:.1f} s: {event.message}]"
         case ev.ModelSwitched():
             return f"[{event.to} answers instead of {event.from_}]"
         case ev.ContextCompacting() if not event.over:
-            return f"[summing up what was said: {event.tokens_before:,} tokens]"
+            return f"[compacting: {event.tokens_before:,} tokens]"
         case ev.ContextCompacted():
-            return f"[summed up: {event.tokens_before:,} → {event.tokens_after:,} tokens]"
+            return f"[compacted: {event.tokens_before:,} → {event.tokens_after:,} tokens]"
         case _:
             return ""

@@ -1,4 +1,4 @@
-"""A JSON schema for an answer, as it is given on the command line: as JSON, or as a file of it."""
+"""Reads the JSON schema that --schema names: as JSON text, or as a file."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from keryx.engine.answer_schema import check_schema
 from keryx.errors import UserMustActError
 
 
-def read_schema(written: str) -> str:
-    """The schema as JSON text; `UserMustActError` says what is wrong with it."""
-    if written.lstrip().startswith("{"):
-        text, where = written, "--schema"
+def read_schema(value: str) -> str:
+    """Return the schema as JSON text; `UserMustActError` says what is wrong with it."""
+    if value.lstrip().startswith("{"):
+        text, source = value, "--schema"
     else:
-        where = written
+        source = value
         try:
-            text = Path(written).read_text(encoding="utf-8")
+            text = Path(value).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise UserMustActError(
-                f"the schema {written} cannot be read: {error}; name a file, or write it out"
+                f"the schema {value} cannot be read: {error}; name a file, or pass the JSON itself"
             ) from error
     try:
         check_schema(text)
     except UserMustActError as error:
-        raise UserMustActError(f"{where}: {error}") from error
+        raise UserMustActError(f"{source}: {error}") from error
     return text

@@ -1,4 +1,7 @@
-"""Serve the page and the API of a home. Ctrl+C ends it; turns go on when it is started again."""
+"""Serve the page and the API. Ctrl+C ends the server; running turns continue at the next start.
+
+Precedence: flags, KERYX_MODEL, config.toml, then OPENAI_*
+"""
 
 from __future__ import annotations
 
@@ -17,37 +20,37 @@ from keryx.server.serve import HOST, PORT, Settings, serving
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", default=HOST, help=f"where to listen; default: {HOST}")
+    parser.add_argument("--host", default=HOST, help=f"the address to listen at; default: {HOST}")
     parser.add_argument(
-        "--port", type=port, default=PORT, help=f"default: {PORT}; if it is busy, the next free one"
+        "--port", type=port, default=PORT, help=f"default: {PORT}; if it is in use, the next free"
     )
     parser.add_argument(
         "--allow-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="another name that this server is reached by, such as that of a proxy",
+        help="another host name of this server, such as that of a proxy",
     )
     parser.add_argument(
         "--url",
-        help="the address that people use, such as that of a proxy: https://example.com/keryx",
+        help="the address that browsers use, such as that of a proxy: https://example.com/keryx",
     )
     parser.add_argument(
         "--trusted-proxy",
         action="append",
         default=[],
         metavar="ADDRESS",
-        help="a proxy, or a network of them, that is believed who its clients are (X-Forwarded-*)",
+        help="the address or network of a proxy whose X-Forwarded-* headers are trusted",
     )
     parser.add_argument(
         "--password-file", help="a file with the password for other machines; or KERYX_PASSWORD"
     )
     parser.add_argument(
-        "--workspace", type=folder, default=".", help="the folder of sessions that name none"
+        "--workspace", type=folder, default=".", help="the default folder of new sessions"
     )
-    parser.add_argument("--model", help="provider:name; default: what is configured")
+    parser.add_argument("--model", help="provider:name; default: KERYX_MODEL, or config.toml")
     parser.add_argument(
-        "--take-over", action="store_true", help="take the home from a host that is frozen"
+        "--take-over", action="store_true", help="take the home from a host that does not respond"
     )
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
 
@@ -75,12 +78,12 @@ def _password(file: str) -> str:
 
 
 def _configured(settings: Settings, app: Keryx) -> Settings:
-    """What no flag says is as the configuration has it."""
-    written = app.host_client.config.server
+    """Fill what no flag sets from the configuration."""
+    configured = app.host_client.config.server
     return msgspec.structs.replace(
         settings,
-        url=settings.url or written.url,
-        trusted_proxies=settings.trusted_proxies or written.trusted_proxies,
+        url=settings.url or configured.url,
+        trusted_proxies=settings.trusted_proxies or configured.trusted_proxies,
     )
 
 
@@ -97,13 +100,13 @@ async def _serve(options: argparse.Namespace, settings: Settings) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
         print(f"Keryx is at {server.url}")
-        print(f"Log in once with {server.link}", flush=True)
+        print(f"Sign in on the page with this link, which works once: {server.link}", flush=True)
         if server.listens != server.url:
-            print(f"It listens at {server.listens}", flush=True)
+            print(f"The server listens at {server.listens}", flush=True)
         try:
             await stop.wait()
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
-        print("ending; turns that run go on at the next start", flush=True)
+        print("stopping; running turns continue at the next start", flush=True)
     return 0

@@ -1,4 +1,4 @@
-"""List, show, search, fork or delete what was said; show and take back what was changed."""
+"""List, show, search, fork, compact, undo or delete sessions; show and revert file changes."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from keryx.ports.store import Store
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="all sessions, last changed first")
-    listed.add_argument("--limit", type=rows, default=50, help="how many")
-    found = verbs.add_parser("search", help="where something was said, in all sessions")
-    found.add_argument("words", nargs="+")
-    found.add_argument("--limit", type=rows, default=20, help="how many")
+    list_ = verbs.add_parser("list", help="list all sessions, last changed first")
+    list_.add_argument("--limit", type=rows, default=50, help="how many rows at most")
+    search = verbs.add_parser("search", help="find words in all sessions")
+    search.add_argument("words", nargs="+")
+    search.add_argument("--limit", type=rows, default=20, help="how many rows at most")
     verbs.add_parser("repair", help="save what can be read of a damaged store into a new one")
     for verb, text in (
-        ("show", "what was said in one"),
-        ("export", "the whole log of one, a fact a line, as JSON"),
-        ("fork", "a new one that begins as this one was after a turn"),
-        ("undo", "take back a turn, with its changes of files"),
-        ("compact", "let a summary stand for what was said, in what the model is sent"),
-        ("diff", "what one changed on the disk"),
-        ("revert", "take back what one changed, unless someone edited it since"),
-        ("delete", "everything of one is gone"),
+        ("show", "print the conversation of a session"),
+        ("export", "print the whole log of a session, one event per line, as JSON"),
+        ("fork", "start a new session from this one, as it was after a turn"),
+        ("undo", "undo a turn, with its file changes"),
+        ("compact", "replace the earlier conversation by a summary in the model's context"),
+        ("diff", "show what a session changed on the disk"),
+        ("revert", "revert the file changes of a session, unless someone edited them since"),
+        ("delete", "delete a session and everything in it"),
     ):
-        words = verbs.add_parser(verb, help=text)
-        words.add_argument("session")
+        command = verbs.add_parser(verb, help=text)
+        command.add_argument("session")
         if verb == "show":
-            words.add_argument("--json", action="store_true", help="its log, a fact a line")
+            command.add_argument("--json", action="store_true", help="print events as JSON lines")
         if verb in ("fork", "undo"):
-            words.add_argument("--turn", help="the turn that is meant; default: the last one")
+            command.add_argument("--turn", help="the id of the turn; default: the last one")
         if verb == "undo":
-            words.add_argument("--keep-files", action="store_true", help="leave the files alone")
+            command.add_argument("--keep-files", action="store_true", help="keep its file changes")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,21 +54,25 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _repair(home: Path) -> int:
-    done = repair(home)
-    if done is None:
+    result = repair(home)
+    if result is None:
         print("the store is not damaged; nothing was changed")
         return 0
-    found = done.salvaged
-    print(f"{len(found.complete)} sessions are whole; the damaged store is kept as {done.damaged}")
-    for cut in found.cut:
+    salvaged = result.salvaged
+    print(
+        f"{len(salvaged.complete)} sessions are whole; the damaged store is kept as {result.damaged}"
+    )
+    for cut in salvaged.cut:
         lost = "an unknown number of" if cut.lost is None else cut.lost
-        print(f"{cut.session_id}: the first {cut.saved} facts are kept, {lost} after them are lost")
-    for session_id in found.lost:
+        print(
+            f"{cut.session_id}: the first {cut.saved} events are kept, {lost} after them are lost"
+        )
+    for session_id in salvaged.lost:
         print(f"{session_id}: nothing of it can be read")
-    if found.unnamed:
-        print(f"of {found.unnamed} more sessions not even the names can be read")
-    if found.blobs_lost:
-        print(f"{len(found.blobs_lost)} attachments, prompts or results cannot be read")
+    if salvaged.unnamed:
+        print(f"{salvaged.unnamed} more sessions are lost, and their ids cannot be read")
+    if salvaged.blobs_lost:
+        print(f"{len(salvaged.blobs_lost)} attachments, prompts or results cannot be read")
     return 0
 
 
@@ -79,7 +83,10 @@ async def _run(options: argparse.Namespace) -> int:
         if options.verb == "search":
             return await _search(app.store, " ".join(options.words), options.limit)
         if await app.store.session(options.session) is None:
-            print(f"keryx: there is no session {options.session!r}", file=sys.stderr)
+            print(
+                f"keryx: there is no session {options.session!r}; `keryx sessions list` shows all",
+                file=sys.stderr,
+            )
             return 1
         if options.verb in ("show", "export"):
             as_json = options.verb == "export" or options.json
@@ -102,7 +109,7 @@ async def _change(app: Keryx, options: argparse.Namespace) -> int:
             return 0
         case "compact":
             await session.compact()
-            print(_told(await app.store.events(options.session, after=len(log))))
+            print(_compaction(await app.store.events(options.session, after=len(log))))
             return 0
         case "revert":
             await session.revert([e.seq for e in log if isinstance(e, ev.FilesChanged)])
@@ -112,9 +119,9 @@ async def _change(app: Keryx, options: argparse.Namespace) -> int:
     return 0
 
 
-def _told(facts: list[ev.LoggedEvent]) -> str:
-    done = next(each for each in reversed(facts) if isinstance(each, ev.ContextCompacted))
-    return f"{done.summary}\n\nsummed up: {done.tokens_before:,} → {done.tokens_after:,} tokens"
+def _compaction(events: list[ev.LoggedEvent]) -> str:
+    done = next(event for event in reversed(events) if isinstance(event, ev.ContextCompacted))
+    return f"{done.summary}\n\ncompacted: {done.tokens_before:,} → {done.tokens_after:,} tokens"
 
 
 def _last_turn(log: list[ev.LoggedEvent]) -> str:
@@ -122,7 +129,7 @@ def _last_turn(log: list[ev.LoggedEvent]) -> str:
     for event in reversed(log):
         if isinstance(event, ev.TurnFinished) and event.turn_id not in undone:
             return event.turn_id
-    raise UserMustActError("there is no turn to undo in this session")
+    raise UserMustActError("this session has no turn to undo")
 
 
 async def _search(store: Store, words: str, limit: int) -> int:

@@ -1,7 +1,6 @@
-"""The standard streams of a command: how they are read, and what a write that fails means.
+"""The standard streams of a command: their encoding, and the errors of reading and writing them.
 
-It owns the errors of standard output and the encoding of both directions. It refuses to know what
-is printed. Nothing heavy is imported: every command starts here.
+This module does not know what is printed. Nothing heavy is imported: every command starts here.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ if TYPE_CHECKING:
 
 STDIN, STDOUT, STDERR = range(3)
 _CAN_SHOW_ALL: Final = ("backslashreplace", "replace", "xmlcharrefreplace", "namereplace", "ignore")
-"""Ways to write a letter that an encoding lacks; the others raise an error."""
+"""Error handlers that can write a character which the encoding lacks; the others raise."""
 
 
 class OutputError(OSError):
-    """Standard output takes no more."""
+    """Standard output cannot be written."""
 
     @property
     def is_reader_gone(self) -> bool:
-        """Whether whoever read the output has ended, as `head` does."""
+        """Return whether the process that read the output has ended, as `head` does."""
         return self.errno == errno.EPIPE
 
 
 def prepare_streams() -> str | None:
-    """Make all three usable for this process; the result says why it cannot work with them.
+    """Set up all three streams; return an error text if the process cannot work with them.
 
-    A descriptor that is closed is opened on /dev/null: otherwise the next file or socket would get
-    its number, and whoever prints would write into that.
+    A closed descriptor is opened on /dev/null: otherwise the next file or socket would get its
+    number, and prints would go there.
     """
     closed = [number for number in (STDIN, STDOUT, STDERR) if _open_if_closed(number)]
     if STDIN in closed or sys.stdin is None:
@@ -49,8 +48,8 @@ def prepare_streams() -> str | None:
 
 
 def read_stdin() -> str:
-    """All of standard input, as text; `UserMustActError` says why it is none."""
-    # Whoever sets the encoding to ASCII means that nothing else may be printed.
+    """Return all of standard input as text; `UserMustActError` if it cannot be decoded."""
+    # An ASCII locale limits what may be printed; it does not say how the input is encoded.
     encoding = "utf-8" if sys.stdin.encoding.lower() in ("ascii", "us-ascii") else None
     try:
         return sys.stdin.buffer.read().decode(encoding or sys.stdin.encoding)
@@ -66,7 +65,7 @@ def read_stdin() -> str:
 
 
 def write_json(line: bytes) -> None:
-    """A line of JSON to standard output. JSON is UTF-8, whatever the encoding of texts is."""
+    """Write a line of JSON to standard output, always in UTF-8."""
     sys.stdout.flush()
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
@@ -86,34 +85,37 @@ def _open_if_closed(number: int) -> bool:
 
 
 def _text(raw: io.FileIO, before: TextIO | None) -> io.TextIOWrapper:
-    """As Python made it, but able to show every letter; None if the stream was closed."""
-    made = cast("io.TextIOWrapper[io.BufferedWriter] | None", before)
-    errors = "" if made is None else made.errors or ""
-    is_buffered = made is None or not made.write_through
+    """Return a text stream like Python's own, but able to show every character.
+
+    `before` is Python's own stream; None if its descriptor was closed.
+    """
+    stream = cast("io.TextIOWrapper[io.BufferedWriter] | None", before)
+    errors = "" if stream is None else stream.errors or ""
+    is_buffered = stream is None or not stream.write_through
     return io.TextIOWrapper(
         cast("BinaryIO", io.BufferedWriter(raw) if is_buffered else raw),
-        encoding="utf-8" if made is None else made.encoding,
+        encoding="utf-8" if stream is None else stream.encoding,
         errors=errors if errors in _CAN_SHOW_ALL else "backslashreplace",
-        line_buffering=made is not None and made.line_buffering,
+        line_buffering=stream is not None and stream.line_buffering,
         write_through=not is_buffered,
     )
 
 
 def _write(raw: io.FileIO, data: ReadableBuffer) -> int:
-    """All of it: a text stream without a buffer takes what is left out for written."""
-    left = memoryview(data).cast("B")
-    while left:
-        count = cast("int | None", io.FileIO.write(raw, left))
+    """Write all of the data: an unbuffered text stream ignores a partial write."""
+    remaining = memoryview(data).cast("B")
+    while remaining:
+        count = cast("int | None", io.FileIO.write(raw, remaining))
         if count is None:
-            # It does not block, because someone who shares it wants it so, and it is full.
+            # Another process that shares the descriptor made it non-blocking, and it is full.
             select.select([], [raw], [])
         else:
-            left = left[count:]
+            remaining = remaining[count:]
     return memoryview(data).nbytes
 
 
 class _Output(io.FileIO):
-    """Standard output, with errors that nobody takes for those of another file."""
+    """Standard output; its errors are told apart from those of other files."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
@@ -123,7 +125,7 @@ class _Output(io.FileIO):
 
 
 class _Notes(io.FileIO):
-    """Standard error. What cannot be written there is dropped: it must not end the work."""
+    """Standard error. A write that fails is ignored: it must not end the work."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:

@@ -1,4 +1,4 @@
-"""Make, list and revoke the tokens that let programs in to `keryx serve`."""
+"""Make, list and revoke tokens: programs use them to sign in to `keryx serve`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from keryx.server.access.tokens import Tokens
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    make = verbs.add_parser("make", help="make one and print it, this one time")
-    make.add_argument("name", help="what it is for")
-    verbs.add_parser("list", help="names, and the days they were made and last used on")
-    revoke = verbs.add_parser("revoke", help="let nobody in with it any more")
+    make = verbs.add_parser("make", help="make a token and print it; it is shown only once")
+    make.add_argument("name", help="what the token is for")
+    verbs.add_parser("list", help="list the tokens, and the days they were made and last used on")
+    revoke = verbs.add_parser("revoke", help="revoke a token: it no longer signs in")
     revoke.add_argument("name")
 
 
@@ -29,6 +29,9 @@ def run(options: argparse.Namespace) -> int:
                 print(f"{token.name:<24} made {token.made}  last used {token.used or 'never'}")
         case _:
             if not tokens.revoke(options.name):
-                print(f"keryx: there is no token {options.name!r}", file=sys.stderr)
+                print(
+                    f"keryx: there is no token {options.name!r}; `keryx tokens list` shows all",
+                    file=sys.stderr,
+                )
                 return 1
     return 0

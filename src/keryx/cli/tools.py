@@ -11,7 +11,8 @@ from keryx.aio.loops import run_loop
 from keryx.app import Keryx, SessionHandle
 from keryx.app.host.guests.temporary_sessions import temporary
 from keryx.app.tools import Tools
-from keryx.cli.screens.approval_prompt import Asker, is_attended
+from keryx.cli.screens.approval_prompt import APPROVE_HELP, Asker, is_attended
+from keryx.cli.screens.outcomes import CallLines
 from keryx.cli.streams import read_stdin
 from keryx.cli.values import folder
 from keryx.config import load
@@ -23,14 +24,14 @@ EXIT_CODES = {"completed": 0, "failed": 1, "denied": 3, "cancelled": 130, "unkno
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="the tools there are, by toolset")
-    listed.add_argument("--json", action="store_true", help="with their schemas, as JSON")
-    call = verbs.add_parser("call", help="run one; its output goes to stderr, its result to stdout")
+    list_ = verbs.add_parser("list", help="list the tools, by toolset")
+    list_.add_argument("--json", action="store_true", help="print them as JSON, with schemas")
+    call = verbs.add_parser("call", help="call a tool: output on stderr, result on stdout")
     call.add_argument("tool")
     call.add_argument("arguments", nargs="?", default="{}", help="JSON; - reads it from stdin")
-    call.add_argument("--workspace", type=folder, default=".", help="the folder that it is about")
-    call.add_argument("--session", help="run it in this session, where it is kept")
-    call.add_argument("--approve", choices=("ask", "auto", "never"), help="which calls ask first")
+    call.add_argument("--workspace", type=folder, default=".", help="the folder to work in")
+    call.add_argument("--session", help="run the call in this session, and keep it in its log")
+    call.add_argument("--approve", choices=("ask", "auto", "never"), help=APPROVE_HELP)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     sets = Tools.built_in(load(options.home)).sets
     if options.json:
-        shown = [
+        rows = [
             {
                 "name": tool.name,
                 "toolset": name,
@@ -54,7 +55,7 @@ def _list(options: argparse.Namespace) -> int:
             for name, tools in sets.items()
             for tool in tools
         ]
-        print(json.dumps(shown, indent=2))
+        print(json.dumps(rows, indent=2))
         return 0
     for name, tools in sets.items():
         print(name)
@@ -74,27 +75,26 @@ async def _call(options: argparse.Namespace) -> int:
 
 async def _run(session: SessionHandle, options: argparse.Namespace) -> int:
     asker = Asker(session) if is_attended() else None
+    lines = CallLines()
     code = 1
     try:
         run = session.run(options.tool, options.arguments, attended=asker is not None)
         async for event in run:
             if asker is not None:
                 asker.show(event)
-            elif isinstance(event, ev.ApprovalAsked):
-                print(f"keryx: {event.what}: {event.why}; nobody is there", file=sys.stderr)
             if isinstance(event, ev.CallOutput):
                 sys.stderr.write(event.text)
             if isinstance(event, ev.CallFinished):
-                code = _show(event)
+                code = _print_result(event)
+            if line := lines.line(event):
+                print(f"keryx: {line}", file=sys.stderr)
     finally:
         if asker is not None:
             await asker.close()
     return code
 
 
-def _show(finished: ev.CallFinished) -> int:
+def _print_result(finished: ev.CallFinished) -> int:
     for part in finished.result:
         print(text_of((part,)))
-    if finished.outcome != "completed":
-        print(f"keryx: {finished.outcome}: {finished.reason or 'see above'}", file=sys.stderr)
     return EXIT_CODES[finished.outcome]

@@ -1,4 +1,4 @@
-"""Say what was spent, by model: in all sessions, or in one."""
+"""Show tokens and cost by model, for all sessions or one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNKNOWN = "unknown"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--session", help="only this one")
+    parser.add_argument("--session", help="only this session")
     parser.add_argument("--today", action="store_true", help="only since midnight")
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
 
@@ -28,19 +28,19 @@ async def _run(options: argparse.Namespace) -> int:
     async with Keryx(home=options.home, resume=False) as app:
         rows = await app.store.usage(options.session, since=_midnight() if options.today else None)
     if not rows:
-        print(f"nothing was spent {'today' if options.today else 'yet'}", file=sys.stderr)
+        print(f"no tokens were used {'today' if options.today else 'yet'}", file=sys.stderr)
         return 0
     print(
         f"{'model':<32} {'input':>12} {'cached':>12} {'output':>12} {'reasoning':>12} {'cost':>10}"
     )
     by_model = sorted(rows, key=lambda row: row.model)
-    for model, found in groupby(by_model, key=lambda row: row.model):
-        _print(model, list(found))
+    for model, model_rows in groupby(by_model, key=lambda row: row.model):
+        _print(model, list(model_rows))
     return 0
 
 
 def _midnight() -> float:
-    """When this day began, where the person is."""
+    """Return the start of this day in the local time zone."""
     today = datetime.now().astimezone().date()
     return datetime.combine(today, time.min).astimezone().timestamp()
 
@@ -51,6 +51,6 @@ def _print(model: str, rows: list[UsageRow]) -> None:
         for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
     ]
     costs = [row.cost for row in rows if row.cost is not None]
-    # A part that nobody knows makes the sum unknown, never smaller.
+    # If one cost is unknown, the sum is unknown; it must not look smaller than it is.
     cost = f"${sum(costs):.4f}" if len(costs) == len(rows) else UNKNOWN
     print(f"{model:<32} " + " ".join(f"{count:>12,}" for count in counts) + f" {cost:>10}")

@@ -1,4 +1,4 @@
-"""What the words of a command line may be: turned into a value, or refused with a reason."""
+"""Converts words of the command line to values, or refuses them with a reason."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ LONGEST_WAIT: Final = 31_536_000.0
 
 
 def port(word: str) -> int:
-    """Where a server listens; 0 means any that is free."""
+    """Return a port number; 0 means any free port."""
     return _whole(word, 0, LAST_PORT, "a port")
 
 
 def rows(word: str) -> int:
-    """How many rows are printed at most."""
-    return _whole(word, 1, MOST_ROWS, "how many there are")
+    """Return how many rows are printed at most."""
+    return _whole(word, 1, MOST_ROWS, "a number of rows")
 
 
 def seconds(word: str) -> float:
-    """A time to wait."""
+    """Return a duration in seconds."""
     try:
         value = float(word)
     except ValueError:
         value = math.nan
     if not 0 < value <= LONGEST_WAIT:
         raise argparse.ArgumentTypeError(
-            f"{word!r} is no time; write seconds, more than 0 and at most {LONGEST_WAIT:,.0f}"
+            f"{word!r} is not a time; write seconds, more than 0 and at most {LONGEST_WAIT:,.0f}"
         )
     return value
 
 
 def folder(word: str) -> Path:
-    """A folder that is there."""
+    """Return an existing folder."""
     try:
         return find_workspace(word)
     except UserMustActError as error:
@@ -48,7 +48,7 @@ def folder(word: str) -> Path:
 
 
 def _whole(word: str, least: int, most: int, what: str) -> int:
-    # More digits than that are no number that anybody means, and slow to read.
+    # Longer numbers are out of range anyway, and slow to convert.
     number = int(word) if word.isdecimal() and len(word) <= len(str(most)) else -1
     if not least <= number <= most:
         raise argparse.ArgumentTypeError(

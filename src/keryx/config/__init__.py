@@ -1,4 +1,4 @@
-"""What a person configured: in files, in the environment, on a screen."""
+"""Reads and keeps the configuration: files, environment variables, choices made on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a person's own folders are. A machine may not say, and then whoever asks is told."""
+"""Finds the user's own folder and the home of Keryx; an error says what to set if there is none."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 
 from keryx.config.schema import ConfigurationError
 
-_CHOOSE = "choose a folder with KERYX_HOME or --home"
+_CHOOSE_HOME = "choose a folder with KERYX_HOME or --home"
 
 
 def is_text(value: str) -> bool:
-    """Whether it could be written down: bytes that are not UTF-8 come in as lone surrogates."""
+    """Return whether the value is UTF-8; Python reads other bytes as lone surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -24,7 +24,7 @@ def is_text(value: str) -> bool:
 
 
 def user_home(env: Mapping[str, str]) -> Path | None:
-    """The person's own folder: as HOME says, or else the system's list of users."""
+    """Return the user's own folder: HOME, or else the entry in the system's list of users."""
     home = env.get("HOME", "")
     if not home.startswith("/"):
         with suppress(KeyError):  # a user that the system does not list, as in many containers
@@ -32,32 +32,32 @@ def user_home(env: Mapping[str, str]) -> Path | None:
     return Path(home) if home.startswith("/") and is_text(home) else None
 
 
-def find_home(named: Path | str | None, env: Mapping[str, str]) -> Path:
-    """Where the state of Keryx lives; `ConfigurationError` if nothing says so."""
-    chosen = str(named or env.get("KERYX_HOME") or "")
-    if not chosen:
+def find_home(path: Path | str | None, env: Mapping[str, str]) -> Path:
+    """Return where the state of Keryx lives; `ConfigurationError` if no folder can be found."""
+    text = str(path or env.get("KERYX_HOME") or "")
+    if not text:
         return _user_data(env)
-    if not is_text(chosen):
-        raise ConfigurationError(f"the home {chosen!a} is not UTF-8; {_CHOOSE}")
-    if chosen == "~" or chosen.startswith("~/"):
-        return _needed_home(env) / chosen[2:]
+    if not is_text(text):
+        raise ConfigurationError(f"the home {text!a} is not UTF-8; {_CHOOSE_HOME}")
+    if text == "~" or text.startswith("~/"):
+        return _required_user_home(env) / text[2:]
     try:
-        return Path(chosen).expanduser()
+        return Path(text).expanduser()
     except RuntimeError as error:
-        raise ConfigurationError(f"the home {chosen} is of nobody; {_CHOOSE}") from error
+        raise ConfigurationError(f"the home {text} names no user; {_CHOOSE_HOME}") from error
 
 
 def _user_data(env: Mapping[str, str]) -> Path:
     if sys.platform == "darwin":
-        return _needed_home(env) / "Library" / "Application Support" / "keryx"
-    # A relative path would mean another folder for every folder that a command is started in.
+        return _required_user_home(env) / "Library" / "Application Support" / "keryx"
+    # A relative path would mean a different home for each working directory.
     if env.get("XDG_DATA_HOME", "").startswith("/"):
         return Path(env["XDG_DATA_HOME"]) / "keryx"
-    return _needed_home(env) / ".local" / "share" / "keryx"
+    return _required_user_home(env) / ".local" / "share" / "keryx"
 
 
-def _needed_home(env: Mapping[str, str]) -> Path:
+def _required_user_home(env: Mapping[str, str]) -> Path:
     home = user_home(env)
     if home is None:
-        raise ConfigurationError(f"HOME is not set, and this user has no folder; {_CHOOSE}")
+        raise ConfigurationError(f"HOME is not set, and this user has no folder; {_CHOOSE_HOME}")
     return home

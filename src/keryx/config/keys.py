@@ -1,6 +1,6 @@
-"""Providers that a person gave on a screen, and the model that they chose there: `keys.json`.
+"""`keys.json`: the providers that a person added on the page, and the model chosen there.
 
-For their eyes only. What the configuration file says of a provider counts more.
+Only the owner can read the file. `config.toml` takes precedence over it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_NAME: Final = 40
 
 
 class Keys(msgspec.Struct, frozen=True):
-    """What `keys.json` holds."""
+    """The content of `keys.json`."""
 
     model: str | None = None
     providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
@@ -37,12 +37,12 @@ def keep_key(
     model: str,
     configured: Mapping[str, Provider] | None = None,
 ) -> str:
-    """Remember a provider that a person gave, and the model of it to begin with.
+    """Store a provider, and make this model of it the default of new sessions.
 
-    Returns the name that it has from now on: another one if that is the name of another address,
-    or if the configuration says something else of it, which would count more.
+    Returns the provider's name. It differs from `name` if a provider with another address has that
+    name already, or if `config.toml` defines that name differently and would take precedence.
     """
-    with _alone(home):
+    with _locked(home):
         keys = read_keys(home / KEYS)
         name = _free_name(name, provider, keys.providers, configured or {})
         _write_keys(home, Keys(f"{name}:{model}", {**keys.providers, name: provider}))
@@ -50,8 +50,8 @@ def keep_key(
 
 
 def keep_model(home: Path, model: str) -> None:
-    """Remember the model to begin with."""
-    with _alone(home):
+    """Store the default model of new sessions."""
+    with _locked(home):
         _write_keys(home, msgspec.structs.replace(read_keys(home / KEYS), model=model))
 
 
@@ -63,13 +63,13 @@ def _free_name(
 ) -> str:
     for number in itertools.count(1):
         name = base if number == 1 else f"{base[: LONGEST_NAME - 4]}-{number}"
-        before, written = stored.get(name), configured.get(name)
-        # What the configuration says of a name hides what is kept by that name.
-        is_hidden = written is not None and written not in (before, provider)
-        is_same = before is None or _address(before) == _address(provider)
+        in_keys, in_config = stored.get(name), configured.get(name)
+        # A provider in the configuration hides the one of the same name in keys.json.
+        is_hidden = in_config is not None and in_config not in (in_keys, provider)
+        is_same = in_keys is None or _address(in_keys) == _address(provider)
         if is_same and not is_hidden:
             return name
-    raise AssertionError("there is no end of numbers")
+    raise AssertionError("itertools.count does not end")
 
 
 def _address(provider: Provider) -> str:
@@ -77,8 +77,8 @@ def _address(provider: Provider) -> str:
 
 
 @contextmanager
-def _alone(home: Path) -> Generator[None]:
-    """Of several who keep something at the same time, each keeps what the others kept."""
+def _locked(home: Path) -> Generator[None]:
+    """Hold the lock file, so that concurrent writers do not overwrite each other."""
     file = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -88,11 +88,11 @@ def _alone(home: Path) -> Generator[None]:
 
 
 def _write_keys(home: Path, keys: Keys) -> None:
-    made = home / f"{KEYS}.new"
-    file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(file, "wb") as written:
-        written.write(msgspec.json.format(msgspec.json.encode(keys)))
-    made.replace(home / KEYS)
+    new_path = home / f"{KEYS}.new"
+    descriptor = os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(keys)))
+    new_path.replace(home / KEYS)
 
 
 def read_keys(path: Path) -> Keys:
@@ -101,4 +101,6 @@ def read_keys(path: Path) -> Keys:
     except FileNotFoundError:
         return Keys()
     except (OSError, msgspec.DecodeError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}; remove it") from error
+        raise ConfigurationError(
+            f"{path} cannot be read: {error}; remove it, and add the provider on the page again"
+        ) from error

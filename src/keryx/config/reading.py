@@ -1,7 +1,8 @@
-"""From the files and the environment to what is configured. The only reader of either.
+"""Reads the configuration from the files of a home and from the environment; nothing else does.
 
-`config.toml` in the home, then `KERYX_*` variables, then what a program passes. It is read anew at
-each turn's start; what is read is frozen, and a running turn keeps it.
+Precedence: flags, KERYX_MODEL, config.toml, then OPENAI_*, then what was chosen on the page
+(`keys.json`). It is read again at each turn's start; a `Config` is frozen, and a running turn keeps
+the one that it started with.
 """
 
 from __future__ import annotations
@@ -58,77 +59,78 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load(home: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Config:
-    """Read the configuration; `ConfigurationError` says what to mend."""
-    given = dict(os.environ) if environment is None else environment  # noqa: TID251 (the one reader)
-    env = {name: value for name, value in given.items() if is_text(name) and is_text(value)}
-    for name in sorted(given.keys() - env.keys()):
+    """Read the configuration; `ConfigurationError` says what to correct."""
+    variables = dict(os.environ) if environment is None else environment  # noqa: TID251 (the one reader)
+    env = {name: value for name, value in variables.items() if is_text(name) and is_text(value)}
+    for name in sorted(variables.keys() - env.keys()):
         if name.startswith(("KERYX_", "OPENAI_")):
             raise ConfigurationError(f"the variable {name!a} is not UTF-8; set it again")
     return _load(find_home(home, env), env)
 
 
-def reload(known: Config) -> Config:
-    """The same object if the file has not changed, else what it says now."""
-    if _stamps(known.home) == known.written:
-        return known
-    return _load(known.home, known.environment)
+def reload(config: Config) -> Config:
+    """Return the same object if the files have not changed, else read them again."""
+    if _stamps(config.home) == config.written:
+        return config
+    return _load(config.home, config.environment)
 
 
-def secrets_of(found: Config) -> dict[str, str]:
-    """The values that nobody may see, by name: keys of providers, and variables that sound so."""
+def secrets_of(config: Config) -> dict[str, str]:
+    """Return the secret values by name: keys of providers, and variables named like secrets."""
     secrets = {
-        name: value for name, value in found.environment.items() if _SECRET_NAME.search(name)
+        name: value for name, value in config.environment.items() if _SECRET_NAME.search(name)
     }
-    known = set(secrets.values())
-    for profile, each in found.profiles.items():
-        for name, provider in each.providers.items():
-            if provider.api_key and provider.api_key not in known:
-                known.add(provider.api_key)
-                named = provider.api_key_env or f"the key of {name}"
-                secrets[f"{named} ({profile})" if named in secrets else named] = provider.api_key
+    values = set(secrets.values())
+    for profile_name, profile in config.profiles.items():
+        for name, provider in profile.providers.items():
+            if provider.api_key and provider.api_key not in values:
+                values.add(provider.api_key)
+                label = provider.api_key_env or f"the key of {name}"
+                if label in secrets:
+                    label = f"{label} ({profile_name})"
+                secrets[label] = provider.api_key
     return secrets
 
 
-def _load(where: Path, env: Mapping[str, str]) -> Config:
-    written = _stamps(where)
-    found, keys = _read(where / FILE), read_keys(where / KEYS)
-    named = env.get("KERYX_MODEL") or found.model
-    general = ProfileConfig(
-        model=named or keys.model,
-        models=found.models,
-        providers={**keys.providers, **_providers_of(env), **found.providers},
-        personalities=found.personalities,
-        toolsets=found.toolsets,
+def _load(home: Path, env: Mapping[str, str]) -> Config:
+    stamps = _stamps(home)
+    file, keys = _read(home / FILE), read_keys(home / KEYS)
+    base = ProfileConfig(
+        model=file.model or keys.model,
+        models=file.models,
+        providers={**keys.providers, **_providers_of(env), **file.providers},
+        personalities=file.personalities,
+        toolsets=file.toolsets,
     )
-    own = {DEFAULT: ProfileConfig(), **found.profiles}
+    profiles = {DEFAULT: ProfileConfig(), **file.profiles}
     return Config(
-        home=where,
-        durability=found.durability,
-        limits=found.limits,
-        approvals=found.approvals,
-        server=found.server,
-        confinement=found.confinement,
-        profiles={name: _profile(general, each, env) for name, each in own.items()},
-        is_model_written=bool(named),
-        written=written,
+        home=home,
+        durability=file.durability,
+        limits=file.limits,
+        approvals=file.approvals,
+        server=file.server,
+        confinement=file.confinement,
+        profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
+        is_model_written=bool(env.get("KERYX_MODEL") or file.model),
+        written=stamps,
         environment=env,
     )
 
 
-def _profile(general: ProfileConfig, own: ProfileConfig, env: Mapping[str, str]) -> Profile:
-    providers = {**general.providers, **own.providers}
-    personalities = {**general.personalities, **own.personalities}
+def _profile(base: ProfileConfig, own: ProfileConfig, env: Mapping[str, str]) -> Profile:
+    providers = {**base.providers, **own.providers}
+    personalities = {**base.personalities, **own.personalities}
     return Profile(
-        model=own.model or general.model,
-        auxiliary={**general.models.auxiliary, **own.models.auxiliary},
-        fallback=own.models.fallback or general.models.fallback,
-        compact_at=own.models.compact_at or general.models.compact_at or COMPACT_AT,
-        providers={name: _with_key(each, env) for name, each in providers.items()},
+        model=env.get("KERYX_MODEL") or own.model or base.model,
+        auxiliary={**base.models.auxiliary, **own.models.auxiliary},
+        fallback=own.models.fallback or base.models.fallback,
+        compact_at=own.models.compact_at or base.models.compact_at or COMPACT_AT,
+        providers={name: _with_key(provider, env) for name, provider in providers.items()},
         personalities={
-            name: Personality(each) if isinstance(each, str) else each
-            for name, each in personalities.items()
+            name: Personality(value) if isinstance(value, str) else value
+            for name, value in personalities.items()
         },
-        toolsets={**general.toolsets, **own.toolsets},
+        toolsets={**base.toolsets, **own.toolsets},
     )
 
 
@@ -138,10 +140,10 @@ def _stamps(home: Path) -> tuple[tuple[int, int] | None, ...]:
 
 def _stamp(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def _read(path: Path) -> _File:
@@ -151,18 +153,50 @@ def _read(path: Path) -> _File:
         return _File()
     except NotADirectoryError as error:
         raise ConfigurationError(
-            f"the home {path.parent} is no folder; choose another with KERYX_HOME or --home"
+            f"the home {path.parent} is not a folder; choose another with KERYX_HOME or --home"
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
-            f"{path} cannot be read: {error}; mend it, or choose another home with KERYX_HOME"
+            f"{path} cannot be read: {error}; correct it, or choose another home with KERYX_HOME"
         ) from error
     import tomllib  # noqa: PLC0415 (many homes have no such file, and start sooner without)
 
     try:
         return msgspec.convert(tomllib.loads(text), _File)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise ConfigurationError(f"{path} is not as it should be: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path} is not valid TOML: {error}; correct it") from error
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{path}: {_correction(str(error))}") from error
+
+
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$(.*)`)?")
+_SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
+    "": _File,
+    "models": ModelsConfig,
+    "providers": Provider,
+    "limits": LimitsConfig,
+    "approvals": ApprovalsConfig,
+    "server": ServerConfig,
+    "personalities": Personality,
+    "profiles": ProfileConfig,
+}
+"""The settings that each table may hold, by the last name in the table's path."""
+
+
+def _correction(error: str) -> str:
+    """Return what to correct, given msgspec's own words for it."""
+    unknown = _UNKNOWN.fullmatch(error)
+    if unknown is None:
+        return f"{error}; correct it"
+    import difflib  # noqa: PLC0415 (only a wrong name needs it)
+
+    name, path = unknown[1], (unknown[2] or "").replace("[...]", ".NAME").removeprefix(".")
+    section = path.removesuffix(".NAME").rpartition(".")[2]
+    settings = [field.encode_name for field in msgspec.structs.fields(_SECTIONS[section])]
+    place = f" in [{path}]" if path else ""
+    close = difflib.get_close_matches(name, settings, n=1)
+    advice = f'did you mean "{close[0]}"?' if close else f"there are {', '.join(settings)}"
+    return f'unknown setting "{name}"{place}; {advice}'
 
 
 def _providers_of(env: Mapping[str, str]) -> dict[str, Provider]:

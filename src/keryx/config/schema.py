@@ -1,4 +1,4 @@
-"""What can be configured, as plain data. It refuses to know where that is written."""
+"""The settings, as plain data. This module does not know where they are stored."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from keryx.messages import ApprovalMode
 from keryx.models.requirements import check_address
 
 DEFAULT: Final = "default"
-"""The profile of sessions that name none."""
+"""The profile of sessions that name no profile."""
 
 IN_MEMORY: Final = ":memory:"
-"""A home that is nowhere: all of it is in the process that asks for it, and ends with it."""
+"""A home without a folder: its state is in the memory of one process and ends with that process."""
 
 COMPACT_AT: Final = 0.8
-"""What is left of the window is for the reply, and for what was guessed too low."""
+"""The rest of the context window is for the reply, and for tokens that were estimated too low."""
 
 
 class ConfigurationError(UserMustActError):
@@ -34,45 +34,45 @@ class Provider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base_url: str
     api_key: str | None = None
     api_key_env: str | None = None
-    """The name of the variable that holds the key, for those who keep it out of files."""
+    """The name of the environment variable that holds the key, to keep the key out of files."""
     images: tuple[str, ...] = ("gpt-4o*", "gpt-4.1*", "gpt-5*", "o3*", "o4*", "*-vl*", "*vision*")
-    """Which of its models are shown images, with * and ?."""
+    """Patterns (* and ?) of the models that can read images."""
     windows: dict[str, int] = {}
-    """How many tokens fit into its models, with * and ?; for those that are not public."""
+    """Context windows in tokens by pattern (* and ?), for models that are not public."""
     priced_as: str | None = None
-    """The address of the provider whose prices count, for a server that only passes on."""
+    """For a server that forwards requests: the address of the provider whose prices apply."""
 
     def __post_init__(self) -> None:
-        """`ValueError` says what is wrong with an address, and what one looks like."""
+        """Raise `ValueError`, with an example, if an address is wrong."""
         check_address(self.base_url)
         if self.priced_as is not None:
             check_address(self.priced_as)
 
     @property
     def missing_key(self) -> str | None:
-        """The variable that should hold the key, if it is not set."""
+        """Return the environment variable that should hold the key, if it is not set."""
         return self.api_key_env if not self.api_key else None
 
     def window(self, model: str) -> int | None:
-        """How many tokens fit into that model, if somebody said so."""
-        fits = (size for name, size in self.windows.items() if fnmatch.fnmatchcase(model, name))
-        return next(fits, None)
+        """Return the context window of that model in tokens, if it is configured."""
+        sizes = (size for name, size in self.windows.items() if fnmatch.fnmatchcase(model, name))
+        return next(sizes, None)
 
     @property
     def public_address(self) -> str | None:
-        """Where its models are known by their names; None for a server of one's own."""
+        """Return the address to look up public prices by; None for a server on this machine."""
         if self.priced_as is not None:
             return self.priced_as
         host = urlsplit(self.base_url).hostname or ""
         return None if host == "localhost" or host.startswith("127.") else self.base_url
 
     def sees(self, model: str) -> bool:
-        """Whether that model is shown images, not only told of them."""
+        """Return whether that model can read images; others get only their names."""
         return any(fnmatch.fnmatchcase(model, pattern) for pattern in self.images)
 
 
 class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What ends a turn that would not end by itself."""
+    """The limits that end a turn."""
 
     steps: int | None = 200
     tokens: int | None = None
@@ -84,23 +84,23 @@ Durability = Literal["normal", "full"]
 
 
 class ApprovalsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which calls ask a person. Rules are written `tool` or `tool:pattern`, with * and ?."""
+    """Which calls need approval. Rules are written `tool` or `tool:pattern`, with * and ?."""
 
     mode: ApprovalMode = "auto"
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     expires: float | None = None
-    """Seconds after which nobody may answer any more."""
+    """Seconds after which an approval expires."""
 
 
 class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How `keryx serve` is reached, if something stands before it. Read when it starts."""
+    """How people reach `keryx serve` behind a proxy. Read when the server starts."""
 
     url: str | None = None
     """The address that people use."""
     trusted_proxies: tuple[str, ...] = ()
-    """Addresses and networks whose headers about their clients are believed."""
+    """Addresses and networks of proxies whose X-Forwarded-* headers are trusted."""
 
 
 class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -113,26 +113,26 @@ class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def text(self) -> str:
-        """As the model is told."""
-        said = [self.system_prompt or self.prompt]
-        said += [f"Tone: {self.tone}"] if self.tone else []
-        said += [f"Style: {self.style}"] if self.style else []
-        return "\n".join(line for line in said if line)
+        """Return the text that goes into the prompt."""
+        lines = [self.system_prompt or self.prompt]
+        lines += [f"Tone: {self.tone}"] if self.tone else []
+        lines += [f"Style: {self.style}"] if self.style else []
+        return "\n".join(line for line in lines if line)
 
 
 class ModelsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Models besides the one that a session works with."""
+    """Models besides the session's own."""
 
     auxiliary: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    """For work beside the turns, by what they do: titles, compaction."""
+    """Models for work outside turns, by purpose: titles, compaction."""
     fallback: tuple[str, ...] = ()
-    """Asked in this order when the session's own cannot answer."""
+    """Models to try, in this order, when the session's own model cannot answer."""
     compact_at: Annotated[float, msgspec.Meta(ge=0.1, le=1.0)] | None = None
-    """The part of a model's window at which what was said is summed up by itself."""
+    """The share of a model's context window at which a session is compacted automatically."""
 
 
 class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is otherwise for sessions of one profile; what it leaves out is as for all."""
+    """Settings for the sessions of one profile; they override the general ones."""
 
     model: str | None = None
     models: ModelsConfig = msgspec.field(default_factory=ModelsConfig)
@@ -144,44 +144,44 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """What sessions of one profile work with."""
+    """The settings of one profile, merged with the general ones."""
 
     model: str | None
     auxiliary: Mapping[str, str]
-    """Models for work beside the turns; what is not named here is done by the session's own."""
+    """Models for work outside turns, by purpose; the default is the session's own model."""
     fallback: tuple[str, ...]
     compact_at: float
     providers: Mapping[str, Provider]
     personalities: Mapping[str, Personality]
     toolsets: Mapping[str, tuple[str, ...]]
-    """The tools and toolsets that a front end (`cli`, `web`, `gateway`) gives its new sessions."""
+    """The tools and toolsets of new sessions, by front end (`cli`, `web`, `gateway`)."""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that was configured, from all sources."""
+    """The configuration, merged from all sources."""
 
     home: Path
     in_memory: bool = False
-    """Whether nothing is kept: the home is a temporary folder, and the store is in this process."""
+    """Whether nothing is kept: the home is a temporary folder, and the store is in memory."""
     durability: Durability
     limits: LimitsConfig
     approvals: ApprovalsConfig
     server: ServerConfig
     confinement: Confined
     profiles: Mapping[str, Profile]
-    """By name; `default` is always there."""
+    """By name; there is always one named `default`."""
     is_model_written: bool
-    """Whether a variable or `config.toml` names the model: then no choice elsewhere counts."""
+    """Whether KERYX_MODEL or `config.toml` names the model: then no choice on the page counts."""
     written: tuple[tuple[int, int] | None, ...]
-    """When the files were written and how long they were, to notice a change."""
+    """The modification time and size of each file, to notice a change."""
     environment: Mapping[str, str]
-    """The variables that were read, for reading the file again."""
+    """The environment variables that were read, for reading the files again."""
 
     @property
     def default(self) -> Profile:
-        """What sessions of no other profile work with."""
+        """Return the default profile."""
         return self.profiles[DEFAULT]
 
     def profile(self, name: str) -> Profile:
-        """That profile, or the default one if there is none of that name."""
+        """Return the profile of that name, or the default one if there is none."""
         return self.profiles.get(name, self.default)

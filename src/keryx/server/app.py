@@ -1,6 +1,6 @@
-"""The whole server as one ASGI app: guards, then the page, the streams, or the framework's routes.
+"""The ASGI app: it checks a request, then serves the page, an event stream, or a route.
 
-Streams and the page are raw ASGI beside the framework: a stream that idles costs a few objects.
+Streams and the page do not use the framework: an idle stream costs only a few objects.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Message = MutableMapping[str, Any]
 
 
 class Application:
-    """What uvicorn calls for each request. Belongs to one loop."""
+    """The ASGI callable that uvicorn calls for each request. Belongs to one loop."""
 
     def __init__(
         self, service: Service, guard: Guard, proxies: Proxies, page: Page, streams: Streams
@@ -49,10 +49,10 @@ class Application:
         self._date = (0, b"")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert scope["type"] == "http", "there is nothing but HTTP here"
+        assert scope["type"] == "http", "websockets and lifespan are switched off"
         started = False
 
-        async def sending(message: Message) -> None:
+        async def send_dated(message: Message) -> None:
             nonlocal started
             if message["type"] == START:
                 started = True
@@ -60,11 +60,11 @@ class Application:
             await send(message)
 
         try:
-            await self._serve(scope, receive, sending, send)
+            await self._serve(scope, receive, send_dated, send)
         except Exception as error:
             if started:
                 raise
-            await self._refuse(problems.problem_of(error), sending)
+            await self._refuse(problems.problem_of(error), send_dated)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, raw: Send) -> None:
         head, method = head_of(scope), scope["method"]
@@ -83,15 +83,15 @@ class Application:
         if caller is None and (method, path) not in OPEN:
             raise _unauthorized()
         scope[routing.CALLER] = caller
-        followed = _EVENTS.fullmatch(path)
-        if caller is not None and (followed or path in (ALL_EVENTS, DOCUMENT)):
+        session_events = _EVENTS.fullmatch(path)
+        if caller is not None and (session_events or path in (ALL_EVENTS, DOCUMENT)):
             if method != "GET":
                 raise _only_get()
             if path == DOCUMENT:
                 await self._describe(send)
             else:
-                name = None if followed is None else followed[1]
-                await self._stream(name, _after(scope, head), caller, receive, raw)
+                session_id = None if session_events is None else session_events[1]
+                await self._stream(session_id, _after(scope, head), caller, receive, raw)
         else:
             await self._framework(scope, receive, _guarded(send))
 
@@ -105,22 +105,22 @@ class Application:
         receive: Receive,
         send: Send,
     ) -> None:
-        def still_wanted() -> bool:
-            return self._service.access.still_counts(caller)
+        def may_read() -> bool:
+            return self._service.access.is_valid(caller)
 
         if session_id is None:
             changes = self._service.host_client.changes(after)
-            await self._streams.changes(changes, receive, send, still_wanted)
+            await self._streams.changes(changes, receive, send, may_read)
             return
         if not is_id(session_id):
-            raise _bad("that is no id of a session")
+            raise _bad("this is not the id of a session")
         row = await self._service.row(session_id)
         if (after or 0) > row.last_seq:
-            raise _bad(f"the session has {row.last_seq} facts, and none after {after}")
+            raise _bad(f"the session has only {row.last_seq} events, so none after {after}")
         events = await self._service.host_client.follow(session_id, after=after or 0)
-        await self._streams.session(session_id, events, receive, send, still_wanted)
+        await self._streams.session(session_id, events, receive, send, may_read)
 
-    # -- the rest
+    # -- other answers
 
     async def _describe(self, send: Send) -> None:
         if self._document is None:
@@ -135,7 +135,7 @@ class Application:
         await _answer(send, error.problem.status, headers, problems.encode(error))
 
     def _now(self) -> bytes:
-        """The date, made once a second."""
+        """Return the Date header; it is formatted once a second."""
         now = int(time())
         if self._date[0] != now:
             self._date = (now, formatdate(now, usegmt=True).encode())
@@ -143,16 +143,16 @@ class Application:
 
 
 def _guarded(send: Send) -> Send:
-    """What the framework answers, with the headers that all answers have."""
+    """Return a `send` that adds the security headers to the framework's answers."""
 
-    async def guarded(message: Message) -> None:
+    async def send_guarded(message: Message) -> None:
         if message["type"] == START:
             own = {name.lower() for name, _ in message["headers"]} & _OWN
-            added = [each for each in API_HEADERS if each[0] not in own]
+            added = [header for header in API_HEADERS if header[0] not in own]
             message["headers"] = [*message["headers"], *added]
         await send(message)
 
-    return guarded
+    return send_guarded
 
 
 async def _answer(send: Send, status: int, headers: Headers, body: bytes) -> None:
@@ -162,26 +162,29 @@ async def _answer(send: Send, status: int, headers: Headers, body: bytes) -> Non
 
 
 def _after(scope: Scope, head: Head) -> int | None:
-    """The last fact that the reader has seen. What a browser sends by itself is newer."""
-    given = head.last_event_id
-    if given is None:
-        found = re.findall(rb"(?:^|&)after=([^&]*)", scope["query_string"])
-        given = found[-1].decode("latin-1") if found else None
-    if given is None:
+    """Return the last event that the reader has seen.
+
+    Last-Event-ID is newer than the query: a browser sends it when it reconnects.
+    """
+    text = head.last_event_id
+    if text is None:
+        values = re.findall(rb"(?:^|&)after=([^&]*)", scope["query_string"])
+        text = values[-1].decode("latin-1") if values else None
+    if text is None:
         return None
-    if not _NUMBER.fullmatch(given):
-        raise _bad("after and Last-Event-ID are numbers of facts")
-    return int(given)
+    if not _NUMBER.fullmatch(text):
+        raise _bad("`after` and Last-Event-ID must be event numbers")
+    return int(text)
 
 
 def _bad(detail: str) -> ProblemError:
-    hint = "read the session anew, and follow it after the `seq` that it tells"
+    hint = "read the session again, and follow its events after the `seq` in that answer"
     return ProblemError(problems.BAD_REQUEST, "bad_request", detail, hint)
 
 
 def _only_get() -> ProblemError:
     return ProblemError(
-        405, "wrong_method", "this can only be read", "use GET", headers={"allow": "GET"}
+        405, "wrong_method", "this address can only be read", "use GET", headers={"allow": "GET"}
     )
 
 
@@ -189,7 +192,7 @@ def _unauthorized() -> ProblemError:
     return ProblemError(
         UNAUTHORIZED,
         "not_logged_in",
-        "nobody is let in without a token or a login",
-        "open the link that `keryx serve` printed, or make a token with `keryx tokens make`",
+        "You are not signed in",
+        "open the link that `keryx serve` printed, or send a token from `keryx tokens make`",
         headers={"www-authenticate": "Bearer"},
     )

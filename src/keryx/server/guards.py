@@ -1,8 +1,8 @@
-"""What stands before every request, whoever sends it: is it meant for this server, and from it?
+"""Checks the Host and Origin of every request, and defines the security headers of answers.
 
-A page of another site can make a browser send requests here, also under a name of its own that
-leads to this address. So the Host must be one of ours, and what a browser sends must come from our
-own page. Raw ASGI and cheap: every request passes here.
+A page of another site can make a browser send requests here, also under a host name of its own
+that resolves to this address (DNS rebinding). So the Host must be one of ours, and a browser's
+request must come from our own page. Every request passes here, so the checks are cheap.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ API_HEADERS: Final[Headers] = [
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The headers that decide; one that came twice has a value that fits nothing."""
+    """The headers that the checks need; a repeated header gets a value that matches nothing."""
 
     host: str | None = None
     origin: str | None = None
@@ -86,19 +86,20 @@ _NAMES: Final = {
 
 
 def head_of(scope: Scope) -> Head:
-    found: dict[str, str] = {}
+    """Return the headers of the request that the checks need."""
+    values: dict[str, str] = {}
     for name, value in scope["headers"]:
         field = _NAMES.get(name)
         if field is not None:
             text = value.decode("latin-1")
-            # Two such headers are one list; all else has one value, or one that fits nothing.
-            between = ", " if field == "forwarded_for" else "; "
-            found[field] = f"{found[field]}{between}{text}" if field in found else text
-    return Head(**found)
+            # X-Forwarded-For is a list; any other repeated header must match nothing.
+            separator = ", " if field == "forwarded_for" else "; "
+            values[field] = f"{values[field]}{separator}{text}" if field in values else text
+    return Head(**values)
 
 
 class Guard:
-    """Knows the names of this server."""
+    """Checks requests against the host names and the origin of this server."""
 
     def __init__(
         self, port: int, *, host: str, allowed: Iterable[str] = (), url: PublicUrl | None = None
@@ -106,43 +107,42 @@ class Guard:
         self._names = {f"{name}:{port}" for name in (*LOOPBACK, _bracketed(host))}
         for name in allowed:
             self._names |= {name.lower(), f"{name.lower()}:{port}"}
-        if port == 80:  # noqa: PLR2004 (the port that nobody writes)
+        if port == 80:  # noqa: PLR2004 (browsers leave out the default port)
             self._names |= {name.rpartition(":")[0] for name in self._names}
         if url is not None:
             self._names |= {url.host, url.name}
         self._origin = None if url is None else url.origin
-        # An address can be reached, but a name that leads to it can be anybody's.
+        # An IP address is safe; a host name could be another site's that resolves to it.
         self._any_address = host in WILDCARDS
         self._port = port
 
     def check(self, scope: Scope, head: Head, host: str) -> None:
-        """`ProblemError` if the request is not meant for us, or another site had it sent.
+        """Raise `ProblemError` if the host name is not ours, or another site sent the request.
 
-        The host is the one that its sender sees.
+        `host` is the host name that the sender used.
         """
         host = host.lower()
         if host not in self._names and not (self._any_address and self._is_address(host)):
             raise ProblemError(
                 FORBIDDEN,
                 "wrong_host",
-                "this server has another name than the request asks for",
-                "use the address that `keryx serve` prints, or name this one with --url or "
-                "--allow-host",
+                "This server does not use the host name of the request",
+                "use the address that `keryx serve` prints, or start it with --url or --allow-host",
             )
         if head.authorization is None and scope["path"].startswith("/api/"):
             self._check_origin(scope["method"], host, head)
 
     def _check_origin(self, method: str, host: str, head: Head) -> None:
-        """A browser tells where a request comes from; programs bring a token instead."""
+        """Refuse a browser's request from another site; programs use a token instead."""
         origin = (head.origin or "").lower()
-        # A proxy may leave the port out of the host.
+        # A proxy may leave out the port in the Host header.
         ours = origin.partition("://")[2] == host or origin == self._origin
         if method in SAFE:
             foreign = head.site in ("cross-site", "same-site")
         elif head.origin is not None:
             foreign = not ours
         else:
-            # No cookie: nobody is harmed, and logging in by hand is possible.
+            # Without a cookie nothing can be misused, and a program can log in.
             foreign = head.site != "same-origin" and (
                 head.cookie is not None or head.site is not None
             )
@@ -150,8 +150,8 @@ class Guard:
             raise ProblemError(
                 FORBIDDEN,
                 "wrong_origin",
-                "the request comes from another site",
-                "use the page of this server, or a token made with `keryx tokens make`",
+                "The request comes from another site",
+                "use the page of this server, or a token from `keryx tokens make`",
             )
 
     def _is_address(self, host: str) -> bool:

@@ -1,6 +1,6 @@
-"""The OpenAPI document: made from the routes themselves, with the answers that all have in common.
+"""Builds the OpenAPI document from the routes, and adds the answers that all routes share.
 
-The event streams are served beside the framework, so they are described here by hand.
+The event streams do not use the framework, so they are described here by hand.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from keryx.events import LiveEvent, LoggedEvent, NestedCalls
 from keryx.server import routing, schemas
 from keryx.server.access.auth import COOKIE
 from keryx.server.problems import MEDIA_TYPE, Problem
-from keryx.server.routes import about
+from keryx.server.routes import about, login
 from keryx.server.schemas import ID_PATTERN
 
 Document = dict[str, Any]
@@ -33,31 +33,31 @@ _METHODS: Final = ("get", "post", "put", "patch", "delete")
 
 
 def document(version: str) -> bytes:
-    """Takes a moment: use a thread."""
+    """Return the document as JSON. This is slow: call it in a thread."""
     config = OpenAPIConfig(
         title="Keryx", version=version, description=_ABOUT, use_handler_docstrings=True
     )
     app = routing.framework(None, config)
-    made: Document = msgspec.json.decode(msgspec.json.encode(app.openapi_schema.to_schema()))
-    made["paths"] = {
-        path: found for path, found in made["paths"].items() if path.startswith("/api/")
+    result: Document = msgspec.json.decode(msgspec.json.encode(app.openapi_schema.to_schema()))
+    result["paths"] = {
+        path: operations for path, operations in result["paths"].items() if path.startswith("/api/")
     }
-    made["paths"] |= _streams()
-    for path, operations in made["paths"].items():
+    result["paths"] |= _streams()
+    for path, operations in result["paths"].items():
         for method in _METHODS:
             if method in operations:
                 _complete(path, method, operations[method])
-    _add_upload_body(made)
-    components = made.setdefault("components", {})
+    _add_upload_body(result)
+    components = result.setdefault("components", {})
     components["schemas"] = _schemas(components.get("schemas", {}))
     components["responses"] = {str(status): _answer(status) for status in _statuses()}
     components["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
         "login": {"type": "apiKey", "in": "cookie", "name": COOKIE},
     }
-    made["security"] = [{"token": []}, {"login": []}]
-    made.pop("servers", None)
-    return msgspec.json.encode(made)
+    result["security"] = [{"token": []}, {"login": []}]
+    result.pop("servers", None)
+    return msgspec.json.encode(result)
 
 
 _ABOUT: Final = (
@@ -68,7 +68,7 @@ _ABOUT: Final = (
 
 
 def _statuses() -> list[int]:
-    more = (status for each in MORE.values() for status in each)
+    more = (status for statuses in MORE.values() for status in statuses)
     return sorted({*EVERYWHERE, *WITH_ID, *UNSAFE, *more})
 
 
@@ -92,13 +92,18 @@ def _answer(status: int) -> Document:
 
 
 def _schemas(described: Document) -> Document:
-    """As msgspec itself describes them: the framework loses bounds that stand deeper in a type.
+    """Return msgspec's own schemas of our types: the framework loses bounds of nested types.
 
     Events and blobs of nested calls are read by clients too, though no route answers with them.
     """
     structs = [
         value
-        for value in (*vars(schemas).values(), *vars(about).values(), Problem)
+        for value in (
+            *vars(schemas).values(),
+            *vars(about).values(),
+            *vars(login).values(),
+            Problem,
+        )
         if isinstance(value, type) and issubclass(value, msgspec.Struct)
     ]
     (logged, live, *_), components = msgspec.json.schema_components(
@@ -109,9 +114,9 @@ def _schemas(described: Document) -> Document:
     return described | components | unions
 
 
-def _add_upload_body(made: Document) -> None:
+def _add_upload_body(result: Document) -> None:
     body = {"schema": {"type": "string", "format": "binary"}}
-    made["paths"]["/api/uploads"]["post"]["requestBody"] = {
+    result["paths"]["/api/uploads"]["post"]["requestBody"] = {
         "required": True,
         "content": {"application/octet-stream": body},
     }

@@ -1,4 +1,4 @@
-"""The built page, read once and served from memory: no path of a request ever meets the disk."""
+"""Serves the built page from memory: the path of a request never reaches the disk."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 FOLDER: Final = Path(__file__).parent / "page"
 INDEX: Final = "index.html"
-# A name that holds the hash of its content, as bundlers write them: name-1a2b3c4d.js
+# A file name with the hash of its content, as bundlers write it: name-1a2b3c4d.js
 _HASHED: Final = re.compile(r"[.-][A-Za-z0-9_-]{8,}\.[a-z0-9]+$")
-_NOT_AT_ALL: Final = re.compile(r"q=0(\.0*)?")
+_NOT_ACCEPTED: Final = re.compile(r"q=0(\.0*)?")
 _FOREVER: Final = b"public, max-age=31536000, immutable"
 _NOT_BUILT: Final = (
     b"The page of this Keryx is not built: `make setup` builds it.\n"
@@ -30,50 +30,50 @@ _NOT_BUILT: Final = (
 class Asset(msgspec.Struct, frozen=True):
     body: bytes
     packed: bytes | None
-    """The same, compressed; None where that saves nothing."""
+    """The compressed body; None if compression saves nothing."""
     media_type: str
     cached: bytes
 
 
 class Page:
-    """All files of the page. Asks the disk when it is read."""
+    """All files of the page. Only `read` uses the disk."""
 
     def __init__(self, assets: Mapping[str, Asset]) -> None:
         self._assets = assets
 
     @classmethod
     def read(cls, folder: Path = FOLDER) -> Page:
-        found: dict[str, Asset] = {}
+        assets: dict[str, Asset] = {}
         for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
             if path.is_file() and not path.is_symlink():
                 name = path.relative_to(folder).as_posix()
-                found[name] = _asset(path)
-        return cls(found)
+                assets[name] = _asset(path)
+        return cls(assets)
 
     async def serve(self, method: str, path: str, send: Send, encodings: str = "") -> None:
-        """`encodings` is what the client says that it accepts."""
+        """Answer a request for the page; `encodings` is its Accept-Encoding header."""
         if method not in ("GET", "HEAD"):
             await _answer(send, 405, b"", [(b"allow", b"GET, HEAD")])
             return
-        found = self._assets.get(path.lstrip("/") or INDEX)
-        if found is None and INDEX in self._assets and "." not in path.rpartition("/")[2]:
-            # The page is at one address, as all that it asks for is named from there. The way is
-            # told from here, for a proxy may have put anything before the path.
+        asset = self._assets.get(path.lstrip("/") or INDEX)
+        if asset is None and INDEX in self._assets and "." not in path.rpartition("/")[2]:
+            # The page has one address, because its files have relative addresses. The redirect is
+            # relative too: a proxy may have added a prefix to the path.
             up = "../" * (path.count("/") - 1) or "./"
             await _answer(send, 307, b"", [(b"location", up.encode()), *_PLAIN])
             return
-        if found is None:
-            body = b"There is nothing here.\n" if INDEX in self._assets else _NOT_BUILT
+        if asset is None:
+            body = b"There is no page at this address.\n" if INDEX in self._assets else _NOT_BUILT
             await _answer(send, 404, body if method == "GET" else b"", _PLAIN)
             return
-        body = found.body
+        body = asset.body
         headers: Headers = [
-            (b"content-type", found.media_type.encode()),
-            (b"cache-control", found.cached),
+            (b"content-type", asset.media_type.encode()),
+            (b"cache-control", asset.cached),
             (b"vary", b"accept-encoding"),
         ]
-        if found.packed is not None and _takes_gzip(encodings):
-            body = found.packed
+        if asset.packed is not None and _accepts_gzip(encodings):
+            body = asset.packed
             headers.append((b"content-encoding", b"gzip"))
         headers.append((b"content-length", str(len(body)).encode()))
         await _answer(send, 200, body if method == "GET" else b"", headers)
@@ -85,11 +85,11 @@ _PLAIN: Final[Headers] = [
 ]
 
 
-def _takes_gzip(encodings: str) -> bool:
-    for each in encodings.split(","):
-        name, _, weight = each.partition(";")
+def _accepts_gzip(encodings: str) -> bool:
+    for encoding in encodings.split(","):
+        name, _, weight = encoding.partition(";")
         if name.strip().lower() == "gzip":
-            return _NOT_AT_ALL.fullmatch(weight.strip()) is None
+            return _NOT_ACCEPTED.fullmatch(weight.strip()) is None
     return False
 
 

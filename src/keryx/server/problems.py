@@ -1,6 +1,6 @@
-"""Errors as problem documents (RFC 9457): what went wrong, its kind, and what to do about it.
+"""Turns errors into problem documents (RFC 9457): what happened, its kind, and what to do.
 
-What nobody foresaw is told by an id alone; the rest of it stands in the log of the server.
+An unexpected error is reported with an id only; its details are in the server's log.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProblemError(er.KeryxError):
-    """A request that is refused."""
+    """A request is refused; the problem document says why."""
 
     def __init__(
         self,
@@ -62,19 +62,19 @@ class ProblemError(er.KeryxError):
         )
 
 
-def not_found(what: str, hint: str) -> ProblemError:
-    return ProblemError(NOT_FOUND, "not_found", what, hint)
+def not_found(detail: str, hint: str) -> ProblemError:
+    return ProblemError(NOT_FOUND, "not_found", detail, hint)
 
 
-def conflict(what: str, hint: str) -> ProblemError:
-    return ProblemError(CONFLICT, "conflict", what, hint)
+def conflict(detail: str, hint: str) -> ProblemError:
+    return ProblemError(CONFLICT, "conflict", detail, hint)
 
 
-def unprocessable(what: str, hint: str) -> ProblemError:
-    return ProblemError(UNPROCESSABLE, "refused", what, hint)
+def unprocessable(detail: str, hint: str) -> ProblemError:
+    return ProblemError(UNPROCESSABLE, "refused", detail, hint)
 
 
-# The first that fits counts.
+# The first class that matches wins.
 _KINDS: Final = (
     (er.UnsupportedError, NOT_YET, "unsupported"),
     (er.SessionDamagedError, CONFLICT, "damaged"),
@@ -93,47 +93,47 @@ _KINDS: Final = (
 
 
 def problem_of(error: BaseException) -> ProblemError:
-    """Any error as what is told of it."""
+    """Return the problem document of any error."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, er.ModelError):
         return ProblemError(UNPROCESSABLE, error.kind, error.message, error.hint)
     for kind, status, word in _KINDS:
         if isinstance(error, kind):
-            return told(error, status, word)
-    return unforeseen(error)
+            return from_error(error, status, word)
+    return unexpected(error)
 
 
-def told(error: er.KeryxError, status: int, word: str) -> ProblemError:
-    """The text of an error says what to do next, behind a semicolon."""
-    what, _, hint = str(error).partition("; ")
-    return ProblemError(status, word, what, hint or _HINTS[word])
+def from_error(error: er.KeryxError, status: int, word: str) -> ProblemError:
+    """Split the text of an error at its semicolon: what happened, and what to do."""
+    detail, _, hint = str(error).partition("; ")
+    return ProblemError(status, word, detail, hint or _HINTS[word])
 
 
 _HINTS: Final = {
-    "refused": "change what is asked for, and ask again",
-    "conflict": "look at how things are now, and decide anew",
-    "store": "see whether the disk is full or damaged, and try again",
+    "refused": "change the request, and send it again",
+    "conflict": "look at the current state, and decide again",
+    "store": "check whether the disk is full or damaged, and try again",
     "damaged": "repair the store with `keryx sessions repair`, or delete the session",
-    "key_reused": "choose a new key for what is new",
-    "ending": "the server is ending; try again once it is back",
-    "already_taken": "the first answer counts; see the session for what it was",
-    "already_entered": "nothing; it took effect before",
+    "key_reused": "use a new key for a new request",
+    "ending": "the server is stopping; try again when it is back",
+    "already_taken": "the first answer counts; the session shows which it was",
+    "already_entered": "nothing to do: it took effect before",
     "not_ours": "try again; if that does not help, another Keryx owns the session",
-    "changed_meanwhile": "look again, and decide anew",
-    "unsupported": "see what this version can do in its documentation",
+    "changed_meanwhile": "look at the current state, and decide again",
+    "unsupported": "the documentation says what this version can do",
 }
 
 
-def unforeseen(error: BaseException) -> ProblemError:
-    """Logged with an id, by which whoever runs the server finds it."""
+def unexpected(error: BaseException) -> ProblemError:
+    """Log the error under a new id, and return a problem document that names the id."""
     name = secrets.token_hex(6)
     _log.error("problem %s", name, exc_info=error)
     return ProblemError(
         INTERNAL,
         "internal",
-        f"something went wrong that nobody foresaw (problem {name})",
-        "look for that id in what the server logs",
+        f"The server failed unexpectedly (problem {name})",
+        f"try again; if it fails again, look for {name} in the server's log",
     )
 
 

@@ -1,4 +1,4 @@
-"""All routes of the API that the framework serves, and what it hands to them."""
+"""The routes of the API in the framework: their dependencies and their error answers."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from keryx.server.routes import (
     calls,
     files,
     history,
+    login,
     messages,
     sessions,
     setup,
-    uploads,
 )
 from keryx.server.service import Service
 
 ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
     *about.ROUTES,
+    *login.ROUTES,
     *sessions.ROUTES,
     *messages.ROUTES,
     *calls.ROUTES,
     *answers.ROUTES,
     *history.ROUTES,
-    *uploads.ROUTES,
     *files.ROUTES,
     *setup.ROUTES,
 )
 CALLER: Final = "keryx.caller"
-"""Where the request's scope tells who asks."""
+"""The key of the caller in the request's scope."""
 OUTSIDE: Final = "keryx.outside"
-"""Where it tells how the request looks from outside."""
+"""The key of the request's public address in its scope."""
 LARGEST_BODY: Final = 8 * 1024 * 1024
 WRONG_METHOD: Final = 405
 
 
 def framework(service: Service | None, openapi: OpenAPIConfig | None = None) -> Litestar:
-    """The routes, ready to be called; without a service, only to be described."""
+    """Return the framework with all routes; without a service it can only be described."""
 
     def provide_service() -> Service:
         assert service is not None
@@ -78,55 +78,56 @@ def _caller(request: Request[Any, Any, Any]) -> Caller:
     return cast("dict[str, Caller]", request.scope)[CALLER]
 
 
-# What the framework lets pass when it reads a body; nothing of ours raises them.
+# The framework raises these when it cannot read a body; our own code never does.
 _UNREADABLE: Final = (UnicodeDecodeError, RecursionError)
 
 
 def _from_us(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     del request
     if isinstance(error, _UNREADABLE):
-        what = "the body is no text in UTF-8, or nested too deeply"
-        return _answer(ProblemError(400, "bad_request", what, "send JSON, as in /api/openapi.json"))
+        detail = "The request body is not UTF-8 text, or it is nested too deeply"
+        hint = "send JSON as /api/openapi.json describes it"
+        return _answer(ProblemError(400, "bad_request", detail, hint))
     return _answer(problems.problem_of(error))
 
 
 def _from_framework(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
     if error.status_code >= problems.INTERNAL:
-        return _answer(problems.unforeseen(error))
+        return _answer(problems.unexpected(error))
     kind, hint = _KINDS.get(error.status_code, ("bad_request", "see /api/openapi.json"))
     headers = {"allow": _allowed(request)} if error.status_code == WRONG_METHOD else {}
     return _answer(ProblemError(error.status_code, kind, _detail(error), hint, headers=headers))
 
 
 _KINDS: Final = {
-    404: ("not_found", "see /api/openapi.json for what there is"),
-    WRONG_METHOD: ("wrong_method", "see /api/openapi.json for what can be done here"),
+    404: ("not_found", "/api/openapi.json lists all addresses"),
+    WRONG_METHOD: ("wrong_method", "/api/openapi.json lists the methods of each address"),
     413: ("too_large", "send less at a time"),
 }
 
 
 def _allowed(request: Request[Any, Any, Any]) -> str:
-    """Which methods there are at this path."""
+    """Return the methods that this path has."""
     path = request.scope["path"].rstrip("/")
-    found = (
+    methods = (
         route.methods
         for route in request.app.routes
         if isinstance(route, HTTPRoute)
         and re.fullmatch(re.sub(r"\{[^/]*\}", "[^/]+", route.path_format), path)
     )
-    return ", ".join(sorted(set[str]().union(*found)))
+    return ", ".join(sorted(set[str]().union(*methods)))
 
 
 def _detail(error: HTTPException) -> str:
-    """What does not fit, without what was sent."""
+    """Return what is wrong, without quoting what was sent."""
     if error.status_code != problems.BAD_REQUEST:
         return error.detail or "the request cannot be served"
     extra = error.extra if isinstance(error.extra, list) else []
-    said = [
-        ": ".join(str(each[word]) for word in ("key", "message") if word in each)
-        for each in cast("list[dict[str, object]]", extra)
+    faults = [
+        ": ".join(str(fault[word]) for word in ("key", "message") if word in fault)
+        for fault in cast("list[dict[str, object]]", extra)
     ]
-    return "; ".join(said) or "the request is not as it should be"
+    return "; ".join(faults) or "the request does not match /api/openapi.json"
 
 
 def _answer(error: ProblemError) -> Response[bytes]:

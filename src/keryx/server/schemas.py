@@ -1,6 +1,6 @@
-"""What requests and answers look like, with bounds. Plain data; it refuses to know the routes.
+"""The bodies of requests and answers, with bounds. Plain data; this module knows no routes.
 
-Fields that nobody knows are tolerated. What is absent from a change stays as it is.
+Unknown fields are ignored. A field that is absent from a change keeps its value.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ToolNames = Annotated[tuple[Word, ...], Meta(max_length=500)]
 
 
 class NewSessionBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What is absent or null, the server decides."""
+    """Absent and null fields get the server's defaults."""
 
     session_id: Id | None = None
     workspace: Folder | None = None
@@ -110,7 +110,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attached(msgspec.Struct, frozen=True):
-    """An upload; its name and media type are known to the server, and may be told anew."""
+    """An upload; the server remembers its name and media type, which may be sent again."""
 
     upload_id: Annotated[str, Meta(pattern=HASH_PATTERN)]
     name: Line | None = None
@@ -191,7 +191,7 @@ class AnswerBody(msgspec.Struct, frozen=True):
 
 
 class Nothing(msgspec.Struct, frozen=True):
-    """It is done."""
+    """The command took effect."""
 
 
 # -- history
@@ -208,7 +208,7 @@ class TranscriptPage(msgspec.Struct, frozen=True):
     rows: tuple[TranscriptEntry, ...]
     next: int | None
     seq: int
-    """All that is read of the log up to this fact is in its pages."""
+    """The pages hold everything up to this event."""
 
 
 class PromptPart(msgspec.Struct, frozen=True):
@@ -221,9 +221,9 @@ class Context(msgspec.Struct, frozen=True):
     tools: tuple[str, ...]
     context: ContextSize | None
     summary: str | None
-    """What stands for all that was said before it."""
+    """The summary that replaces the earlier messages."""
     summary_tokens: int | None
-    """About."""
+    """An estimate."""
 
 
 class FileChanged(msgspec.Struct, frozen=True):
@@ -282,7 +282,7 @@ class FolderShown(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
 
 
 class FileShown(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="file"):
-    """The text is null if it is none; `truncated` if it is only the beginning."""
+    """`text` is null for a binary file; `truncated` if it is only the beginning."""
 
     path: str
     size: int

@@ -1,6 +1,6 @@
-"""The server as a whole: a socket, uvicorn on the loop that runs, and an end within bounds.
+"""Runs the server: a listening socket, uvicorn on the running loop, and a bounded shutdown.
 
-Streams are ended first, then the connections; the host is ended by whoever made it.
+Shutdown ends the streams first, then the connections. It does not end the host.
 """
 
 from __future__ import annotations
@@ -35,54 +35,54 @@ PORT: Final = 8377
 PORTS_TRIED: Final = 100
 BACKLOG: Final = 2048
 THREADS: Final = 8
-# How long answers may still take once the end has begun; streams are over before that.
+# Seconds that answers may still take during shutdown; streams have ended before that.
 PATIENCE: Final = 3
 IDLE: Final = 75
-"""Seconds that a connection without a request is kept."""
+"""Seconds after which an idle connection is closed."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says."""
+    """The options of the command line."""
 
     host: str = HOST
     port: int = PORT
-    """The first one to try; 0: any that is free."""
+    """The first port to try; 0: any free port."""
     allowed_hosts: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
-    """Addresses and networks whose headers about their clients are believed."""
+    """Addresses and networks of proxies whose X-Forwarded-* headers are trusted."""
     url: str | None = None
-    """The address that people use, if that is another one, such as that of a proxy."""
+    """The address that browsers use, if it differs, such as that of a proxy."""
     password: str | None = None
     workspace: Path = Path()
     upload_limit: int = UPLOAD_LIMIT
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """A server that takes connections."""
+    """A server that accepts connections."""
 
     url: str
-    """The address that people use."""
+    """The address that browsers use."""
     listens: str
-    """The address that it listens at itself."""
+    """The address that the server itself listens at."""
     once: str
-    """The token that lets one browser in."""
+    """The token that logs one browser in."""
     streams: Streams
 
     @property
     def link(self) -> str:
-        """The address that logs in whoever opens it first."""
+        """Return the address that logs in the first browser that opens it."""
         return f"{self.url}#token={self.once}"
 
 
 @asynccontextmanager
 async def serving(host_client: HostClient, settings: Settings) -> AsyncGenerator[Serving]:
-    """Serve the sessions of this front for as long as the block runs."""
+    """Serve the sessions of this host until the block ends."""
     scope = Scope("server", clock=RealClock())
     threads = Bridge(scope, threads=THREADS)
     try:
         access = Access(host_client.config, threads, scope.clock)
         await access.load(settings.password)
-        _refuse_open_house(settings.host, access)
+        _require_password(settings.host, access)
         service = Service(
             host_client,
             threads,
@@ -92,9 +92,9 @@ async def serving(host_client: HostClient, settings: Settings) -> AsyncGenerator
             upload_limit=settings.upload_limit,
         )
         page = await threads.to_thread(Page.read)
-        async with _listening(service, page, settings, Streams(scope, access.refresh)) as found:
+        async with _listening(service, page, settings, Streams(scope, access.refresh)) as server:
             host_client.models.prepare()
-            yield found
+            yield server
     finally:
         await threads.close()
         scope.close()
@@ -121,7 +121,7 @@ async def _listening(
 
 
 def _server(app: Application) -> uvicorn.Server:
-    """Without its own loop, signals, logs and clock: those are ours."""
+    """Return uvicorn without its own loop, signal handlers, logs and Date header."""
     config = uvicorn.Config(
         app,
         http="httptools",
@@ -142,7 +142,7 @@ def _server(app: Application) -> uvicorn.Server:
     return server
 
 
-def _refuse_open_house(host: str, access: Access) -> None:
+def _require_password(host: str, access: Access) -> None:
     if not _is_loopback(host) and not access.has_password:
         raise UserMustActError(
             f"{host} can be reached from other machines, so a password is needed: set "
@@ -158,17 +158,17 @@ def _is_loopback(host: str) -> bool:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens at this port, or at the next one that is free."""
+    """Return a socket that listens at this port, or at the next free one."""
     ports: Sequence[int] = range(port, min(port + PORTS_TRIED, 65536)) if port else (0,)
-    for each in ports:
+    for candidate in ports:
         try:
-            return _listen(host, each)
+            return _listen(host, candidate)
         except (OSError, UnicodeError) as error:
             if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
                 continue
             raise UserMustActError(
-                f"nobody can listen at {host}, port {each}: {_reason(error)}; choose another "
-                "with --host and --port"
+                f"the server cannot listen at {host}, port {candidate}: {_reason(error)}; choose "
+                "another with --host and --port"
             ) from error
     raise UserMustActError(
         f"the ports {port} to {ports[-1]} are all in use; choose another with --port"
@@ -178,14 +178,14 @@ def bind(host: str, port: int) -> socket.socket:
 def _reason(error: OSError | UnicodeError) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    return "that is no host name"
+    return "this is not a host name"
 
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # So that a server that was killed can be started again at the same address.
+        # A server that was killed can then be restarted at the same address.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(BACKLOG)

@@ -1,4 +1,4 @@
-"""What all routes share: the way to the sessions, threads, and how things are named in requests."""
+"""What all routes share: sessions, commands, folders and attachments."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ T = TypeVar("T")
 UPLOAD_LIMIT: Final = 25 * 1024 * 1024
 """Bytes of one upload."""
 MOST_UPLOADS: Final = 10_000
-"""Uploads whose names are remembered until they are sent."""
+"""Uploads whose names are remembered until a message uses them."""
 LONGEST_NAME: Final = 200
 UNKNOWN_TYPE: Final = "application/octet-stream"
-# What every browser and model shows as a picture. SVG is not among them: it can hold scripts.
+# Types that every browser and model can show. SVG is missing because it can hold scripts.
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,99}/[a-z0-9][a-z0-9!#$&^_.+-]{0,99}")
@@ -39,7 +39,7 @@ _UNWANTED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u20
 
 
 class Service:
-    """Belongs to one loop."""
+    """Gives routes access to the host. Belongs to one loop."""
 
     def __init__(
         self,
@@ -62,39 +62,42 @@ class Service:
     # -- sessions
 
     async def row(self, session_id: str) -> SessionRow:
-        """The session as the list shows it. Asked first by every route: no request makes one."""
-        found = await self.host_client.store.session(session_id)
-        if found is None:
+        """Return the session as the list shows it; `ProblemError` if it does not exist.
+
+        Routes call this first: no request may create a session by its id alone.
+        """
+        row = await self.host_client.store.session(session_id)
+        if row is None:
             raise _no_session(session_id)
-        return found
+        return row
 
     async def view(self, session_id: str) -> View:
-        """The session after one fact, and what was spent up to that very fact.
+        """Return the session as of one event, with the usage up to exactly that event.
 
-        Who reads on from it adds what later facts tell, and counts nothing twice or not at all.
+        A client that follows the events after it adds their usage, and counts nothing twice.
         """
         account = await self.host_client.store.account(session_id)
         if account is None:
             raise _no_session(session_id)
         row, usage = account
-        seen = await self._of(session_id, self.host_client.view(session_id))
-        later = await self._between(row, seen.seq)
+        view = await self._or_not_found(session_id, self.host_client.view(session_id))
+        later = await self._events_between(row, view.seq)
         return View(
             summary=row,
-            seq=seen.seq,
-            settings=seen.settings,
-            turn=seen.turn,
-            queue=seen.queue,
-            approvals=seen.approvals,
-            questions=seen.questions,
-            calls=seen.calls,
-            context=seen.context,
-            usage=_spent(usage, later),
-            draft=seen.draft,
+            seq=view.seq,
+            settings=view.settings,
+            turn=view.turn,
+            queue=view.queue,
+            approvals=view.approvals,
+            questions=view.questions,
+            calls=view.calls,
+            context=view.context,
+            usage=_total(usage, later),
+            draft=view.draft,
         )
 
-    async def _between(self, row: SessionRow, seq: int) -> list[LoggedEvent]:
-        """What was committed after that row was read, up to that fact; mostly nothing."""
+    async def _events_between(self, row: SessionRow, seq: int) -> list[LoggedEvent]:
+        """Return the events after the row was read, up to `seq`; mostly none."""
         count = seq - row.last_seq
         if count <= 0:
             return []
@@ -103,7 +106,7 @@ class Service:
     # -- commands
 
     async def do(self, command: cm.Command) -> bool:
-        """Whether it took effect."""
+        """Give the command to its session; return whether it took effect."""
         answer = await self._tell(command)
         assert isinstance(answer, Done)
         return answer.done
@@ -114,11 +117,11 @@ class Service:
         return answer
 
     async def _tell(self, command: cm.Command) -> Answer:
-        """No command makes a session: one that is not there is refused by its host."""
-        return await self._of(command.session_id, self.host_client.tell(command))
+        """Give the command to its session; the host refuses it if there is no such session."""
+        return await self._or_not_found(command.session_id, self.host_client.tell(command))
 
-    async def _of(self, session_id: str, work: Awaitable[T]) -> T:
-        """What fails because the session was deleted meanwhile is told so."""
+    async def _or_not_found(self, session_id: str, work: Awaitable[T]) -> T:
+        """Do the work; if it fails because the session was deleted, raise "not found" instead."""
         try:
             return await work
         except (DeveloperMustActError, FencedError):
@@ -131,9 +134,9 @@ class Service:
 
     # -- folders
 
-    async def folder(self, named: str) -> str:
-        """A workspace that is there; relative ones count from the server's own."""
-        return await self.threads.to_thread(_folder, self.workspace, named)
+    async def folder(self, path: str) -> str:
+        """Return an existing folder; a relative path starts at the server's own workspace."""
+        return await self.threads.to_thread(_folder, self.workspace, path)
 
     # -- attachments
 
@@ -144,64 +147,65 @@ class Service:
             self._uploads.popitem(last=False)
 
     async def attachments(
-        self, session_id: str, wanted: Sequence[Attached]
+        self, session_id: str, references: Sequence[Attached]
     ) -> tuple[Image | File, ...]:
-        """What was uploaded, as a message names it."""
-        if all(each.upload_id in self._uploads or each.media_type for each in wanted):
-            return tuple(self._attachment(each, {}) for each in wanted)
-        # Uploaded before the server was started: the session may name it already.
-        named = _named(await self.host_client.view(session_id))
-        return tuple(self._attachment(each, named) for each in wanted)
+        """Return the uploads that a message refers to, as parts of the message."""
+        if all(item.upload_id in self._uploads or item.media_type for item in references):
+            return tuple(self._attachment(item, {}) for item in references)
+        # Uploaded before the server was restarted: the queue or the draft may hold the part.
+        parts = _attached_parts(await self.host_client.view(session_id))
+        return tuple(self._attachment(item, parts) for item in references)
 
-    def _attachment(self, wanted: Attached, named: dict[str, Image | File]) -> Image | File:
-        known = self._uploads.get(wanted.upload_id) or named.get(wanted.upload_id)
-        kind = wanted.media_type or (UNKNOWN_TYPE if known is None else known.media_type)
-        name = wanted.name or ("" if known is None else known.name)
-        made = Image if kind in PICTURES else File
-        return made(wanted.upload_id, clean_media_type(kind), clean_name(name))
+    def _attachment(self, reference: Attached, parts: dict[str, Image | File]) -> Image | File:
+        upload = self._uploads.get(reference.upload_id) or parts.get(reference.upload_id)
+        media_type = reference.media_type or (UNKNOWN_TYPE if upload is None else upload.media_type)
+        name = reference.name or ("" if upload is None else upload.name)
+        part_type = Image if media_type in PICTURES else File
+        return part_type(reference.upload_id, clean_media_type(media_type), clean_name(name))
 
 
-def _spent(rows: Sequence[UsageRow], later: Iterable[LoggedEvent]) -> Spent:
-    """What these rows tell, and what was spent since."""
-    told = [each for each in later if isinstance(each, StepReplied | UsageRecorded)]
-    used = [*rows, *(each.usage for each in told if each.usage is not None)]
-    costs = [each.cost for each in (*rows, *told)]
+def _total(rows: Sequence[UsageRow], later: Iterable[LoggedEvent]) -> Spent:
+    """Return the sum of these rows and of the usage in the later events."""
+    events = [event for event in later if isinstance(event, StepReplied | UsageRecorded)]
+    usages = [*rows, *(event.usage for event in events if event.usage is not None)]
+    costs = [item.cost for item in (*rows, *events)]
     return Spent(
-        input_tokens=sum(each.input_tokens for each in used),
-        output_tokens=sum(each.output_tokens for each in used),
-        cached_tokens=sum(each.cached_tokens for each in used),
-        reasoning_tokens=sum(each.reasoning_tokens for each in used),
+        input_tokens=sum(usage.input_tokens for usage in usages),
+        output_tokens=sum(usage.output_tokens for usage in usages),
+        cached_tokens=sum(usage.cached_tokens for usage in usages),
+        reasoning_tokens=sum(usage.reasoning_tokens for usage in usages),
         cost=None if None in costs else sum(cost for cost in costs if cost is not None),
     )
 
 
 def _no_session(session_id: str) -> ProblemError:
-    return not_found(f"there is no session {session_id}", "GET /api/sessions lists those there are")
+    return not_found(f"There is no session {session_id}", "GET /api/sessions lists all sessions")
 
 
-def _named(view: SessionView) -> dict[str, Image | File]:
+def _attached_parts(view: SessionView) -> dict[str, Image | File]:
     parts: Iterable[Image | File] = (part for message in view.queue for part in message.attachments)
     return {part.blob: part for part in (*parts, *view.draft.attachments)}
 
 
-def _folder(workspace: Path, named: str) -> str:
-    if "\0" in named:
-        raise unprocessable("a path cannot hold a NUL character", "remove it")
-    found = os.path.realpath(workspace / Path(named).expanduser())
-    if not os.path.isdir(found):  # noqa: PTH112 (a text that came with the request)
+def _folder(workspace: Path, path: str) -> str:
+    if "\0" in path:
+        raise unprocessable("The path of a folder cannot hold a NUL character", "remove it")
+    folder = os.path.realpath(workspace / Path(path).expanduser())
+    if not os.path.isdir(folder):  # noqa: PTH112 (a text that came with the request)
         raise unprocessable(
-            "the workspace is no folder on this machine", "choose one that is there, or make it"
+            "That folder doesn't exist on the machine that runs Keryx",
+            "create it there, or choose another folder",
         )
-    return found
+    return folder
 
 
 def clean_name(name: str) -> str:
-    """A file's name without what could make it something else than a name."""
+    """Return a file name without separators and control characters."""
     last = _UNWANTED.sub("_", name).strip(" .")
     return last.encode(errors="replace").decode()[-LONGEST_NAME:]
 
 
 def clean_media_type(text: str) -> str:
-    """The type without its parameters, or the one that says nothing."""
+    """Return the media type without its parameters; an invalid one becomes the general type."""
     plain = text.partition(";")[0].strip().lower()
     return plain if _MEDIA_TYPE.fullmatch(plain) else UNKNOWN_TYPE

@@ -1,9 +1,9 @@
-"""Event streams (SSE) as raw ASGI: each event is encoded once, however many read it.
+"""Event streams (SSE) as raw ASGI: each event is encoded once for all its readers.
 
-A stream has two tasks beside that of its request: one takes events and lines them up as bytes, one
-waits for the reader to hang up. The request's own task writes what is lined up, all of it at once,
-and waits for the socket. When that is slow, lining up stops, and the hub's own bound counts: the
-reader is told to resync. So what a reader costs is bounded, and no session waits for one.
+A stream has two tasks besides that of its request: one encodes events into a buffer, one waits for
+the client to disconnect. The request's own task writes the whole buffer and waits for the socket.
+If the client is slow, the buffer fills up and encoding stops; then the hub drops live events and
+tells the reader to resync. So the memory of a reader is bounded, and no session waits for a reader.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 BEAT: Final = 15.0
-"""Seconds between signs of life on a stream that has nothing else to say."""
+"""Seconds between heartbeats on an idle stream."""
 FULL: Final = 64 * 1024
-"""Bytes that are lined up for one reader; more wait as events, in the hub."""
-REMEMBERED: Final = 256
-"""Encoded events that are kept for the other readers of a session."""
-REMEMBERED_BYTES: Final = 1024 * 1024
+"""Bytes in the buffer of one reader; further events wait in the hub."""
+CACHED_EVENTS: Final = 256
+"""Encoded events that are cached for the other readers of a session."""
+CACHED_BYTES: Final = 1024 * 1024
 
 _BEAT_LINE: Final = b": beat\n\n"
 _DELETED: Final = b"event: deleted\ndata: {}\n\n"
@@ -57,66 +57,66 @@ _encode_row: Final = msgspec.json.Encoder().encode
 
 
 def encode_event(event: ev.Event) -> bytes:
-    """One event of a session; only facts have an id, so that it always names the last one seen."""
+    """Encode one event of a session; only logged events have an id, so it names the last one."""
     seq = getattr(event, "seq", None)
     tail = b"\n\n" if seq is None else b"\nid: %d\n\n" % seq
     return b"event: %b\ndata: %b%b" % (ev.type_of(event).encode(), _line(ev.encode(event)), tail)
 
 
 def encode_change(change: Change) -> bytes:
-    """One change of the list of sessions."""
+    """Encode one change of the list of sessions."""
     if change.row is None:
         return b"event: deleted\ndata: %b\n\n" % _encode_row({"session_id": change.session_id})
-    # Who comes back with this id has missed nothing that came before it.
+    # A client that reconnects with this id has missed nothing before it.
     id_ = b"" if change.upto is None else b"id: %d\n" % change.upto
     return b"event: session\ndata: %b\n%b\n" % (_line(_encode_row(change.row)), id_)
 
 
 def _line(data: bytes) -> bytes:
-    """What a provider or a tool wrote is passed on as it is, and may hold breaks between values."""
+    """Return JSON on one line: JSON from providers and tools may hold line breaks."""
     if b"\n" in data or b"\r" in data:
         return data.replace(b"\n", b" ").replace(b"\r", b" ")
     return data
 
 
 class Encodings:
-    """The last events of one session as bytes, by the identity of the event."""
+    """A cache of one session's last events as bytes, by the identity of the event."""
 
     def __init__(self) -> None:
         self.readers = 0
-        self._known: OrderedDict[int, tuple[ev.Event, bytes]] = OrderedDict()
+        self._cache: OrderedDict[int, tuple[ev.Event, bytes]] = OrderedDict()
         self._size = 0
 
     def encode(self, event: ev.Event) -> bytes:
         if self.readers == 1:
             return encode_event(event)
-        found = self._known.get(id(event))
-        if found is not None:
-            return found[1]
+        entry = self._cache.get(id(event))
+        if entry is not None:
+            return entry[1]
         data = encode_event(event)
-        # The event is held too: its identity is its own for as long as it is known here.
-        self._known[id(event)] = (event, data)
+        # The entry keeps the event alive, so that no other object can get the same id.
+        self._cache[id(event)] = (event, data)
         self._size += len(data)
-        while len(self._known) > REMEMBERED or self._size > REMEMBERED_BYTES:
-            self._size -= len(self._known.popitem(last=False)[1][1])
+        while len(self._cache) > CACHED_EVENTS or self._size > CACHED_BYTES:
+            self._size -= len(self._cache.popitem(last=False)[1][1])
         return data
 
 
 # -- one reader
 
 
-class Line:
-    """What is lined up for one reader. Its two futures exist only while somebody waits."""
+class Buffer:
+    """The bytes that wait for one reader. Its futures exist only while a task waits for them."""
 
-    __slots__ = ("_ended", "_parts", "_room", "_size", "_still_wanted", "_woken")
+    __slots__ = ("_ended", "_has_data", "_has_room", "_may_read", "_parts", "_size")
 
-    def __init__(self, still_wanted: Callable[[], bool]) -> None:
+    def __init__(self, may_read: Callable[[], bool]) -> None:
         self._parts: list[bytes] = [_HELLO]
         self._size = 0
         self._ended = False
-        self._woken: asyncio.Future[None] | None = None
-        self._room: asyncio.Future[None] | None = None
-        self._still_wanted = still_wanted
+        self._has_data: asyncio.Future[None] | None = None
+        self._has_room: asyncio.Future[None] | None = None
+        self._may_read = may_read
 
     @property
     def is_full(self) -> bool:
@@ -125,39 +125,39 @@ class Line:
     def put(self, data: bytes) -> None:
         self._parts.append(data)
         self._size += len(data)
-        _wake(self._woken)
+        _wake(self._has_data)
 
     def beat(self) -> None:
-        """A sign of life, unless there is something to say; or the end for who may read no more."""
-        if not self._still_wanted():
+        """Add a heartbeat if the buffer is empty; end the stream if its login has ended."""
+        if not self._may_read():
             self.end()
         elif not self._parts:
             self.put(_BEAT_LINE)
 
     def end(self) -> None:
         self._ended = True
-        _wake(self._woken)
-        _wake(self._room)
+        _wake(self._has_data)
+        _wake(self._has_room)
 
     async def wait_room(self) -> None:
-        """Return once what was lined up is on its way."""
+        """Return once the buffer has room again."""
         while self.is_full and not self._ended:
-            self._room = asyncio.get_running_loop().create_future()
-            await self._room
+            self._has_room = asyncio.get_running_loop().create_future()
+            await self._has_room
 
     async def write(self, send: Send) -> None:
-        """Write what is lined up, all that there is at a time, until the end."""
+        """Write the buffer to the client whenever it has data, until the stream ends."""
         while not self._ended:
             if self._parts:
                 body = b"".join(self._parts)
                 self._parts.clear()
                 self._size = 0
-                _wake(self._room)
+                _wake(self._has_room)
                 await send({"type": "http.response.body", "body": body, "more_body": True})
             else:
-                self._woken = asyncio.get_running_loop().create_future()
-                await self._woken
-                self._woken = None
+                self._has_data = asyncio.get_running_loop().create_future()
+                await self._has_data
+                self._has_data = None
         await send({"type": "http.response.body", "body": b"".join(self._parts)})
 
 
@@ -166,22 +166,22 @@ def _wake(waiting: asyncio.Future[None] | None) -> None:
         waiting.set_result(None)
 
 
-# -- all of them
+# -- all readers
 
 
 class Streams:
     """The open streams of a server. Belongs to one loop; `close` it before the host ends."""
 
     def __init__(self, scope: Scope, refresh: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """`refresh` learns who may read no more, before streams ask."""
+        """`refresh` reads the revoked tokens again; streams check theirs afterwards."""
         self._group = Group(scope.child("streams"), on_error=_log_error)
         self._refresh = refresh
-        self._lines: set[Line] = set()
+        self._buffers: set[Buffer] = set()
         self._encodings: dict[str, Encodings] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._buffers)
 
     async def session(
         self,
@@ -189,13 +189,13 @@ class Streams:
         events: AsyncGenerator[ev.Event],
         receive: Receive,
         send: Send,
-        still_wanted: Callable[[], bool],
+        may_read: Callable[[], bool],
     ) -> None:
-        """Send what a session says until one of the two sides ends it."""
+        """Send the events of a session until the client or the server ends the stream."""
         shared = self._encodings.setdefault(session_id, Encodings())
         shared.readers += 1
         try:
-            await self._serve(events, shared.encode, receive, send, still_wanted)
+            await self._serve(events, shared.encode, receive, send, may_read)
         finally:
             shared.readers -= 1
             if shared.readers == 0:
@@ -206,17 +206,17 @@ class Streams:
         changes: AsyncGenerator[Change],
         receive: Receive,
         send: Send,
-        still_wanted: Callable[[], bool],
+        may_read: Callable[[], bool],
     ) -> None:
-        """Send which sessions change."""
-        await self._serve(changes, encode_change, receive, send, still_wanted)
+        """Send the changes of the list of sessions."""
+        await self._serve(changes, encode_change, receive, send, may_read)
 
     async def close(self) -> None:
-        """End all streams; their readers come back to whoever serves next."""
+        """End all streams; clients reconnect to the next server."""
         if self._timer is not None:
             self._timer.cancel()
-        for line in self._lines:
-            line.end()
+        for buffer in self._buffers:
+            buffer.end()
         await self._group.leave()
         self._group.scope.close()
 
@@ -226,26 +226,26 @@ class Streams:
         encode: Callable[[T], bytes],
         receive: Receive,
         send: Send,
-        still_wanted: Callable[[], bool],
+        may_read: Callable[[], bool],
     ) -> None:
-        line = Line(still_wanted)
-        self._lines.add(line)
+        buffer = Buffer(may_read)
+        self._buffers.add(buffer)
         self._keep_beating()
         try:
             tasks = (
-                self._group.start(_line_up(items, encode, line), name="stream"),
-                self._group.start(_hung_up(receive, line), name="hang-up"),
+                self._group.start(_fill(items, encode, buffer), name="stream"),
+                self._group.start(_wait_disconnect(receive, buffer), name="disconnect"),
             )
         except KeryxError:
             await items.aclose()
-            self._lines.discard(line)
+            self._buffers.discard(buffer)
             raise
         try:
-            await asyncio.sleep(0)  # the reading has begun: what happens from here on is told
+            await asyncio.sleep(0)  # lets the subscription begin before the client sees the answer
             await send(_START)
-            await line.write(send)
+            await buffer.write(send)
         finally:
-            self._lines.discard(line)
+            self._buffers.discard(buffer)
             for task in tasks:
                 task.cancel()
 
@@ -255,39 +255,39 @@ class Streams:
 
     def _beat(self) -> None:
         self._timer = None
-        for line in self._lines:
-            line.beat()
-        if self._lines:
+        for buffer in self._buffers:
+            buffer.beat()
+        if self._buffers:
             self._group.start(self._refresh(), name="refresh")
             self._keep_beating()
 
 
 def _log_error(name: str, error: BaseException) -> None:
-    """What fails beside one stream is no other stream's affair."""
+    """Log an error of one stream; it must not end the others."""
     _log.error("%s of a stream failed", name, exc_info=error)
 
 
-async def _line_up(items: AsyncGenerator[T], encode: Callable[[T], bytes], line: Line) -> None:
-    """Nothing is raised from here: the streams of others live in the same group."""
+async def _fill(items: AsyncGenerator[T], encode: Callable[[T], bytes], buffer: Buffer) -> None:
+    """Encode items into the buffer. It raises nothing: other streams are in the same group."""
     try:
         async with aclosing(items):
             async for item in items:
-                line.put(encode(item))
-                if line.is_full:
-                    await line.wait_room()
+                buffer.put(encode(item))
+                if buffer.is_full:
+                    await buffer.wait_room()
     except SessionDeletedError:
-        # Said here, for whoever came back would be told that there is no such session.
-        line.put(_DELETED)
+        # A client that reconnected would only learn that the session does not exist.
+        buffer.put(_DELETED)
     except KeryxError as error:
-        # Its log failed, say. Whoever reads comes back and is told.
+        # For example a log that cannot be read. The client reconnects and gets the error.
         _log.info("a stream ends: %s", error)
     except Exception as error:  # noqa: BLE001 (whatever it is, it ends this stream alone)
         _log.error("a stream ends", exc_info=error)
     finally:
-        line.end()
+        buffer.end()
 
 
-async def _hung_up(receive: Receive, line: Line) -> None:
+async def _wait_disconnect(receive: Receive, buffer: Buffer) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    line.end()
+    buffer.end()

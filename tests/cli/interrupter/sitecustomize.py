@@ -23,7 +23,7 @@ def _signal(number: str, event: str, text: str, times: str, file: str) -> None:
     left = [int(times)]
 
     def hook(now: str, args: tuple[object, ...]) -> None:
-        if left[0] and now == event and any(_fits(text, each) for each in args[:2]):
+        if left[0] and now == event and any(_fits(text, argument) for argument in args[:2]):
             while left[0]:
                 left[0] -= 1
                 os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC))

@@ -1,1 +1,1 @@
-"""What people see at a terminal, and are asked there."""
+"""What a terminal shows and asks: prompts, running turns, outcomes of calls."""

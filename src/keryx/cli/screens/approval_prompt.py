@@ -1,4 +1,4 @@
-"""A person at a terminal: asked whether a call may run, and what they meant."""
+"""Asks the person at the terminal to approve calls and to answer questions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from keryx.messages import Decision, Needs, Reach
 
 DECISIONS: Final[dict[str, Decision]] = {"y": "once", "yes": "once", "s": "session", "a": "always"}
 LASTING: Final = frozenset({"s", "a"})
+APPROVE_HELP: Final = "which calls need approval; ask: all that change something; auto: risky ones"
 
 
 def is_attended() -> bool:
-    """Whether someone sits at this terminal."""
+    """Return whether there is a terminal to ask at."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 class Asker:
-    """Asks at the terminal, one thing after the other, while the turn goes on."""
+    """Asks at the terminal, one question at a time, while the turn continues."""
 
     def __init__(self, session: SessionHandle) -> None:
         self._session = session
@@ -33,15 +34,15 @@ class Asker:
         self._bridge = Bridge(self._scope)
         self._group = Group(self._scope)
         self._open: set[str] = set()
-        self._asked: asyncio.Queue[ev.ApprovalAsked | ev.QuestionAsked] = asyncio.Queue()
+        self._requests: asyncio.Queue[ev.ApprovalAsked | ev.QuestionAsked] = asyncio.Queue()
         self._group.start(self._serve(), name="asking")
 
     def show(self, event: ev.Event) -> None:
-        """Take note of what is asked, and of what was answered elsewhere."""
+        """Queue a request, or drop one that was answered elsewhere."""
         match event:
             case ev.ApprovalAsked() | ev.QuestionAsked():
                 self._open.add(_id(event))
-                self._asked.put_nowait(event)
+                self._requests.put_nowait(event)
             case (
                 ev.ApprovalAnswered()
                 | ev.ApprovalExpired()
@@ -59,37 +60,39 @@ class Asker:
 
     async def _serve(self) -> None:
         while True:
-            asked = await self._asked.get()
-            if _id(asked) not in self._open:
+            request = await self._requests.get()
+            if _id(request) not in self._open:
                 continue
-            said = await self._bridge.to_thread(_ask, _shown(asked))
-            reach = await self._reach(asked, said)
-            if _id(asked) in self._open:
-                with contextlib.suppress(AlreadyTakenError):  # someone was faster elsewhere
-                    await self._answer(asked, said, reach)
+            reply = await self._bridge.to_thread(_ask, _prompt(request))
+            reach = await self._reach(request, reply)
+            if _id(request) in self._open:
+                with contextlib.suppress(AlreadyTakenError):  # answered elsewhere meanwhile
+                    await self._answer(request, reply, reach)
 
-    async def _reach(self, asked: ev.ApprovalAsked | ev.QuestionAsked, said: str) -> Reach | None:
-        """How far consent that lasts goes, if there is a choice. The narrowest is the default."""
-        if not isinstance(asked, ev.ApprovalAsked) or said.lower() not in LASTING:
+    async def _reach(
+        self, request: ev.ApprovalAsked | ev.QuestionAsked, reply: str
+    ) -> Reach | None:
+        """Ask how much a lasting approval covers, if there is a choice; default: the narrowest."""
+        if not isinstance(request, ev.ApprovalAsked) or reply.lower() not in LASTING:
             return None
-        shown = "".join(
-            f"       {number} {offer.says}\n" for number, offer in enumerate(asked.offers, 1)
+        menu = "".join(
+            f"       {number} {offer.says}\n" for number, offer in enumerate(request.offers, 1)
         )
-        if len(asked.offers) < 2:  # noqa: PLR2004 (there is no choice)
-            sys.stderr.write(shown)
+        if len(request.offers) < 2:  # noqa: PLR2004 (there is no choice)
+            sys.stderr.write(menu)
             return None
-        number = await self._bridge.to_thread(_ask, f"{shown}       which [1]: ")
-        chosen = int(number) if number.isdecimal() and number.isascii() else 1
-        return asked.offers[chosen - 1 if 1 <= chosen <= len(asked.offers) else 0].reach
+        text = await self._bridge.to_thread(_ask, f"{menu}       which [1]: ")
+        number = int(text) if text.isdecimal() and text.isascii() else 1
+        return request.offers[number - 1 if 1 <= number <= len(request.offers) else 0].reach
 
     async def _answer(
-        self, asked: ev.ApprovalAsked | ev.QuestionAsked, said: str, reach: Reach | None
+        self, request: ev.ApprovalAsked | ev.QuestionAsked, reply: str, reach: Reach | None
     ) -> None:
-        if isinstance(asked, ev.ApprovalAsked):
-            decision = DECISIONS.get(said.lower(), "deny")
-            await self._session.answer(asked.approval_id, decision, reach=reach, by="terminal")
+        if isinstance(request, ev.ApprovalAsked):
+            decision = DECISIONS.get(reply.lower(), "deny")
+            await self._session.answer(request.approval_id, decision, reach=reach, by="terminal")
         else:
-            await self._session.answer_question(asked.question_id, said, by="terminal")
+            await self._session.answer_question(request.question_id, reply, by="terminal")
 
 
 def _ask(text: str) -> str:
@@ -98,19 +101,23 @@ def _ask(text: str) -> str:
     return sys.stdin.readline().strip()
 
 
-def _shown(asked: ev.ApprovalAsked | ev.QuestionAsked) -> str:
-    if isinstance(asked, ev.QuestionAsked):
-        offered = f" ({' / '.join(asked.choices)})" if asked.choices else ""
-        return f"\n[asks] {asked.text}{offered}: "
-    lasts = asked.offers or asked.patterns != ()
-    needs = "".join(f"       it would get {each}\n" for each in _needed(asked.needs))
+def _prompt(request: ev.ApprovalAsked | ev.QuestionAsked) -> str:
+    if isinstance(request, ev.QuestionAsked):
+        choices = f" ({' / '.join(request.choices)})" if request.choices else ""
+        return f"\n[Waiting for you] {request.text}{choices}: "
+    needs = "".join(f"       it needs {need}\n" for need in needs_in_words(request.needs))
+    options = ["[y] Allow once"]
+    if request.offers or request.patterns != ():
+        options += ["[s] Allow for this session", f"[a] Always allow {request.tool}".rstrip()]
     return (
-        f"\n[asks] {asked.what}\n       {asked.why} (risk: {asked.risk})\n{needs}"
-        f"       {'[y]es, for this [s]ession, [a]lways' if lasts else '[y]es'}, [N]o: "
+        f"\n[Waiting for you] {request.what}\n"
+        f"       {request.why} (risk: {request.risk})\n{needs}"
+        f"       {', '.join(options)}, [N] Deny: "
     )
 
 
-def _needed(needs: Needs) -> list[str]:
+def needs_in_words(needs: Needs) -> list[str]:
+    """Return what a call needs beyond the confinement, one phrase each."""
     network = ["the network"] if needs.network else []
     reads = [f"to read {path}" for path in needs.reads]
     return [*network, *reads, *(f"to write {path}" for path in needs.writes)]

@@ -1,4 +1,4 @@
-"""Two turns of the demo, live: a scripted model, real tools, a person who changes their mind."""
+"""Two live turns of the demo: a scripted model, real tools, and a steer while the tools run."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from keryx.ports.tool import ToolContext
 from keryx.tools.function import tool
 
 FRAMES: Final = 20
-"""Pictures a second, at most."""
+"""Frames per second, at most."""
 PIECE_PAUSE: Final = 0.02
 STEER_AFTER: Final = 12
-"""How many lines the tools may print before the person changes their mind."""
+"""How many lines the tools print before the turn is steered."""
 STEER: Final = "Never mind the whole house; just tell me about the door."
 
 
 @tool(effects=NO_EFFECTS, timeout=60)
 async def look(context: ToolContext, at: str, seconds: float) -> str:
     """Look at something for a while."""
-    ends = time.monotonic() + seconds
-    while (left := ends - time.monotonic()) > 0:
-        context.emit(f"looking at the {at}, {left:.1f} s to go\n")
-        await asyncio.sleep(min(0.1, left))
+    deadline = time.monotonic() + seconds
+    while (remaining := deadline - time.monotonic()) > 0:
+        context.emit(f"looking at the {at}, {remaining:.1f} s to go\n")
+        await asyncio.sleep(min(0.1, remaining))
     return f"the {at} is fine"
 
 
 def script(model_request: ModelRequest) -> ScriptedReply:
-    """What the scripted model says: it reads its history like any other."""
+    """Return the scripted model's reply; it reads the history like any other model."""
     history = history_of(model_request)
-    asked = [
+    user_texts = [
         part.text
         for message in history
         if isinstance(message, UserMessage)
@@ -53,9 +53,9 @@ def script(model_request: ModelRequest) -> ScriptedReply:
     if isinstance(history[-1], ToolMessage):
         text = "All three are fine; I looked at all of them at once."
         return ScriptedReply(text=text, pause=PIECE_PAUSE)
-    if STEER in asked[-1]:
+    if STEER in user_texts[-1]:
         return ScriptedReply(text="Fine: the door is closed.", pause=PIECE_PAUSE)
-    if len(asked) == 1:
+    if len(user_texts) == 1:
         calls = [_look("door", 0.9), _look("window", 1.3), _look("roof", 0.6)]
         return ScriptedReply(text="I look at all three.", calls=calls, pause=PIECE_PAUSE)
     calls = [_look(f"room {number}", 30) for number in (1, 2, 3)]
@@ -67,7 +67,7 @@ def _look(at: str, seconds: float) -> ScriptedCall:
 
 
 async def show_turns() -> bool:
-    """Run both; True if they ended as they should."""
+    """Run both turns; return True if they ended as promised."""
     console = Console(file=sys.stdout, highlight=False)
     with tempfile.TemporaryDirectory(prefix="keryx-demo-") as folder:
         home, model = Path(folder), ScriptedModel(script)
@@ -87,7 +87,7 @@ async def _watch(
 ) -> TurnResult:
     view, outputs = TurnView(), 0
     with Live(console=console, refresh_per_second=FRAMES, auto_refresh=False) as live:
-        drawn = 0.0
+        drawn_at = 0.0
         async for event in turn.events():
             view.show(event)
             if isinstance(event, ev.CallOutput):
@@ -95,8 +95,8 @@ async def _watch(
             if steering is not None and outputs == STEER_AFTER:
                 steering, session = None, steering
                 await session.steer(STEER)
-            if time.monotonic() - drawn > 1 / FRAMES or isinstance(event, ev.TurnFinished):
-                drawn = time.monotonic()
+            if time.monotonic() - drawn_at > 1 / FRAMES or isinstance(event, ev.TurnFinished):
+                drawn_at = time.monotonic()
                 live.update(view.render(time.time()), refresh=console.is_terminal)
     console.print("" if console.is_terminal else "\n", end="")
     return await turn.result()

@@ -1,6 +1,6 @@
-"""A running turn on a terminal: what the model says, and its calls as bars on one time axis.
+"""A running turn on a terminal: the model's text, and its calls as bars on one time axis.
 
-It is made of events alone: whatever reads the same events shows the same picture.
+The view depends on events alone: the same events give the same picture.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from rich.text import Text
 from keryx import events as ev
 
 BAR = 28
-"""How wide the time axis is, in letters."""
+"""The width of the time axis, in characters."""
 TAIL = 500
-"""How much of a call's output is kept, to find its last line."""
+"""Characters of a call's output that are kept, to find its last line."""
 MARKS = {"completed": "✓", "failed": "✗", "denied": "⊘", "cancelled": "■", "unknown": "?"}
 STYLES = {
     "completed": "green",
@@ -36,11 +36,11 @@ class _Bar:
     outcome: str = ""
     reason: str | None = None
     printed: str = ""
-    """The end of what it printed."""
+    """The end of its output."""
 
     @property
     def last(self) -> str:
-        """The last line that it printed."""
+        """Return the last line of its output."""
         return self.printed.rstrip("\n").rpartition("\n")[2]
 
 
@@ -53,14 +53,14 @@ class _Step:
 
 
 class TurnView:
-    """What is known of a turn so far. Feed it events; render it whenever there is time."""
+    """The state of one turn: feed it events, and render it at any time."""
 
     def __init__(self) -> None:
         self._steps: list[_Step] = []
         self._finished: ev.TurnFinished | None = None
 
     def show(self, event: ev.Event) -> None:
-        """Take one event."""
+        """Apply one event."""
         match event:
             case ev.StepStarted():
                 self._steps.append(_Step())
@@ -95,17 +95,17 @@ class TurnView:
         return next((s.bars[call_id] for s in self._steps if call_id in s.bars), None)
 
     def render(self, now: float) -> RenderableType:
-        """The picture at this instant."""
-        shown: list[RenderableType] = []
+        """Return the picture at the time `now`."""
+        parts: list[RenderableType] = []
         for step in self._steps:
             if step.text:
-                shown.append(Text(step.text + (" [cut]" if step.cut else "")))
+                parts.append(Text(step.text + (" [cut]" if step.cut else "")))
             if step.bars:
-                shown.append(_table(list(step.bars.values()), now))
-            shown += [Text(f"> {steer}", style="bold") for steer in step.steers]
+                parts.append(_table(list(step.bars.values()), now))
+            parts += [Text(f"> {steer}", style="bold") for steer in step.steers]
         if self._finished is not None:
-            shown.append(Text(f"— {self._finished.outcome}", style="dim"))
-        return Group(*shown)
+            parts.append(Text(f"— {self._finished.outcome}", style="dim"))
+        return Group(*parts)
 
 
 def _table(bars: list[_Bar], now: float) -> Table:
@@ -118,13 +118,13 @@ def _table(bars: list[_Bar], now: float) -> Table:
     for bar in bars:
         ended = now if bar.ended is None else bar.ended
         style = STYLES.get(bar.outcome, "cyan")
-        left = round((bar.began - began) / span * BAR)
+        indent = round((bar.began - began) / span * BAR)
         width = max(1, round((ended - bar.began) / span * BAR))
-        drawn = " " * left + ("━" if bar.outcome else "╍") * min(width, BAR - left or 1)
+        line = " " * indent + ("━" if bar.outcome else "╍") * min(width, BAR - indent or 1)
         table.add_row(
             Text(MARKS.get(bar.outcome, "▶"), style=style),
             Text(bar.tool, style="bold"),
-            Text(drawn.ljust(BAR), style=style),
+            Text(line.ljust(BAR), style=style),
             Text(f"{ended - bar.began:5.2f} s"),
             Text(_note(bar), style="dim"),
         )

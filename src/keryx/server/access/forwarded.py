@@ -1,7 +1,7 @@
-"""How a request looks from outside: who sent it, and at which address, also through a proxy.
+"""Finds the real client and public address of a request that came through a proxy.
 
-A proxy tells this in headers that anybody can write. So they are believed only if they come from
-an address that the configuration trusts. It refuses to know what is done with the answer.
+A proxy sends them in X-Forwarded-* headers, which anybody can write. So they are used only if they
+come from an address that the configuration trusts.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 LONGEST_PREFIX: Final = 200
 MOST_HOPS: Final = 20
-"""Addresses that are read of a list that a client may have begun."""
+"""Addresses that are read from X-Forwarded-For, whose beginning a client may have written."""
 RESERVED: Final = "/api"
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _log: Final = logging.getLogger("keryx.server")
 
 
 class Forwarded(msgspec.Struct, frozen=True):
-    """What a proxy says of a request, as it stands in the headers."""
+    """The X-Forwarded-* headers of a request."""
 
     client: str | None = None
     scheme: str | None = None
@@ -38,14 +38,14 @@ class Forwarded(msgspec.Struct, frozen=True):
 
 
 class Outside(msgspec.Struct, frozen=True):
-    """A request as its sender sees it."""
+    """The client of a request, and the public address that the client used."""
 
     client: str
-    """The address that it comes from."""
+    """The IP address of the client."""
     host: str
     scheme: str
     prefix: str
-    """The path that all addresses of this server begin with: nothing, or such as `/keryx`."""
+    """The beginning of all public paths: empty, or for example `/keryx`."""
 
     @property
     def is_secure(self) -> bool:
@@ -53,7 +53,7 @@ class Outside(msgspec.Struct, frozen=True):
 
 
 class PublicUrl(msgspec.Struct, frozen=True):
-    """The address that people use, if the configuration names one."""
+    """The address that browsers use, if the configuration names one."""
 
     scheme: str
     host: str
@@ -61,7 +61,7 @@ class PublicUrl(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> PublicUrl:
-        """`UserMustActError` says what is wrong with it."""
+        """Parse the address; `UserMustActError` says what is wrong with it."""
         try:
             parts = urlsplit(text)
             name, _ = parts.hostname, parts.port
@@ -69,16 +69,16 @@ class PublicUrl(msgspec.Struct, frozen=True):
             raise _bad_url(text, str(error)) from error
         prefix = parts.path.rstrip("/")
         if parts.scheme not in ("http", "https") or not name:
-            raise _bad_url(text, "it begins with http:// or https:// and a host name")
+            raise _bad_url(text, "it must begin with http:// or https:// and a host name")
         if parts.username or parts.query or parts.fragment:
-            raise _bad_url(text, "it has no user, query or fragment")
+            raise _bad_url(text, "it must have no user, query or fragment")
         if prefix and not is_prefix(prefix):
-            raise _bad_url(text, f"its path holds plain names only, and is not {RESERVED}")
+            raise _bad_url(text, f"its path must hold plain names only, and not be {RESERVED}")
         return cls(parts.scheme, parts.netloc.lower(), prefix)
 
     @property
     def name(self) -> str:
-        """The host without its port."""
+        """Return the host without its port."""
         return re.sub(r":[0-9]*$", "", self.host)
 
     @property
@@ -90,7 +90,7 @@ class PublicUrl(msgspec.Struct, frozen=True):
 
 
 def is_prefix(text: str) -> bool:
-    """Whether all addresses of a server can begin so; it stands in the path of the cookie."""
+    """Return whether the text can be a prefix of all paths; the cookie's path holds it too."""
     if len(text) > LONGEST_PREFIX or _PREFIX.fullmatch(text) is None:
         return False
     is_reserved = text == RESERVED or text.startswith(f"{RESERVED}/")
@@ -98,17 +98,17 @@ def is_prefix(text: str) -> bool:
 
 
 class Proxies:
-    """Knows whom to believe. Belongs to one loop."""
+    """The trusted proxies and the public address. Belongs to one loop."""
 
     def __init__(self, trusted: Iterable[str] = (), url: PublicUrl | None = None) -> None:
         self.url = url
         self._trusted = tuple(map(_network, trusted))
         self.are_expected: Final = bool(self._trusted or url)
-        """Whether requests may look different from outside; else there is nothing to look at."""
+        """Whether a request's public address may differ from its own; if not, `look` is skipped."""
         self._warned = False
 
     def look(self, peer: str, host: str, forwarded: Forwarded) -> Outside:
-        """The request as it looks from outside; `peer` and `host` are what it says itself."""
+        """Return the client and the public address; `peer` and `host` are the connection's own."""
         if not self._trusts(_address(peer)):
             if forwarded.client is not None and not self._warned:
                 self._warned = True
@@ -131,14 +131,14 @@ class Proxies:
         )
 
     def inner_path(self, path: str, outside: Outside) -> str:
-        """The path without what all addresses begin with, if the proxy has left that there."""
+        """Return the path without the public prefix, if the proxy has not removed it."""
         for prefix in (outside.prefix, self.url.prefix if self.url else ""):
             if prefix and path.startswith(f"{prefix}/"):
                 return path[len(prefix) :]
         return path
 
     def _client(self, peer: str, hops: str | None) -> str:
-        """The nearest address that is no proxy of ours: what stands before it anybody can write."""
+        """Return the last address that is not a trusted proxy; clients can forge earlier ones."""
         client = peer
         for text in reversed((hops or "").split(",")[-MOST_HOPS:]):
             address = _address(text)
@@ -154,7 +154,7 @@ class Proxies:
 
 
 def _last(header: str | None) -> str | None:
-    """What the nearest proxy said, should there be several."""
+    """Return the last value of the header: the nearest proxy added it."""
     return None if header is None else header.rpartition(",")[2].strip() or None
 
 
@@ -163,13 +163,13 @@ def _network(text: str) -> Network:
         return ipaddress.ip_network(text.strip(), strict=False)
     except ValueError as error:
         raise UserMustActError(
-            f"{text!r} is no address of a proxy: {error}; name addresses such as 127.0.0.1, or "
-            "networks such as 10.0.0.0/8, with --trusted-proxy or in server.trusted_proxies"
+            f"{text!r} is not the address of a proxy: {error}; name addresses such as 127.0.0.1, "
+            "or networks such as 10.0.0.0/8, with --trusted-proxy or in server.trusted_proxies"
         ) from error
 
 
 def _address(text: str) -> Address | None:
-    """An address as proxies write it: maybe with a port, maybe in brackets."""
+    """Parse an address as proxies write it: maybe with a port, maybe in brackets."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -179,13 +179,13 @@ def _address(text: str) -> Address | None:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return None
-    # One and the same machine, as a socket for both protocols names it.
+    # A dual-stack socket reports an IPv4 client as a mapped IPv6 address.
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
 
 
 def _bad_url(text: str, why: str) -> UserMustActError:
     return UserMustActError(
-        f"{text!r} is no address that people could use: {why}; "
-        "write such as https://example.com/keryx with --url, or in server.url of config.toml"
+        f"{text!r} is not an address for browsers: {why}; write for example "
+        "https://example.com/keryx with --url, or in server.url of config.toml"
     )

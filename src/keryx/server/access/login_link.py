@@ -1,9 +1,8 @@
-"""The link that a server prints: it lets one browser in.
+"""The link that `keryx serve` prints: it logs one browser in.
 
 The answer to a login may get lost, together with the page that waited for it. So the browser that
-used the link may use it again for a short while, by a secret that it made itself and told with its
-first try. Once its login is seen to have arrived, the link is over. It refuses to know what a
-login is.
+used the link may use it again for a short time, if it sends the same secret of its own as the first
+time. The link ends when a request arrives with the new login. This module does not know logins.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from keryx.aio.clock import Clock
 from keryx.server.access.tokens import hashed
 
 AGAIN: Final = 120.0
-"""Seconds in which a lost answer can be asked for again: time to notice and to load a page anew."""
+"""Seconds in which the same browser may use the link again: time to notice and reload the page."""
 
 
 LINKED: Final = "#token="
 
 
 def token_in(text: str | None) -> str | None:
-    """The token, also if somebody pastes the whole link."""
+    """Return the token, also if the text is the whole link."""
     return None if text is None else (text.partition(LINKED)[2] or text).strip()
 
 
@@ -35,17 +34,17 @@ class Link:
         self._clock = clock
         self._is_used = False
         self._holder: str | None = None
-        """The hash of the secret of who used it, until their login has arrived."""
+        """The hash of the secret of the browser that used the link, until its login is used."""
         self._until = 0.0
-        self._begun: set[str] = set()
+        self._logins: set[str] = set()
 
-    def is_meant(self, token: str | None) -> bool:
-        """Whether somebody shows this link, used up or not."""
+    def matches(self, token: str | None) -> bool:
+        """Return whether this is the link's token, used or not."""
         return token is not None and hmac.compare_digest(token.encode(), self.token.encode())
 
     def opens(self, token: str | None, browser: str | None) -> bool:
-        """Whether who shows this is let in; the first who does uses it up for all others."""
-        if not self.is_meant(token):
+        """Return whether this token logs in; the first browser uses it up for all others."""
+        if not self.matches(token):
             return False
         if self._is_used:
             return self._is_holder(browser)
@@ -55,16 +54,16 @@ class Link:
             self._until = self._clock.monotonic() + AGAIN
         return True
 
-    def began(self, login: str) -> None:
-        """That login was made for who used it."""
+    def login_made(self, login: str) -> None:
+        """Note a login that was made for the browser that used the link."""
         if self._holder is not None:
-            self._begun.add(login)
+            self._logins.add(login)
 
-    def saw(self, login: str) -> None:
-        """Somebody came with that login, so it is with who asked for it."""
-        if login in self._begun:
+    def login_used(self, login: str) -> None:
+        """Note a request with that login: the browser has received it, so the link ends."""
+        if login in self._logins:
             self._holder = None
-            self._begun.clear()
+            self._logins.clear()
 
     def _is_holder(self, browser: str | None) -> bool:
         if browser is None or self._holder is None or self._clock.monotonic() >= self._until:

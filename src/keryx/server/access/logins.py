@@ -1,4 +1,4 @@
-"""Who is logged in: random ids in cookies, known by their hashes, also after a restart."""
+"""The logins of browsers: random ids in cookies, stored as hashes, valid after a restart too."""
 
 from __future__ import annotations
 
@@ -18,55 +18,55 @@ FILE: Final = "logins.json"
 LASTS: Final = 30 * 24 * 3600
 """Seconds that a login lasts."""
 MOST: Final = 1_000
-"""Logins at the same time; the oldest make room."""
+"""Logins at the same time; the oldest are dropped."""
 
 
-class _Held(msgspec.Struct, frozen=True):
+class _Content(msgspec.Struct, frozen=True):
     expires: dict[str, float] = msgspec.field(default_factory=dict[str, float])
-    """By the hash of the id: when the login ends, by the wall clock."""
+    """When a login ends (wall clock), by the hash of its id."""
 
 
 class Logins:
-    """The logins of a home. Belongs to one loop, asks the disk in threads."""
+    """The logins of a home. Belongs to one loop; uses the disk in threads."""
 
     def __init__(self, home: Path, threads: Bridge, clock: Clock) -> None:
-        self._cabinet = SecretFile(home / FILE, _Held, _Held)
+        self._file = SecretFile(home / FILE, _Content, _Content)
         self._threads = threads
         self._clock = clock
         self._expires: dict[str, float] = {}
 
     async def load(self) -> None:
-        self._expires = dict((await self._threads.to_thread(self._cabinet.read)).expires)
+        self._expires = dict((await self._threads.to_thread(self._file.read)).expires)
 
     async def begin(self) -> str:
-        """A new login, durable; the value for the cookie."""
+        """Store a new login and return the value for its cookie."""
         secret = secrets.token_urlsafe(32)
         name, until = hashed(secret), self._clock.wall() + LASTS
         await self._change(lambda expires: expires | {name: until})
         return secret
 
     async def end(self, name: str) -> None:
-        """That login counts no more."""
+        """End that login."""
         self._expires.pop(name, None)
         await self._change(
-            lambda expires: {each: until for each, until in expires.items() if each != name}
+            lambda expires: {other: until for other, until in expires.items() if other != name}
         )
 
     def find(self, secret: str) -> str | None:
-        """The name of the login that this cookie stands for, if it still counts."""
+        """Return the name of the login with this cookie, if it is still valid."""
         name = hashed(secret)
-        return name if self.counts(name) else None
+        return name if self.is_valid(name) else None
 
-    def counts(self, name: str) -> bool:
+    def is_valid(self, name: str) -> bool:
         return self._expires.get(name, 0.0) > self._clock.wall()
 
     async def _change(self, change: Callable[[dict[str, float]], dict[str, float]]) -> None:
         now = self._clock.wall()
 
-        def work(held: _Held) -> _Held:
-            left = {name: until for name, until in change(held.expires).items() if until > now}
-            newest = sorted(left.items(), key=lambda each: each[1])[-MOST:]
-            return _Held(dict(newest))
+        def work(content: _Content) -> _Content:
+            valid = {name: until for name, until in change(content.expires).items() if until > now}
+            newest = sorted(valid.items(), key=lambda login: login[1])[-MOST:]
+            return _Content(dict(newest))
 
-        held = await self._threads.to_thread(self._cabinet.change, work)
-        self._expires = dict(held.expires)
+        content = await self._threads.to_thread(self._file.change, work)
+        self._expires = dict(content.expires)

@@ -1,4 +1,4 @@
-"""The password of a home: stored so that its file does not tell it, and slow to try."""
+"""The password of a home, stored as a salted hash that is slow to compute."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ from keryx.server.access.secret_file import SecretFile
 FILE: Final = "password.json"
 SHORTEST: Final = 8
 LONGEST: Final = 1_000
-# 32 MB and about a tenth of a second for each try.
+# 32 MB and about a tenth of a second per check.
 _COST: Final = 2**15
 _BLOCK: Final = 8
 _MEMORY: Final = 64 * 1024 * 1024
 
 
-class _Held(msgspec.Struct, frozen=True):
+class _Content(msgspec.Struct, frozen=True):
     salt: str = ""
     hash: str = ""
     cost: int = _COST
 
 
 class Password:
-    """Asks the disk, and takes its time: use a thread."""
+    """The password of a home. It uses the disk and is slow: call it in a thread."""
 
     def __init__(self, home: Path) -> None:
-        self._cabinet = SecretFile(home / FILE, _Held, _Held)
-        self._held = _Held()
+        self._file = SecretFile(home / FILE, _Content, _Content)
+        self._content = _Content()
 
-    def load(self, given: str | None) -> bool:
-        """Take the one that is given now, or was before; False: there is none."""
-        if given is None:
-            self._held = self._cabinet.read()
+    def load(self, password: str | None) -> bool:
+        """Set this password, or read the stored one; return whether there is one."""
+        if password is None:
+            self._content = self._file.read()
         else:
-            if not SHORTEST <= len(given) <= LONGEST:
+            if not SHORTEST <= len(password) <= LONGEST:
                 raise UserMustActError(
-                    f"a password has {SHORTEST} to {LONGEST} characters; choose another one"
+                    f"a password must have {SHORTEST} to {LONGEST} characters; choose another one"
                 )
             salt = secrets.token_bytes(16)
-            made = _Held(salt.hex(), _derived(given, salt, _COST).hex())
-            self._held = self._cabinet.change(lambda _: made)
-        return bool(self._held.hash)
+            content = _Content(salt.hex(), _derived(password, salt, _COST).hex())
+            self._content = self._file.change(lambda _: content)
+        return bool(self._content.hash)
 
     @property
     def is_set(self) -> bool:
-        return bool(self._held.hash)
+        return bool(self._content.hash)
 
-    def fits(self, given: str) -> bool:
-        held = self._held
-        if not held.hash or len(given) > LONGEST:
+    def matches(self, password: str) -> bool:
+        content = self._content
+        if not content.hash or len(password) > LONGEST:
             return False
-        derived = _derived(given, bytes.fromhex(held.salt), held.cost)
-        return hmac.compare_digest(derived, bytes.fromhex(held.hash))
+        derived = _derived(password, bytes.fromhex(content.salt), content.cost)
+        return hmac.compare_digest(derived, bytes.fromhex(content.hash))
 
 
 def _derived(text: str, salt: bytes, cost: int) -> bytes:

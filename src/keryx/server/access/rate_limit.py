@@ -1,6 +1,6 @@
-"""How often someone may try to log in: a few failures are free, then each costs a longer wait.
+"""Limits attempts to log in: a few failures are free, then each one doubles the wait.
 
-What it remembers is bounded, whoever tries from wherever.
+Its memory is bounded, however many addresses try.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import msgspec
 from keryx.aio.clock import Clock
 
 FREE: Final = 5
-"""Failures that cost nothing."""
+"""Failures without a wait."""
 LONGEST_WAIT: Final = 300.0
 FORGET: Final = 3_600.0
 """Seconds after which failures are forgotten."""
 MOST: Final = 10_000
-"""Addresses that are remembered; those that failed longest ago make room."""
+"""Addresses that are remembered; those that failed longest ago are dropped."""
 _DOUBLINGS: Final = 10
 
 
@@ -34,41 +34,41 @@ class RateLimit:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: OrderedDict[str, _Failures] = OrderedDict()
+        self._failures: OrderedDict[str, _Failures] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._failures)
 
     def wait(self, address: str) -> float:
-        """Seconds until the next try is looked at; 0: now."""
-        found = self._known.get(_network(address))
-        return 0.0 if found is None else max(0.0, found.until - self._clock.monotonic())
+        """Return the seconds until the next attempt is allowed; 0: now."""
+        failures = self._failures.get(_network(address))
+        return 0.0 if failures is None else max(0.0, failures.until - self._clock.monotonic())
 
     def began(self, address: str) -> None:
-        """Counted as a failure until it turns out otherwise: many at once are many."""
+        """Count an attempt as a failure until it succeeds, so that parallel attempts count too."""
         network, now = _network(address), self._clock.monotonic()
-        found = self._known.pop(network, None)
-        if found is None or now - found.last > FORGET:
-            found = _Failures()
-        found.count += 1
-        found.last = now
-        if found.count >= FREE:
-            doublings = min(found.count - FREE, _DOUBLINGS)
-            found.until = now + min(LONGEST_WAIT, 2.0**doublings)
-        self._known[network] = found
-        while len(self._known) > MOST:
-            self._known.popitem(last=False)
+        failures = self._failures.pop(network, None)
+        if failures is None or now - failures.last > FORGET:
+            failures = _Failures()
+        failures.count += 1
+        failures.last = now
+        if failures.count >= FREE:
+            doublings = min(failures.count - FREE, _DOUBLINGS)
+            failures.until = now + min(LONGEST_WAIT, 2.0**doublings)
+        self._failures[network] = failures
+        while len(self._failures) > MOST:
+            self._failures.popitem(last=False)
 
     def succeeded(self, address: str) -> None:
-        self._known.pop(_network(address), None)
+        self._failures.pop(_network(address), None)
 
 
 def _network(address: str) -> str:
-    """Who has one IPv6 address has a whole network of them."""
+    """Return the /64 network of an IPv6 address: its owner can use all addresses in it."""
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return address[:64]
-    if found.version == 4:  # noqa: PLR2004 (the version of the protocol)
+    if ip.version == 4:  # noqa: PLR2004 (the version of the protocol)
         return address
-    return str(ipaddress.ip_network((found, 64), strict=False).network_address)
+    return str(ipaddress.ip_network((ip, 64), strict=False).network_address)

@@ -1,6 +1,6 @@
-"""Small files of secrets: readable by their owner only, replaced as a whole, changed one at a time.
+"""Small files of secrets: readable by their owner only, replaced atomically, changed under a lock.
 
-What lies in them is hashed by whoever puts it there. Everything here asks the disk: use a thread.
+The callers hash what they store. Everything here uses the disk: call it in a thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Stamp = tuple[int, int, int]
 
 
 class SecretFile(Generic[T]):
-    """One such file, which need not be there."""
+    """One such file; it may not exist yet."""
 
     def __init__(self, path: Path, kind: type[T], empty: Callable[[], T]) -> None:
         self._path = path
@@ -31,20 +31,20 @@ class SecretFile(Generic[T]):
         self._empty = empty
 
     def read(self) -> T:
-        """What lies in it; `UserMustActError` if that cannot be read."""
+        """Return its content; `UserMustActError` if it cannot be read."""
         try:
             return self._decode(self._path.read_bytes())
         except FileNotFoundError:
             return self._empty()
         except (OSError, msgspec.DecodeError) as error:
             raise UserMustActError(
-                f"{self._path} cannot be read: {error}; mend it, or remove it and begin anew"
+                f"{self._path} cannot be read: {error}; correct it, or remove it and start again"
             ) from error
 
     def change(self, change: Callable[[T], T]) -> T:
-        """Put in what the function makes of what lies there; others wait for their turn."""
+        """Replace the content by what the function returns; concurrent changes wait."""
         try:
-            with self._alone():
+            with self._locked():
                 before = self.read()
                 after = change(before)
                 if after != before:
@@ -56,15 +56,15 @@ class SecretFile(Generic[T]):
             ) from error
 
     def stamp(self) -> Stamp | None:
-        """Another one after each change; None: there is no file."""
+        """Return a value that differs after each change; None: there is no file."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
     @contextmanager
-    def _alone(self) -> Generator[None]:
+    def _locked(self) -> Generator[None]:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = self._path.with_suffix(".lock")
         file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -75,14 +75,14 @@ class SecretFile(Generic[T]):
             os.close(file)
 
     def _replace(self, data: bytes) -> None:
-        made = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
+        new_path = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with os.fdopen(os.open(made, flags, 0o600), "wb") as file:
+            with os.fdopen(os.open(new_path, flags, 0o600), "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            made.replace(self._path)
+            new_path.replace(self._path)
         except BaseException:
-            made.unlink(missing_ok=True)
+            new_path.unlink(missing_ok=True)
             raise

@@ -1,6 +1,6 @@
-"""Bearer tokens for programs: made, listed and revoked from the command line, stored hashed.
+"""Bearer tokens for programs: made, listed and revoked on the command line, stored as hashes.
 
-A token is random and long, so a plain hash of it tells nothing. Everything here asks the disk.
+A token is long and random, so a plain hash is enough. Everything here uses the disk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from keryx.server.access.secret_file import SecretFile, Stamp
 
 FILE: Final = "tokens.json"
 PREFIX: Final = "kx_"
-"""What every token begins with, so that people and scanners of secrets know one by sight."""
+"""The beginning of every token, so that people and secret scanners recognise one."""
 _NAME: Final = re.compile(r"[\w][\w .@-]{0,63}")
 
 
@@ -34,12 +34,12 @@ class Token(msgspec.Struct, frozen=True):
     """The last day it was used on."""
 
 
-class _Held(msgspec.Struct, frozen=True):
+class _Content(msgspec.Struct, frozen=True):
     tokens: tuple[Token, ...] = ()
 
 
 def hashed(secret: str) -> str:
-    """How a secret is stored that nobody can guess."""
+    """Return the hash under which a random secret is stored."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
 
 
@@ -51,54 +51,54 @@ class Tokens:
     """The tokens of a home."""
 
     def __init__(self, home: Path) -> None:
-        self._cabinet = SecretFile(home / FILE, _Held, _Held)
+        self._file = SecretFile(home / FILE, _Content, _Content)
 
     def make(self, name: str) -> str:
-        """A new token; its secret is told once and kept nowhere."""
+        """Make a token and return its secret, which is not stored."""
         if not _NAME.fullmatch(name):
             raise UserMustActError(
-                "a token's name has at most 64 letters, digits, spaces and . @ - _, "
-                "and begins with a letter or digit"
+                "a token's name may have at most 64 letters, digits, spaces and . @ - _, "
+                "and must begin with a letter or digit; choose another name"
             )
         secret = PREFIX + secrets.token_urlsafe(32)
 
-        def add(held: _Held) -> _Held:
-            if any(token.name == name for token in held.tokens):
+        def add(content: _Content) -> _Content:
+            if any(token.name == name for token in content.tokens):
                 raise UserMustActError(
                     f"there is a token {name!r} already; choose another name, or revoke it first"
                 )
-            return _Held((*held.tokens, Token(name, hashed(secret), today())))
+            return _Content((*content.tokens, Token(name, hashed(secret), today())))
 
-        self._cabinet.change(add)
+        self._file.change(add)
         return secret
 
     def all(self) -> tuple[Token, ...]:
-        return self._cabinet.read().tokens
+        return self._file.read().tokens
 
     def revoke(self, name: str) -> bool:
-        """Nobody gets in with it any more. False: there was none."""
-        found: list[Token] = []
+        """Remove the token; return False if there was none."""
+        removed: list[Token] = []
 
-        def remove(held: _Held) -> _Held:
-            found.extend(token for token in held.tokens if token.name == name)
-            return _Held(tuple(token for token in held.tokens if token.name != name))
+        def remove(content: _Content) -> _Content:
+            removed.extend(token for token in content.tokens if token.name == name)
+            return _Content(tuple(token for token in content.tokens if token.name != name))
 
-        self._cabinet.change(remove)
-        return bool(found)
+        self._file.change(remove)
+        return bool(removed)
 
     def note_used(self, hash_: str, day: str) -> None:
-        """Remember the day, for people who wonder which tokens they still need."""
+        """Store the day of the last use; `keryx tokens list` shows it."""
 
-        def note(held: _Held) -> _Held:
-            return _Held(
+        def note(content: _Content) -> _Content:
+            return _Content(
                 tuple(
                     msgspec.structs.replace(token, used=day) if token.hash == hash_ else token
-                    for token in held.tokens
+                    for token in content.tokens
                 )
             )
 
-        self._cabinet.change(note)
+        self._file.change(note)
 
     def stamp(self) -> Stamp | None:
-        """Another one after each change."""
-        return self._cabinet.stamp()
+        """Return a value that differs after each change."""
+        return self._file.stamp()

@@ -1,4 +1,4 @@
-"""What people answer to calls that wait, the first answer counts; and the rules that this made."""
+"""Answers to approvals and questions, of which the first counts, and the rules that they make."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from keryx.server.service import Service
 
 
 class ApprovalRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What an answer with `always` allows. `says` tells it in words, all of it.
+    """A rule from an answer with `always`. `says` describes it in words.
 
     `tool` and `pattern` may hold * and ?. No `workspace`: in every folder. Rules of older versions
-    do not tell when and by whom they were made.
+    have no `made_at` and `by`.
     """
 
     rule_id: str
@@ -41,7 +41,7 @@ class ApprovalRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfiguredRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule of the configuration, which is changed there."""
+    """A rule of config.toml, which is changed there."""
 
     verdict: Literal["allow", "ask", "deny"]
     says: str
@@ -122,17 +122,18 @@ async def _answer(
     try:
         await service.do(command)
     except AlreadyTakenError:
-        # Also said of what nobody asked: only the log can tell.
+        # The host raises this for an unknown id too: only the log tells the difference.
         if any(map(was_asked, await service.host_client.store.events(command.session_id))):
             raise
         raise not_found(
-            "nothing of that id waits for an answer", "see the session for what does"
+            "No approval or question with that id waits for an answer",
+            "read the session again for those that do",
         ) from None
 
 
 @get("/api/approvals/rules")
 async def list_rules(service: TheService) -> ApprovalRules:
-    """What is allowed without being asked about, and what the configuration says."""
+    """The rules from answers with `always`, and those of config.toml."""
     rules = await service.host_client.rules()
     return ApprovalRules(
         tuple(
@@ -160,9 +161,12 @@ async def list_rules(service: TheService) -> ApprovalRules:
 
 @delete("/api/approvals/rules/{rule_id:str}", status_code=204)
 async def remove_rule(service: TheService, rule_id: RuleId) -> None:
-    """Take back what was allowed for always; from now on such calls are asked about again."""
+    """Remove a rule from an answer with `always`; such calls need approval again."""
     if not await service.host_client.remove_rule(rule_id):
-        raise not_found("there is no such rule", "it may have been removed before; list them again")
+        raise not_found(
+            "There is no rule with that id",
+            "it may have been removed before; list the rules again",
+        )
 
 
 @post("/api/approvals/test", status_code=200)

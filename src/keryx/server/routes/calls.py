@@ -1,4 +1,4 @@
-"""Turns and calls: cancelled, and calls that a person runs with no model."""
+"""Cancels turns and calls, and runs calls for a person without a model."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ async def run_call(
 
 
 def _call_id(session_id: str, key: str) -> str:
-    """The same key names the same call, whoever asks again and after whatever happened."""
-    named = f"{session_id}\n{key}".encode(errors="replace")
-    return f"k_{hashlib.sha256(named).hexdigest()[:16]}"
+    """Return the same call id for the same key, so that a repeated request is one call."""
+    source = f"{session_id}\n{key}".encode(errors="replace")
+    return f"k_{hashlib.sha256(source).hexdigest()[:16]}"
 
 
 ROUTES = (cancel_turn, cancel_call, run_call)

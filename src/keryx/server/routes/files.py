@@ -1,7 +1,7 @@
-"""The workspace of a session, for looking at it, and the blobs that the session names.
+"""Reads files of a session's workspace and its blobs, and stores uploads.
 
-Paths are confined as the tools of the session are: links that lead out, `..`, absolute paths and
-hidden trees are refused by the same code.
+Paths are confined like those of the session's tools: the same code refuses links that lead out,
+`..`, absolute paths and hidden folders.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Final, NoReturn, TypeVar
+from typing import Annotated, Any, Final, NoReturn, TypeVar
 
-from litestar import Response, get
+from litestar import Request, Response, get, post
 from litestar.params import QueryParameter
 
 from keryx.app.tools import hidden_places
 from keryx.errors import ToolFailedError
 from keryx.ports.files import FileChange
 from keryx.server import schemas
-from keryx.server.problems import ProblemError, not_found
+from keryx.server.problems import ProblemError, not_found, unprocessable
 from keryx.server.routes.params import BlobHash, SessionId, TheService
-from keryx.server.service import PICTURES, UNKNOWN_TYPE, Service
+from keryx.server.service import PICTURES, UNKNOWN_TYPE, Service, clean_media_type, clean_name
 from keryx.tools.files import content, safe_open
 from keryx.tools.files.file_access import FileAccess
 
@@ -73,7 +73,7 @@ def _look(workspace: str, path: str, hidden: Sequence[Path], read: Callable[[Pat
         return read(target, space.name(target))
     except (ToolFailedError, OSError, ValueError):
         raise not_found(
-            "there is no such file, or it cannot be read", "list the folder that it should be in"
+            "That file doesn't exist, or it cannot be read", "list its folder to see what is there"
         ) from None
 
 
@@ -84,7 +84,11 @@ def _shown(target: Path, name: str) -> schemas.FolderShown | schemas.FileShown:
 def _picture(target: Path, name: str) -> bytes:
     with safe_open.open_file(target, name) as file:
         if file.size > LARGEST_PICTURE or content.image_type(file.read(0, 64)) not in PICTURES:
-            raise not_found(f"{name} is no picture that can be shown", "look at it as a file")
+            raise not_found(
+                f"{name} cannot be shown as a picture",
+                f"only PNG, JPEG, GIF and WebP up to {LARGEST_PICTURE >> 20} MB can; open it as a "
+                "file",
+            )
         return file.read(0, file.size)
 
 
@@ -92,21 +96,21 @@ def _refuse() -> NoReturn:
     raise ProblemError(
         403,
         "outside",
-        "that is outside the workspace, or kept from view",
-        "use a path inside the session's workspace",
+        "That path is outside the session's workspace, or in a hidden folder",
+        "use a path inside the workspace",
     )
 
 
 def _folder(target: Path, name: str) -> schemas.FolderShown:
     entries: list[schemas.Entry] = []
-    with safe_open.open_folder(target, listed=True) as folder, os.scandir(folder) as found:
-        for entry in found:
+    with safe_open.open_folder(target, listed=True) as folder, os.scandir(folder) as scan:
+        for entry in scan:
             entries.append(_entry(entry))
             if len(entries) > MOST_ENTRIES:
                 break
-    shown = sorted(entries[:MOST_ENTRIES], key=lambda each: (each.kind != "folder", each.name))
+    first = sorted(entries[:MOST_ENTRIES], key=lambda entry: (entry.kind != "folder", entry.name))
     truncated = len(entries) > MOST_ENTRIES
-    return schemas.FolderShown(path=name, entries=tuple(shown), truncated=truncated)
+    return schemas.FolderShown(path=name, entries=tuple(first), truncated=truncated)
 
 
 def _entry(entry: os.DirEntry[str]) -> schemas.Entry:
@@ -143,21 +147,23 @@ def _plain(text: str | None) -> str:
 
 @get("/api/sessions/{session_id:str}/blobs/{blob_hash:str}", media_type=UNKNOWN_TYPE)
 async def blob(service: TheService, session_id: SessionId, blob_hash: BlobHash) -> Response[bytes]:
-    """A blob that this session names: pictures to be shown, all else to be saved."""
+    """A blob that this session refers to: a picture to show, or anything else to save."""
     await service.row(session_id)
     store = service.host_client.store
     data = await store.blob(blob_hash) if await store.names_blob(session_id, blob_hash) else None
     if data is None:
-        raise not_found("the session names no such blob", "see its events for those it does")
+        raise not_found(
+            "The session has no attachment or result with that hash", "its events name those it has"
+        )
     kind = content.image_type(data)
-    shown = kind is not None and kind in PICTURES
+    is_picture = kind is not None and kind in PICTURES
     return Response(
         data,
-        media_type=kind if shown else UNKNOWN_TYPE,
+        media_type=kind if is_picture else UNKNOWN_TYPE,
         headers={
-            # Without a name: a blob has none, and the link that leads to it may give it one.
-            "content-disposition": "inline" if shown else "attachment",
-            # It is what its name says, for ever; but who may see it is asked each time.
+            # Without a file name: a blob has none, and a link to it may set one.
+            "content-disposition": "inline" if is_picture else "attachment",
+            # The content never changes, but access is checked each time.
             "cache-control": "private, no-cache",
             "etag": f'"{blob_hash}"',
         },
@@ -165,11 +171,70 @@ async def blob(service: TheService, session_id: SessionId, blob_hash: BlobHash) 
 
 
 async def _keep(data: bytes) -> str:
-    raise AssertionError(f"{len(data)} bytes to keep, from one who only looks")
+    raise AssertionError(f"{len(data)} bytes to store, but files are only read here")
 
 
 async def _changing(changes: Sequence[FileChange], call_id: str | None) -> None:
-    raise AssertionError(f"{len(changes)} changes by {call_id}, from one who only looks")
+    raise AssertionError(f"{len(changes)} changes by {call_id}, but files are only read here")
 
 
-ROUTES = (look, picture, blob)
+# -- uploads
+
+GRACE: Final = 8 * 1024 * 1024
+"""Bytes beyond the limit that are read and discarded."""
+
+FileName = Annotated[str, QueryParameter(max_length=1_000, description="What the file is called.")]
+
+
+@post("/api/uploads", status_code=201, request_max_body_size=None)
+async def upload(
+    request: Request[Any, Any, Any], service: TheService, name: FileName = ""
+) -> schemas.Uploaded:
+    """Upload a file to attach: the body is its bytes, Content-Type its media type."""
+    data = await _read_upload(request, service.upload_limit)
+    if not data:
+        raise unprocessable("The upload is empty", "send the bytes of the file as the body")
+    uploaded = schemas.Uploaded(
+        upload_id=await service.host_client.keep_upload(data),
+        name=clean_name(name),
+        media_type=clean_media_type(request.headers.get("content-type", "")),
+        size=len(data),
+    )
+    service.remember(uploaded)
+    return uploaded
+
+
+async def _read_upload(request: Request[Any, Any, Any], limit: int) -> bytes:
+    """Read the body up to the limit; `ProblemError` if it is larger.
+
+    Some bytes beyond the limit are read, because a client that is cut off while it sends does not
+    see the answer.
+    """
+    declared = request.headers.get("content-length", "")
+    pieces, size, most = list[bytes](), 0, limit + GRACE
+    if declared.isdecimal() and int(declared) > most:
+        raise _too_large(limit)
+    async for piece in request.stream():
+        size += len(piece)
+        if size > most:
+            break
+        if size > limit:
+            pieces.clear()
+        else:
+            pieces.append(piece)
+    if size > limit:
+        raise _too_large(limit)
+    return b"".join(pieces)
+
+
+def _too_large(limit: int) -> ProblemError:
+    return ProblemError(
+        413,
+        "too_large",
+        f"The file is too large: an upload may have at most {limit} bytes",
+        "make it smaller, or put it into the workspace",
+        headers={"connection": "close"},
+    )
+
+
+ROUTES = (look, picture, blob, upload)

@@ -1,4 +1,4 @@
-"""What was said and done in a session: read, taken back, forked, exported."""
+"""The history of a session: read, undo, revert, fork, compact and export it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keryx.errors import ModelError, StoreError, UnsupportedError, UserMustActEr
 from keryx.ids import new_id
 from keryx.ports.store import Store
 from keryx.server import schemas
-from keryx.server.problems import CONFLICT, conflict, told, unprocessable
+from keryx.server.problems import CONFLICT, conflict, from_error, unprocessable
 from keryx.server.routes.params import PAGE, After, Before, Limit, SessionId, TheCaller, TheService
 from keryx.server.service import Service
 
@@ -33,7 +33,7 @@ async def transcript(
 ) -> schemas.TranscriptPage:
     """What a person reads, oldest first: the page before a place or after it, or the last one."""
     if before is not None and after is not None:
-        raise unprocessable("a page lies before a place or after it", "name one of the two")
+        raise unprocessable("`before` and `after` exclude each other", "use only one of them")
     upto = (await service.row(session_id)).last_seq
     rows = await service.host_client.store.transcript(
         session_id, before=before, after=after, limit=limit
@@ -50,14 +50,14 @@ async def context(service: TheService, session_id: SessionId) -> schemas.Context
     await service.row(session_id)
     view = await service.host_client.view(session_id)
     fold = await folded(session_id, await service.host_client.store.events(session_id))
-    shown: list[schemas.PromptPart] = []
+    parts: list[schemas.PromptPart] = []
     for part, blob in fold.prompt.items():
         data = await service.host_client.store.blob(blob)
         if data is not None:
-            shown.append(schemas.PromptPart(part, data.decode(errors="replace")))
+            parts.append(schemas.PromptPart(part, data.decode(errors="replace")))
     summary = None if fold.compacted is None else fold.compacted.summary
     return schemas.Context(
-        parts=tuple(shown),
+        parts=tuple(parts),
         tools=view.settings.tools,
         context=view.context,
         summary=summary,
@@ -69,14 +69,14 @@ async def context(service: TheService, session_id: SessionId) -> schemas.Context
 async def changes(service: TheService, session_id: SessionId) -> schemas.Changes:
     """What the session changed on the disk."""
     await service.row(session_id)
-    inherited, found = 0, list[schemas.FileChanged]()
+    inherited, file_changes = 0, list[schemas.FileChanged]()
     for event in await service.host_client.store.events(session_id):
         if isinstance(event, ev.SessionOpened) and event.fork is not None:
             inherited = event.fork.up_to
         if isinstance(event, ev.FilesChanged) and event.seq > inherited:
-            changed = (event.seq, event.path, event.call_id, event.turn_id, event.at)
-            found.append(schemas.FileChanged(*changed))
-    return schemas.Changes(await service.host_client.diff(session_id), tuple(found))
+            fields = (event.seq, event.path, event.call_id, event.turn_id, event.at)
+            file_changes.append(schemas.FileChanged(*fields))
+    return schemas.Changes(await service.host_client.diff(session_id), tuple(file_changes))
 
 
 @post("/api/sessions/{session_id:str}/changes/revert", status_code=200)
@@ -86,7 +86,7 @@ async def revert(
     session_id: SessionId,
     data: JSONBody[schemas.RevertBody],
 ) -> schemas.Nothing:
-    """Take back changes of files: all of these, or none."""
+    """Revert changes of files: all of these, or none."""
     command = cm.RevertFiles(
         command_id=service.new_id(),
         session_id=session_id,
@@ -133,7 +133,7 @@ async def fork(
 
 @post("/api/sessions/{session_id:str}/compact", status_code=200)
 async def compact(service: TheService, caller: TheCaller, session_id: SessionId) -> schemas.Nothing:
-    """Let a summary stand for what was said so far, in what the model is sent.
+    """Replace the conversation so far by a summary, in what the model is sent.
 
     Answered when a model has written it and it is durable; meanwhile the session goes on.
     """
@@ -161,24 +161,24 @@ async def _lines(store: Store, session_id: str) -> AsyncGenerator[bytes]:
 
 
 async def _do(service: Service, command: cm.Command) -> bool:
-    """What stands against it is a conflict with how things are, not a wrong request."""
+    """Do the command; a refusal is a conflict with the session's state, not a wrong request."""
     try:
         return await service.do(command)
     except (UnsupportedError, StoreError, ModelError):
         raise
     except UserMustActError as error:
-        raise told(error, CONFLICT, "conflict") from error
+        raise from_error(error, CONFLICT, "conflict") from error
 
 
 async def _refuse_other(store: Store, session_id: str, new: str) -> None:
-    """The same fork again is the same fork; all else needs an id of its own."""
+    """Raise `ProblemError` if the new id belongs to a session that is not this very fork."""
     first = await store.events(new, limit=1)
     if not first:
         return
     opened = first[0]
-    of = opened.fork if isinstance(opened, ev.SessionOpened) else None
-    if of is None or of.session_id != session_id:
-        raise conflict("another session has that id", "mint a new one")
+    fork = opened.fork if isinstance(opened, ev.SessionOpened) else None
+    if fork is None or fork.session_id != session_id:
+        raise conflict("Another session has that id already", "choose a new id")
 
 
 ROUTES = (transcript, context, changes, revert, undo, fork, compact, export)

@@ -1,4 +1,4 @@
-"""What people say to a session: sent, changed while it waits, withdrawn; and what they type."""
+"""Messages to a session: send, change and withdraw them; and the draft that a person types."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ async def send_message(
 ) -> schemas.Accepted:
     """Say something; answered once it is durable. The same key and body again is one message."""
     if not data.text.strip() or data.attachments or data.workspace is not None:
-        # Before anything else is looked at; a plain text is refused by the session's host.
+        # A missing session is reported first; for a plain text its host does that.
         await service.row(session_id)
     if not data.text.strip() and not data.attachments:
-        raise unprocessable("the message says nothing", "give it a text, or attach something")
+        raise unprocessable("The message is empty", "write a text, or attach a file")
     workspace = None if data.workspace is None else await service.folder(data.workspace)
     sent = await service.send(
         cm.SendMessage(
@@ -72,8 +72,8 @@ async def change_message(
     )
     if not changed:
         raise conflict(
-            "no such message waits: it was delivered or withdrawn",
-            "see the session's queue for what can still be changed",
+            "This message can no longer be changed: it was delivered or withdrawn",
+            "the session's queue shows which messages still wait",
         )
     return schemas.Changed(changed=True)
 
@@ -96,7 +96,7 @@ async def withdraw_message(
 async def keep_draft(
     service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[schemas.DraftBody]
 ) -> None:
-    """Keep what a person is typing, for any screen to go on with."""
+    """Store what a person is typing, so that any screen can continue it."""
     await service.row(session_id)
     command = cm.SetDraft(
         command_id=service.new_id(),

@@ -1,4 +1,4 @@
-"""What stands in the paths, queries and headers of several routes."""
+"""Parameters that several routes share: in paths, queries and headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions: made, listed, searched, shown, changed, deleted."""
+"""Creates, lists, searches, shows, changes and deletes sessions."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ async def list_sessions(
 
 
 async def _hits(store: Store, words: str, limit: int) -> tuple[schemas.Hit, ...]:
-    found = await store.search(words, limit=limit) if words.strip() else []
-    rows = {each.session_id: await store.session(each.session_id) for each in found}
+    hits = await store.search(words, limit=limit) if words.strip() else []
+    rows = {hit.session_id: await store.session(hit.session_id) for hit in hits}
     return tuple(
         schemas.Hit(
             session=row,
-            seq=each.seq,
-            turn_id=each.turn_id,
-            kind=each.kind,
-            snippet=each.snippet,
-            at=each.at,
+            seq=hit.seq,
+            turn_id=hit.turn_id,
+            kind=hit.kind,
+            snippet=hit.snippet,
+            at=hit.at,
         )
-        for each in found
-        if (row := rows[each.session_id]) is not None  # deleted meanwhile
+        for hit in hits
+        if (row := rows[hit.session_id]) is not None  # deleted meanwhile
     )
 
 
@@ -76,7 +76,7 @@ async def open_session(
     session_id = data.session_id or _own_id(idempotency_key) or new_id("s")
     if await service.host_client.store.session(session_id) is None:
         _check_names(service, data.profile, data.personality)
-        wanted = NewSession(
+        new_session = NewSession(
             session_id=session_id,
             workspace=await service.folder(data.workspace or "."),
             model=data.model,
@@ -88,7 +88,7 @@ async def open_session(
             approvals=data.approvals,
             read_only=data.read_only,
         )
-        await service.host_client.open(wanted)
+        await service.host_client.open(new_session)
     return await service.view(session_id)
 
 
@@ -99,8 +99,8 @@ def _own_id(key: str | None) -> str | None:
         raise ProblemError(
             400,
             "bad_request",
-            "the Idempotency-Key of a new session is its session_id",
-            "mint one like `s-` and the hexadecimal digits of a UUID",
+            "The Idempotency-Key of a new session becomes its session_id, and this one cannot",
+            "use for example `s-` and the hexadecimal digits of a UUID",
         )
     return key
 
@@ -108,11 +108,11 @@ def _own_id(key: str | None) -> str | None:
 def _check_names(service: Service, profile: str | None, personality: str | None) -> None:
     profiles = service.host_client.config.profiles
     if profile is not None and profile not in profiles:
-        raise unprocessable("no profile has that name", f"there are: {', '.join(profiles)}")
-    known = profiles[profile or DEFAULT].personalities
-    if personality is not None and personality not in known:
-        there = ", ".join(sorted(known)) or "none"
-        raise unprocessable("no personality has that name", f"there are: {there}")
+        raise unprocessable("There is no profile with that name", f"choose {', '.join(profiles)}")
+    personalities = profiles[profile or DEFAULT].personalities
+    if personality is not None and personality not in personalities:
+        names = ", ".join(sorted(personalities)) or "none: config.toml defines no personalities"
+        raise unprocessable("There is no personality with that name", f"choose {names}")
 
 
 def _tools(
@@ -136,11 +136,11 @@ async def change_session(
     session_id: SessionId,
     data: JSONBody[schemas.SessionChanges],
 ) -> schemas.View:
-    """Change what is given; a running turn keeps what it has."""
-    now = (await service.view(session_id)).settings
-    profile = _or(data.profile, now.profile)
+    """Change the settings that the body names; a running turn keeps its own."""
+    current = (await service.view(session_id)).settings
+    profile = _or(data.profile, current.profile)
     if data.profile is not UNSET or data.personality is not UNSET:
-        _check_names(service, profile, _or(data.personality, now.personality))
+        _check_names(service, profile, _or(data.personality, current.personality))
     tools, workspace = data.tools, data.workspace
     if isinstance(tools, tuple):
         tools = service.host_client.tools.chosen(tools)
@@ -166,15 +166,15 @@ async def change_session(
     return await service.view(session_id)
 
 
-def _or(given: T | UnsetType, now: T) -> T:
-    return now if isinstance(given, UnsetType) else given
+def _or(value: T | UnsetType, current: T) -> T:
+    return current if isinstance(value, UnsetType) else value
 
 
 @delete("/api/sessions/{session_id:str}", status_code=204)
 async def delete_session(service: TheService, session_id: SessionId) -> None:
-    """Everything of the session is gone."""
+    """Delete the session and everything in it."""
     if not await service.host_client.delete(session_id):
-        raise not_found(f"there is no session {session_id}", "it may have been deleted before")
+        raise not_found(f"There is no session {session_id}", "it may have been deleted before")
 
 
 ROUTES = (list_sessions, open_session, show_session, change_session, delete_session)

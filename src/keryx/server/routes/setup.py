@@ -1,4 +1,4 @@
-"""The first steps: is a model configured, which servers run here, a key that a person pastes."""
+"""The first steps: whether a model is configured, local model servers, and new providers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keryx.server.schemas import Secret, Word
 from keryx.server.service import Service
 
 SOME = 20
-"""Models that are named to who asked for one that is not there."""
+"""Models that an error names when the requested one does not exist."""
 Address = Annotated[str, Meta(pattern=r"^https?://[^\s]{1,1000}$")]
 Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 
@@ -51,7 +51,7 @@ class NewModel(msgspec.Struct, frozen=True):
 
 
 class OfferedModels(msgspec.Struct, frozen=True):
-    """What the configured servers offer; who did not answer is named, with the reason."""
+    """What the configured servers offer; `problems` names servers that did not answer, and why."""
 
     models: tuple[str, ...]
     problems: tuple[str, ...]
@@ -69,8 +69,8 @@ async def setup(service: TheService) -> Setup:
 
 
 def _now(service: Service) -> Setup:
-    found = service.host_client.models.default or None
-    return Setup(found is not None and found != TOUR, found)
+    model = service.host_client.models.default or None
+    return Setup(model is not None and model != TOUR, model)
 
 
 @get("/api/setup/servers")
@@ -87,24 +87,24 @@ async def offered(service: TheService) -> OfferedModels:
 
 @post("/api/setup/model", status_code=200)
 async def choose(service: TheService, data: JSONBody[NewModel]) -> Setup:
-    """Make a model of a configured server the one that new sessions begin with."""
+    """Make a model of a configured server the default of new sessions."""
     host_client = service.host_client
     if host_client.config.is_model_written or host_client.models.is_requested:
         raise conflict(
-            "the model is named where this server was started",
-            "change KERYX_MODEL, `model` in config.toml, or what starts it",
+            "The default model is set outside of the page",
+            "change --model, KERYX_MODEL, or `model` in config.toml",
         )
-    provider, _, name = data.model.partition(":")
-    found = host_client.config.default.providers.get(provider)
-    if found is None:
-        known = ", ".join(host_client.config.default.providers) or "none"
+    provider_name, _, model_name = data.model.partition(":")
+    provider = host_client.config.default.providers.get(provider_name)
+    if provider is None:
+        names = ", ".join(host_client.config.default.providers) or "none"
         raise unprocessable(
-            f"no server is configured as {provider!r}",
-            f"write provider:name; there is {known}",
+            f"There is no provider {provider_name!r}",
+            f"write provider:name; configured providers are {names}",
         )
-    has = await host_client.models.models_at(found.base_url, found.api_key)
-    if name not in has:
-        raise unprocessable(f"{provider} has no model {name!r}", _some_of(has))
+    models = await host_client.models.models_at(provider.base_url, provider.api_key)
+    if model_name not in models:
+        raise unprocessable(f"{provider_name} has no model {model_name!r}", _some_of(models))
     await service.threads.to_thread(keep_model, host_client.config.home, data.model)
     await host_client.reconfigure()
     return _now(service)
@@ -112,14 +112,14 @@ async def choose(service: TheService, data: JSONBody[NewModel]) -> Setup:
 
 @post("/api/setup", status_code=200)
 async def configure(service: TheService, data: JSONBody[NewProvider]) -> Configured:
-    """Try a server with a key, by asking a model for one token; if it answers, both are kept.
+    """Test a server and key with a request for one token; if a model answers, store both.
 
-    They are for the person's eyes only. The name in the answer is another one if the wanted one is
-    that of another address.
+    Only the owner of the home can read them. The provider gets another name if a server with
+    another address has this name already.
     """
     host_client = service.host_client
     key = (data.api_key or "").strip() or None
-    tried = await host_client.models.try_out(data.base_url, key, data.model)
+    tested = await host_client.models.try_out(data.base_url, key, data.model)
     provider = Provider(data.base_url, key)
     await host_client.reconfigure()
     name = await service.threads.to_thread(
@@ -127,13 +127,13 @@ async def configure(service: TheService, data: JSONBody[NewProvider]) -> Configu
         host_client.config.home,
         data.name,
         provider,
-        tried.model,
+        tested.model,
         host_client.config.default.providers,
     )
     await host_client.reconfigure()
-    model = f"{name}:{tried.model}"
+    model = f"{name}:{tested.model}"
     return Configured(
-        host_client.models.default or model, tuple(f"{name}:{each}" for each in tried.models)
+        host_client.models.default or model, tuple(f"{name}:{other}" for other in tested.models)
     )
 
 
