@@ -187,7 +187,7 @@ async def test_a_summary_of_no_words_is_not_taken(tmp_path: Path) -> None:
     stage = Stage(Reply(text="Noted.", usage=LITTLE), summary=Reply(text=" \n "))
     async with garden(tmp_path / "home", stage) as (app, session, _):
         await say(session, "Hi")
-        with pytest.raises(ModelError, match="no words"):
+        with pytest.raises(ModelError, match="empty summary"):
             await session.compact()
         assert await compacted(app, session) == []
 

@@ -140,7 +140,7 @@ async def test_an_undo_that_would_lose_an_edit_is_refused_and_changes_nothing(
 async def test_only_a_turn_that_is_over_can_be_undone(tmp_path: Path) -> None:
     async with Keryx(model=counting(), home=tmp_path / "home", workspace=tmp_path) as app:
         session = await app.open()
-        with pytest.raises(UserMustActError, match="that is over"):
+        with pytest.raises(UserMustActError, match="that has ended"):
             await session.undo("t_nowhere")
 
 

@@ -197,7 +197,7 @@ async def test_a_tool_whose_judgement_fails_is_asked_about(make: Make) -> None:
     world = make(calling("odd"), tools=[odd])
     session = await world.open()
     await world.send(session, "Go")
-    assert "its own judgement failed" in (await until(session, ev.ApprovalAsked)).why
+    assert "the tool failed to judge it" in (await until(session, ev.ApprovalAsked)).why
 
 
 async def test_a_judgement_may_look_at_the_workspace(make: Make) -> None:

@@ -297,7 +297,7 @@ async def test_a_container_that_calls_itself_for_ever_fails(host: Host) -> None:
         return (await context.call("deeper", {})).text
 
     (outcome,) = await host.run(host.environment(deeper), host.call(deeper))
-    assert "nested 16 deep" in outcome.text
+    assert "nested 16 levels deep" in outcome.text
 
 
 # -- grants, ids, the end

@@ -156,7 +156,7 @@ async def test_a_session_is_summed_up_by_hand(tmp_path: Path) -> None:
         problem = (await here.client.ask("POST", path)).problem(409, "conflict")
         assert (problem["detail"], problem["hint"]) == (
             "there is nothing to summarize yet",
-            "say something first",
+            "send a message first",
         )
         await said(here, name, "I like tea")
         assert await here.client.post(path, {}, status=200) == {}

@@ -380,7 +380,7 @@ class Executor:
             self._leave_over(call)
 
     def _leave_over(self, call: Call) -> None:
-        """Rung three: give a call that has not returned its outcome, so that it blocks nobody."""
+        """Rung three: end a call that has not returned. It is left over and blocks nobody."""
         if call.phase in ("leaving", "ended"):
             return
         if call.nested:

@@ -287,12 +287,10 @@ class LocalHost:
         bridge, folder = self._runtime.bridge, self._places.uploads
         return HostAttachments(self.store, bridge, uploads, self._models.images, folder)
 
-    def _files(
-        self, session_id: str, workspace: str, keep: StoreBlob, changing: LogChanges
-    ) -> Files:
+    def _files(self, session_id: str, workspace: str, keep: StoreBlob, log: LogChanges) -> Files:
         hidden = (self._path, *secret_places(self._config))
         uploads = self._places.uploads(session_id)
-        return open_files(workspace, keep, changing, hidden=hidden, uploads=uploads)
+        return open_files(workspace, keep, log, hidden=hidden, uploads=uploads)
 
     def _configure(self, config: Config) -> None:
         """Use a changed configuration for all turns that start from now on."""

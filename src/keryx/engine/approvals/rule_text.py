@@ -21,13 +21,13 @@ def in_words(
     calls = [_pattern_in_words(pattern, workspace) for pattern in patterns[:MOST_NAMED]]
     if len(patterns) > MOST_NAMED:
         calls.append(f"{len(patterns) - MOST_NAMED} more")
-    where = "in every folder" if workspace is None else f"in sessions that work in {workspace}"
+    scope = "in every folder" if workspace is None else f"in sessions that work in {workspace}"
     grants = [
         *(["may use the network"] if needs.network else []),
         *(f"may read {path}" for path in needs.reads),
         *(f"may write {path}" for path in needs.writes),
     ]
-    return ", ".join([f"{unescaped(tool)}: {' and '.join(calls)}", where, *grants])
+    return ", ".join([f"{unescaped(tool)}: {' and '.join(calls)}", scope, *grants])
 
 
 def rule_in_words(rule: Rule) -> str:

@@ -103,7 +103,7 @@ class NestedCallTracker:
         container.events += 1
         if container.events <= MOST_SINGLE:
             container.single[call.call_id] = running
-            self._context.running_calls.nested_began(parent, _shown(running, container))
+            self._context.running_calls.nested_began(parent, _shown_call(running, container))
             progress = ev.NestedProgress(tool=call.tool.name, preview=preview)
             self._publish(call.call_id, parent, progress)
             return
@@ -207,7 +207,7 @@ class NestedCallTracker:
         del container.counted[call.call_id]
         named = _Running(call, running.since, running.preview or _preview(call))
         container.single[call.call_id] = named
-        self._context.running_calls.nested_named(parent, _shown(named, container))
+        self._context.running_calls.nested_named(parent, _shown_call(named, container))
         progress = ev.NestedProgress(
             tool=call.tool.name, preview=named.preview, duration=now - running.since, count=0
         )
@@ -221,7 +221,7 @@ def _preview(call: CallView) -> str:
     return well_formed(call.tool.preview(call.args))
 
 
-def _shown(running: _Running, container: _Container) -> ev.ShownNested:
+def _shown_call(running: _Running, container: _Container) -> ev.ShownNested:
     return ev.ShownNested(
         call_id=running.call.call_id,
         tool=running.call.tool.name,

@@ -60,7 +60,7 @@ class Turn:
         self._batch: Batch | None = None
         self._has_results = resumed
         self._cancelled_calls: dict[str, asyncio.Future[None]] = {}
-        self._begun: tuple[Model, StreamingReply] | TurnEnd | None = None
+        self._first_step: tuple[Model, StreamingReply] | TurnEnd | None = None
         if context.services.limits.seconds is not None:
             self.scope.cancel_at(self.scope.clock.monotonic() + context.services.limits.seconds)
 
@@ -73,7 +73,7 @@ class Turn:
         try:
             model = self._model()
             if not (isinstance(model, ModelError) or self._auto_compaction.is_needed(model)):
-                self._begun = self._begin_step(model)
+                self._first_step = self._begin_step(model)
         except Exception as error:  # noqa: BLE001 (a defect ends the turn, not the sender of the message)
             self._fault = error
 
@@ -108,16 +108,16 @@ class Turn:
         self.scope.close()
 
     async def _step(self) -> TurnEnd | None:
-        begun, self._begun = self._begun, None
+        step, self._first_step = self._first_step, None
         if (ending := self._cancelled()) is not None:
-            if isinstance(begun, tuple):
-                self._log.abandoned(begun[1].step_id, self.scope.reason or "interrupt")
+            if isinstance(step, tuple):
+                self._log.abandoned(step[1].step_id, self.scope.reason or "interrupt")
             return ending
-        if begun is None:
-            begun = await self._next_step()
-        if isinstance(begun, TurnEnd):
-            return begun
-        model, reply = begun
+        if step is None:
+            step = await self._next_step()
+        if isinstance(step, TurnEnd):
+            return step
+        model, reply = step
         if self._has_results:
             # The model sees the outcome of a call only once that is durable.
             await self._context.log.wait_durable()
