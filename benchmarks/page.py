@@ -20,8 +20,16 @@ import uvloop
 from playwright.async_api import Locator, Page, expect
 
 from keryx.testing.longsession import replied
-from parts.pagehouse import LONG_ID, LONG_TITLE, MESSAGES, NESTED, SHORT_TITLE, House, house
-from parts.pagewatch import (
+from parts.page_server import (
+    LONG_ID,
+    LONG_TITLE,
+    MESSAGES,
+    NESTED,
+    SHORT_TITLE,
+    MeasuredPage,
+    measured_page,
+)
+from parts.tab_measurements import (
     EMPTY,
     MOST_FRAME,
     WATCH,
@@ -61,11 +69,11 @@ TIMEOUT_MS: Final = 120_000
 PARTS: Final = ("size", "opening", "scrolling", "crowding", "memory")
 
 
-async def tab(home: House, address: str = "") -> Page:
-    page = await (await home.window()).new_page()
+async def tab(server: MeasuredPage, address: str = "") -> Page:
+    page = await (await server.window()).new_page()
     page.set_default_timeout(TIMEOUT_MS)
     await page.add_init_script(WATCH)
-    await page.goto(home.url + address)
+    await page.goto(server.url + address)
     await page.get_by_role("textbox", name="Message", exact=True).wait_for()
     return page
 
@@ -87,10 +95,10 @@ def verdict(is_met: bool) -> str:  # noqa: FBT001 (reads as it is said)
 # -- opening
 
 
-async def opening(home: House) -> None:
-    empty = [await open_empty(home) for _ in range(OPENINGS)]
-    navigated = [await navigate(home) for _ in range(OPENINGS)]
-    page = await tab(home)
+async def opening(server: MeasuredPage) -> None:
+    empty = [await open_empty(server) for _ in range(OPENINGS)]
+    navigated = [await navigate(server) for _ in range(OPENINGS)]
+    page = await tab(server)
     clicked: dict[str, list[float]] = {SHORT_TITLE: [], LONG_TITLE: []}
     for _ in range(OPENINGS):
         for title, words in ((SHORT_TITLE, replied(0)), (LONG_TITLE, replied(MESSAGES // 2 - 1))):
@@ -114,29 +122,29 @@ def print_opening(
     )
 
 
-async def open_empty(home: House) -> float:
+async def open_empty(server: MeasuredPage) -> float:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(EMPTY)}\r\n"
         writer.write(f"{head}Connection: close\r\n\r\n{EMPTY}".encode())
         writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server:
-        page = await (await home.window()).new_page()
-        await page.goto(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+    empty_server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with empty_server:
+        page = await (await server.window()).new_page()
+        await page.goto(f"http://127.0.0.1:{empty_server.sockets[0].getsockname()[1]}/")
         await page.wait_for_function("window.__painted")
         took = float(await page.evaluate("window.__painted"))
         await page.context.close()
     return took
 
 
-async def navigate(home: House) -> float:
+async def navigate(server: MeasuredPage) -> float:
     """Return the milliseconds to open the page in a new window, with an empty cache."""
-    page = await (await home.window()).new_page()
+    page = await (await server.window()).new_page()
     words = replied(MESSAGES // 2 - 1)
     await page.add_init_script(f"{WATCH}\n__watch.fromNavigation({words!r});")
-    await page.goto(f"{home.url}#/s/{LONG_ID}")
+    await page.goto(f"{server.url}#/s/{LONG_ID}")
     took = float(await page.evaluate("__watch.moment"))
     await page.context.close()
     return took
@@ -158,8 +166,8 @@ async def idle(page: Page) -> None:
     print(f"  {'floor: nothing happens':<34} {measured.summary()}")
 
 
-async def scrolling(home: House) -> None:
-    page = await tab(home, f"#/s/{LONG_ID}")
+async def scrolling(server: MeasuredPage) -> None:
+    page = await tab(server, f"#/s/{LONG_ID}")
     tools = await Devtools.of(page)
     await page.get_by_text(replied(MESSAGES // 2 - 1)).wait_for()
     print(f"scrolling through {MESSAGES:,} messages and back, {SPEED:,} pixels a second:")
@@ -183,17 +191,17 @@ async def scroll_to(page: Page, tools: Devtools, direction: int, words: str) -> 
         await tools.ask("Input.synthesizeScrollGesture", **middle, **gesture)
 
 
-async def crowding(home: House) -> None:
+async def crowding(server: MeasuredPage) -> None:
     print(f"a script that makes {NESTED:,} calls in waves:")
-    page = await tab(home)
+    page = await tab(server)
     await idle(page)
     async with frames(page) as measured:
         await say(page, "Run a thousand")
         await expect(replies(page).last).to_have_text("They have run.", timeout=TIMEOUT_MS)
     print_frames("while it runs, to its end", measured)
     await page.context.close()
-    ours = [await cancel_late(home, "Run a thousand", MANY) for _ in range(CANCELS)]
-    floor = [await cancel_late(home, "Run nothing", RUNNING) for _ in range(CANCELS)]
+    ours = [await cancel_late(server, "Run a thousand", MANY) for _ in range(CANCELS)]
+    floor = [await cancel_late(server, "Run nothing", RUNNING) for _ in range(CANCELS)]
     print(
         f"  {'its bar cancelled, click to painted':<36} p50 {percentile(ours, 0.5):5.0f}  "
         f"worst {max(ours):5.0f} ms  (floor, a script that sleeps: "
@@ -201,8 +209,8 @@ async def crowding(home: House) -> None:
     )
 
 
-async def cancel_late(home: House, words: str, when: re.Pattern[str]) -> float:
-    page = await tab(home)
+async def cancel_late(server: MeasuredPage, words: str, when: re.Pattern[str]) -> float:
+    page = await tab(server)
     await say(page, words)
     await expect(replies(page).first).to_contain_text(when, timeout=TIMEOUT_MS)
     await page.evaluate("__watch.cancelling()")
@@ -215,8 +223,8 @@ async def cancel_late(home: House, words: str, when: re.Pattern[str]) -> float:
 # -- memory
 
 
-async def remembering(home: House, turns: int) -> None:
-    page = await tab(home)
+async def remembering(server: MeasuredPage, turns: int) -> None:
+    page = await tab(server)
     tools = await Devtools.of(page)
     print(
         f"a tab that stays open, {PACED} turns at a model's pace, then {FULL + turns:,} quick ones:"
@@ -272,9 +280,9 @@ def print_sample(name: str, sample: HeapSample) -> None:
 # -- size
 
 
-async def size(home: House) -> None:
+async def size(server: MeasuredPage) -> None:
     """Print the bytes of all files of the page, with highlighting and the inspector loaded."""
-    page = await (await home.window()).new_page()
+    page = await (await server.window()).new_page()
     tools = await Devtools.of(page)
     await tools.ask("Network.enable")
     paths: dict[str, str] = {}
@@ -287,7 +295,7 @@ async def size(home: House) -> None:
         "Network.loadingFinished",
         lambda loaded: sizes.update({paths[loaded["requestId"]]: loaded["encodedDataLength"]}),
     )
-    await page.goto(f"{home.url}#/s/{LONG_ID}")
+    await page.goto(f"{server.url}#/s/{LONG_ID}")
     await page.get_by_text(replied(MESSAGES // 2 - 1)).wait_for()
     first = sum(size for path, size in sizes.items() if not path.startswith("/api/"))
     await page.get_by_role("button", name="Details of terminal").last.click()
@@ -307,17 +315,17 @@ def path_of(url: str) -> str:
 
 
 async def measure(only: Sequence[str] | None, turns: int) -> None:
-    parts: dict[str, Callable[[House], Awaitable[None]]] = {
+    parts: dict[str, Callable[[MeasuredPage], Awaitable[None]]] = {
         "size": size,
         "opening": opening,
         "scrolling": scrolling,
         "crowding": crowding,
-        "memory": lambda home: remembering(home, turns),
+        "memory": lambda server: remembering(server, turns),
     }
     with tempfile.TemporaryDirectory() as folder:
-        async with house(Path(folder)) as home:
+        async with measured_page(Path(folder)) as server:
             for name in only or PARTS:
-                await parts[name](home)
+                await parts[name](server)
 
 
 def main() -> None:

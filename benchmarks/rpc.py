@@ -29,8 +29,8 @@ from keryx.aio.loops import LoopThread
 from keryx.aio.scope import Scope
 from keryx.rpc import Call, Listener
 from parts.peers import SCRIPT_PROGRAMS, requested_peers
-from parts.wholeway import NAPS, READS, TRIVIAL, WholeWay, naps_without_tools, written
-from parts.wholeway import TASKS as TRIVIAL_TASKS
+from parts.script_session import NAPS, READS, TRIVIAL, ScriptSession, naps_without_tools, written
+from parts.script_session import TASKS as TRIVIAL_TASKS
 
 SECRET: Final = "benchmark"
 GRANTED: Final = [
@@ -197,18 +197,18 @@ def whole_way(folder: Path, thread: LoopThread, floors: tuple[float, float], gue
     core = max(CORES)
     workspace = folder / "workspace"
     workspace.mkdir()
-    way = WholeWay(folder / "home", workspace)
-    thread.call(way.open)
+    session = ScriptSession(folder / "home", workspace)
+    thread.call(session.open)
     try:
         plan = {"trivial": TRIVIAL, "tasks": TRIVIAL_TASKS, "reads": READS, "naps": NAPS}
         rounds = {name: list[list[float]]() for name in plan}
         naps = list[float]()
         for number in range(ROUNDS):
             for name in plan if number % 2 else reversed(plan):
-                rounds[name].append(thread.call(way.run, written(plan[name], core)))
+                rounds[name].append(thread.call(session.run, written(plan[name], core)))
             naps.append(thread.call(naps_without_tools))
     finally:
-        thread.call(way.close)
+        thread.call(session.close)
     one, fifty = map(list[float], zip(*rounds["trivial"], strict=True))
     row("trivial tool, one caller", one, floors[0], guest / 2)
     row("trivial tool, 50 threads", fifty, floors[1], 8_000)

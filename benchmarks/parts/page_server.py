@@ -103,7 +103,7 @@ def answer(request: ReceivedRequest) -> Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class MeasuredPage:
     """What is measured: the server, and a browser that is logged in."""
 
     url: str
@@ -115,7 +115,7 @@ class House:
 
 
 @asynccontextmanager
-async def house(folder: Path) -> AsyncGenerator[House]:
+async def measured_page(folder: Path) -> AsyncGenerator[MeasuredPage]:
     workspace, home = folder / "workspace", folder / "home"
     workspace.mkdir()
     home.mkdir(mode=0o700)
@@ -125,7 +125,7 @@ async def house(folder: Path) -> AsyncGenerator[House]:
     async with ModelServer(answer, keeps_asked=False) as model, async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         async with _served(home, workspace, model.url) as (url, link):
-            yield House(url, browser, await _log_in(browser, link))
+            yield MeasuredPage(url, browser, await _log_in(browser, link))
         await browser.close()
 
 

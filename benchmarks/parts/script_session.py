@@ -99,7 +99,7 @@ def written(text: str, core: int, seconds: float = 0.5) -> str:
     return head + (RATE + text).replace("SECONDS", str(seconds))
 
 
-class WholeWay:
+class ScriptSession:
     """A host with a session, in which scripts run."""
 
     def __init__(self, home: Path, workspace: Path) -> None:
