@@ -56,11 +56,11 @@ async def measure(policy: Policy) -> tuple[str, float, list[float]]:
             plain()
             spawned = time.perf_counter()
             await under_warden(warden, None)
-            kept = time.perf_counter()
+            unconfined = time.perf_counter()
             await under_warden(warden, wire)
             end = time.perf_counter()
             for column, seconds in zip(
-                columns, (spawned - start, kept - spawned, end - kept), strict=True
+                columns, (spawned - start, unconfined - spawned, end - unconfined), strict=True
             ):
                 column.append(seconds)
     finally:
@@ -75,11 +75,11 @@ def main() -> int:
         workspace.mkdir()
         policy = Policy.build(workspace, home=Path.home())
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            level, cold, (bare, kept, confined) = runner.run(measure(policy))
+            level, cold, (bare, unconfined, confined) = runner.run(measure(policy))
     extra = confined - bare
     print(f"confinement: {level}")
     print(f"plain posix_spawn + waitpid   {bare:6.2f} ms")
-    print(f"under the warden, output read {kept:6.2f} ms")
+    print(f"under the warden, output read {unconfined:6.2f} ms")
     print(f"the same, confined            {confined:6.2f} ms  {extra:+.2f} ms against plain")
     print(f"limit {LIMIT_WARM:.0f} ms more: {'met' if extra <= LIMIT_WARM else 'MISSED'}")
     print(f"a new keeper with its walls   {cold:6.2f} ms")

@@ -45,15 +45,15 @@ def calls(name: str, count: int, arguments: str = "{}") -> list[ToolCall]:
     return [ToolCall(str(number), name, arguments) for number in range(count)]
 
 
-async def batch(runtime: Runtime, each: str) -> float:
-    """Seconds for a batch of waiting tools, best of five."""
+async def batch(runtime: Runtime, tool_name: str) -> float:
+    """Return the seconds for a batch of waiting tools, best of five."""
     environment = runtime.call_environment(
         "bench", [wait_blocking, wait_async], workspace=Path("/")
     )
     best = float("inf")
     for _ in range(5):
         began = time.perf_counter()
-        await runtime.executor.run(environment, calls(each, BATCH), runtime.scope)
+        await runtime.executor.run(environment, calls(tool_name, BATCH), runtime.scope)
         best = min(best, time.perf_counter() - began)
     return best
 

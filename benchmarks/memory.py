@@ -62,8 +62,8 @@ async def passed(home: str, count: int) -> float:
 
 
 async def resting(home: str) -> float:
-    """Long sessions that were used once and rest."""
-    names = await made(home)
+    """Return the growth by long sessions that were used once and are idle."""
+    names = await create_sessions(home)
     async with host(home) as app:
         await talk(await app.open(), 5)
         before = megabytes()
@@ -73,8 +73,8 @@ async def resting(home: str) -> float:
 
 
 async def watched(home: str) -> float:
-    """Long sessions that somebody watches and nobody talks to."""
-    names = await made(home)
+    """Return the growth by long sessions that have readers and get no messages."""
+    names = await create_sessions(home)
     async with host(home) as app, AsyncExitStack() as stack:
         await talk(await app.open(), 5)
         before = megabytes()
@@ -87,12 +87,12 @@ async def watched(home: str) -> float:
 
 
 async def streamed(home: str, *, is_watched: bool) -> float:
-    """Long replies stream, while a reader reads nothing, or while there is none."""
+    """Return the memory after long replies, with a reader that has stalled or with none."""
     reply = ScriptedReply(text="".join(map(str, range(PIECES * PIECE // 4))), piece=PIECE)
     app = Keryx(model=ScriptedModel([reply] * REPLIES), tools=[], home=home, workspace=home)
     async with app, AsyncExitStack() as stack:
         session = await app.open()
-        tracemalloc.start()  # exact, where what is freed and not given back would hide the rest
+        tracemalloc.start()  # exact: freed memory that the process keeps is not counted
         if is_watched:
             events = await stack.enter_async_context(aclosing(await session.follow(0)))
             await anext(events)
@@ -101,8 +101,8 @@ async def streamed(home: str, *, is_watched: bool) -> float:
         return tracemalloc.get_traced_memory()[0] / 1e6
 
 
-async def made(home: str) -> list[str]:
-    """Long sessions, made by a process that is over."""
+async def create_sessions(home: str) -> list[str]:
+    """Create long sessions in another process, and return their ids."""
     command = [sys.executable, __file__, "make", home]
     done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: ASYNC221 (nothing else runs)
     return done.stdout.split()

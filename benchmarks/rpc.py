@@ -28,9 +28,9 @@ import msgspec
 from keryx.aio.loops import LoopThread
 from keryx.aio.scope import Scope
 from keryx.rpc import Call, Listener
-from parts.peers import SCRIPT_PROGRAMS, asked_peers
-from parts.wholeway import NAPS, READS, TRIVIAL, WholeWay, naps_without_tools, written
-from parts.wholeway import TASKS as TRIVIAL_TASKS
+from parts.peers import SCRIPT_PROGRAMS, requested_peers
+from parts.script_session import NAPS, READS, TRIVIAL, ScriptSession, naps_without_tools, written
+from parts.script_session import TASKS as TRIVIAL_TASKS
 
 SECRET: Final = "benchmark"
 GRANTED: Final = [
@@ -130,10 +130,10 @@ async def handle(call: Call) -> bytes:
 
 
 def listening(path: Path) -> socket.socket:
-    made = socket.socket(socket.AF_UNIX)
-    made.bind(str(path))
-    made.listen(1024)
-    return made
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen(1024)
+    return server
 
 
 def script(text: str, path: Path) -> Any:
@@ -154,13 +154,13 @@ def script(text: str, path: Path) -> Any:
 
 def row(name: str, values: list[float], floor: float, least: float | None = None) -> None:
     middle = statistics.median(values)
-    said = (
+    verdict = (
         ""
         if least is None
         else f"  at least {least:,.0f}: {'met' if middle >= least else 'MISSED'}"
     )
     span = f"({min(values):,.0f} to {max(values):,.0f})"
-    print(f"{name:<36} {middle:8,.0f} calls/s {span:<20} {middle / floor:5.2f} x floor{said}")
+    print(f"{name:<36} {middle:8,.0f} calls/s {span:<20} {middle / floor:5.2f} x floor{verdict}")
 
 
 def measured(bare: Path, served: Path) -> tuple[tuple[float, float], float]:
@@ -185,8 +185,10 @@ def measured(bare: Path, served: Path) -> tuple[tuple[float, float], float]:
         row(f"{name}, one caller", list(columns[0]), floors[0], least)
         row(f"{name}, 50 threads", list(columns[1]), floors[1])
     for megabytes, seconds in zip((1, 10, 100), script(SIZES, served), strict=True):
-        each = seconds * 1e3 / megabytes
-        print(f"{megabytes:4} MB up and down {seconds * 1e3:24,.1f} ms  {each:6.2f} ms per MB")
+        milliseconds = seconds * 1e3 / megabytes
+        print(
+            f"{megabytes:4} MB up and down {seconds * 1e3:24,.1f} ms  {milliseconds:6.2f} ms per MB"
+        )
     return floors, statistics.median(one for one, _ in rounds["keryx_tools, bare server"])
 
 
@@ -195,33 +197,33 @@ def whole_way(folder: Path, thread: LoopThread, floors: tuple[float, float], gue
     core = max(CORES)
     workspace = folder / "workspace"
     workspace.mkdir()
-    way = WholeWay(folder / "home", workspace)
-    thread.call(way.open)
+    session = ScriptSession(folder / "home", workspace)
+    thread.call(session.open)
     try:
         plan = {"trivial": TRIVIAL, "tasks": TRIVIAL_TASKS, "reads": READS, "naps": NAPS}
         rounds = {name: list[list[float]]() for name in plan}
         naps = list[float]()
         for number in range(ROUNDS):
             for name in plan if number % 2 else reversed(plan):
-                rounds[name].append(thread.call(way.run, written(plan[name], core)))
+                rounds[name].append(thread.call(session.run, written(plan[name], core)))
             naps.append(thread.call(naps_without_tools))
     finally:
-        thread.call(way.close)
+        thread.call(session.close)
     one, fifty = map(list[float], zip(*rounds["trivial"], strict=True))
     row("trivial tool, one caller", one, floors[0], guest / 2)
     row("trivial tool, 50 threads", fifty, floors[1], 8_000)
-    row("trivial tool, 50 tasks", [each for (each,) in rounds["tasks"]], floors[1], 8_000)
+    row("trivial tool, 50 tasks", [rate for (rate,) in rounds["tasks"]], floors[1], 8_000)
     one, fifty = map(list[float], zip(*rounds["reads"], strict=True))
     row("read_file, one caller", one, floors[0], 2_000)
     row("read_file, 50 threads", fifty, floors[1], 2_000)
-    ten = statistics.median(each for (each,) in rounds["naps"])
-    said = "met" if ten <= 0.36 else "MISSED"
+    ten = statistics.median(seconds for (seconds,) in rounds["naps"])
+    verdict = "met" if ten <= 0.36 else "MISSED"
     floor = statistics.median(naps)
-    print(f"ten terminals of 0.3 s {ten:10.3f} s  (bare {floor:.3f})  at most 0.36: {said}")
+    print(f"ten terminals of 0.3 s {ten:10.3f} s  (bare {floor:.3f})  at most 0.36: {verdict}")
 
 
 def peers(folder: Path) -> None:
-    for peer in asked_peers(SCRIPT_PROGRAMS):
+    for peer in requested_peers(SCRIPT_PROGRAMS):
         for name, text, unit in (("read_file", READS, "calls/s"), ("ten terminals", NAPS, "s")):
             file = folder / "workspace" / "script.py"
             file.write_text(written(text, max(CORES), PEER_SECONDS))

@@ -1,4 +1,4 @@
-"""How fast history is found: lists, searches over a million messages, and what the index costs.
+"""The speed of history: lists, searches over a million messages, and the cost of the index.
 
 Texts are made of a vocabulary whose words are as frequent as Zipf's law says, with numbers and
 names that occur once. Everything goes through the store, as the server does it. A fiftieth of it is
@@ -43,11 +43,11 @@ class Texts:
         self.chance = chance
         parts = [a + b for a in ("", *"bcdfghklmnprstvw") for b in ("a", "e", "i", "o", "u", "er")]
         parts += ["tion", "ing", "ment", "th", "st", "con", "pre", "de"]
-        made: dict[str, None] = {}
-        while len(made) < words:
-            length = 1 + min(4, int(chance.expovariate(0.7)) + (len(made) > 200))
-            made["".join(chance.choices(parts, k=length))] = None
-        self.words = list(made)
+        vocabulary: dict[str, None] = {}
+        while len(vocabulary) < words:
+            length = 1 + min(4, int(chance.expovariate(0.7)) + (len(vocabulary) > 200))
+            vocabulary["".join(chance.choices(parts, k=length))] = None
+        self.words = list(vocabulary)
         # Frequent words are short.
         self.words[:2000] = sorted(self.words[:2000], key=len)
         self._weights = list(itertools.accumulate(1 / (rank + 2.7) for rank in range(words)))
@@ -85,7 +85,7 @@ def letters_of(events: tuple[LoggedEvent, ...]) -> int:
 
 
 async def build(store: SqliteStore, sessions: int, say: Callable[[int], str]) -> int:
-    """Bytes of text in all the messages."""
+    """Write the sessions; return the bytes of text in all messages."""
     letters = 0
 
     async def add(number: int) -> int:
@@ -102,7 +102,7 @@ async def build(store: SqliteStore, sessions: int, say: Callable[[int], str]) ->
 
 
 async def indexed(store: SqliteStore) -> float:
-    """Seconds until all is in the index."""
+    """Return the seconds until everything is in the index."""
     began = time.perf_counter()
     while not (await store.covered()).is_whole:
         pass
@@ -150,17 +150,17 @@ def quantile(values: list[float], part: float) -> float:
 
 async def searches(store: SqliteStore, texts: Texts, samples: list[str]) -> bool:
     everything: list[float] = []
-    for kind, asked in queries(texts, samples).items():
+    for kind, inputs in queries(texts, samples).items():
         took: list[float] = []
         hits = 0
-        for words in asked:
+        for words in inputs:
             began = time.perf_counter()
             hits += len(await store.search(words))
             took.append((time.perf_counter() - began) * 1000)
         everything += took
         print(
             f"  {kind:<26} p50 {statistics.median(took):6.1f} ms   p95 {quantile(took, 0.95):6.1f}"
-            f" ms   {hits / len(asked):4.1f} found"
+            f" ms   {hits / len(inputs):4.1f} found"
         )
     middle, high = statistics.median(everything), quantile(everything, 0.95)
     print(f"  {'all':<26} p50 {middle:6.1f} ms   p95 {high:6.1f} ms   (target {TARGET:.0f} ms)")
@@ -174,13 +174,13 @@ async def lists(path: Path, bridge: Bridge) -> bool:
         epoch = await store.claim(facts.session_id)
         events = (facts.opened(f"a title of some length, number {number}"),)
         await store.append(Commit(session_id=facts.session_id, epoch=epoch, events=events))
-    found: dict[int, float] = {}
+    medians: dict[int, float] = {}
     for limit in (50, LISTED):
         took = [await timed(lambda limit=limit: store.sessions(limit=limit)) for _ in range(20)]
-        found[limit] = statistics.median(took)
-        print(f"  a page of {limit:>6}: p50 {found[limit]:5.2f} ms   worst {max(took):5.2f} ms")
+        medians[limit] = statistics.median(took)
+        print(f"  a page of {limit:>6}: p50 {medians[limit]:5.2f} ms   worst {max(took):5.2f} ms")
     await store.close()
-    return found[LISTED] <= TARGET
+    return medians[LISTED] <= TARGET
 
 
 async def commits(store: SqliteStore, name: str) -> list[float]:

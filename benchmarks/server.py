@@ -35,7 +35,7 @@ OTHER_CORE: Final = str(max(os.sched_getaffinity(0))) if hasattr(os, "sched_seta
 
 
 class Api:
-    """One server, with a token."""
+    """The API of one server, with a token."""
 
     def __init__(self, url: str, token: str) -> None:
         self.host, _, port = url.removeprefix("http://").rstrip("/").partition(":")
@@ -48,13 +48,13 @@ class Api:
         request = urllib.request.Request(self._url + path, data, self.headers, method=method)
         request.add_header("Content-Type", "application/json")
         with urllib.request.urlopen(request, timeout=30) as answer:
-            found = answer.read()
-        return json.loads(found) if found else None
+            data = answer.read()
+        return json.loads(data) if data else None
 
 
 @contextmanager
 def keryx(home: Path, model: Server) -> Generator[tuple[Api, int]]:
-    """A server of its own, as a person starts it; and its process."""
+    """Start a server as a person does; yield it and the id of its process."""
     env = {
         **os.environ,
         "KERYX_HOME": str(home),
@@ -62,10 +62,10 @@ def keryx(home: Path, model: Server) -> Generator[tuple[Api, int]]:
         "OPENAI_API_KEY": "none",
     }
     command = [sys.executable, "-m", "keryx"]
-    made = subprocess.run(
+    process = subprocess.run(
         [*command, "tokens", "make", "benchmark"], env=env, check=True, stdout=subprocess.PIPE
     )
-    token = made.stdout.decode().split()[-1]
+    token = process.stdout.decode().split()[-1]
     serve = [*command, "serve", "--port", "0", "--workspace", str(home)]
     with subprocess.Popen(serve, env=env, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -78,7 +78,7 @@ def keryx(home: Path, model: Server) -> Generator[tuple[Api, int]]:
 
 @contextmanager
 def relay(model: Server) -> Generator[Api]:
-    """The floor."""
+    """Start the floor: a bare relay."""
     command = [sys.executable, "-m", "uvicorn", "parts.barerelay:app", "--port", "0"]
     command += ["--http", "httptools", "--loop", "uvloop", "--no-access-log"]
     env = {**os.environ, "MODEL_URL": model.url, "PYTHONPATH": str(BENCHMARKS)}
@@ -93,15 +93,15 @@ def relay(model: Server) -> Generator[Api]:
 
 @contextmanager
 def reading(api: Api, paths: Sequence[str], stamps: int) -> Generator[subprocess.Popen[str]]:
-    """Readers, in a process of their own, once their streams are open."""
-    asked = {"host": api.host, "port": api.port, "headers": api.headers, "paths": list(paths)}
+    """Start readers in another process, and wait until their streams are open."""
+    options = {"host": api.host, "port": api.port, "headers": api.headers, "paths": list(paths)}
     command = [sys.executable, str(BENCHMARKS / "parts" / "streamreader.py"), OTHER_CORE]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps({**asked, "stamps": stamps}) + "\n")
+        process.stdin.write(json.dumps({**options, "stamps": stamps}) + "\n")
         process.stdin.flush()
         if stamps == 0 or "/events" in paths[0]:
             assert process.stdout.readline() == "ready\n"
@@ -127,10 +127,10 @@ def of_floor(api: Api, count: int) -> list[int]:
 def of_keryx(api: Api, count: int) -> list[int]:
     model = {"model": f"openai:stamp-{TOKENS}"}
     ids = [api.ask("POST", "/api/sessions", model)["summary"]["session_id"] for _ in range(count)]
-    paths = [f"/api/sessions/{each}/events" for each in ids]
+    paths = [f"/api/sessions/{session_id}/events" for session_id in ids]
     with reading(api, paths, count * (TOKENS - 5)) as process:
-        for each in ids:
-            api.ask("POST", f"/api/sessions/{each}/messages", {"text": "hi"})
+        for session_id in ids:
+            api.ask("POST", f"/api/sessions/{session_id}/messages", {"text": "hi"})
         return ages_of(process)
 
 
@@ -146,11 +146,11 @@ def resident(pid: int) -> int:
 def latency(api: Api, floor: Api) -> None:
     for count in SESSIONS:
         bare, ours = of_floor(floor, count), of_keryx(api, count)
-        told = [f"{percentile(each, part):7.2f}" for part in (0.5, 0.99) for each in (ours, bare)]
+        texts = [f"{percentile(ages, part):7.2f}" for part in (0.5, 0.99) for ages in (ours, bare)]
         ratio = percentile(ours, 0.5) / percentile(bare, 0.5)
         print(
-            f"{count:4} sessions: token to reader, p50 {told[0]} ms (floor {told[1]}), "
-            f"p99 {told[2]} ms (floor {told[3]}), {ratio:.2f} x the floor"
+            f"{count:4} sessions: token to reader, p50 {texts[0]} ms (floor {texts[1]}), "
+            f"p99 {texts[2]} ms (floor {texts[3]}), {ratio:.2f} x the floor"
         )
 
 
@@ -160,9 +160,9 @@ def idle_streams(api: Api, pid: int) -> None:
     with reading(api, [path] * 50, 0):  # what is made once is made by these
         before = resident(pid)
         with reading(api, [path] * IDLE, 0):
-            each = (resident(pid) - before) / IDLE / 1000
-    verdict = "met" if each <= 30 else "MISSED"
-    print(f"{IDLE:,} idle streams: {each:.1f} KB each  at most 30: {verdict}")
+            kilobytes = (resident(pid) - before) / IDLE / 1000
+    verdict = "met" if kilobytes <= 30 else "MISSED"
+    print(f"{IDLE:,} idle streams: {kilobytes:.1f} KB each  at most 30: {verdict}")
 
 
 def listing(api: Api) -> None:

@@ -21,8 +21,8 @@ from keryx.app import SessionHandle
 from keryx.events import TextDelta
 from parts.floor import USER, Floor, new_client
 from parts.machine import Server, model_server
-from parts.meter import PACED, RATE, Flood, Hear, Meter, Paced, Stream
-from parts.peers import asked_peers
+from parts.meter import PACED, RATE, Flood, Meter, OnText, Paced, Stream
+from parts.peers import requested_peers
 from parts.report import Figure
 
 PACED_STREAMS = 200
@@ -39,11 +39,11 @@ RATE_AT_ONCE = Figure(f"{FLOOD_STREAMS:,} streams at once", "tokens/s", digits=0
 LEAST_RATE = 0.5
 
 
-async def read_turn(session: SessionHandle, hear: Hear) -> None:
+async def read_turn(session: SessionHandle, on_text: OnText) -> None:
     turn = await session.send("hi")
     async for event in turn.events():
         if isinstance(event, TextDelta):
-            hear(event.text)
+            on_text(event.text)
 
 
 @asynccontextmanager
@@ -58,15 +58,15 @@ async def keryx_streams(model: str, count: int) -> AsyncGenerator[list[Stream]]:
 async def bare_streams(url: str, model: str, count: int) -> AsyncGenerator[list[Stream]]:
     async with new_client() as client:
         floor = Floor(client, url, model)
-        yield [lambda hear: floor.exchange([USER], hear=hear) for _ in range(count)]
+        yield [lambda on_text: floor.exchange([USER], on_text=on_text) for _ in range(count)]
 
 
 async def paced(make: Streams) -> Paced:
     async with make(PACED, PACED_STREAMS) as streams:
         meter = Meter(streams)
-        found = await meter.paced()
+        result = await meter.paced()
         await meter.wait_ended()
-        return found
+        return result
 
 
 async def whole() -> float:
@@ -89,29 +89,29 @@ async def measure(server: Server) -> None:
         bare.append(await paced(bare_make))
         ours.append(await paced(keryx_streams))
     best = [
-        min(each, key=lambda found: (not found.is_steady, found.cpu_per_token))
-        for each in (bare, ours)
+        min(results, key=lambda result: (not result.is_steady, result.cpu_per_token))
+        for results in (bare, ours)
     ]
     note = (
-        f"  (wall/ideal {1 / best[0].kept_up:.2f} and {1 / best[1].kept_up:.2f}, "
+        f"  (wall/ideal {1 / best[0].keeps_up:.2f} and {1 / best[1].keeps_up:.2f}, "
         f"tokens at once {best[0].together:.2f} and {best[1].together:.2f})"
     )
-    if not all(each.is_steady for each in best):
-        note += "  NOT STEADY, the machine is busy: this figure tells nothing"
+    if not all(result.is_steady for result in best):
+        note += "  NOT STEADY, the machine is busy: this figure means nothing"
     CPU.say(
         best[0].cpu_per_token, best[1].cpu_per_token, best[0].cpu_per_token * MOST_CPU, note=note
     )
     used = server.cpu_seconds()
     fast = [await flood(make) for _ in range(ROUNDS) for make in (bare_make, keryx_streams)]
     used = server.cpu_seconds() - used
-    reads = max(fast[::2], key=lambda found: found.rate)
-    turns = max(fast[1::2], key=lambda found: found.rate)
+    reads = max(fast[::2], key=lambda result: result.rate)
+    turns = max(fast[1::2], key=lambda result: result.rate)
     note = f"  ({turns.together:.1f} tokens in a delta of Keryx; server {used:.1f} s CPU)"
     RATE_AT_ONCE.say(reads.rate, turns.rate, reads.rate * LEAST_RATE, note=note)
 
 
 def main() -> int:
-    peers = asked_peers()
+    peers = requested_peers()
     with (
         model_server() as server,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,

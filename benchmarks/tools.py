@@ -119,8 +119,8 @@ class Bench:
     async def all(self, tool: str, several: Sequence[dict[str, Any]]) -> None:
         turn = self._runtime.scope.child("turn")
         calls = [
-            ToolCall(f"c{number}", tool, msgspec.json.encode(each).decode())
-            for number, each in enumerate(several)
+            ToolCall(f"c{number}", tool, msgspec.json.encode(arguments).decode())
+            for number, arguments in enumerate(several)
         ]
         outcomes = await self._runtime.executor.run(self._environment, calls, turn)
         turn.close()

@@ -19,7 +19,7 @@ import uvloop
 from keryx import NO_EFFECTS, Keryx, tool
 from parts.floor import USER, Floor, new_client
 from parts.machine import model_server
-from parts.peers import asked_peers
+from parts.peers import requested_peers
 from parts.report import Figure
 
 TURNS = 200
@@ -62,13 +62,13 @@ async def bare_turn(floor: Floor) -> None:
             return
         result = await add(2, 3)
         function = {"name": "add", "arguments": '{"a":2,"b":3}'}
-        asked = {
+        request = {
             "role": "assistant",
             "content": None,
             "tool_calls": [{"id": call, "type": "function", "function": function}],
         }
         answer = {"role": "tool", "tool_call_id": call, "content": str(result)}
-        history += [msgspec.json.encode(asked), msgspec.json.encode(answer)]
+        history += [msgspec.json.encode(request), msgspec.json.encode(answer)]
 
 
 async def measure(url: str, model: str, turns: int) -> tuple[float, float]:
@@ -137,7 +137,7 @@ def cold(url: str) -> tuple[float, float]:
 
 
 def main() -> int:
-    peers = asked_peers()
+    peers = requested_peers()
     with (
         model_server() as server,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,

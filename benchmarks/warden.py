@@ -39,24 +39,24 @@ async def measure() -> tuple[float, float, float]:
             plain()
             spawned = time.perf_counter()
             await under_warden(warden, None)
-            kept = time.perf_counter()
+            in_warden = time.perf_counter()
             await under_warden(warden, Capture())
             end = time.perf_counter()
             times[0].append(spawned - start)
-            times[1].append(kept - spawned)
-            times[2].append(end - kept)
+            times[1].append(in_warden - spawned)
+            times[2].append(end - in_warden)
     finally:
         await warden.close()
-    bare, kept, captured = (statistics.median(column[WARM_UP:]) * 1e6 for column in times)
-    return bare, kept, captured
+    bare, in_warden, captured = (statistics.median(column[WARM_UP:]) * 1e6 for column in times)
+    return bare, in_warden, captured
 
 
 def main() -> int:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        bare, kept, captured = runner.run(measure())
-    ratio = kept / bare
+        bare, in_warden, captured = runner.run(measure())
+    ratio = in_warden / bare
     print(f"plain posix_spawn + waitpid   {bare:7.0f} us")
-    print(f"under the warden              {kept:7.0f} us  ratio {ratio:.2f}")
+    print(f"under the warden              {in_warden:7.0f} us  ratio {ratio:.2f}")
     print(f"under the warden, output read {captured:7.0f} us  ratio {captured / bare:.2f}")
     print(f"limit {LIMIT:.1f}: {'met' if ratio <= LIMIT else 'MISSED'}")
     return 0

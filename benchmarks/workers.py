@@ -95,16 +95,18 @@ async def compare(bench: Bench) -> tuple[float, float]:
 
 
 async def cold(bench: Bench) -> float:
-    found: list[float] = []
+    times: list[float] = []
     for _ in range(COLD_ROUNDS):
         await bench.call("fail")
-        found.append(await bench.call("plain", '{"text": "x"}'))
-    return statistics.median(found)
+        times.append(await bench.call("plain", '{"text": "x"}'))
+    return statistics.median(times)
 
 
 async def measure(workspace: Path) -> None:
     runtime = Runtime()
-    open_, confined = (Bench(runtime, workspace, confined=each) for each in (False, True))
+    open_, confined = (
+        Bench(runtime, workspace, confined=is_confined) for is_confined in (False, True)
+    )
     try:
         warm, thread = await compare(open_)
         print(f"in a thread               {thread:8.2f} ms")

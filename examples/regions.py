@@ -15,13 +15,13 @@ REGIONS = (
 # Stands for `cloud instances list --region REGION --count`.
 COMMAND = "sleep 0.2; echo {region} | cksum | cut -c1-2"
 
-found = parallel(terminal, [COMMAND.format(region=region) for region in REGIONS], limit=13)
+results = parallel(terminal, [COMMAND.format(region=region) for region in REGIONS], limit=13)
 counts = {
     region: int(result["output"])
-    for region, result in zip(REGIONS, found)
+    for region, result in zip(REGIONS, results)
     if not isinstance(result, Exception)
 }
-for region, count in sorted(counts.items(), key=lambda each: -each[1]):
+for region, count in sorted(counts.items(), key=lambda item: -item[1]):
     print(f"{region:<16} {count:>3} instances")
 print(f"{len(counts)} of {len(REGIONS)} regions, {sum(counts.values())} instances")
 finish(counts)

@@ -31,15 +31,15 @@ async def app(
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b": hello\n\n", "more_body": True})
     model = scope["path"].rpartition("/")[2]
-    asked = {"model": model, "messages": [{"role": "user", "content": "hi"}], "stream": True}
+    request = {"model": model, "messages": [{"role": "user", "content": "hi"}], "stream": True}
     url = f"{os.environ['MODEL_URL']}/chat/completions"
     pending = b""
-    async with client.post(url, data=msgspec.json.encode(asked)) as answer:
+    async with client.post(url, data=msgspec.json.encode(request)) as answer:
         async for data in answer.content.iter_any():
             *lines, pending = (pending + data).split(b"\n")
             chunks = [decode_chunk(line[6:]) for line in lines if line.startswith(b"data: {")]
-            found = (choice.delta.content for chunk in chunks for choice in chunk.choices)
-            if text := "".join(filter(None, found)):
+            texts = (choice.delta.content for chunk in chunks for choice in chunk.choices)
+            if text := "".join(filter(None, texts)):
                 body = b"event: text.delta\ndata: %b\n\n" % msgspec.json.encode({"text": text})
                 await send({"type": "http.response.body", "body": body, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

@@ -42,7 +42,7 @@ def new_client() -> aiohttp.ClientSession:
 
 
 class Floor:
-    """Asks one model, and tells the text as it comes to whoever hears."""
+    """Asks one model, and passes on the text as it arrives."""
 
     def __init__(self, client: aiohttp.ClientSession, url: str, model: str) -> None:
         self._client = client
@@ -50,9 +50,9 @@ class Floor:
         self._begin = b'{"model":"%b","stream":true,"messages":[' % model.encode()
 
     async def exchange(
-        self, history: list[bytes], tools: bytes = b"", hear: Callable[[str], object] = len
+        self, history: list[bytes], tools: bytes = b"", on_text: Callable[[str], object] = len
     ) -> tuple[str, str]:
-        """One request and its reply: the text, and the id of the call that it asks for."""
+        """Send one request; return the text of the reply, and the id of the call in it."""
         body = self._begin + b",".join(history) + b"]"
         body += b',"tools":%b}' % tools if tools else b"}"
         text, call = "", ""
@@ -67,8 +67,8 @@ class Floor:
                         for choice in decode_chunk(line[6:]).choices:
                             if choice.delta.content:
                                 text += choice.delta.content
-                            for asked in choice.delta.tool_calls:
-                                call = asked.id or call
+                            for tool_call in choice.delta.tool_calls:
+                                call = tool_call.id or call
                 if len(text) > before:
-                    hear(text[before:])
+                    on_text(text[before:])
         return text, call

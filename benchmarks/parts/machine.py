@@ -1,6 +1,6 @@
 """The machine that is measured on: its cores, its limits, and the model server on its own core.
 
-It refuses to know what is measured.
+It does not know what is measured.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SPARE: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A model server that runs."""
+    """A running model server."""
 
     url: str
 
@@ -60,6 +60,6 @@ def _cores() -> list[int]:
 
 def _allow_streams() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_STREAMS + _SPARE
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+    needed = MOST_STREAMS + _SPARE
+    if soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(needed, hard), hard))

@@ -1,5 +1,5 @@
-"""How streams are measured, whoever reads them. It needs nothing but the standard library, for
-programs of other packages measure themselves with it too.
+"""Measures streams, whoever reads them. It uses the standard library only, because programs of
+other packages measure themselves with it too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 TOKEN: Final = 5
-"""Characters of a token: the model server's are all alike."""
+"""Characters of a token: all tokens of the model server have the same length."""
 RATE: Final = 100
 """Tokens a second of a paced stream."""
 WARM: Final = 0.5
@@ -22,9 +22,9 @@ UNSTEADY: Final = 0.05
 PACED: Final = f"pace-{int((WARM + SECONDS + _SLACK) * RATE)}"
 """The model whose streams last for all of it."""
 
-Hear = Callable[[str], None]
-Stream = Callable[[Hear], Coroutine[Any, Any, object]]
-"""Reads one stream to its end, and tells each text that it hears."""
+OnText = Callable[[str], None]
+Stream = Callable[[OnText], Coroutine[Any, Any, object]]
+"""Reads one stream to its end, and passes on each text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,44 +32,44 @@ class Paced:
     """What streams at a given pace cost."""
 
     cpu_per_token: float
-    kept_up: float
-    """How many of the tokens that were due came; less than 1 if the reader is too slow."""
+    keeps_up: float
+    """The share of due tokens that arrived; less than 1 if the reader is too slow."""
 
     together: float
-    """Tokens in one text that was heard."""
+    """Tokens in one text."""
 
     @property
     def is_steady(self) -> bool:
         """Whether tokens came in time and one by one.
 
-        A reader that is late hears what it worked on before; and where a busy machine lets tokens
-        pile up, one read takes many of them, which is cheaper than what is to be measured.
+        A slow reader gets tokens of an earlier time; and if tokens queue up on a busy machine, one
+        read takes many of them, which is cheaper than what is to be measured.
         """
-        return abs(self.kept_up - 1) < UNSTEADY and self.together - 1 < UNSTEADY
+        return abs(self.keeps_up - 1) < UNSTEADY and self.together - 1 < UNSTEADY
 
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """How fast streams are read that come as fast as they are read."""
+    """The speed of streams that are sent as fast as they are read."""
 
     rate: float
     """Tokens a second, of all together."""
     together: float
-    """Tokens in one text that was heard: what came at once may be handed on at once."""
+    """Tokens in one text: tokens that arrive together may be passed on together."""
 
 
 class Meter:
-    """Runs streams at once and counts what all of them hear."""
+    """Runs streams at the same time and counts the texts of all of them."""
 
     def __init__(self, streams: list[Stream]) -> None:
         self._streams = streams
-        self._heard = 0
+        self._characters = 0
         self._texts = 0
         self._ended = 0
         self._reading: asyncio.Future[list[None]] | None = None
 
     async def paced(self) -> Paced:
-        """CPU seconds of this process for each token, all its threads included.
+        """Return the CPU seconds of this process for each token, all its threads included.
 
         The streams go on; `wait_ended` waits for them.
         """
@@ -86,17 +86,17 @@ class Meter:
         return Paced(cpu / tokens, tokens / due, tokens / texts)
 
     async def whole(self) -> float:
-        """CPU seconds for each token from the first question to the last end.
+        """Return the CPU seconds for each token, from the first request to the last end.
 
-        For readers that do not keep up: they hear in one moment what they worked on in another,
-        so that a part of the time tells nothing.
+        For readers that do not keep up: they get tokens later than the work for them was done, so a
+        measurement over a part of the time means nothing.
         """
         cpu = time.process_time()
         await asyncio.gather(*(self._read(stream) for stream in self._streams))
         return (time.process_time() - cpu) / self._tokens
 
     async def flood(self) -> Flood:
-        """All that they can take, from the first question to the last end."""
+        """Read as fast as possible, from the first request to the last end."""
         began = time.perf_counter()
         await asyncio.gather(*(self._read(stream) for stream in self._streams))
         return Flood(self._tokens / (time.perf_counter() - began), self._tokens / self._texts)
@@ -107,12 +107,12 @@ class Meter:
 
     @property
     def _tokens(self) -> float:
-        return self._heard / TOKEN
+        return self._characters / TOKEN
 
     async def _read(self, stream: Stream) -> None:
-        await stream(self._hear)
+        await stream(self._on_text)
         self._ended += 1
 
-    def _hear(self, text: str) -> None:
-        self._heard += len(text)
+    def _on_text(self, text: str) -> None:
+        self._characters += len(text)
         self._texts += 1

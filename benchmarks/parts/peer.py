@@ -1,6 +1,6 @@
-"""The frame of a peer's program: it measures turns of whatever package makes them.
+"""The main part of a peer's program: it measures turns of any package.
 
-It needs nothing but the standard library, and uvloop where the peer's Python has it.
+It uses the standard library only, and uvloop where the peer's Python has it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from .meter import PACED, Hear, Meter
+from .meter import PACED, Meter, OnText
 
-Turn = Callable[[str, Hear], Coroutine[Any, Any, object]]
-"""Says "hi" to the model of that name, and tells the text as it streams."""
+Turn = Callable[[str, OnText], Coroutine[Any, Any, object]]
+"""Says "hi" to the model of that name, and passes on the text as it streams."""
 
 TURNS: Final = 50
 LONG_TURNS: Final = 3
@@ -25,7 +25,7 @@ STREAMS: Final = 200
 
 
 def ignore(text: str) -> None:
-    """Nobody listens."""
+    """Drop the text."""
 
 
 def run_peer(make: Callable[[str], Turn]) -> None:
@@ -36,7 +36,7 @@ def run_peer(make: Callable[[str], Turn]) -> None:
             runner.run(make(url)("answer-5", ignore))
             return
         print(runner.run(_measure(what, make(url))), flush=True)
-        # What still streams is nobody's any more, and some packages wait for it.
+        # Some streams still run, and some packages would wait for them.
         os._exit(0)
 
 
@@ -50,7 +50,7 @@ async def _measure(what: str, turn: Turn) -> float:
     return await Meter([partial(turn, PACED)] * STREAMS).whole()
 
 
-async def _median(turn: Callable[[Hear], Coroutine[Any, Any, object]], count: int) -> float:
+async def _median(turn: Callable[[OnText], Coroutine[Any, Any, object]], count: int) -> float:
     took: list[float] = []
     for _ in range(count):
         began = time.perf_counter()

@@ -24,8 +24,8 @@ PROGRAMS: Final = {
 }
 SCRIPT_PROGRAMS: Final = {"hermes-agent": "hermes_scripts.py"}
 COLD_ROUNDS: Final = 3
-# A peer that needs longer for a figure has none.
-PATIENCE: Final = 300.0
+# Seconds. A peer that needs longer has no figure.
+TIMEOUT: Final = 300.0
 
 # Some packages have a slim form under a name of its own.
 _VERSION: Final = """
@@ -39,7 +39,7 @@ _BENCHMARKS: Final = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A package, and the Python that has it."""
+    """A package, and the Python in which it is installed."""
 
     package: str
     python: str
@@ -47,10 +47,10 @@ class Peer:
 
     @property
     def name(self) -> str:
-        told = subprocess.run(
+        process = subprocess.run(
             [self.python, "-c", _VERSION, self.package], check=True, capture_output=True, text=True
         )
-        return f"{self.package} {told.stdout.strip()}"
+        return f"{self.package} {process.stdout.strip()}"
 
     def measure(self, what: str, url: str) -> float:
         """`cold`, `turn` and `steps` in seconds; `streams` in CPU seconds for each token."""
@@ -59,7 +59,7 @@ class Peer:
         return float(json.loads(self._run(what, url)))
 
     def run_script(self, script: Path, home: Path) -> str:
-        """What a script prints last, run by the peer in the folder that it lies in."""
+        """Return the output of a script that the peer runs, in the folder of the script."""
         env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home)}
         return subprocess.run(
             [self.python, str(_BENCHMARKS / "peers" / self.program), str(script)],
@@ -67,7 +67,7 @@ class Peer:
             stdout=subprocess.PIPE,
             cwd=script.parent,
             env={**env, "HERMES_HOME": str(home)},
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             text=True,
         ).stdout.strip()
 
@@ -86,22 +86,22 @@ class Peer:
         }
         command = [self.python, program, what, url]
         ended = subprocess.run(
-            command, check=True, stdout=subprocess.PIPE, env=env, timeout=PATIENCE
+            command, check=True, stdout=subprocess.PIPE, env=env, timeout=TIMEOUT
         )
         return ended.stdout.decode()
 
 
-def asked_peers(programs: Mapping[str, str] = PROGRAMS) -> list[Peer]:
-    """The peers that the command line and the environment name."""
+def requested_peers(programs: Mapping[str, str] = PROGRAMS) -> list[Peer]:
+    """Return the peers that the command line and the environment name."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer", action="append", default=[], metavar="PACKAGE=PYTHON")
-    named: list[str] = list(parser.parse_args().peer)
-    named += [each for each in os.environ.get("KERYX_PEERS", "").split(",") if each]
-    return [_peer(parser, each, programs) for each in named]
+    options: list[str] = list(parser.parse_args().peer)
+    options += [option for option in os.environ.get("KERYX_PEERS", "").split(",") if option]
+    return [_peer(parser, option, programs) for option in options]
 
 
-def _peer(parser: argparse.ArgumentParser, named: str, programs: Mapping[str, str]) -> Peer:
-    package, _, python = named.partition("=")
+def _peer(parser: argparse.ArgumentParser, option: str, programs: Mapping[str, str]) -> Peer:
+    package, _, python = option.partition("=")
     if package not in programs or not python:
-        parser.error(f"{named!r}: write PACKAGE=PYTHON, with one of {', '.join(programs)}")
+        parser.error(f"{option!r}: write PACKAGE=PYTHON, with one of {', '.join(programs)}")
     return Peer(package, python, programs[package])

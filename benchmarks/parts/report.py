@@ -1,4 +1,4 @@
-"""How a figure is told: the floor, Keryx, their ratio, the limit, and what others need."""
+"""Prints a figure: the floor, Keryx, their ratio, the limit, and the figures of peers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SCALES: Final = {"s": 1.0, "ms": 1e3, "us": 1e6, "tokens/s": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One row: how it is called, and what counts as met."""
+    """One row of the report: its name, its unit, and whether more is better."""
 
     name: str
     unit: str
@@ -25,15 +25,15 @@ class Figure:
         is_met = ours >= limit if self.at_least else ours <= limit
         sign = ">=" if self.at_least else "<="
         print(
-            f"{self.name:<34} floor {self._told(bare)}  keryx {self._told(ours)}  "
-            f"ratio {ours / bare:5.2f}  limit {sign} {self._told(limit).strip()}: "
+            f"{self.name:<34} floor {self._formatted(bare)}  keryx {self._formatted(ours)}  "
+            f"ratio {ours / bare:5.2f}  limit {sign} {self._formatted(limit).strip()}: "
             f"{'met' if is_met else 'MISSED'}{note}"
         )
 
     def say_peers(self, peers: Sequence[Peer], what: str, url: str) -> None:
-        """The same of each peer. None of them keeps a log."""
+        """Print the figure of each peer. None of them keeps a log."""
         for peer in peers:
-            print(f"{f'  {peer.name}':<34} {self._told(peer.measure(what, url))}")
+            print(f"{f'  {peer.name}':<34} {self._formatted(peer.measure(what, url))}")
 
-    def _told(self, value: float) -> str:
+    def _formatted(self, value: float) -> str:
         return f"{value * _SCALES[self.unit]:8.{self.digits}f} {self.unit}"

@@ -31,9 +31,9 @@ import uvloop
 
 PERIOD: Final = 0.01
 SLOTS: Final = 10
-"""Streams do not speak in step: each tick serves one slot of them, each slot once a period."""
+"""Streams do not send at the same time: a tick serves one slot, each slot once a period."""
 TEXTS: Final = (" arma", " viru", " cano", " Troi", " qui ", " prim", " ab o", " ris ")
-"""All of one length, so that characters tell tokens."""
+"""All of one length, so that the number of characters gives the number of tokens."""
 SHORT: Final = 5
 STAMPED: Final = 5
 """Periods between two tokens of a stamped answer: a person reads no faster."""
@@ -81,8 +81,8 @@ _TOKENS: Final = tuple(_chunk({"content": text}) for text in TEXTS)
 
 
 def _answer(tokens: int) -> bytes:
-    said = b"".join(_TOKENS[number % len(_TOKENS)] for number in range(tokens))
-    return _HEAD + _BEGIN + said + _end("stop", tokens)
+    tokens_sent = b"".join(_TOKENS[number % len(_TOKENS)] for number in range(tokens))
+    return _HEAD + _BEGIN + tokens_sent + _end("stop", tokens)
 
 
 def _ask(number: int) -> bytes:
@@ -98,7 +98,7 @@ def _ask(number: int) -> bytes:
 
 
 class Streams:
-    """All answers under way that are not one write."""
+    """All running answers that are sent in several writes."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -121,19 +121,21 @@ class Streams:
             self._loop.call_soon(self._pump)
 
     def _tick(self) -> None:
-        """Serve the slots that are due; those that were missed are made up for."""
+        """Serve the slots that are due, including missed ones."""
         due = int((self._loop.time() - self._began) * SLOTS / PERIOD)
         while self._ticks < due:
             self._ticks += 1
             slot = self._slots[self._ticks % SLOTS]
-            slot.difference_update([connection for connection in slot if not connection.say()])
+            slot.difference_update(
+                [connection for connection in slot if not connection.send_next()]
+            )
         self._loop.call_later(PERIOD / SLOTS, self._tick)
 
     def _pump(self) -> None:
-        """One token for each; the loop sends them before the next round."""
+        """Send one token on each connection; the loop sends them before the next round."""
         for _ in range(len(self._flood)):
             connection = self._flood.popleft()
-            if not connection.is_paused and connection.say():
+            if not connection.is_paused and connection.send_next():
                 self._flood.append(connection)
         self._is_pumping = bool(self._flood)
         if self._is_pumping:
@@ -141,14 +143,14 @@ class Streams:
 
 
 class Connection(asyncio.Protocol):
-    """One connection, with at most one answer under way."""
+    """One connection, with at most one running answer."""
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
         self._transport: asyncio.Transport | None = None
         self._received = b""
         self._tokens = 0
-        self._said = 0
+        self._sent = 0
         self._is_flood = False
         self._every = 1
         self._ticks = 0
@@ -165,26 +167,26 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.is_paused = False
-        if self._is_flood and self._said <= self._tokens:
+        if self._is_flood and self._sent <= self._tokens:
             self._streams.flood(self)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
         head, mark, body = self._received.partition(b"\r\n\r\n")
-        found = _LENGTH.search(head)
-        if mark and len(body) >= (0 if found is None else int(found[1])):
+        length = _LENGTH.search(head)
+        if mark and len(body) >= (0 if length is None else int(length[1])):
             self._received = b""
-            self._give(body)
+            self._reply(body)
 
-    def _give(self, body: bytes) -> None:
+    def _reply(self, body: bytes) -> None:
         assert self._transport is not None
-        asked = _MODEL.search(body)
-        if asked is None:
+        model = _MODEL.search(body)
+        if model is None:
             used = b"%f" % time.process_time()
             self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(used))
             self._transport.write(used)
             return
-        kind, number = asked[1], int(asked[2])
+        kind, number = model[1], int(model[2])
         if kind == b"answer":
             self._transport.write(_answer(number))
         elif kind == b"steps":
@@ -192,27 +194,27 @@ class Connection(asyncio.Protocol):
             self._transport.write(_ask(results) if results < number else _answer(SHORT))
         else:
             self._transport.write(_HEAD + _BEGIN)
-            self._tokens, self._said = number, 0
+            self._tokens, self._sent = number, 0
             self._is_flood = kind == b"flood"
             self._every = STAMPED if kind == b"stamp" else 1
             (self._streams.flood if self._is_flood else self._streams.pace)(self)
 
-    def say(self) -> bool:
-        """The next token, or the end. False if nothing is left to say."""
+    def send_next(self) -> bool:
+        """Send the next token, or the end. Return False if the answer is complete."""
         if self._transport is None:
             return False
         self._ticks += 1
         if self._ticks % self._every:
             return True
-        if self._said == self._tokens:
-            self._said += 1
+        if self._sent == self._tokens:
+            self._sent += 1
             self._transport.write(_end("stop", self._tokens))
             return False
         if self._every == STAMPED:
             self._transport.write(_chunk({"content": f" {time.monotonic_ns()}"}))
         else:
-            self._transport.write(_TOKENS[self._said % len(_TOKENS)])
-        self._said += 1
+            self._transport.write(_TOKENS[self._sent % len(_TOKENS)])
+        self._sent += 1
         return True
 
 

@@ -14,7 +14,7 @@ from agents import (
 )
 from openai import AsyncOpenAI
 
-from parts.peer import Hear, Turn, run_peer
+from parts.peer import OnText, Turn, run_peer
 
 
 @function_tool
@@ -28,16 +28,16 @@ def make(url: str) -> Turn:
     client = AsyncOpenAI(base_url=url, api_key="none")
     agents: dict[str, Agent] = {}
 
-    async def turn(model: str, hear: Hear) -> None:
+    async def turn(model: str, on_text: OnText) -> None:
         if model not in agents:
-            asked = OpenAIChatCompletionsModel(model=model, openai_client=client)
-            agents[model] = Agent(name="peer", model=asked, tools=[add])
+            chat_model = OpenAIChatCompletionsModel(model=model, openai_client=client)
+            agents[model] = Agent(name="peer", model=chat_model, tools=[add])
         result = Runner.run_streamed(agents[model], "hi", max_turns=200)
         async for event in result.stream_events():
             if event.type == "raw_response_event":
                 data = event.data
                 if data.type == "response.output_text.delta":
-                    hear(data.delta)
+                    on_text(data.delta)
 
     return turn
 

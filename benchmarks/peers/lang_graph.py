@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessageChunk
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 
-from parts.peer import Hear, Turn, run_peer
+from parts.peer import OnText, Turn, run_peer
 
 
 @tool
@@ -22,15 +22,15 @@ async def add(a: int, b: int) -> int:
 def make(url: str) -> Turn:
     agents = {}
 
-    async def turn(model: str, hear: Hear) -> None:
+    async def turn(model: str, on_text: OnText) -> None:
         if model not in agents:
-            asked = ChatOpenAI(model=model, base_url=url, api_key="none", streaming=True)
-            agents[model] = create_agent(asked, [add])
-        said = {"messages": [{"role": "user", "content": "hi"}]}
+            chat_model = ChatOpenAI(model=model, base_url=url, api_key="none", streaming=True)
+            agents[model] = create_agent(chat_model, [add])
+        messages = {"messages": [{"role": "user", "content": "hi"}]}
         config = {"recursion_limit": 1_000}
-        async for message, _ in agents[model].astream(said, config, stream_mode="messages"):
+        async for message, _ in agents[model].astream(messages, config, stream_mode="messages"):
             if isinstance(message, AIMessageChunk) and isinstance(message.content, str):
-                hear(message.content)
+                on_text(message.content)
 
     return turn
 

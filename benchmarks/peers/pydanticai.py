@@ -9,7 +9,7 @@ from pydantic_ai import Agent, PartDeltaEvent, PartStartEvent, TextPart, TextPar
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from parts.peer import Hear, Turn, run_peer
+from parts.peer import OnText, Turn, run_peer
 
 
 async def add(a: int, b: int) -> int:
@@ -22,16 +22,16 @@ def make(url: str) -> Turn:
     limits = UsageLimits(request_limit=None)
     agents: dict[str, Agent] = {}
 
-    async def turn(model: str, hear: Hear) -> None:
+    async def turn(model: str, on_text: OnText) -> None:
         if model not in agents:
             agents[model] = Agent(OpenAIChatModel(model, provider=provider), tools=[add])
         async with agents[model].run_stream_events("hi", usage_limits=limits) as events:
             async for event in events:
                 match event:
                     case PartStartEvent(part=TextPart(content=text)):
-                        hear(text)
+                        on_text(text)
                     case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-                        hear(text)
+                        on_text(text)
 
     return turn
 

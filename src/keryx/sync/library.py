@@ -18,15 +18,15 @@ from keryx.sync.sessions import Session
 
 
 class Keryx:
-    """The sessions of a home. This process hosts them, or attaches to the one that does.
+    """The sessions of a home. This process hosts them, or connects to the process that does.
 
-    `titles` lets a model give a better title to each session after its first turn.
-    `take_over` takes a home from a host that is frozen; that one can write nothing more.
-    `tools`: exactly these, tools or typed functions; None: those that every host has, for files,
-    the shell and questions.
-    `home`: where state lives; None: what `KERYX_HOME` says, or the user's own. `keryx.IN_MEMORY`
-    keeps everything in this process, with nothing on the disk but a temporary folder, and forgets
-    it at the end: for tests and notebooks.
+    `titles` lets a model write a title for each session after its first turn.
+    `take_over` takes a home from a host that is frozen; that host can write nothing more.
+    `tools`: exactly these, tools or typed functions; None: the built-in tools for files, the shell
+    and questions.
+    `home`: the folder of all state; None: `KERYX_HOME`, or the user's default. `keryx.IN_MEMORY`
+    keeps all state in this process (except a temporary folder) and loses it at the end: for tests
+    and notebooks.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class Keryx:
         approvals: ApprovalMode | None = None,
         read_only: bool = False,
     ) -> Session:
-        """A new session, or an old one by its id. The rest is for new ones.
+        """Create a session, or open one by its id. All other arguments are for new sessions.
 
-        `tools` is a closed set (default: all that the host has); an empty one means no tools.
+        `tools` names the only tools of the session (default: all of the host); empty: no tools.
         """
         handle = self._call(
             self._app.open,
@@ -102,11 +102,11 @@ class Keryx:
         return Session(self._call, handle)
 
     def upload(self, data: bytes, name: str, media_type: str) -> Image | File:
-        """Keep what is to be attached to a message; durable once this returns."""
+        """Store a file that will be attached to a message; durable once this returns."""
         return self._call(self._app.upload, data, name, media_type)
 
     def delete(self, session_id: str) -> bool:
-        """Everything of the session is gone. False: there was none."""
+        """Delete everything of the session. False: there was no such session."""
         return self._call(self._app.delete, session_id)
 
     @property

@@ -16,7 +16,7 @@ from keryx.sync.caller import Caller
 
 
 class Session:
-    """One session, for those who talk to it."""
+    """One session: sends it messages and commands, and reads its events."""
 
     def __init__(self, call: Caller, handle: app.SessionHandle) -> None:
         self._call = call
@@ -33,12 +33,12 @@ class Session:
         attachments: Sequence[Image | File] = (),
         workspace: str | None = None,
     ) -> Turn:
-        """Say something; returns once the message is durable.
+        """Send a message; returns once the message is durable.
 
-        The schema is the text of a JSON schema. The answer fits it and is in the result as `data`,
-        or the turn fails (`bad_response`) after the model was told once. `attended` says that
-        someone will `answer` what the turn asks; otherwise what would ask is denied.
-        Attachments are uploaded before (`Keryx.upload`). No workspace means the session's.
+        `schema` is the text of a JSON schema. The answer fits it and is in the result as `data`, or
+        the turn fails (`bad_response`) after the model got one correction. `attended` says that
+        someone will `answer` the approvals of the turn; otherwise calls that need one are denied.
+        Upload attachments first (`Keryx.upload`). Without `workspace`, the session's is used.
         """
         turn = self._call(
             self._handle.send,
@@ -52,11 +52,11 @@ class Session:
         return Turn(self._call, turn)
 
     def steer(self, text: str, *, wait: bool = False, key: str | None = None) -> Turn:
-        """Guide the running turn: now, or at the next boundary with `wait`."""
+        """Send a message to the running turn: now, or after the present step with `wait`."""
         return Turn(self._call, self._call(self._handle.steer, text, wait=wait, key=key))
 
     def interrupt(self, text: str, *, key: str | None = None) -> Turn:
-        """End the running turn; this message is the next one."""
+        """Cancel the running turn; this message starts the next one."""
         return Turn(self._call, self._call(self._handle.interrupt, text, key=key))
 
     def answer(
@@ -80,63 +80,63 @@ class Session:
     def run(
         self, tool: str, arguments: str = "{}", *, attended: bool = True
     ) -> Generator[ev.Event]:
-        """Run a tool by hand, with no model: all that it says, until its `call.finished`.
+        """Run a tool without a model; yield its events until its `call.finished`.
 
-        What its own calls ask comes too. `attended` says that someone will `answer` that; otherwise
-        what would ask is denied.
+        The approvals and questions of nested calls are included. `attended` says that someone will
+        `answer` them; otherwise calls that need an approval are denied.
         """
         return self._call.stream(self._handle.run(tool, arguments, attended=attended))
 
     def view(self) -> SessionView:
-        """The session as it is now: its settings, its queue, what runs and what waits."""
+        """Return the present state: settings, queue, running calls, open questions and so on."""
         return self._call(self._handle.view)
 
     def change(self, **settings: Any) -> None:
-        """Change its model, effort, workspace, tools, personality, title and the like."""
+        """Change settings: model, effort, workspace, tools, personality, title and others."""
         self._call(lambda: self._handle.change(**settings))
 
     def fork(self, turn_id: str | None = None) -> Session:
-        """A new session that shares this one's past up to the end of that turn; None: all of it."""
+        """Create a session with the history of this one up to the end of that turn; None: all."""
         return Session(self._call, self._call(self._handle.fork, turn_id))
 
     def compact(self) -> None:
-        """Let a summary stand for what was said, in what the model is sent; the log keeps it all.
+        """Replace the history that the model gets by a summary; the log keeps everything.
 
-        Returns once that is done. `UserMustActError` if there is nothing to gain, `ModelError` if
-        no model can do it.
+        Returns when that is done. `UserMustActError` if a summary would save nothing, `ModelError`
+        if no model can write it.
         """
         self._call(self._handle.compact)
 
     def undo(self, turn_id: str, *, files: bool = True) -> None:
-        """A turn leaves nothing in what the model reads, nor on the disk, unless `files` is false.
+        """Remove a turn from the model's context, and revert its files unless `files` is false.
 
-        `UserMustActError` if someone edited one of its files since.
+        `UserMustActError` if one of these files was edited since.
         """
         self._call(self._handle.undo, turn_id, files=files)
 
     def diff(self) -> str:
-        """All that the session changed on the disk, against what is there now."""
+        """Return a diff of all files that the session changed, against their present content."""
         return self._call(self._handle.diff)
 
     def revert(self, changes: Sequence[int]) -> None:
-        """Take back changes of files, named by the `seq` of their `files.changed`: all or none."""
+        """Revert changes of files, given by the `seq` of their `files.changed`: all or none."""
         self._call(self._handle.revert, changes)
 
     def tell(self, kind: type[cm.Command], *, by: str = BY, **fields: Any) -> Answer:
-        """Give the session a command; returns once it is durable."""
+        """Send the session a command; returns once it is durable."""
         return self._call(lambda: self._handle.tell(kind, by=by, **fields))
 
     def events(self, after: int = 0) -> Generator[ev.Event]:
-        """The log after that fact, then whatever comes, live events included."""
+        """Yield the logged events after that number, then each new event, live ones included."""
         return self._call.stream(self._handle.events(after))
 
     def follow(self, after: int = 0) -> Generator[ev.Event]:
-        """The same, begun when this returns; whoever reads it closes it."""
+        """Return the same stream, already started; the caller closes it."""
         return self._call.stream(self._call(self._handle.follow, after))
 
 
 class Turn:
-    """One turn, for those who wait for it."""
+    """One turn: reads its events, waits for its result, cancels it."""
 
     def __init__(self, call: Caller, handle: app.TurnHandle) -> None:
         self._call = call
@@ -144,11 +144,11 @@ class Turn:
         self.turn_id = handle.turn_id
 
     def events(self) -> Generator[ev.Event]:
-        """Everything that the turn says, until its one terminal fact."""
+        """Yield the events of the turn, until `turn.finished`."""
         return self._call.stream(self._handle.events())
 
     def result(self, *, timeout: float | None = None) -> app.TurnResult:
-        """How it ended, once it has.
+        """Wait for the end of the turn, and return how it ended.
 
         `DeadlineError` if that takes longer than the timeout, in seconds; the turn goes on.
         """
@@ -161,7 +161,7 @@ class Turn:
     def cancel(
         self, *, call: str | None = None, reason: Reason = "interrupt"
     ) -> app.TurnResult | bool:
-        """End the turn, and say how it ended; or one call of it: False if that was over."""
+        """Cancel the turn and return how it ended; or one call: False if it was over already."""
         if call is None:
             return self._call(lambda: self._handle.cancel(reason=reason))
         return self._call(lambda: self._handle.cancel(call=call, reason=reason))

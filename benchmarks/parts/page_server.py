@@ -86,25 +86,25 @@ async def read(stream: Stream) -> AsyncIterator[Event]:
 """
 
 
-def answer(asked: ReceivedRequest) -> Reply:
-    """By what the person said last."""
-    messages = asked.body["messages"]
-    if not asked.body.get("tools"):
+def answer(request: ReceivedRequest) -> Reply:
+    """Return the reply to the last message of the person."""
+    messages = request.body["messages"]
+    if not request.body.get("tools"):
         return Reply(text="Untitled")
     if messages[-1]["role"] == "tool":
         return Reply(text="They have run.")
-    said = str(messages[-1]["content"])
+    text = str(messages[-1]["content"])
     for words, code in (("Run a thousand", SCRIPT), ("Run nothing", SLEEP)):
-        if words in said:
+        if words in text:
             return Reply(calls=(Call("execute_code", {"code": code, "timeout": 200}),))
-    if found := QUICKLY.search(said):
-        return Reply(text=f"{STREAMED}\n{found[0]}: done.\n")
+    if match := QUICKLY.search(text):
+        return Reply(text=f"{STREAMED}\n{match[0]}: done.\n")
     return Reply(text=STREAMED, pace=PACE)
 
 
 @dataclass(frozen=True, slots=True)
-class House:
-    """What is measured: the server, and a browser that somebody has logged in with."""
+class MeasuredPage:
+    """What is measured: the server, and a browser that is logged in."""
 
     url: str
     browser: Browser
@@ -115,7 +115,7 @@ class House:
 
 
 @asynccontextmanager
-async def house(folder: Path) -> AsyncGenerator[House]:
+async def measured_page(folder: Path) -> AsyncGenerator[MeasuredPage]:
     workspace, home = folder / "workspace", folder / "home"
     workspace.mkdir()
     home.mkdir(mode=0o700)
@@ -125,7 +125,7 @@ async def house(folder: Path) -> AsyncGenerator[House]:
     async with ModelServer(answer, keeps_asked=False) as model, async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         async with _served(home, workspace, model.url) as (url, link):
-            yield House(url, browser, await _log_in(browser, link))
+            yield MeasuredPage(url, browser, await _log_in(browser, link))
         await browser.close()
 
 

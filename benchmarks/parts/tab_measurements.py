@@ -1,7 +1,6 @@
-"""What is measured inside a tab: moments, frames, and what is left after a collection.
+"""Measurements inside a tab: moments, frames, and the memory after a garbage collection.
 
-Times are taken by scripts in the tab, by its own clock, so that the way to the driver is in none
-of them.
+Scripts in the tab take the times, by its own clock, so the way to the driver is not included.
 """
 
 from __future__ import annotations
@@ -85,45 +84,45 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 @dataclass(slots=True)
 class Frames:
-    """Milliseconds from each frame to the next, and what made the long ones long."""
+    """Milliseconds from each frame to the next, and the scripts that made frames long."""
 
-    each: list[float] = field(default_factory=list[float])
+    durations: list[float] = field(default_factory=list[float])
     long: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
-    def told(self) -> str:
-        p50, p99, worst = (percentile(self.each, part) for part in (0.5, 0.99, 1.0))
-        late = sum(each > MOST_FRAME for each in self.each)
+    def summary(self) -> str:
+        p50, p99, worst = (percentile(self.durations, part) for part in (0.5, 0.99, 1.0))
+        late = sum(duration > MOST_FRAME for duration in self.durations)
         return (
             f"p50 {p50:5.1f}  p99 {p99:5.1f}  worst {worst:6.1f} ms, "
-            f"{late} of {len(self.each):,} over {MOST_FRAME:.0f} ms"
+            f"{late} of {len(self.durations):,} over {MOST_FRAME:.0f} ms"
         )
 
     @property
     def worst(self) -> float:
-        return max(self.each)
+        return max(self.durations)
 
     def blame(self, most: int = 3) -> list[str]:
-        """The longest ones in which the page worked."""
-        ordered = sorted(self.long, key=lambda each: -each["duration"])[:most]
+        """Return lines about the longest frames in which the page worked."""
+        ordered = sorted(self.long, key=lambda frame: -frame["duration"])[:most]
         return [
-            f"{each['duration']:.0f} ms, of it {each['layout']:.0f} from style and layout on: "
-            f"{each['by'] or 'no script'}"
-            for each in ordered
+            f"{frame['duration']:.0f} ms, of it {frame['layout']:.0f} from style and layout on: "
+            f"{frame['by'] or 'no script'}"
+            for frame in ordered
         ]
 
 
 @asynccontextmanager
 async def frames(page: Page) -> AsyncGenerator[Frames]:
-    """Every frame while this is entered."""
-    found = Frames()
+    """Measure every frame while this context is entered."""
+    measured = Frames()
     await page.evaluate("__watch.begin()")
-    yield found
-    told = await page.evaluate("__watch.end()")
-    found.each, found.long = told["frames"], told["long"]
+    yield measured
+    result = await page.evaluate("__watch.end()")
+    measured.durations, measured.long = result["frames"], result["long"]
 
 
 class Devtools:
-    """What a browser tells its developers of one tab."""
+    """The DevTools protocol of one tab."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -135,13 +134,13 @@ class Devtools:
     async def ask(self, method: str, **parameters: object) -> dict[str, Any]:
         return await self._session.send(method, parameters)
 
-    def hear(self, event: str, tell: Callable[[dict[str, Any]], None]) -> None:
-        self._session.on(event, tell)
+    def listen(self, event: str, on_event: Callable[[dict[str, Any]], None]) -> None:
+        self._session.on(event, on_event)
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """What a tab holds after a collection, and after so many turns."""
+class HeapSample:
+    """The memory of a tab after so many turns, after a garbage collection."""
 
     turns: int
     heap: int
@@ -149,16 +148,16 @@ class Left:
     listeners: int
 
 
-async def left(tools: Devtools, turns: int) -> Left:
+async def sample_heap(tools: Devtools, turns: int) -> HeapSample:
     for _ in range(2):  # what the first one finalizes, the second one frees
         await tools.ask("HeapProfiler.collectGarbage")
     heap = await tools.ask("Runtime.getHeapUsage")
     counters = await tools.ask("Memory.getDOMCounters")
-    return Left(turns, int(heap["usedSize"]), counters["nodes"], counters["jsEventListeners"])
+    return HeapSample(turns, int(heap["usedSize"]), counters["nodes"], counters["jsEventListeners"])
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """Of the straight line that is nearest to the points."""
+    """Return the slope of the straight line that is nearest to the points."""
     count = len(points)
     mean_x, mean_y = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
     spread = sum((x - mean_x) ** 2 for x, _ in points)

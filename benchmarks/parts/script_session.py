@@ -99,7 +99,7 @@ def written(text: str, core: int, seconds: float = 0.5) -> str:
     return head + (RATE + text).replace("SECONDS", str(seconds))
 
 
-class WholeWay:
+class ScriptSession:
     """A host with a session, in which scripts run."""
 
     def __init__(self, home: Path, workspace: Path) -> None:
@@ -107,7 +107,7 @@ class WholeWay:
         (workspace / "small").mkdir()
         for number in range(5_000):
             (workspace / f"small/{number}.txt").write_text(f"the small file {number}\n")
-        tools: list[Tool] = [each for group in built_in(Path.home()).values() for each in group]
+        tools: list[Tool] = [tool for group in built_in(Path.home()).values() for tool in group]
         tools += [ExecuteCode(), trivial]
         self._app = Keryx(home=home, workspace=workspace, tools=tools, resume=False)
 
