@@ -34,7 +34,7 @@ function Page() {
   const beside = shown.value && wide.value && (keeper?.opened.value ?? null) !== null;
   const title = keeper?.opened.value?.head.settings.value.title ?? "";
   useEffect(() => {
-    document.title = texts.telling.badge(asking.value, title ? `${title} · ${texts.name}` : texts.name);
+    document.title = texts.notifications.tabTitle(asking.value, title ? `${title} · ${texts.name}` : texts.name);
   }, [title, asking.value]);
   return (
     <div class={`page${listShown.value ? " listed" : ""}${beside ? " inspected" : ""}`}>

@@ -45,8 +45,8 @@ const summary = (state: Summary["state"], failed = false): Summary => ({
 });
 
 it("tells of what asks and of what ends, and of nothing else", () => {
-  expect(news(summary("running"), summary("waiting"))).toBe("Tidy up asks you");
-  expect(news(summary("running"), summary("idle"))).toBe("Tidy up has finished");
+  expect(news(summary("running"), summary("waiting"))).toBe("Tidy up is waiting for you");
+  expect(news(summary("running"), summary("idle"))).toBe("Tidy up is done");
   expect(news(summary("running"), summary("idle", true))).toBe("Tidy up failed");
   expect(news(summary("idle"), summary("running"))).toBeNull();
   expect(news(summary("waiting"), summary("running"))).toBeNull();

@@ -47,7 +47,7 @@ export async function carryOut(said: Said, opened: Opened | null, key: string): 
       if (said.slash.inSession && opened === null) return refuse(texts.commands.needsSession);
       if (said.slash.takes === "nothing") return act(said.slash.name, opened);
       if (said.rest === "") {
-        return refuse(texts.commands.needs(said.slash.name, texts.commands.takes[said.slash.name] ?? ""));
+        return refuse(texts.commands.needsValue(said.slash.name, texts.commands.takes[said.slash.name] ?? ""));
       }
       return choose(said.slash.name, said.rest, opened);
     case "message":
@@ -68,7 +68,7 @@ async function run(
 }
 
 async function choose(name: SlashName, rest: string, opened: Opened | null): Promise<void> {
-  const value = rest === texts.commands.standard && (name === "personality" || name === "effort") ? null : rest;
+  const value = rest === texts.commands.default && (name === "personality" || name === "effort") ? null : rest;
   if (opened !== null) return void (await keryx.changeSession(opened.id, { [name]: value } as Changes));
   const { [name as "model"]: _before, ...others } = opening.value;
   opening.value = value === null ? others : { ...others, [name]: value };

@@ -76,7 +76,7 @@ export function Field({ composing, suggest, choices, running, onSend, onStop }: 
         aria-autocomplete="list"
         aria-controls={open ? MENU : undefined}
         aria-activedescendant={open ? optionId(suggest.at.value) : undefined}
-        placeholder={running ? texts.composer.busy : texts.composer.idle}
+        placeholder={running ? texts.composer.placeholderRunning : texts.composer.placeholder}
         value={text}
         onInput={(event) => {
           composing.type(event.currentTarget.value);

@@ -23,8 +23,8 @@ export function SteerLine({ opened, onAfter }: { opened: Opened; onAfter: () => 
   return (
     <p class="steerline">
       <span id={STEER_SAYS}>{said}</span>
-      <Button kind="quiet" keys="Alt ↵" title={texts.steer.afterAbout} onClick={onAfter}>
-        {texts.steer.after}
+      <Button kind="quiet" keys="Alt ↵" title={texts.steer.afterStepAbout} onClick={onAfter}>
+        {texts.steer.afterStep}
       </Button>
     </p>
   );

@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import * as keryx from "../api/keryx";
+import { asProblem } from "../api/problem";
 import type { Entry } from "../api/shapes";
 import { models, profiles } from "../state/app";
 import { texts } from "../texts";
@@ -35,7 +36,7 @@ export class Suggest {
   readonly says = signal("");
   private from = 0;
   private asked: AbortController | null = null;
-  private folder: { path: string; entries: readonly Entry[] } | null = null;
+  private folder: { path: string; entries: readonly Entry[]; missing?: boolean } | null = null;
   private closed: string | null = null;
 
   /** The text or the caret has changed. */
@@ -88,14 +89,15 @@ export class Suggest {
       try {
         const shown = await keryx.look(sessionId, found.folder || ".", abort.signal);
         this.folder = { path: found.folder, entries: shown.kind === "folder" ? shown.entries : [] };
-      } catch {
-        // There is no such folder, or it must not be seen: then nothing fits.
-        if (!abort.signal.aborted) this.folder = { path: found.folder, entries: [] };
+      } catch (error) {
+        const missing = asProblem(error).kind === "not_found";
+        if (!abort.signal.aborted) this.folder = { path: found.folder, entries: [], missing };
       }
       if (abort.signal.aborted) return;
     }
     const list = files(found, this.folder?.entries ?? []);
-    this.show(list, found.from, list.length === 0 ? texts.commands.noFile : "");
+    const none = this.folder?.missing ? texts.commands.noFolder : texts.commands.noFile;
+    this.show(list, found.from, list.length === 0 ? none : "");
   }
 }
 
@@ -116,9 +118,9 @@ function values(name: string, typed: string, choices: Choices): Suggestion[] {
   const all = offered(name, choices);
   const known = all.map((value) => ({
     key: `${name} ${value}`,
-    name: value || texts.commands.standard,
-    about: (value || null) === now ? texts.commands.now : value ? "" : texts.commands.standardAbout,
-    text: value || texts.commands.standard,
+    name: value || texts.commands.default,
+    about: (value || null) === now ? texts.commands.current : value ? "" : texts.commands.defaultAbout,
+    text: value || texts.commands.default,
     then: "done" as const,
   }));
   return matching(known, typed, (each) => each.name).slice(0, MOST);
@@ -134,7 +136,7 @@ function offered(name: string, { profile }: Choices): readonly string[] {
     case "personality":
       return ["", ...(all.find((each) => each.name === profile) ?? all[0])?.personalities ?? []];
     case "effort":
-      return ["", ...Object.keys(texts.header.efforts)];
+      return ["", ...Object.keys(texts.settings.efforts)];
     default:
       return [];
   }
@@ -155,7 +157,7 @@ function files({ folder, typed }: Wanted & { what: "file" }, entries: readonly E
   const here: Suggestion = {
     key: `${folder}.`,
     name: folder,
-    about: texts.commands.here,
+    about: texts.commands.thisFolder,
     text: `${written(folder)} `,
     then: "nothing",
   };

@@ -35,7 +35,7 @@ export function ChangesTab({ opened }: { opened: Opened }) {
   return (
     <>
       <div class="changesline">
-        <span class="dim">{left.length === 0 ? words.undone : words.files(left.length)}</span>
+        <span class="dim">{left.length === 0 ? words.allReverted : words.files(left.length)}</span>
         <span class="grow" />
         {picked.length > 0 ? (
           <Button kind="stop" onClick={() => setReverting(picked)}>

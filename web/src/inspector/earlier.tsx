@@ -12,7 +12,7 @@ import { sumUp } from "../state/summing";
 import { texts } from "../texts";
 import { shortTime } from "../texts/amounts";
 
-const words = texts.summing;
+const words = texts.compaction;
 
 /** What the server says of it; no text: there is none. */
 export interface Told {
@@ -35,7 +35,7 @@ export function Earlier({ opened, last, told }: Props) {
   if (text === "") return null;
   const tokens = told?.tokens ?? null;
   return (
-    <Labelled label={words.of(last?.since == null ? "" : shortTime(last.since))} copy={text}>
+    <Labelled label={words.summaryOf(last?.since == null ? "" : shortTime(last.since))} copy={text}>
       <div class="part">
         <Fold open={open}>
           <span class="name">{words.summary}</span>
@@ -59,7 +59,7 @@ export function SumUp({ opened }: { opened: Opened }) {
   };
   return (
     <Button busy={busy} onClick={() => void ask()}>
-      {busy ? words.underway : words.now}
+      {busy ? words.compacting : words.compactNow}
     </Button>
   );
 }

@@ -26,7 +26,7 @@ export function FilesTab({ opened }: { opened: Opened }) {
       <div class="crumbline">
         <Crumbs path={path} onOpen={setPath} />
         <Button kind="quiet" onClick={again}>
-          {words.again}
+          {words.refresh}
         </Button>
       </div>
       {problem !== null ? <Trouble problem={problem} onRetry={again} /> : null}

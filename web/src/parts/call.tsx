@@ -92,12 +92,12 @@ function State({ call }: { call: Call }) {
   }
   const outcome = call.outcome ?? "unknown";
   if (outcome === "completed") return null;
-  if (!call.started && outcome === "cancelled") return <>{texts.call.unstarted}</>;
-  const why = [call.reason === outcome ? "" : texts.call.why(call.reason), call.settled ? texts.call.settled : ""].filter(Boolean).join(", ");
+  if (!call.started && outcome === "cancelled") return <>{texts.call.notStarted}</>;
+  const why = texts.call.why(outcome, call.reason, call.settled);
   return (
     <span>
       {texts.call.outcome(outcome)}
-      {why ? <span class="why">: {why}</span> : null}
+      {why ? <span class="why">{why}</span> : null}
     </span>
   );
 }
@@ -105,11 +105,11 @@ function State({ call }: { call: Call }) {
 function underWay(call: Call): string {
   switch (call.phase) {
     case "writing":
-      return texts.call.writing;
+      return texts.call.preparing;
     case "asked":
-      return call.asking ? texts.call.asking : texts.call.waiting;
+      return call.asking ? texts.call.waiting : texts.call.queued;
     default:
-      if (call.asking) return texts.call.asking;
+      if (call.asking) return texts.call.waiting;
       if (call.done !== null) return `${texts.call.progress(call.done, call.total)} ${call.note}`.trim();
       return call.note || texts.call.running;
   }

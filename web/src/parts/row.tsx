@@ -96,7 +96,7 @@ function CompactedView({ note, name }: { note: Compacted; name: string }) {
   return (
     <div class="note compacted">
       <div class="summed">
-        <Fold open={open}>{texts.summing.summed(note.before, note.after)}</Fold>
+        <Fold open={open}>{texts.compaction.done(note.before, note.after)}</Fold>
         {open.value ? <Copy text={note.summary} /> : null}
       </div>
       {open.value ? <SummaryText text={note.summary} owner={note} /> : null}
@@ -105,18 +105,18 @@ function CompactedView({ note, name }: { note: Compacted; name: string }) {
 }
 
 function EndView({ row }: { row: EndRow }) {
-  const { ended, error: errorName } = texts.transcript;
+  const { ended } = texts.transcript;
   if (row.error !== null) {
     return (
       <div class="end failed" role="group" aria-label={ended.failed()}>
-        <b>{errorName(row.error.kind)}</b>
+        <b>{texts.error(row.error.kind)}</b>
         <p>{row.error.message}</p>
         {row.error.hint ? <p class="dim">{row.error.hint}</p> : null}
       </div>
     );
   }
   const said = !row.started
-    ? ended.unstarted
+    ? ended.notStarted
     : row.outcome === "cancelled"
       ? ended.cancelled(row.reason)
       : row.outcome === "parked"

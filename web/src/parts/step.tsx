@@ -26,7 +26,7 @@ export function StepView({ opened, row }: { opened: Opened; row: StepRow }) {
       {row.reasoning ? <Reasoning row={row} /> : null}
       {row.live && silent && !row.reasoning ? <p class="thinking">{texts.transcript.thinking}</p> : null}
       {row.text ? <Markdown text={row.text} whole={!row.live} owner={row} /> : null}
-      {row.cut ? <p class="cut">{texts.transcript.cut}</p> : null}
+      {row.cut ? <p class="cut">{texts.transcript.replyCut}</p> : null}
       {calls}
     </article>
   );
@@ -56,7 +56,7 @@ interface CallsProps {
 function Calls({ opened, step, ids, repliedAt }: CallsProps) {
   const axis = useMemo(() => axisOf(opened, ids, repliedAt), [opened, ids, repliedAt]);
   return (
-    <div class="calls" role="group" aria-label={texts.transcript.steps(ids.length, 0)}>
+    <div class="calls" role="group" aria-label={texts.transcript.calls(ids.length, 0)}>
       {ids.length > 1 ? <Top opened={opened} step={step} ids={ids} /> : null}
       {ids.map((id) => (
         <CallView key={id} opened={opened} id={id} axis={axis} />
@@ -76,7 +76,7 @@ function Top({ opened, step, ids }: { opened: Opened; step: string; ids: readonl
   return (
     <div class="top">
       {number.value === null ? null : <b>{texts.timeline.step(number.value)}</b>}{" "}
-      <span>{texts.transcript.steps(ids.length, running.value)}</span>
+      <span>{texts.transcript.calls(ids.length, running.value)}</span>
       <span class="grow" />
       <NestedCount opened={opened} ids={ids} />
     </div>

@@ -40,7 +40,7 @@ function follow(opened: Opened, say: (line: string) => void): () => void {
   let asked = opened.head.approvals.peek().length + opened.head.questions.peek().length;
   const stopAsking = effect(() => {
     const now = opened.head.approvals.value.length + opened.head.questions.value.length;
-    if (now > asked) queueMicrotask(() => say(texts.transcript.announced.asks));
+    if (now > asked) queueMicrotask(() => say(texts.transcript.announced.waiting));
     asked = now;
   });
   let running = opened.head.turn.peek() !== null;
@@ -68,12 +68,12 @@ function followSumming(opened: Opened, say: (line: string) => void): () => void 
     if (now !== null && now.at !== told) {
       told = now.at;
       known = newest()?.key ?? null;
-      queueMicrotask(() => say(texts.summing.running(now.before)));
+      queueMicrotask(() => say(texts.compaction.running(now.before)));
     } else if (now === null && told !== 0) {
       const summary = newest();
       if (summary === null || summary.key === known) return;
       known = summary.key;
-      queueMicrotask(() => say(texts.summing.summed(summary.before, summary.after)));
+      queueMicrotask(() => say(texts.compaction.done(summary.before, summary.after)));
     }
   });
 }

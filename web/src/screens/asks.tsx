@@ -17,7 +17,7 @@ export function Asks({ opened }: { opened: Opened }) {
   const questions = opened.head.questions.value;
   if (approvals.length + questions.length === 0) return null;
   return (
-    <section class="asks" aria-label={texts.asks.label}>
+    <section class="asks" aria-label={texts.approvals.label}>
       {approvals.map((asked) => (
         <Approval key={asked.approval_id} sessionId={opened.id} asked={asked} />
       ))}
@@ -41,7 +41,8 @@ function Approval({ sessionId, asked }: { sessionId: string; asked: ApprovalAske
   const [busy, setBusy] = useState(false);
   const [lasting, setLasting] = useState<Lasting | null>(null);
   const card = useRef<HTMLDivElement>(null);
-  const title = texts.asks.allow(asked.tool || asked.what);
+  const title = texts.approvals.question(asked.tool || asked.what);
+  const lastingText = (how: Lasting): string => texts.approvals.allowLasting(how, asked.tool ?? "");
   const decide = async (decision: Decision, reach: Reach | null = null): Promise<void> => {
     setBusy(true);
     await attempt(() => first(() => keryx.approve(sessionId, asked.approval_id, decision, reach)));
@@ -70,13 +71,14 @@ function Approval({ sessionId, asked }: { sessionId: string; asked: ApprovalAske
         <b>{title}</b>
         {asked.tool ? <pre tabIndex={0}>{without(asked.what, asked.tool)}</pre> : null}
         <p class="dim">
-          {[texts.asks.risks[asked.risk], asked.why, ...needs(asked)].filter(Boolean).join(" · ")}
+          {[texts.approvals.risks[asked.risk], asked.why, ...needs(asked)].filter(Boolean).join(" · ")}
           <Expiry at={asked.expires} />
         </p>
       </div>
       {lasting !== null ? (
         <Reaches
           lasting={lasting}
+          title={lastingText(lasting)}
           offers={choices(asked, lasting)}
           busy={busy}
           onChoose={({ reach }) => void decide(lasting, reach)}
@@ -84,18 +86,18 @@ function Approval({ sessionId, asked }: { sessionId: string; asked: ApprovalAske
         />
       ) : (
         <div class="btns">
-          {button("deny", texts.asks.deny)}
+          {button("deny", texts.approvals.deny)}
           {wider ? (
             <Button busy={busy} onClick={() => last("session")}>
-              {texts.asks.session}
+              {lastingText("session")}
             </Button>
           ) : null}
           {wider ? (
             <Button busy={busy} onClick={() => last("always")}>
-              {texts.asks.always}
+              {lastingText("always")}
             </Button>
           ) : null}
-          {button("once", texts.asks.once, "main")}
+          {button("once", texts.approvals.allowOnce, "main")}
         </div>
       )}
     </div>
@@ -110,16 +112,16 @@ function without(what: string, tool: string): string {
 function needs({ needs: told }: ApprovalAsked): string[] {
   const { network = false, reads = [], writes = [] } = told ?? {};
   return [
-    network ? texts.asks.network : "",
-    reads.length > 0 ? texts.asks.reads(reads.join(", ")) : "",
-    writes.length > 0 ? texts.asks.writes(writes.join(", ")) : "",
+    network ? texts.approvals.network : "",
+    reads.length > 0 ? texts.approvals.reads(reads.join(", ")) : "",
+    writes.length > 0 ? texts.approvals.writes(writes.join(", ")) : "",
   ];
 }
 
 function Expiry({ at }: { at: number | null }) {
   if (at === null) return null;
   const left = at - serverTime(second.value);
-  return left > 0 ? <span> · {texts.asks.expires(Math.ceil(left))}</span> : null;
+  return left > 0 ? <span> · {texts.approvals.expires(Math.ceil(left))}</span> : null;
 }
 
 function Question({ sessionId, asked }: { sessionId: string; asked: QuestionAsked }) {
@@ -154,13 +156,13 @@ function Question({ sessionId, asked }: { sessionId: string; asked: QuestionAske
       ) : null}
       <div class="answer">
         <input
-          aria-label={texts.asks.answer}
-          placeholder={texts.asks.answer}
+          aria-label={texts.approvals.answer}
+          placeholder={texts.approvals.answer}
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
         />
         <Button type="submit" kind="main" busy={busy} disabled={text.trim() === ""}>
-          {texts.asks.send}
+          {texts.approvals.sendAnswer}
         </Button>
       </div>
     </form>

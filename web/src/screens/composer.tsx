@@ -145,9 +145,9 @@ function Failure({ composing }: { composing: Composing }) {
 function PostponedLine({ composing }: { composing: Composing }) {
   return (
     <p class="steerline">
-      <span role="status">{texts.composer.postponed}</span>
+      <span role="status">{texts.composer.sendsAfterUpload}</span>
       <Button kind="quiet" keys="Esc" onClick={() => composing.takeBack()}>
-        {texts.composer.takeBack}
+        {texts.composer.cancelSend}
       </Button>
     </p>
   );

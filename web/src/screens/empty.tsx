@@ -37,10 +37,10 @@ function Start() {
   };
   return (
     <div class="centre start">
-      <h1>{texts.empty.title}</h1>
+      <h1>{texts.newSession.title}</h1>
       <p class="dim" role="status">
         {ready.value === null ? "" : `${texts.setup.ready(ready.value)} `}
-        {texts.empty.lead}
+        {texts.newSession.lead}
       </p>
       <Fields
         chosen={opening.value as Chosen}

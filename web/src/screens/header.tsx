@@ -40,10 +40,10 @@ export function Header({ opened }: { opened: Opened }) {
   const change = (changes: Changes): void => void attempt(() => keryx.changeSession(opened.id, changes));
   /** What it is, all of it, and the part of it that there is room for. */
   const chips: [string, string, string][] = [
-    [texts.header.workspace, settings.workspace, folderName(settings.workspace)],
-    [texts.header.model, settings.model, settings.model.replace(/^\w+:/, "")],
-    [texts.header.personality, settings.personality ?? "", settings.personality ?? ""],
-    [texts.header.effort, settings.effort ?? "", settings.effort ?? ""],
+    [texts.settings.workspace, settings.workspace, folderName(settings.workspace)],
+    [texts.settings.model, settings.model, settings.model.replace(/^\w+:/, "")],
+    [texts.settings.personality, settings.personality ?? "", settings.personality ?? ""],
+    [texts.settings.effort, settings.effort ?? "", settings.effort ?? ""],
   ];
   return (
     <header
@@ -64,8 +64,8 @@ export function Header({ opened }: { opened: Opened }) {
             <button
               type="button"
               key={name}
-              class={name === texts.header.workspace || name === texts.header.model ? "chip w whole" : "chip w"}
-              aria-label={texts.header.change(name, value)}
+              class={name === texts.settings.workspace || name === texts.settings.model ? "chip w whole" : "chip w"}
+              aria-label={texts.settings.change(name, value)}
               title={value}
               onClick={() => setOpen(!open)}
             >
@@ -79,8 +79,8 @@ export function Header({ opened }: { opened: Opened }) {
           type="button"
           class="chip"
           aria-expanded={open}
-          aria-label={texts.header.settings}
-          title={texts.header.settings}
+          aria-label={texts.settings.label}
+          title={texts.settings.label}
           onClick={() => setOpen(!open)}
         >
           <span aria-hidden="true">⋯</span>
@@ -88,9 +88,9 @@ export function Header({ opened }: { opened: Opened }) {
         <InspectorButton />
       </div>
       {open ? (
-        <section class="panel" aria-label={texts.header.settings}>
+        <section class="panel" aria-label={texts.settings.label}>
           <label>
-            <span>{texts.header.title}</span>
+            <span>{texts.settings.title}</span>
             <input value={settings.title} onChange={(event) => change({ title: event.currentTarget.value })} />
           </label>
           <Fields chosen={settings} profile={settings.profile} onChange={change} />
@@ -100,7 +100,7 @@ export function Header({ opened }: { opened: Opened }) {
               checked={settings.read_only}
               onChange={(event) => change({ read_only: event.currentTarget.checked })}
             />
-            <span>{texts.header.readOnly}</span>
+            <span>{texts.settings.readOnly}</span>
           </label>
           <div class="btns">
             <Button kind="quiet" onClick={showModels}>

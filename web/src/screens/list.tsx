@@ -38,12 +38,12 @@ export function SessionList() {
       </div>
       <button type="button" class="new" aria-keyshortcuts="n" onClick={startNew}>
         <span aria-hidden="true">+</span>
-        <span class="grow">{texts.list.fresh}</span>
+        <span class="grow">{texts.list.newSession}</span>
         <kbd aria-hidden="true">N</kbd>
       </button>
       <button type="button" class="find" aria-keyshortcuts="Control+K" onClick={() => (searchShown.value = true)}>
         <span class="grow">{texts.list.search}</span>
-        <kbd aria-hidden="true">Ctrl K</kbd>
+        <kbd aria-hidden="true">{texts.list.searchKeys}</kbd>
       </button>
       <div class="groups">
         {sessions.connection.value === "lost" ? <p class="lost">{texts.connection.lost}</p> : null}
@@ -83,16 +83,16 @@ function Foot({ archived }: { archived: boolean }) {
       <div class="footline">
         <UsageButton />
         <Button kind="quiet" title={texts.rules.lead} onClick={() => (rulesShown.value = true)}>
-          {texts.rules.open}
+          {texts.rules.title}
         </Button>
         {canTell ? (
           <Button
             kind="quiet"
             pressed={tells.value}
-            title={texts.telling.about}
+            title={texts.notifications.about}
             onClick={() => void attempt(() => chooseTelling(!tells.value))}
           >
-            <span class={tells.value ? "switch on" : "switch"} aria-hidden="true" /> {texts.telling.name}
+            <span class={tells.value ? "switch on" : "switch"} aria-hidden="true" /> {texts.notifications.label}
           </Button>
         ) : null}
       </div>
@@ -111,7 +111,7 @@ function Foot({ archived }: { archived: boolean }) {
         ))}
       </select>
       <Button kind="quiet" onClick={() => void logOut()}>
-        {texts.list.logout}
+        {texts.list.signOut}
       </Button>
     </div>
   );

@@ -52,7 +52,7 @@ export function Transcript({ opened }: { opened: Opened }) {
           if ((event.target as Element).closest("button.fold, .turndots")) scroller.hold();
         }}
       >
-        {opened.loadingOlder.value ? <p class="earlier">{texts.transcript.earlier}</p> : null}
+        {opened.loadingOlder.value ? <p class="earlier">{texts.transcript.loadingEarlier}</p> : null}
         <div ref={above} class="space" />
         {shown.map((key) => (
           <RowView key={key} id={key} opened={opened} scroller={scroller} sought={sought} />
@@ -62,8 +62,8 @@ export function Transcript({ opened }: { opened: Opened }) {
       </div>
       {scroller.endSeen.value ? null : (
         <button type="button" class="btn latest" aria-keyshortcuts="End" onClick={back}>
-          {apart ? <span class="dim">{texts.transcript.apart}</span> : null}
-          <span aria-hidden="true">↓</span> {apart ? texts.transcript.newest : texts.transcript.latest}
+          {apart ? <span class="dim">{texts.transcript.earlierPart}</span> : null}
+          <span aria-hidden="true">↓</span> {texts.transcript.latest}
         </button>
       )}
     </div>
@@ -124,7 +124,7 @@ function RowView({ id, opened, scroller, sought }: RowProps) {
     found.focused = true;
     ref.current?.focus({ preventScroll: true });
   }, [found]);
-  const place = found === null ? {} : { role: "group" as const, tabIndex: -1, "aria-label": texts.transcript.found };
+  const place = found === null ? {} : { role: "group" as const, tabIndex: -1, "aria-label": texts.transcript.searchResult };
   return (
     <div ref={ref} class={found?.marked.value ? "row sought" : "row"} {...place}>
       {row === undefined ? null : <RowContent opened={opened} row={row} />}
@@ -138,7 +138,7 @@ function Activity({ opened }: { opened: Opened }) {
   const last = opened.order.value.at(-1);
   const row = last === undefined ? undefined : opened.row(last).value;
   const { approvals, questions, compacting } = opened.head;
-  if (compacting.value !== null && !turn?.cancelling) return <Doing text={texts.summing.running(compacting.value.before)} />;
+  if (compacting.value !== null && !turn?.cancelling) return <Doing text={texts.compaction.running(compacting.value.before)} />;
   if (turn === null) return <div class="activity" />;
   const { stopping, waiting, working } = texts.transcript;
   if (turn.cancelling) return <Doing text={stopping} />;

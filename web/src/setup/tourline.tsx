@@ -22,7 +22,7 @@ export function TourLine({ opened, keeper }: { opened: Opened; keeper: SessionKe
       <span class="tourlabel" title={tour.about}>
         {tour.label}
       </span>
-      <ol aria-label={tour.invites}>
+      <ol aria-label={tour.tryIt}>
         {STEPS.map((step) => (
           <li key={step} class={done[step] ? "done" : ""}>
             {tour.steps[step]}
@@ -48,8 +48,8 @@ function useSurvival(keeper: SessionKeeper): void {
 /** Under the header of a session that has nothing to think with. */
 export function NoModelLine() {
   return (
-    <section class="tourline" aria-label={texts.setup.none}>
-      <span class="tourlabel">{texts.setup.none}</span>
+    <section class="tourline" aria-label={texts.setup.noModel}>
+      <span class="tourlabel">{texts.setup.noModel}</span>
       <span class="grow" />
       <Button onClick={showModels}>{texts.setup.choose}</Button>
     </section>

@@ -73,7 +73,7 @@ export class Attachments {
     const abort = new AbortController();
     this.uploads.set(key, abort);
     const preview = PREVIEWED.test(file.type) ? URL.createObjectURL(file) : null;
-    const told = { key, name: file.name || texts.composer.pasted, mediaType: file.type || UNKNOWN_TYPE, size: file.size, preview };
+    const told = { key, name: file.name || texts.composer.pastedName, mediaType: file.type || UNKNOWN_TYPE, size: file.size, preview };
     this.list.value = [...this.list.value, { ...told, uploadId: null, problem: null }];
     try {
       const { upload_id } = await keryx.upload(file, told.name, abort.signal);

@@ -35,7 +35,7 @@ export async function chooseTelling(wanted: boolean): Promise<void> {
   } catch {
     // Storage may be forbidden; then the choice holds until the page is left.
   }
-  if (wanted && !allowed) throw new Problem("refused", 0, texts.telling.refused);
+  if (wanted && !allowed) throw new Problem("refused", 0, texts.notifications.blocked);
 }
 
 export function watchNews(sessions: Sessions): void {

@@ -30,7 +30,7 @@ export function NestedRows({ opened, call, axis }: { opened: Opened; call: Call;
         <Line key={line.key} line={line} axis={axis} session={opened.id} name={`nested ${call.callId} ${line.key}`} />
       ))}
       {lines.length > shown.length ? (
-        <li class="dim more">{texts.call.nestedMore(lines.length - shown.length)}</li>
+        <li class="dim more">{texts.call.moreNested(lines.length - shown.length)}</li>
       ) : null}
     </ul>
   );
@@ -55,11 +55,11 @@ interface LineProps {
 
 function Line({ line, axis, session, name }: LineProps) {
   const open = unfoldedOf(name);
-  const tool = line.tool || texts.timeline.nestedCalls;
+  const tool = line.tool || texts.timeline.nestedTool;
   const form = line.form === "running" ? texts.call.running : texts.call.outcome(line.form);
   const count = line.count > 1 ? texts.timeline.count(line.count, line.ended) : "";
   // What each worked on is known only to those who saw it begin, so it is told only while it runs.
-  const told = texts.timeline.told(tool, line.count, form, line.form === "running" ? line.preview : "", line.ended);
+  const told = texts.timeline.nestedLine(tool, line.count, form, line.form === "running" ? line.preview : "", line.ended);
   const words = (
     <>
       <b>{tool}</b>
@@ -126,7 +126,7 @@ function Ones({ line, axis, tool, session }: { line: NestedLine; axis: Axis; too
     <div
       class="ones"
       role="region"
-      aria-label={`${tool}: ${ones.length}`}
+      aria-label={texts.timeline.callsOf(tool, ones.length)}
       tabIndex={0}
       style={{ height: `${height}px` }}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}

@@ -39,9 +39,9 @@ function Shown({ opened }: { opened: Opened | null }) {
         </p>
       )}
       {told === null && problem === null ? <p class="dim">{texts.loading}</p> : null}
-      {told === null ? null : <Part title={texts.usage.todayTitle} lead={texts.usage.todayLead} rows={told.today} />}
+      {told === null ? null : <Part title={texts.usage.today} lead={texts.usage.todayLead} rows={told.today} />}
       {opened === null ? null : <OfSession opened={opened} rows={own} />}
-      {told === null ? null : <Part title={texts.usage.all} lead={texts.usage.allLead} rows={told.ever} />}
+      {told === null ? null : <Part title={texts.usage.allTime} lead={texts.usage.allTimeLead} rows={told.ever} />}
       <div class="btns">
         <Button onClick={close}>{texts.close}</Button>
       </div>
@@ -79,7 +79,7 @@ function Part({ title, lead, rows }: { title: string; lead: string; rows: readon
   return (
     <section aria-label={title}>
       <h3>{title}</h3>
-      <p class="dim">{models.length === 0 ? texts.usage.nothing : lead}</p>
+      <p class="dim">{models.length === 0 ? texts.usage.empty : lead}</p>
       {models.length === 0 ? null : <Table models={models} total={total} />}
     </section>
   );
@@ -97,11 +97,11 @@ function OfSession({ opened, rows }: { opened: Opened; rows: readonly UsageRow[]
         <p class="meterline">
           <span>{texts.usage.context}</span>
           <ContextMeter context={context!} used={used} />
-          <span>{texts.header.context(used, context!.window)}</span>
-          {context!.compact_at === null ? null : <small>{texts.summing.at(context!.compact_at)}</small>}
+          <span>{texts.settings.contextUsed(used, context!.window)}</span>
+          {context!.compact_at === null ? null : <small>{texts.compaction.auto(context!.compact_at)}</small>}
         </p>
       )}
-      {isNothing(usage) ? <p class="dim">{texts.usage.nothing}</p> : <Amounts usage={usage} cost={opened.head.cost.value} />}
+      {isNothing(usage) ? <p class="dim">{texts.usage.empty}</p> : <Amounts usage={usage} cost={opened.head.cost.value} />}
       {models.length > 1 ? <Table models={models} total={total} alone /> : null}
     </section>
   );
@@ -109,10 +109,10 @@ function OfSession({ opened, rows }: { opened: Opened; rows: readonly UsageRow[]
 
 function Amounts({ usage, cost }: { usage: Usage; cost: number | null }) {
   const rows: [string, string][] = [
-    [texts.usage.read, tokens(usage.input_tokens)],
+    [texts.usage.input, tokens(usage.input_tokens)],
     [texts.usage.cached, usage.cached_tokens > 0 ? tokens(usage.cached_tokens) : ""],
-    [texts.usage.written, tokens(usage.output_tokens)],
-    [texts.usage.thought, usage.reasoning_tokens > 0 ? tokens(usage.reasoning_tokens) : ""],
+    [texts.usage.output, tokens(usage.output_tokens)],
+    [texts.usage.reasoning, usage.reasoning_tokens > 0 ? tokens(usage.reasoning_tokens) : ""],
     [texts.usage.cost, texts.usage.money(cost)],
   ];
   return (
@@ -143,8 +143,9 @@ function Table({ models, total, alone = false }: TableProps) {
         <tr>
           <th scope="col">{texts.usage.model}</th>
           {alone ? null : <th scope="col">{texts.usage.sessions}</th>}
-          <th scope="col">{texts.usage.read}</th>
-          <th scope="col">{texts.usage.written}</th>
+          <th scope="col">{texts.usage.input}</th>
+          <th scope="col">{texts.usage.output}</th>
+          <th scope="col">{texts.usage.cached}</th>
           <th scope="col">{texts.usage.cost}</th>
         </tr>
       </thead>
@@ -169,6 +170,7 @@ function Line({ name, sum, alone }: { name: string; sum: Sum; alone: boolean }) 
       {alone ? null : <td>{sum.sessions}</td>}
       <td>{tokens(sum.input_tokens)}</td>
       <td>{tokens(sum.output_tokens)}</td>
+      <td>{tokens(sum.cached_tokens)}</td>
       <td>{texts.usage.money(sum.cost)}</td>
     </tr>
   );
