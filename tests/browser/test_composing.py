@@ -101,7 +101,9 @@ async def test_a_turn_is_stopped_by_a_command_and_escape_first_closes_the_menu(
     await expect(tab.transcript.get_by_text("Stopped by you")).to_be_visible()
 
 
-async def test_files_are_completed_folder_by_folder(tab: Tab, house: House) -> None:
+async def test_files_are_completed_folder_by_folder(
+    somebody: Person, tab: Tab, house: House
+) -> None:
     folder = house.served.workspace / "plans" / "deep"
     folder.mkdir(parents=True)
     (folder / "first plan.md").write_text("one")
@@ -129,6 +131,7 @@ async def test_files_are_completed_folder_by_folder(tab: Tab, house: House) -> N
     await expect(tab.box).to_have_value(expected)
     await tab.box.press("Enter")
     await expect(tab.replies.last).to_have_text("Compared.")
+    somebody.watch.expects("404")
     await tab.box.press_sequentially("Compare @nowhere/")
     composer = tab.page.get_by_role("form", name="Message")
     await expect(composer).to_contain_text("That folder doesn't exist.")
@@ -161,7 +164,7 @@ async def test_files_are_completed_before_there_is_a_session_if_another_works_th
 async def test_a_person_runs_commands_and_code_with_no_model(tab: Tab, house: House) -> None:
     await tab.starts_anew()
     await tab.box.fill("!echo made by hand | tee by-hand.txt")
-    await expect(tab.page.get_by_role("form", name="Message")).to_contain_text("no model")
+    await expect(tab.page.get_by_role("form", name="Message")).to_contain_text("without a model")
     await tab.button("Run").click()
     own = tab.transcript.get_by_role("group", name="Run by you")
     await own.get_by_role("button", expanded=False).click()

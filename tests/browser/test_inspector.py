@@ -106,6 +106,7 @@ async def test_a_call_that_waits_says_for_whom(tab: Tab, house: House) -> None:
     await begins_carefully(tab, "Wait for me")
     await expect(tab.asks).to_be_visible()
     await tab.button("Details of terminal").click()
+    await expect(fact(tab, "State")).to_have_text("Waiting for you")
     await expect(fact(tab, "Waiting for")).to_have_text("you")
     await tab.asks.get_by_role("button", name="Deny").click()
     await expect(fact(tab, "State")).to_contain_text("Denied")

@@ -101,4 +101,4 @@ async def test_a_cost_that_is_known_is_told_in_money(chromium: Browser, tmp_path
             own = dialog.get_by_role("region", name="This session")
             await expect(own).to_contain_text(f"Cost{told}")
             ever = dialog.get_by_role("region", name="All time")
-            await expect(ever.get_by_role("row").last).to_have_text(f"shop:gpt-4o1120k12k{told}")
+            await expect(ever.get_by_role("row").last).to_have_text(f"shop:gpt-4o1120k12k0{told}")

@@ -95,9 +95,9 @@ export class Suggest {
       }
       if (abort.signal.aborted) return;
     }
+    if (this.folder?.missing) return this.show([], 0, texts.commands.noFolder);
     const list = files(found, this.folder?.entries ?? []);
-    const none = this.folder?.missing ? texts.commands.noFolder : texts.commands.noFile;
-    this.show(list, found.from, list.length === 0 ? none : "");
+    this.show(list, found.from, list.length === 0 ? texts.commands.noFile : "");
   }
 }
 

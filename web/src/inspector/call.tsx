@@ -108,13 +108,14 @@ function waitedFor(opened: Opened, call: Call): string {
 function Running({ call, at }: { call: Call; at: number }) {
   const since = useElapsed(at).value;
   const far = call.done === null ? call.note : `${texts.call.progress(call.done, call.total)} ${call.note}`;
-  const doing = call.asking ? texts.call.waiting : texts.inspector.call.running(since);
+  const doing = call.asking ? texts.call.waitingForYou : texts.inspector.call.running(since);
   return <>{[doing, far.trim()].filter(Boolean).join(", ")}</>;
 }
 
 function State({ call }: { call: Call }) {
   const words = texts.inspector.call;
   if (call.phase === "started" && call.startedAt !== null) return <Running call={call} at={call.startedAt} />;
+  if (call.asking && call.phase !== "finished") return <>{texts.call.waitingForYou}</>;
   if (call.phase !== "finished") return <>{call.phase === "writing" ? texts.call.preparing : texts.call.queued}</>;
   const outcome = call.outcome ?? "unknown";
   if (outcome === "completed") return <>{words.done(seconds(call.duration ?? 0))}</>;

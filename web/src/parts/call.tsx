@@ -85,9 +85,10 @@ function Standing({ call }: { call: Call }) {
 }
 
 function State({ call }: { call: Call }) {
+  if (call.asking && call.phase !== "finished") return <Asking />;
   if (call.phase !== "finished") {
     // The bar moves, which says the same to those who see it.
-    const plain = call.phase === "started" && !call.asking && call.done === null && !call.note;
+    const plain = call.phase === "started" && call.done === null && !call.note;
     return plain ? <span class="unseen">{underWay(call)}</span> : <>{underWay(call)}</>;
   }
   const outcome = call.outcome ?? "unknown";
@@ -102,14 +103,22 @@ function State({ call }: { call: Call }) {
   );
 }
 
+function Asking() {
+  return (
+    <span>
+      {texts.call.waiting}
+      <span class="why">{texts.call.forYou}</span>
+    </span>
+  );
+}
+
 function underWay(call: Call): string {
   switch (call.phase) {
     case "writing":
       return texts.call.preparing;
     case "asked":
-      return call.asking ? texts.call.waiting : texts.call.queued;
+      return texts.call.queued;
     default:
-      if (call.asking) return texts.call.waiting;
       if (call.done !== null) return `${texts.call.progress(call.done, call.total)} ${call.note}`.trim();
       return call.note || texts.call.running;
   }

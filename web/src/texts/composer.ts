@@ -31,7 +31,7 @@ export const commands = {
     workspace: "Change the folder that this session works in",
     personality: "Change the personality of the agent",
     effort: "Change how much the model thinks",
-    exec: "Run Python code with all tools, without the model",
+    exec: "Run Python with all tools, without a model",
     fork: "Start a new session with a copy of this one",
     undo: "Undo the last turn and its file changes",
     stop: "Stop the running turn",
@@ -52,8 +52,8 @@ export const commands = {
   noFilesYet: "Keryx suggests files when a session works in this folder.",
   run: "Run",
   runs: {
-    terminal: "Runs in the terminal, without the model.",
-    code: "Runs as Python with all tools, without the model.",
+    terminal: "Runs in the terminal, without a model.",
+    code: "Runs as Python with all tools, without a model.",
   },
   failed: "The command did not run. Your text is still here.",
   unknown: (name: string): string => `There is no command /${name}.`,
@@ -68,7 +68,7 @@ export const help = {
   title: "Commands and keys",
   keys: "Keys",
   prefixes: [
-    ["!COMMAND", "Run a command in the terminal, without the model"],
+    ["!COMMAND", "Run a command in the terminal, without a model"],
     ["@PATH", "Insert the path of a file in the workspace"],
   ] as const,
   keyList: [

@@ -45,7 +45,7 @@ export const setup = {
     baseUrlExample: "https://…/v1",
     key: "API key",
     model: "Model",
-    firstModel: "First available model",
+    firstModel: "First available",
     save: "Test and save",
     testing: "Testing…",
   },

@@ -131,7 +131,10 @@ export const call = {
     `${name.replaceAll("_", " ")}: ${typeof value === "string" ? value : JSON.stringify(value)}`,
   preparing: "Preparing",
   queued: "Queued",
-  waiting: "Waiting for you",
+  waitingForYou: "Waiting for you",
+  /** The same in two parts: the second is shown where there is room. */
+  waiting: "Waiting",
+  forYou: " for you",
   running: "Running",
   byYou: "Run by you",
   outcome: (outcome: string): string => OUTCOMES[outcome] ?? outcome,
