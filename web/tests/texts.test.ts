@@ -106,6 +106,8 @@ describe("the catalogue", () => {
     ["cancelled", "interrupt", false, "Cancelled by you"],
     ["cancelled", "timeout", false, "Cancelled: it took too long"],
     ["denied", "denied", false, "Denied"],
+    ["denied", "undelivered: it was not delivered", false, "Denied: no one was there to approve it"],
+    ["denied", "a rule of the configuration", false, "Denied: a rule of the configuration"],
     ["unknown", "steer", true, "Unknown: cancelled by your steer, ended later"],
     ["failed", null, false, "Failed"],
   ])("of a call that is %s for %s", (outcome, reason, endedLater, text) => {

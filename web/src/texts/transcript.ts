@@ -42,7 +42,9 @@ const SETTINGS: Record<string, string> = {
 /** What follows an outcome: " by you", ": it took too long", or nothing. */
 function because(reason: string | null): string {
   if (!reason) return "";
-  return reason in AUTHORS ? ` ${AUTHORS[reason]}` : `: ${REASONS[reason] ?? reason}`;
+  // Some reasons explain themselves after a colon, in the words of the log.
+  const [kind = ""] = reason.split(": ", 1);
+  return reason in AUTHORS ? ` ${AUTHORS[reason]}` : `: ${REASONS[kind] ?? reason}`;
 }
 
 function settingValue(value: unknown): string {
