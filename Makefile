@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test run bench soak clean
+.PHONY: help setup lint format types test run bench soak clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -59,9 +59,14 @@ lint: $(VENV)/.everything $(VENV)/.page  ## format, lint, types, layers
 	@$(NODE)
 	$(BIN)/python hatch_build.py check
 
-format: $(VENV)/.everything  ## rewrite the sources as `make lint` wants them
+format: $(VENV)/.everything $(VENV)/.page  ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --quiet --fix-only .
 	$(BIN)/ruff format --quiet .
+	@$(NODE)
+	$(BIN)/python hatch_build.py format
+
+types: $(VENV)/.everything  ## rewrite the page's types of the API from what the server describes
+	$(BIN)/python web/wire_types.py
 
 # Tests look at the page in a real browser, also through a real proxy: Debian's, as they come.
 $(VENV)/.browser: Makefile | $(BIN)/python

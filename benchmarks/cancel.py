@@ -13,7 +13,7 @@ import uvloop
 
 from keryx.aio.scope import Scope
 from keryx.app import Runtime
-from keryx.engine.calls.witness import CallView, Silent
+from keryx.engine.calls.call_hooks import CallView, NoHooks
 from keryx.engine.executor import Batch
 from keryx.messages import ToolCall
 from keryx.testing.hangs import HANGING, Hang, Hangs
@@ -24,7 +24,7 @@ LIMITS = {"at once": 10.0, "by a signal": 300.0, "left over": 300.0}
 Way = Callable[[Runtime, Scope, Batch], Awaitable[None]]
 
 
-class Watch(Silent):
+class Watch(NoHooks):
     """Tells when the tool hangs, and when it has settled."""
 
     def __init__(self) -> None:
@@ -78,8 +78,8 @@ async def measure(runtime: Runtime, kind: int, way: Way) -> tuple[Hang, str, flo
     hang = hangs.all[kind]
     session = runtime.scope.child("session")
     turn = session.child("turn")
-    lane = runtime.lane("bench", [hang.tool], workspace=Path("/"), witness=watch)
-    batch = runtime.executor.start(lane, [ToolCall("hung", hang.name)], turn)
+    environment = runtime.call_environment("bench", [hang.tool], workspace=Path("/"), hooks=watch)
+    batch = runtime.executor.start(environment, [ToolCall("hung", hang.name)], turn)
     await watch.hangs.wait()
     began = time.perf_counter()
     await way(runtime, turn, batch)

@@ -18,8 +18,8 @@ import uvloop
 
 from keryx.aio.capture import Capture
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Warden
 from keryx.sandbox import Limits, Policy
+from keryx.warden import Warden
 
 LIMIT_WARM = 6.0
 LIMIT_COLD = 30.0

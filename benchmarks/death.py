@@ -26,7 +26,7 @@ while :; do sleep 1000 & wait; done
 HOST = """
 import asyncio, os, sys
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Warden
+from keryx.warden import Warden
 
 class Sink:
     def feed(self, stream, data):

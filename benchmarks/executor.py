@@ -47,25 +47,27 @@ def calls(name: str, count: int, arguments: str = "{}") -> list[ToolCall]:
 
 async def batch(runtime: Runtime, each: str) -> float:
     """Seconds for a batch of waiting tools, best of five."""
-    lane = runtime.lane("bench", [wait_blocking, wait_async], workspace=Path("/"))
+    environment = runtime.call_environment(
+        "bench", [wait_blocking, wait_async], workspace=Path("/")
+    )
     best = float("inf")
     for _ in range(5):
         began = time.perf_counter()
-        await runtime.executor.run(lane, calls(each, BATCH), runtime.scope)
+        await runtime.executor.run(environment, calls(each, BATCH), runtime.scope)
         best = min(best, time.perf_counter() - began)
     return best
 
 
 async def overhead(runtime: Runtime) -> tuple[float, float]:
     """Median microseconds of a trivial call through the executor, and of a bare task."""
-    lane = runtime.lane("bench", [trivial], workspace=Path("/"))
+    environment = runtime.call_environment("bench", [trivial], workspace=Path("/"))
     turn = runtime.scope.child("turn")
     through, bare = list[float](), list[float]()
     loop = asyncio.get_running_loop()
     one = [ToolCall("c", "trivial", '{"value": 1}')]
     for _ in range(CALLS):
         began = time.perf_counter()
-        await runtime.executor.run(lane, one, turn)
+        await runtime.executor.run(environment, one, turn)
         middle = time.perf_counter()
         await loop.create_task(trivial(1))
         bare.append(time.perf_counter() - middle)
@@ -76,7 +78,7 @@ async def overhead(runtime: Runtime) -> tuple[float, float]:
 
 async def memory(runtime: Runtime) -> float:
     """Bytes per call that stay behind after many calls."""
-    lane = runtime.lane("bench", [trivial], workspace=Path("/"))
+    environment = runtime.call_environment("bench", [trivial], workspace=Path("/"))
     turn = runtime.scope.child("turn")
     some = calls("trivial", 100, '{"value": 1}')
     tracemalloc.start()
@@ -85,7 +87,7 @@ async def memory(runtime: Runtime) -> float:
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
         for _ in range(MEMORY_CALLS // 100):
-            await runtime.executor.run(lane, some, turn)
+            await runtime.executor.run(environment, some, turn)
     gc.collect()
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()

@@ -81,7 +81,7 @@ async def watched(home: str) -> float:
         for name in names:
             row = await app.store.session(name)
             assert row is not None
-            events = await app.front.follow(name, after=row.last_seq - 1)
+            events = await app.host_client.follow(name, after=row.last_seq - 1)
             await anext(await stack.enter_async_context(aclosing(events)))
         return megabytes() - before
 

@@ -25,7 +25,7 @@ from keryx.aio.scope import Scope
 from keryx.events import LoggedEvent
 from keryx.ports.store import Commit
 from keryx.store.sqlite import SqliteStore
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 
 SESSIONS = 100_000
 TURNS = 5
@@ -67,7 +67,7 @@ def ideographs(chance: random.Random, median: int) -> str:
     return "".join(" " if rank == 7 else chr(0x4E00 + 5 * rank) for rank in ranks)
 
 
-def session(facts: Facts, say: Callable[[int], str]) -> Iterator[LoggedEvent]:
+def session(facts: EventFactory, say: Callable[[int], str]) -> Iterator[LoggedEvent]:
     yield facts.opened()
     for number in range(TURNS):
         turn = f"turn-{number}"
@@ -89,7 +89,7 @@ async def build(store: SqliteStore, sessions: int, say: Callable[[int], str]) ->
     letters = 0
 
     async def add(number: int) -> int:
-        facts = Facts(f"s-{number:032x}")
+        facts = EventFactory(f"s-{number:032x}")
         epoch = await store.claim(facts.session_id)
         events = tuple(session(facts, say))
         await store.append(Commit(session_id=facts.session_id, epoch=epoch, events=events))
@@ -170,7 +170,7 @@ async def searches(store: SqliteStore, texts: Texts, samples: list[str]) -> bool
 async def lists(path: Path, bridge: Bridge) -> bool:
     store = await SqliteStore.open(path, bridge)
     for number in range(LISTED):
-        facts = Facts(f"s-{number:032x}")
+        facts = EventFactory(f"s-{number:032x}")
         epoch = await store.claim(facts.session_id)
         events = (facts.opened(f"a title of some length, number {number}"),)
         await store.append(Commit(session_id=facts.session_id, epoch=epoch, events=events))
@@ -184,7 +184,7 @@ async def lists(path: Path, bridge: Bridge) -> bool:
 
 
 async def commits(store: SqliteStore, name: str) -> list[float]:
-    facts = Facts(name)
+    facts = EventFactory(name)
     epoch = await store.claim(name)
     took: list[float] = []
     for number in range(COMMITS):

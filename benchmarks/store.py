@@ -21,7 +21,7 @@ from keryx.aio.scope import Scope
 from keryx.events import LoggedEvent, Usage, encode
 from keryx.ports.store import Commit, InboxRow
 from keryx.store.sqlite import SqliteStore
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 
 COMMITS = 2_000
 SESSIONS = 100
@@ -31,7 +31,7 @@ TEXT = "a sentence of a reply, as a model writes it. " * 8
 SPENT = Usage(input_tokens=900, output_tokens=100)
 
 
-def first(facts: Facts, turn_id: str) -> tuple[LoggedEvent, ...]:
+def first(facts: EventFactory, turn_id: str) -> tuple[LoggedEvent, ...]:
     return (
         facts.accepted(turn_id, TEXT, turn_id),
         facts.delivered(turn_id, turn_id),
@@ -40,7 +40,7 @@ def first(facts: Facts, turn_id: str) -> tuple[LoggedEvent, ...]:
     )
 
 
-def last(facts: Facts, turn_id: str) -> tuple[LoggedEvent, ...]:
+def last(facts: EventFactory, turn_id: str) -> tuple[LoggedEvent, ...]:
     return (
         facts.replied(TEXT, turn_id=turn_id, usage=SPENT, cost=0.001),
         facts.finished(turn_id),
@@ -49,7 +49,7 @@ def last(facts: Facts, turn_id: str) -> tuple[LoggedEvent, ...]:
 
 async def one_after_another(store: SqliteStore) -> list[float]:
     """Seconds of each commit of one session's turns."""
-    facts = Facts("one")
+    facts = EventFactory("one")
     epoch = await store.claim("one")
     took: list[float] = []
     for number in range(COMMITS // 2):
@@ -69,7 +69,7 @@ async def many_at_once(store: SqliteStore) -> float:
     """Commits per second of many sessions."""
 
     async def run(name: str) -> None:
-        facts = Facts(name)
+        facts = EventFactory(name)
         epoch = await store.claim(name)
         for number in range(EACH // 2):
             for events in (first(facts, str(number)), last(facts, str(number))):
@@ -88,7 +88,7 @@ def bare(path: Path) -> list[float]:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("CREATE TABLE events (id TEXT, seq INTEGER, body, PRIMARY KEY (id, seq))")
-    facts = Facts("one")
+    facts = EventFactory("one")
     took: list[float] = []
     for number in range(COMMITS // 2):
         for events in (first(facts, str(number)), last(facts, str(number))):
@@ -104,7 +104,7 @@ def bare(path: Path) -> list[float]:
 
 async def opening(store: SqliteStore, path: Path, bridge: Bridge) -> tuple[float, float]:
     """Milliseconds to open a long session: in a store that is open, and the store with it."""
-    facts = Facts("long")
+    facts = EventFactory("long")
     epoch = await store.claim("long")
     for start in range(0, MESSAGES // 2, 100):
         events = [

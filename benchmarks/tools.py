@@ -29,7 +29,7 @@ from keryx.ports.store import Blob, Commit, blob_hash
 from keryx.sandbox import Bounds, LocalPlace
 from keryx.sandbox.local import Mode
 from keryx.store.sqlite import SqliteStore
-from keryx.tools.files import FileSpace, file_tools
+from keryx.tools.files import FileAccess, file_tools
 from keryx.tools.files.searching import _installed  # pyright: ignore[reportPrivateUsage]  # the same program
 from keryx.tools.shell.terminal import Shell, shell_tools
 from parts.report import Figure
@@ -104,14 +104,14 @@ class Bench:
         self.root = root
         self._runtime = runtime
         place = LocalPlace(runtime.warden, runtime.bridge, Bounds(mode=mode), workspace=root)
-        self._lane = runtime.lane(
+        self._environment = runtime.call_environment(
             "bench",
             [*file_tools(), *shell_tools(Shell())],
             workspace=root,
             place=place,
-            environment={"PATH": os.defpath},
+            env={"PATH": os.defpath},
         )
-        self._lane.files = FileSpace(root, keep=log.keep, changing=log.changing)
+        self._environment.files = FileAccess(root, keep=log.keep, changing=log.changing)
 
     async def call(self, tool: str, **arguments: Any) -> str:
         return await self.run(ToolCall("c", tool, msgspec.json.encode(arguments).decode()))
@@ -122,13 +122,13 @@ class Bench:
             ToolCall(f"c{number}", tool, msgspec.json.encode(each).decode())
             for number, each in enumerate(several)
         ]
-        outcomes = await self._runtime.executor.run(self._lane, calls, turn)
+        outcomes = await self._runtime.executor.run(self._environment, calls, turn)
         turn.close()
         assert all(outcome.outcome == "completed" for outcome in outcomes)
 
     async def run(self, call: ToolCall) -> str:
         turn = self._runtime.scope.child("turn")
-        (outcome,) = await self._runtime.executor.run(self._lane, [call], turn)
+        (outcome,) = await self._runtime.executor.run(self._environment, [call], turn)
         turn.close()
         assert outcome.outcome == "completed", outcome.text
         return outcome.text

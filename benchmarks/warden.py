@@ -12,7 +12,7 @@ import uvloop
 
 from keryx.aio.capture import Capture
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Warden
+from keryx.warden import Warden
 
 LIMIT = 2.0
 WARM_UP = 30

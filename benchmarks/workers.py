@@ -16,8 +16,8 @@ from pathlib import Path
 import uvloop
 
 from keryx.app import Runtime
-from keryx.engine.calls.lane import Lane
-from keryx.engine.calls.witness import CallView, Silent
+from keryx.engine.calls.call_environment import CallEnvironment
+from keryx.engine.calls.call_hooks import CallView, NoHooks
 from keryx.messages import ToolCall
 from keryx.sandbox import Bounds, LocalPlace
 from keryx.sandbox.workers import Workers
@@ -34,7 +34,7 @@ LIMIT_CANCEL = 300.0
 TOOLS = (workertools.echo, workertools.threaded, workertools.fail, *workertools.HANGS)
 
 
-class Watch(Silent):
+class Watch(NoHooks):
     """Tells when a tool hangs."""
 
     def __init__(self) -> None:
@@ -54,19 +54,19 @@ class Bench:
         self._workspace = workspace
         self.workers = Workers(runtime.scope.child("workers"))
 
-    def lane(self, watch: Watch | None = None) -> Lane:
-        lane = self._runtime.lane(
-            "bench", TOOLS, workspace=self._workspace, witness=watch, place=self._place
+    def environment(self, watch: Watch | None = None) -> CallEnvironment:
+        environment = self._runtime.call_environment(
+            "bench", TOOLS, workspace=self._workspace, hooks=watch, place=self._place
         )
-        lane.workers = self.workers
-        return lane
+        environment.workers = self.workers
+        return environment
 
     async def call(self, tool: str, arguments: str = "{}") -> float:
         """Milliseconds of one call."""
         scope = self._runtime.scope.child("turn")
         began = time.perf_counter()
         (outcome,) = await self._runtime.executor.run(
-            self.lane(), [ToolCall("c", tool, arguments)], scope
+            self.environment(), [ToolCall("c", tool, arguments)], scope
         )
         took = (time.perf_counter() - began) * 1e3
         assert outcome.outcome == ("failed" if tool == "fail" else "completed"), outcome
@@ -75,7 +75,7 @@ class Bench:
     async def cancel(self, tool: str) -> float:
         """Milliseconds from the cancel to the outcome, when all of it is dead."""
         watch, scope = Watch(), self._runtime.scope.child("turn")
-        batch = self._runtime.executor.start(self.lane(watch), [ToolCall("c", tool)], scope)
+        batch = self._runtime.executor.start(self.environment(watch), [ToolCall("c", tool)], scope)
         await watch.hangs.wait()
         began = time.perf_counter()
         scope.cancel("interrupt")

@@ -11,7 +11,7 @@ import keryx
 
 NAMES = {
     "EXCLUSIVE": "keryx.ports.effects",
-    "IN_MEMORY": "keryx.config.shapes",
+    "IN_MEMORY": "keryx.config.schema",
     "NO_EFFECTS": "keryx.ports.effects",
     "CancellationToken": "keryx.aio.scope",
     "Complete": "keryx.ports.tool",

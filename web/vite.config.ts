@@ -9,7 +9,7 @@ function preloads(source: string): Plugin {
       order: "post",
       handler: (html, { bundle }) =>
         Object.values(bundle ?? {})
-          .filter((made) => made.type === "chunk")
+          .filter((output) => output.type === "chunk")
           .filter((chunk) => chunk.facadeModuleId?.endsWith(source))
           .flatMap((chunk) => [chunk.fileName, ...chunk.imports])
           .filter((name) => !html.includes(`/${name}"`))

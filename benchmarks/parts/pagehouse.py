@@ -27,7 +27,7 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
 from keryx.store.sqlite import SqliteStore
 from keryx.testing.longsession import write_long_session
-from keryx.testing.modelserver import MODEL, Asked, Call, ModelServer, Reply
+from keryx.testing.modelserver import MODEL, Call, ModelServer, ReceivedRequest, Reply
 
 MESSAGES: Final = 10_000
 LONG_TITLE: Final = "Ten thousand messages"
@@ -86,7 +86,7 @@ async def read(stream: Stream) -> AsyncIterator[Event]:
 """
 
 
-def answer(asked: Asked) -> Reply:
+def answer(asked: ReceivedRequest) -> Reply:
     """By what the person said last."""
     messages = asked.body["messages"]
     if not asked.body.get("tools"):

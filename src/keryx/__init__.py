@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from keryx.aio.scope import CancellationToken, get_token, is_interrupted
     from keryx.app import Keryx
-    from keryx.config.shapes import IN_MEMORY
+    from keryx.config.schema import IN_MEMORY
     from keryx.errors import KeryxError, ToolCancelledError, ToolFailedError
     from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, reads, uses, writes
     from keryx.ports.tool import Complete, Risk, ToolContext
@@ -42,7 +42,7 @@ __all__ = [
 
 _HOMES: "Final" = {
     "keryx.app": ("Keryx",),
-    "keryx.config.shapes": ("IN_MEMORY",),
+    "keryx.config.schema": ("IN_MEMORY",),
     "keryx.aio.scope": ("CancellationToken", "get_token", "is_interrupted"),
     "keryx.errors": ("KeryxError", "ToolCancelledError", "ToolFailedError"),
     "keryx.ports.effects": ("EXCLUSIVE", "NO_EFFECTS", "Effects", "reads", "uses", "writes"),

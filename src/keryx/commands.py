@@ -15,6 +15,7 @@ import datetime as dt
 import decimal
 import functools
 import typing
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -267,9 +268,8 @@ def _decoder_of(kind: type[Command]) -> msgspec.json.Decoder[Command]:
     return msgspec.json.Decoder(kind)
 
 
-def encode(command: Command) -> bytes:
-    """The command as one line of JSON."""
-    return _encoder.encode(command)
+encode: Final[Callable[[Command], bytes]] = _encoder.encode
+"""The command as one line of JSON."""
 
 
 def decode(data: bytes) -> Command:

@@ -20,11 +20,11 @@ import pytest_asyncio
 from keryx.aio.capture import Capture
 from keryx.aio.clock import FakeClock
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Exit, Process, Warden, proctree
-from keryx.aio.warden.keepers import LONGEST_REST, MOST_RESTING
-from keryx.aio.warden.link import Link, Report
 from keryx.errors import ScopeClosedError, SpawnError, ToolCancelledError, WardenLostError
 from keryx.sandbox import Limits, Policy
+from keryx.warden import Exit, Process, Warden, proctree
+from keryx.warden.keepers import LONGEST_REST, MOST_RESTING
+from keryx.warden.link import Link, Report
 from tests.aio.world import PATH, STUBBORN_TREE, Lines, World, marked, on_both_loops, wait_dead
 
 PATIENCE = 40.0
@@ -281,7 +281,7 @@ async def test_a_keeper_that_has_rested_long_ends(tmp_path: Path, policy: Policy
 SECOND_HOST = """
 import asyncio, json, os, sys
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Warden
+from keryx.warden import Warden
 
 class Sink:
     def feed(self, stream, data):

@@ -40,7 +40,7 @@ class Log:
     def append(self) -> None:
         fact = f"fact {len(self.facts) + 1}"
         self.facts.append(fact)
-        self.hub.publish_fact(len(self.facts), fact)
+        self.hub.publish_facts([(len(self.facts), fact, 1)])
 
 
 async def take(reader: Reader[str], count: int) -> list[str]:
@@ -128,7 +128,7 @@ async def test_weight_bounds_a_reader_too() -> None:
 async def test_a_gap_in_the_numbers_is_refused() -> None:
     log = Log()
     with pytest.raises(ValueError, match="no gaps"):
-        log.hub.publish_fact(2, "fact 2")
+        log.hub.publish_facts([(2, "fact 2", 1)])
 
 
 async def test_closing_ends_the_iteration_and_forgets_the_reader() -> None:
@@ -246,7 +246,7 @@ async def test_recent_facts_are_bounded_by_their_weight() -> None:
     log = Log(recent=1_000)
     for _ in range(100):
         log.facts.append(f"fact {len(log.facts) + 1}")
-        log.hub.publish_fact(len(log.facts), log.facts[-1], weight=RECENT_WEIGHT // 10)
+        log.hub.publish_facts([(len(log.facts), log.facts[-1], RECENT_WEIGHT // 10)])
     async with log.hub.read(after=95) as reader, aclosing(aiter(reader)) as items:
         assert [await anext(items) for _ in range(5)] == log.facts[95:]
     assert log.replayed == 0

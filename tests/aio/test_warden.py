@@ -13,8 +13,8 @@ import pytest
 import uvloop
 
 from keryx.aio.capture import Capture
-from keryx.aio.warden import Exit
 from keryx.errors import SpawnError, ToolCancelledError
+from keryx.warden import Exit
 from tests.aio.world import (
     PATH,
     STUBBORN_TREE,

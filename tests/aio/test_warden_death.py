@@ -16,8 +16,9 @@ from types import ModuleType
 
 import pytest
 
-from keryx.aio.warden import Exit, channel, launch, main, proctree
-from keryx.aio.warden.walls import (
+from keryx.errors import ScopeClosedError, WardenLostError
+from keryx.warden import Exit, channel, launch, main, proctree
+from keryx.warden.confinement import (
     confine,
     gaps,
     kernel,
@@ -29,7 +30,6 @@ from keryx.aio.warden.walls import (
     seccomp,
     watch,
 )
-from keryx.errors import ScopeClosedError, WardenLostError
 from tests.aio.world import (
     PATH,
     STUBBORN_TREE,
@@ -138,7 +138,7 @@ async def test_closing_a_warden_that_does_not_answer_still_ends_everything(world
 SECOND_HOST = """
 import asyncio, json, os, sys
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Warden
+from keryx.warden import Warden
 
 class Sink:
     def feed(self, stream, data):

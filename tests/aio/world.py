@@ -16,7 +16,7 @@ import uvloop
 
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Process, Warden, proctree
+from keryx.warden import Process, Warden, proctree
 
 PATH = "/usr/bin:/bin"
 PATIENCE = 20.0  # long enough for any machine; only reached by a test that fails

@@ -10,7 +10,7 @@ from typing import Any
 from keryx import Keryx
 from keryx import events as ev
 from keryx.app import SessionHandle
-from keryx.testing.modelserver import Asked, ModelServer, Reply
+from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
 from tests.app.worlds import add, result_of
 
 MODELS = ("small", "cheap", "any")
@@ -28,10 +28,10 @@ class Stage:
     def __init__(self, *replies: Reply, summary: Reply | None = None) -> None:
         self.replies = list(replies)
         self.summary = summary or Reply(text=SUMMARY, usage=LITTLE)
-        self.summed: list[Asked] = []
-        self.asked: list[Asked] = []
+        self.summed: list[ReceivedRequest] = []
+        self.asked: list[ReceivedRequest] = []
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, asked: ReceivedRequest) -> Reply:
         if is_summing(asked):
             self.summed.append(asked)
             return self.summary
@@ -42,13 +42,13 @@ class Stage:
         return self.asked[-1].body["messages"]
 
 
-def is_summing(asked: Asked) -> bool:
+def is_summing(asked: ReceivedRequest) -> bool:
     return str(asked.body["messages"][0]["content"]).startswith("Sum up")
 
 
 @asynccontextmanager
 async def garden(
-    home: Path, answers: Callable[[Asked], Reply], *, rest: str = ""
+    home: Path, answers: Callable[[ReceivedRequest], Reply], *, rest: str = ""
 ) -> AsyncGenerator[tuple[Keryx, SessionHandle, ModelServer]]:
     """A host with one session whose model has a small window."""
     async with ModelServer(answers, models=MODELS) as server:

@@ -20,7 +20,7 @@ from keryx import events as ev
 from keryx.aio.bridge import Bridge
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.app.host import attached
+from keryx.app.host import remote_host
 from keryx.app.host.home import LONGEST_SOCKET_PATH, PLATE, HomeTakenError, Plate
 from keryx.errors import DeveloperMustActError, KeyReusedError, UserMustActError
 from keryx.models.scripted import ScriptedModel, ScriptedReply
@@ -235,7 +235,7 @@ async def test_a_host_that_does_not_answer_is_named(
     host = await in_thread(scope, start_host, tmp_path)
     try:
         host.send_signal(signal.SIGSTOP)
-        monkeypatch.setattr(attached, "HELLO_PATIENCE", 0.2)
+        monkeypatch.setattr(remote_host, "HELLO_PATIENCE", 0.2)
         with pytest.raises(HomeTakenError, match=f"process {host.pid}.* does not answer"):
             await Keryx(home=tmp_path).__aenter__()
     finally:
@@ -256,7 +256,7 @@ async def test_a_plate_that_lies_is_an_error_not_a_hang(
         impostor.listen()
         lie = json.dumps({"pid": plate.pid, "socket": where, "secret": "x"})
         await in_thread(scope, (tmp_path / PLATE).write_text, lie)
-        monkeypatch.setattr(attached, "HELLO_PATIENCE", 0.2)
+        monkeypatch.setattr(remote_host, "HELLO_PATIENCE", 0.2)
         with pytest.raises(UserMustActError, match="does not answer"):
             await Keryx(home=tmp_path).__aenter__()
         impostor.close()

@@ -51,7 +51,7 @@ async def test_what_was_said_is_summed_up_when_the_window_is_nearly_full(tmp_pat
     stage = Stage(Reply(text="Noted. " * 40, usage=FULL))
     async with garden(tmp_path / "home", stage) as (app, session, _):
         await say(session, long)
-        view = await app.front.view(session.session_id)
+        view = await app.host_client.view(session.session_id)
         assert view.context == ev.ContextSize(
             window=WINDOW, compact_at=ENOUGH, last_prompt_tokens=FULL.input_tokens
         )
@@ -171,7 +171,7 @@ async def test_the_auxiliary_model_sums_up_where_one_is_named(tmp_path: Path) ->
         assert stage.asked[-1].body["model"] == "small"
         recorded = [e for e in await log_of(app, session) if isinstance(e, ev.UsageRecorded)]
         assert [each.purpose for each in recorded] == ["compaction"]
-        view = await app.front.view(session.session_id)
+        view = await app.host_client.view(session.session_id)
         assert view.context is not None
         assert view.context.compact_at == WINDOW // 2
 

@@ -12,7 +12,7 @@ import pytest
 from keryx import Keryx
 from keryx import events as ev
 from keryx.errors import ModelError, UserMustActError
-from keryx.testing.modelserver import Asked, ModelServer, Reply
+from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
 from tests.app.gardens import (
     LITTLE,
     MODELS,
@@ -48,7 +48,7 @@ async def test_by_hand_all_is_summed_up_and_the_view_tells_what_is_left(tmp_path
         (fact,) = await compacted(app, session)
         assert fact.turn_id is None
         assert fact.tokens_before == 500
-        view = await app.front.view(session.session_id)
+        view = await app.host_client.view(session.session_id)
         assert view.context is not None
         assert view.context.last_prompt_tokens == fact.tokens_after < 500
         await say(session, "Now this")
@@ -68,9 +68,9 @@ async def test_a_session_at_rest_tells_the_same_without_its_log(tmp_path: Path) 
             session = await app.open()
             await say(session, "Remember the tea")
             await session.compact()
-            before = await app.front.view(session.session_id)
+            before = await app.host_client.view(session.session_id)
         async with Keryx(model="here:small", tools=[add], workspace=home, home=home) as app:
-            after = await app.front.view(session.session_id)
+            after = await app.host_client.view(session.session_id)
         assert after.context == before.context
 
 
@@ -193,7 +193,7 @@ async def test_a_summary_of_no_words_is_not_taken(tmp_path: Path) -> None:
 async def test_what_is_too_long_to_be_summed_up_is_told_in_fewer_words(tmp_path: Path) -> None:
     long = "a very long story " * 2_000
 
-    def answer(asked: Asked) -> Reply:
+    def answer(asked: ReceivedRequest) -> Reply:
         if not is_summing(asked):
             return Reply(text="Noted.", usage=LITTLE)
         return TOO_LONG if len(asked.raw) > 6_000 else Reply(text=SUMMARY, usage=LITTLE)

@@ -176,9 +176,9 @@ async def test_a_session_at_rest_looks_the_same_before_and_after_it_is_opened(
         session_id = session.session_id
         loaded = await session.view()
     async with Keryx(model=counting(), home=tmp_path / "home", workspace=tmp_path) as app:
-        at_rest = await app.front.view(session_id)
+        at_rest = await app.host_client.view(session_id)
         await (await app.open(session_id)).tell(cm.SetDraft, text="half a sentence")
-        again = await app.front.view(session_id)
+        again = await app.host_client.view(session_id)
     assert at_rest == again == loaded
 
 
@@ -321,7 +321,7 @@ async def test_the_feed_tells_of_each_session_that_changes_and_of_those_that_go(
 ) -> None:
     async with Keryx(model=counting(), home=tmp_path / "home", workspace=tmp_path) as app:
         before = await app.open()
-        async with aclosing(app.front.changes(after=0)) as changes:
+        async with aclosing(app.host_client.changes(after=0)) as changes:
             first = await anext(changes)
             assert first.session_id == before.session_id
             after = await app.open()
@@ -346,7 +346,7 @@ async def test_who_leaves_the_feed_at_any_point_comes_back_to_all_that_they_miss
     async with Keryx(model=counting(), home=tmp_path / "home", workspace=tmp_path) as app:
         twice, once = await app.open(), await app.open()
         start = max(row.position for row in await app.store.sessions())
-        async with aclosing(app.front.changes(after=start)) as changes:
+        async with aclosing(app.host_client.changes(after=start)) as changes:
             reading = asyncio.ensure_future(anext(changes))
             await twice.change(title="a")
             known = (await reading).upto or start
@@ -358,7 +358,7 @@ async def test_who_leaves_the_feed_at_any_point_comes_back_to_all_that_they_miss
             assert told.row is not None
             assert told.row.title == "d"
         # Whoever was cut off here has heard of a later change than the one that they missed.
-        async with aclosing(app.front.changes(after=known)) as changes:
+        async with aclosing(app.host_client.changes(after=known)) as changes:
             missed = [(await anext(changes)) for _ in range(2)]
         titles = {each.row.title for each in missed if each.row is not None}
         assert titles == {"c", "d"}

@@ -12,7 +12,7 @@ import pytest
 from keryx import Keryx
 from keryx import events as ev
 from keryx.app import SessionHandle
-from keryx.app.host import resting
+from keryx.app.host import idle_sessions
 from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.ports.model import ModelRequest
 from tests.app.worlds import PATIENCE, check_log, result_of
@@ -32,8 +32,8 @@ async def hosting(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncGenerator[tuple[Keryx, ScriptedModel]]:
     """A host that keeps hardly any session open."""
-    monkeypatch.setattr(resting, "MOST_SESSIONS", 2)
-    monkeypatch.setattr(resting, "LEAST_SESSIONS", 1)
+    monkeypatch.setattr(idle_sessions, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(idle_sessions, "LEAST_SESSIONS", 1)
     model = ScriptedModel(script)
     async with Keryx(model=model, tools=[], home=home, workspace=home) as app:
         yield app, model
@@ -88,7 +88,7 @@ async def test_who_watches_a_session_does_not_open_it(
     async with hosting(tmp_path, monkeypatch) as (app, _):
         row = await app.store.session(session.session_id)
         assert row is not None
-        async with aclosing(await app.front.follow(session.session_id, after=0)) as events:
+        async with aclosing(await app.host_client.follow(session.session_id, after=0)) as events:
             seen = [await anext(events) for _ in range(row.last_seq)]
             assert seen == await app.store.events(session.session_id)
             again = await app.open(session.session_id)
@@ -133,8 +133,8 @@ async def test_a_session_that_is_asked_for_is_not_let_go_while_all_others_work(
             all_there.set()
         await go_on.wait()
 
-    monkeypatch.setattr(resting, "MOST_SESSIONS", 2)
-    monkeypatch.setattr(resting, "LEAST_SESSIONS", 1)
+    monkeypatch.setattr(idle_sessions, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(idle_sessions, "LEAST_SESSIONS", 1)
     model = ScriptedModel([ScriptedReply(text="so", hold=hold)] * MANY)
     async with Keryx(model=model, tools=[], home=tmp_path, workspace=tmp_path) as app:
         running = [await (await app.open()).send("go") for _ in range(MANY)]

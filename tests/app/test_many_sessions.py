@@ -32,7 +32,7 @@ SLOW_EVERY: Final = 25
 """How many sessions there are to one with a reader that falls behind."""
 LONG: Final = READER_ITEMS + 200
 """The pieces of a reply that is too long for a reader that does not read."""
-TIMEOUT: Final = 600 if SOAK else 60
+TIMEOUT: Final = 600 if SOAK else 180
 END: Final = "the end"
 
 

@@ -22,7 +22,7 @@ PROFILES = ("red", "green", "blue")
 LOOK = 'echo "$KERYX_WORKSPACE|$KERYX_SESSION_ID|$PWD|$OTHER"'
 
 
-def around() -> tuple[dict[bytes, bytes], str]:
+def services() -> tuple[dict[bytes, bytes], str]:
     """What a whole process shares."""
     return dict(os.environb), str(Path.cwd())
 
@@ -66,7 +66,7 @@ async def test_a_hundred_turns_leave_the_process_as_it_is(
     told = "\n".join(f"[profiles.{p}.personalities]\nown = 'I am {p}.'" for p in PROFILES)
     (home / "config.toml").write_text(told)
     together = Together()
-    before = around()
+    before = services()
     async with Keryx(model=ScriptedModel(together.reply), home=home, workspace=tmp_path) as app:
         expected = list[tuple[str, str]]()
         running = list[asyncio.Task[tuple[str, str]]]()
@@ -81,14 +81,14 @@ async def test_a_hundred_turns_leave_the_process_as_it_is(
             expected.append((seen, f"This is number {number}.\n\nI am {profile}."))
             running.append(asyncio.create_task(turn_of(session)))
         await together.all_there.wait()
-        assert around() == before
+        assert services() == before
         together.go_on.set()
         found = [await task for task in running]
-        during = around()
+        during = services()
         rows = await app.store.sessions(limit=TURNS)
         assert {type(row.title) for row in rows} == {str}
     assert during == before
-    assert around() == before
+    assert services() == before
     for (seen, prompt), (wanted, told_of) in zip(found, expected, strict=True):
         assert seen == wanted
         assert prompt.endswith(told_of)

@@ -10,8 +10,8 @@ from keryx import Keryx
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.app import SessionHandle
-from keryx.engine.desk import mint
 from keryx.errors import UserMustActError
+from keryx.ids import new_id
 from tests.app.test_history import said, writing
 
 
@@ -28,16 +28,16 @@ async def test_a_revert_that_was_refused_is_refused_again(tmp_path: Path) -> Non
         await said(session, "written by the agent")
         file.write_text("edited by a person")
         changes = await changes_of(app, session)
-        command_id = mint("c")
+        command_id = new_id("c")
         command = cm.RevertFiles(
             command_id=command_id, session_id=session.session_id, by="me", changes=changes
         )
         for _ in range(2):
             with pytest.raises(UserMustActError, match="someone edited it since"):
-                await app.front.tell(command)
+                await app.host_client.tell(command)
             assert file.read_text() == "edited by a person"
         file.write_text("written by the agent")
-        await app.front.tell(command)
+        await app.host_client.tell(command)
         assert not file.exists()
 
 
@@ -49,11 +49,11 @@ async def test_an_undo_that_was_refused_is_refused_again(tmp_path: Path) -> None
         turn_id = await said(session, "written by the agent")
         file.write_text("edited by a person")
         command = cm.UndoTurn(
-            command_id=mint("c"), session_id=session.session_id, by="me", turn_id=turn_id
+            command_id=new_id("c"), session_id=session.session_id, by="me", turn_id=turn_id
         )
         for _ in range(2):
             with pytest.raises(UserMustActError, match="someone edited it since"):
-                await app.front.tell(command)
+                await app.host_client.tell(command)
         assert "turn.undone" not in map(ev.type_of, await app.store.events(session.session_id))
 
 

@@ -13,8 +13,8 @@ import pytest
 from keryx import NO_EFFECTS, Keryx, tool
 from keryx import events as ev
 from keryx.app import SessionHandle
-from keryx.engine.answers import ALWAYS
-from keryx.engine.approval import rule_in_words
+from keryx.engine.approvals import rule_in_words
+from keryx.engine.approvals.answers import ALWAYS
 from keryx.errors import UserMustActError
 from keryx.messages import Decision, Reach
 from keryx.ports.store import Commit, RecordChange
@@ -162,16 +162,16 @@ async def test_a_rule_is_removed_for_all_sessions_at_once_also_by_another_proces
     async with careful(home, here, here) as (first, second), Keryx(home=home) as attached:
         assert await asks(first, "app.py", "always", "folder")
         assert await asks(second, "app.py") is None
-        (rule,) = await attached.front.rules()
+        (rule,) = await attached.host_client.rules()
         assert rule_in_words(rule) == (
             f"write_file: everything in {here}, in sessions that work in {here}"
         )
         assert (rule.session_id, rule.made_at is None) == (first.session_id, False)
-        assert await attached.front.remove_rule(rule.rule_id) is True
+        assert await attached.host_client.remove_rule(rule.rule_id) is True
         for session in (first, second):
             assert await asks(session, "app.py") is not None, "also where it was made"
-        assert await attached.front.remove_rule(rule.rule_id) is False
-        assert await attached.front.rules() == []
+        assert await attached.host_client.remove_rule(rule.rule_id) is False
+        assert await attached.host_client.rules() == []
     async with careful(home, here) as (later,):
         assert await asks(later, "app.py") is not None
 
@@ -189,13 +189,13 @@ async def test_rules_of_older_versions_are_listed_as_what_they_are(tmp_path: Pat
         records = tuple(RecordChange(ALWAYS + key, 0, value) for key, value in old.items())
         await app.store.append(Commit(session_id="s-old", epoch=epoch, records=records))
     async with careful(home, here) as (session,), Keryx(home=home) as attached:
-        rules = await attached.front.rules()
+        rules = await attached.host_client.rules()
         assert {rule.rule_id: rule_in_words(rule) for rule in rules} == {
             "a-old.0": "write_file: every call, in every folder",
             "a-older.1": "terminal: git push, in every folder, may use the network, may write /srv",
         }
         assert await asks(session, "any.py") is None
-        assert await attached.front.remove_rule("a-old.0") is True
+        assert await attached.host_client.remove_rule("a-old.0") is True
         assert await asks(session, "any.py") is not None
 
 
@@ -208,7 +208,7 @@ async def test_each_file_of_a_patch_has_a_rule_with_what_it_needs_itself(tmp_pat
                 await session.answer(event.approval_id, "always")
     async with Keryx(home=tmp_path / "home") as app:
         where = f"in sessions that work in {here}"
-        assert {rule_in_words(rule) for rule in await app.front.rules()} == {
+        assert {rule_in_words(rule) for rule in await app.host_client.rules()} == {
             f"patch: a, {where}",
             f"patch: {outside}, {where}, may write {outside}",
         }

@@ -389,7 +389,7 @@ async def test_a_home_in_memory_is_nobody_else_s(tmp_path: Path) -> None:
         assert result.text == "It is 5."
         assert [row.session_id for row in await first.store.sessions()] == [session.session_id]
         assert await second.store.sessions() == []
-        folder = first.front.config.home
+        folder = first.host_client.config.home
         assert not (folder / "keryx.db").exists()
     assert not folder.exists()
     assert set(os.listdir(tmp_path)) == before  # noqa: PTH208 (names alone)

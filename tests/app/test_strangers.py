@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 
 from keryx import Keryx
-from keryx.rpc.calls import LARGEST_GREETING
+from keryx.rpc.incoming_calls import LARGEST_GREETING
 
 
 async def test_a_stranger_at_the_socket_of_a_host_may_say_only_little(tmp_path: Path) -> None:

@@ -53,7 +53,9 @@ async def live_through_it(app: Keryx, session: SessionHandle, answers: Answers) 
     await until_shown(held, "On my wa")
     await session.steer("rather that way")
     assert (await result_of(held)).outcome == "completed"
-    await session.change(personality="formal", effort="high", workspace=str(app.front.config.home))
+    await session.change(
+        personality="formal", effort="high", workspace=str(app.host_client.config.home)
+    )
     await say(session, "after a change")
     undone = await session.send("to be undone")
     await result_of(undone)

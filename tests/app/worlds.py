@@ -38,7 +38,7 @@ from keryx.cli.main import main
 from keryx.errors import KeryxError
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import Model, ModelRequest
-from keryx.testing.modelserver import Asked, ModelServer, Reply
+from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
 
 PATIENCE: Final = 20.0  # long enough for any machine; only reached by a test that fails
 HANG: Final = 5.0  # a child that waits so long for what never comes says so, instead of hanging
@@ -59,7 +59,7 @@ class Answers:
         self.lined_up = deque(replies)
         self.always = always
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, asked: ReceivedRequest) -> Reply:
         if self.lined_up:
             return self.lined_up.popleft()
         assert self.always is not None, "the server was asked more often than the test expects"

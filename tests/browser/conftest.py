@@ -12,10 +12,10 @@ import pytest_asyncio
 from playwright.async_api import Browser, StorageState, async_playwright, expect
 
 from keryx.server.page import FOLDER, INDEX
-from keryx.testing.leftovers import State
+from keryx.testing.left_overs import State
 from keryx.testing.modelserver import ModelServer
 from tests.browser.people import Person, Tab, person
-from tests.browser.serving import Served
+from tests.browser.serving import PageServer
 from tests.browser.stage import Stage
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -34,7 +34,7 @@ SWITCHES = [
 class House:
     """A server that runs, the model that it asks, and what a browser needs to be let in."""
 
-    served: Served
+    served: PageServer
     stage: Stage
     state: StorageState
 
@@ -68,7 +68,7 @@ async def chromium(page_is_built: None) -> AsyncGenerator[Browser]:
 
 
 @asynccontextmanager
-async def lived_in(chromium: Browser, served: Served, stage: Stage) -> AsyncGenerator[House]:
+async def lived_in(chromium: Browser, served: PageServer, stage: Stage) -> AsyncGenerator[House]:
     """The server runs, and somebody has logged in."""
     await served.start()
     try:
@@ -88,7 +88,7 @@ async def house(
     """One that all tests of a module share; each has sessions of its own in it."""
     stage = Stage()
     async with ModelServer(stage.answer, keeps_asked=False) as model:
-        served = Served(tmp_path_factory.mktemp("house"), model.url)
+        served = PageServer(tmp_path_factory.mktemp("house"), model.url)
         async with lived_in(chromium, served, stage) as found:
             yield found
 
@@ -107,7 +107,7 @@ async def own_house(
 ) -> AsyncGenerator[House]:
     """One that a test may break; nobody has logged in yet."""
     stage, url = own_stage
-    served = Served(tmp_path, url)
+    served = PageServer(tmp_path, url)
     await served.start()
     try:
         yield House(served, stage, {})

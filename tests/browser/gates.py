@@ -23,7 +23,8 @@ class Gate:
     def call(self, before: str, after: str = "", **arguments: object) -> Call:
         """A command that says one thing, waits at the gate, and says the other."""
         command = f"echo {before}; read go < {self.name}; echo {after}"
-        return Call("terminal", {"command": command, **arguments})
+        # Its own limit is two minutes; the gate opens when the test has seen what it came for.
+        return Call("terminal", {"command": command, "timeout": 1_000, **arguments})
 
 
 @contextmanager

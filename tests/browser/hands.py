@@ -14,7 +14,7 @@ HERE = """() => {
   const at = document.activeElement;
   if (at === null || at === document.body) return "nothing has the focus";
   if (!at.matches(":focus-visible")) return "";  // a script put it there, after a click
-  const shown = at.closest("form.box textarea") ? at.closest("form.box") : at;
+  const shown = at.closest("form.composer textarea") ? at.closest("form.composer") : at;
   const style = getComputedStyle(shown);
   const box = shown.getBoundingClientRect();
   const outlined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;

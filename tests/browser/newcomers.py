@@ -9,14 +9,16 @@ from pathlib import Path
 from playwright.async_api import Browser, Locator
 
 from tests.browser.people import TALL, Person, Tab, person
-from tests.browser.serving import Served
+from tests.browser.serving import PageServer
 from tests.browser.test_looks import AXE, LOOKS, Eye
 
 
 @asynccontextmanager
-async def newcomer(chromium: Browser, folder: Path) -> AsyncGenerator[tuple[Served, Person, Tab]]:
+async def newcomer(
+    chromium: Browser, folder: Path
+) -> AsyncGenerator[tuple[PageServer, Person, Tab]]:
     """Opens the link that `keryx serve` prints on a machine that knows no model."""
-    served = Served(folder, None)
+    served = PageServer(folder, None)
     await served.start()
     try:
         async with person(chromium, served.url) as somebody:

@@ -18,7 +18,7 @@ from keryx.models.prices import Prices
 from keryx.testing.modelserver import ModelServer, Reply
 from tests.browser.conftest import House, lived_in
 from tests.browser.people import Person, Tab, person
-from tests.browser.serving import Served
+from tests.browser.serving import PageServer
 from tests.browser.stage import Stage
 
 MODEL: Final = "gpt-4o"
@@ -41,7 +41,7 @@ async def priced_house(chromium: Browser, folder: Path) -> AsyncGenerator[House]
     """A server that knows by now what its model costs, and on which nothing was used."""
     stage = Stage()
     async with ModelServer(stage.answer, models=[MODEL], keeps_asked=False) as model:
-        served = Served(folder, None)
+        served = PageServer(folder, None)
         told = {"model": MODEL, "url": model.url, "public": PUBLIC, "window": WINDOW}
         served.configure(CONFIG.format(**told))
         async with lived_in(chromium, served, stage) as house:

@@ -16,7 +16,7 @@ PATIENCE = 30.0
 """Only reached by a test that fails."""
 
 
-class Served:
+class PageServer:
     """A server over one home, at one port from its first start on."""
 
     def __init__(

@@ -6,7 +6,7 @@ import asyncio
 import re
 from typing import Any
 
-from keryx.testing.modelserver import Asked, RefusedError, Reply
+from keryx.testing.modelserver import ReceivedRequest, RefusedError, Reply
 
 PATIENCE = 20.0
 """Only reached by a test that fails."""
@@ -18,23 +18,23 @@ class Part:
     def __init__(self, cue: str, replies: tuple[Reply, ...]) -> None:
         self.cue = cue
         self._replies = list(replies)
-        self._asked: list[Asked] = []
+        self._asked: list[ReceivedRequest] = []
         self._more = asyncio.Event()
 
-    async def asked(self, number: int = 1) -> Asked:
+    async def asked(self, number: int = 1) -> ReceivedRequest:
         """The request of that number, counted from 1, once it has come."""
         while len(self._asked) < number:
             self._more.clear()
             await asyncio.wait_for(self._more.wait(), PATIENCE)
         return self._asked[number - 1]
 
-    async def held(self, number: int = 1) -> Asked:
+    async def held(self, number: int = 1) -> ReceivedRequest:
         """The request of that number, once its answer hangs."""
         asked = await self.asked(number)
         await asyncio.wait_for(asked.hanging.wait(), PATIENCE)
         return asked
 
-    def take(self, asked: Asked) -> Reply:
+    def take(self, asked: ReceivedRequest) -> Reply:
         if not self._replies:
             raise RefusedError(f"nothing more is to be said to {self.cue!r}", code="over")
         self._asked.append(asked)
@@ -61,7 +61,7 @@ class Stage:
         self._summaries.append(part)
         return part
 
-    def answer(self, asked: Asked) -> Reply:
+    def answer(self, asked: ReceivedRequest) -> Reply:
         body = asked.body
         if not body.get("tools"):
             return self._answer_aside(asked)
@@ -71,7 +71,7 @@ class Stage:
                 return part.take(asked)
         raise RefusedError(f"nothing is to be said to {said!r}", code="no_cue")
 
-    def _answer_aside(self, asked: Asked) -> Reply:
+    def _answer_aside(self, asked: ReceivedRequest) -> Reply:
         """For what is asked beside the turns, with no tools."""
         messages = asked.body["messages"]
         last = messages[-1]["content"]

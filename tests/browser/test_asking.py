@@ -74,7 +74,7 @@ async def test_consent_for_the_session_is_not_asked_for_again(tab: Tab, house: H
         Reply(text="Both are made."),
     )
     await begins_carefully(tab, "Make two files")
-    await tab.asks.get_by_role("button", name="This session").click()
+    await tab.asks.get_by_role("button", name="Allow for this session").click()
     await expect(tab.replies.last).to_have_text("Both are made.")
     assert (house.served.workspace / "two-of-two").exists()
 

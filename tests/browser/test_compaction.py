@@ -17,7 +17,7 @@ from tests.browser.conftest import House, lived_in
 from tests.browser.hands import Hands
 from tests.browser.lines import line
 from tests.browser.people import Person, Tab, person
-from tests.browser.serving import Served
+from tests.browser.serving import PageServer
 from tests.browser.stage import Part, Stage
 
 pytestmark = [
@@ -60,7 +60,7 @@ async def house(
     """One whose model has a small window."""
     stage = Stage()
     async with ModelServer(stage.answer, keeps_asked=False) as model:
-        served = Served(tmp_path_factory.mktemp("house"), None)
+        served = PageServer(tmp_path_factory.mktemp("house"), None)
         served.configure(CONFIG.format(model=MODEL, url=model.url, window=WINDOW))
         async with lived_in(chromium, served, stage) as found:
             yield found
@@ -348,7 +348,7 @@ async def test_a_lost_connection_brings_it_back_and_leaves_none_that_is_over(
 ) -> None:
     stage, url = own_stage
     async with line() as wire:
-        served = Served(tmp_path, url, allowed_host=wire.address)
+        served = PageServer(tmp_path, url, allowed_host=wire.address)
         await served.start()
         wire.leads_to(served.url)
         try:

@@ -120,7 +120,7 @@ async def test_a_whole_session_is_had_without_a_mouse(
     async with tab.page.expect_response(re.compile(r"\bsearch=Written\b")):
         await tab.page.keyboard.type("Written")
     # There may be other hits before it: what a call wrote, and what was asked for.
-    hits = tab.page.get_by_role("dialog", name="Search").locator(".hits button")
+    hits = tab.page.get_by_role("dialog", name="Search").locator(".search-dialog-hits button")
     hit = hits.filter(has_text="reply").filter(has_text="Written.")
     await expect(hit).to_have_count(1)
     await by_hand.reach(hit, "ArrowDown")
@@ -240,7 +240,7 @@ async def test_words_typed_right_after_a_key_land_where_that_key_leads(
     # Nor does the key that chooses a hit do anything in the box.
     await by_hand.press("Control+k")
     await tab.page.keyboard.type("no hurry")
-    await expect(tab.page.locator(".hits button").first).to_contain_text("No hurry")
+    await expect(tab.page.locator(".search-dialog-hits button").first).to_contain_text("No hurry")
     await by_hand.press("Enter")
     await expect(tab.transcript.get_by_role("group", name="Search result")).to_be_focused()
     await expect(tab.box).to_have_value("")

@@ -18,7 +18,7 @@ from keryx.testing.longsession import replied, write_long_session
 from keryx.testing.modelserver import Call, ModelServer, Reply
 from tests.browser.conftest import House
 from tests.browser.people import Person, Tab, person
-from tests.browser.serving import Served
+from tests.browser.serving import PageServer
 from tests.browser.stage import Stage
 from tests.conftest import SOAK
 
@@ -78,7 +78,7 @@ async def house(
     folder = tmp_path_factory.mktemp("house")
     await _remember(_new_home(folder))
     async with ModelServer(stage.answer, keeps_asked=False) as model:
-        served = Served(folder, model.url)
+        served = PageServer(folder, model.url)
         await served.start()
         try:
             async with person(chromium, served.url) as first:
@@ -111,7 +111,7 @@ async def opens_the_long_one(tab: Tab) -> None:
     await expect(tab.replies.last).to_contain_text(replied(LAST))
 
 
-class Asked:
+class ReceivedRequest:
     """What the page asks the server about one session, and how often."""
 
     def __init__(self, page: Page) -> None:
@@ -129,7 +129,7 @@ async def most(page: Page) -> int:
 
 
 async def test_a_long_session_opens_with_one_view_one_page_and_one_stream(tab: Tab) -> None:
-    asked = Asked(tab.page)
+    asked = ReceivedRequest(tab.page)
     await opens_the_long_one(tab)
     await expect(tab.said.last).to_be_in_viewport()
     assert [path.partition("?")[0] for path in asked.paths] == ["", "/messages", "/events"]
@@ -138,15 +138,15 @@ async def test_a_long_session_opens_with_one_view_one_page_and_one_stream(tab: T
 
 async def test_reading_far_back_and_returning_keeps_few_rows_in_the_document(tab: Tab) -> None:
     await opens_the_long_one(tab)
-    await tab.page.evaluate(WATCH, ".row")
+    await tab.page.evaluate(WATCH, ".transcript-row")
     await tab.transcript.focus()
-    rows = tab.transcript.locator(".row")
+    rows = tab.transcript.locator(".transcript-row")
     while await first_turn(rows) > FAR:
         before = await rows.first.text_content() or ""
         await tab.page.keyboard.press("Home")
         await expect(rows.first).not_to_have_text(before)
     await stands_still(tab)
-    asked = Asked(tab.page)
+    asked = ReceivedRequest(tab.page)
     await tab.page.keyboard.press("End")
     await expect(tab.replies.last).to_contain_text(replied(LAST))
     await expect(tab.replies.last).to_be_in_viewport()
@@ -183,7 +183,7 @@ async def test_a_crowd_of_nested_calls_is_a_few_bars_and_unfolds_to_those_in_vie
         Reply(text="A thousand times."),
     )
     await tab.starts_anew()
-    await tab.page.evaluate(WATCH, ".scroll .beam")
+    await tab.page.evaluate(WATCH, ".transcript-scroll .lane-bar")
     await tab.say("Read a thousand times")
     await expect(tab.replies.last).to_have_text("A thousand times.", timeout=120_000)
     assert await most(tab.page) <= MOST_BARS

@@ -18,7 +18,7 @@ from keryx.testing.longsession import replied, said, write_long_session
 from keryx.testing.modelserver import MODEL, Call, ModelServer, Reply
 from tests.browser.conftest import House
 from tests.browser.people import Person, Tab, person
-from tests.browser.serving import Served
+from tests.browser.serving import PageServer
 from tests.browser.stage import Stage
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.1", "page.3")]
@@ -41,7 +41,7 @@ async def library(
     await _fill(folder / "home" / "keryx.db")
     stage = Stage()
     async with ModelServer(stage.answer, keeps_asked=False) as model:
-        served = Served(folder, model.url)
+        served = PageServer(folder, model.url)
         await served.start()
         try:
             async with person(chromium, served.url) as first:
@@ -54,7 +54,7 @@ async def library(
             await served.stop()
 
 
-async def _furnish(somebody: Person, served: Served) -> None:
+async def _furnish(somebody: Person, served: PageServer) -> None:
     """The session that was written by hand gets what it needs to go on."""
     tools = [each["name"] for each in (await somebody.asks("/api/tools"))["tools"]]
     answer = await somebody.context.request.patch(
@@ -144,7 +144,7 @@ async def test_the_mark_goes_and_the_place_and_its_focus_stay(reader: Person) ->
     tab = await reader.opens()
     await tab.page.clock.install()
     await find(tab, FAR_UP)
-    marked = place(tab).locator("xpath=self::*[contains(@class, 'sought')]")
+    marked = place(tab).locator("xpath=self::*[contains(@class, 'is-sought')]")
     await expect(marked).to_have_count(1)
     before = await place(tab).bounding_box()
     await tab.page.clock.fast_forward(5_000)

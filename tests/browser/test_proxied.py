@@ -17,7 +17,7 @@ from keryx.testing.modelserver import ModelServer, Reply
 from tests.browser.conftest import House
 from tests.browser.people import person
 from tests.browser.proxying import Proxy
-from tests.browser.serving import Served
+from tests.browser.serving import PageServer
 from tests.browser.stage import Stage
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("mended.18")]
@@ -42,7 +42,7 @@ async def proxied(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Pr
     url = f"{proxy.origin}/keryx"
     words = ("--url", url, "--trusted-proxy", "127.0.0.1", "--password-file", str(secret))
     async with ModelServer(stage.answer, keeps_asked=False) as model:
-        served = Served(folder, model.url, words=words)
+        served = PageServer(folder, model.url, words=words)
         await served.start()
         try:
             assert served.url == f"{url}/"

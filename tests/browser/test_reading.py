@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from keryx.testing.modelserver import MODEL, Asked, Call, ModelServer, RefusedError, Reply
+from keryx.testing.modelserver import MODEL, Call, ModelServer, ReceivedRequest, RefusedError, Reply
 from tests.browser.conftest import House
 from tests.browser.people import Person, Tab, person
-from tests.browser.serving import Served
+from tests.browser.serving import PageServer
 from tests.browser.stage import Stage
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.1", "page.4")]
@@ -55,7 +55,7 @@ async def fallen_back(
 ) -> AsyncGenerator[tuple[Person, Tab, ModelServer]]:
     """Somebody whose first model refuses them, so that the second answers."""
 
-    def refuse(asked: Asked) -> Reply:
+    def refuse(asked: ReceivedRequest) -> Reply:
         raise RefusedError("the key has expired", code="invalid_api_key")
 
     stage = Stage()
@@ -65,7 +65,7 @@ async def fallen_back(
     ):
         stage.on("Who answers?", Reply(text="The second."))
         stage.on("And at work?", Reply(text="Very well."))
-        served = Served(tmp_path, None)
+        served = PageServer(tmp_path, None)
         served.configure(CONFIG.format(model=MODEL, one=one.url, two=two.url))
         await served.start()
         try:
@@ -86,8 +86,8 @@ async def test_an_edit_is_shown_as_what_it_takes_out_and_puts_in(tab: Tab, house
     call = tab.call("patch")
     await call.get_by_role("button", expanded=False).click()
     diff = call.get_by_label("Diff of poem.txt")
-    await expect(diff.locator(".remove")).to_contain_text("violets are blue")
-    await expect(diff.locator(".add")).to_contain_text("violets are violet")
+    await expect(diff.locator(".is-remove")).to_contain_text("violets are blue")
+    await expect(diff.locator(".is-add")).to_contain_text("violets are violet")
     assert "violets are violet" in (house.served.workspace / "poem.txt").read_text()
 
 

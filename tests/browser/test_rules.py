@@ -28,7 +28,7 @@ async def test_always_says_what_it_covers_and_is_taken_back(
     await begins_carefully(tab, "Write the app")
     await tab.asks.get_by_role("button", name="Always allow write_file").click()
     choices = tab.asks.get_by_role("group", name="Always allow write_file")
-    options = choices.locator(".reach")
+    options = choices.locator(".reach-choice-option")
     await expect(options).to_have_count(3)
     await expect(options.nth(0)).to_be_focused()
     await expect(options.nth(0)).to_contain_text(
@@ -75,7 +75,7 @@ async def test_consent_for_the_session_can_be_for_the_folder(tab: Tab, house: Ho
     await begins_carefully(tab, "Write three")
     await tab.asks.get_by_role("button", name="Allow for this session").click()
     choices = tab.asks.get_by_role("group", name="Allow for this session")
-    await expect(choices.locator(".reach")).to_have_count(2)
+    await expect(choices.locator(".reach-choice-option")).to_have_count(2)
     await expect(choices).not_to_contain_text("in sessions that work in")
     await choices.get_by_role("button", name="Everything in this folder").click()
     await expect(tab.replies.last).to_have_text("Three.")

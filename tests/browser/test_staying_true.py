@@ -14,7 +14,7 @@ from tests.browser.conftest import House
 from tests.browser.gates import gate
 from tests.browser.lines import Line, line
 from tests.browser.people import Person, Tab, person
-from tests.browser.serving import Served
+from tests.browser.serving import PageServer
 from tests.browser.stage import Stage
 from tests.browser.truth import compare
 
@@ -103,7 +103,7 @@ async def remote(
 ) -> AsyncGenerator[tuple[Person, Tab, Stage]]:
     """Somebody who reaches the server only through the line."""
     stage, model_url = own_stage
-    served = Served(tmp_path, model_url, allowed_host=wire.address)
+    served = PageServer(tmp_path, model_url, allowed_host=wire.address)
     await served.start()
     wire.leads_to(served.url)
     try:

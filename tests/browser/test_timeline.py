@@ -67,7 +67,7 @@ async def test_how_a_call_ended_is_told_by_the_form_of_its_bar_and_in_words(
             calls = tab.transcript.get_by_role("group", name=re.compile(r"^(terminal|read_file)$"))
             await expect(calls.nth(3).locator("pre")).to_have_text("to be lost")
             await expect(calls.nth(2).locator("pre")).to_have_text("to be cut")
-            moving = await form_of(calls.nth(3).locator(".beam"))
+            moving = await form_of(calls.nth(3).locator(".lane-bar"))
             await calls.nth(2).get_by_role("button", name="Cancel terminal").click()
             await expect(calls.nth(2)).to_contain_text("Cancelled by you")
             somebody.watch.expects_outage()
@@ -79,7 +79,7 @@ async def test_how_a_call_ended_is_told_by_the_form_of_its_bar_and_in_words(
             )
             await expect(calls.nth(1)).to_contain_text("Failed")
             await expect(calls.nth(3)).to_contain_text("Unknown")
-            forms = [await form_of(calls.nth(number).locator(".beam")) for number in range(4)]
+            forms = [await form_of(calls.nth(number).locator(".lane-bar")) for number in range(4)]
     done, failed, cancelled, unknown = forms
     assert len({*forms, moving}) == 5
     assert done[0] == failed[0] == "none"
@@ -154,7 +154,7 @@ async def test_one_call_of_a_crowd_is_cancelled_by_itself_and_so_is_another_afte
         for name in ("one", "two"):
             line = lines.filter(has_text=f"crowd-{name}")
             await expect(line.get_by_role("button", name=f"{runs}{name}")).to_be_visible()
-            await expect(line.locator(".beam.running")).to_be_visible()
+            await expect(line.locator(".lane-bar.is-running")).to_be_visible()
         await tab.button(f"{runs}one").click()
         await expect(tab.button(runs)).to_have_count(1)
         # It is told among those that have ended.

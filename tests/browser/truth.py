@@ -93,10 +93,10 @@ async def shown(tab: Tab) -> list[Row]:
     for article in await tab.articles.all():
         who = await article.get_attribute("aria-label") or ""
         if who == "You":
-            rows.append(Row(who, await article.locator(".words").inner_text()))
+            rows.append(Row(who, await article.locator(".row-text").inner_text()))
             continue
-        text = "\n\n".join(await article.locator(".prose").all_inner_texts())
-        calls = article.locator(".call")
+        text = "\n\n".join(await article.locator(".markdown").all_inner_texts())
+        calls = article.locator(".call-row")
         rows.append(Row(who, text, [await _call(each) for each in await calls.all()]))
     return rows
 
@@ -105,7 +105,7 @@ async def _call(call: Locator) -> Call:
     fold = call.get_by_role("button", expanded=False)
     if await fold.count() > 0:
         await fold.first.click()
-    standing = await call.locator(".standing").inner_text()
+    standing = await call.locator(".call-line-standing").inner_text()
     outcome = next((OUTCOMES[text] for text in OUTCOMES if text in standing), "completed")
     parts = call.get_by_role("group", name="Result").locator("pre")
     results = [await each.text_content() or "" for each in await parts.all()]

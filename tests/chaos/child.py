@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +18,7 @@ import msgspec
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.aio.hub import Hub
-from keryx.engine.session import Session
+from keryx.engine.inbox import Inbox
 from keryx.models.scripted import ScriptedModel
 from keryx.ports.dispatch import Answer, Done, Sent
 from keryx.ports.model import Finished, ModelRequest, Piece
@@ -93,13 +93,14 @@ def plant(child: Child) -> None:
     """Put the points around the store, what is shown, and what is acknowledged."""
     _plant_commits(child)
     _plant_acknowledgements(child)
-    publish_fact = Hub[ev.Event].publish_fact
+    publish_facts = Hub[ev.Event].publish_facts
 
-    def shown(self: Hub[Any], seq: int, item: Any, *, weight: int = 1) -> None:
-        publish_fact(self, seq, item, weight=weight)
-        child.shown(item)
+    def shown(self: Hub[Any], facts: Iterable[tuple[int, Any, int]]) -> None:
+        for fact in facts:
+            publish_facts(self, [fact])
+            child.shown(fact[1])
 
-    Hub.publish_fact = shown
+    Hub.publish_facts = shown
 
 
 def _plant_commits(child: Child) -> None:
@@ -127,9 +128,9 @@ def _plant_commits(child: Child) -> None:
 
 
 def _plant_acknowledgements(child: Child) -> None:
-    tell = Session.tell
+    tell = Inbox.tell
 
-    async def told(self: Session, command: cm.Command) -> Answer:
+    async def told(self: Inbox, command: cm.Command) -> Answer:
         answer = await tell(self, command)
         child.reach("acknowledged")
         match command, answer:
@@ -141,7 +142,7 @@ def _plant_acknowledgements(child: Child) -> None:
                 pass
         return answer
 
-    Session.tell = told
+    Inbox.tell = told
 
 
 class DeadlyModel(ScriptedModel):

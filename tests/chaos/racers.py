@@ -15,8 +15,8 @@ from keryx import events as ev
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
 from keryx.app.host.home import STORE
-from keryx.engine.desk import mint
 from keryx.errors import AlreadyTakenError, FencedError
+from keryx.ids import new_id
 from keryx.messages import ToolMessage
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
@@ -111,7 +111,7 @@ async def _answer(child: Child, store: SqliteStore) -> None:
         session = await world.open()
         await session.tell(
             cm.AnswerApproval(
-                command_id=mint("c"),
+                command_id=new_id("c"),
                 session_id=session.session_id,
                 by=f"racer {child.orders.life}",
                 approval_id=child.orders.subject,

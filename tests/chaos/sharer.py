@@ -12,7 +12,7 @@ from pathlib import Path
 
 from keryx import NO_EFFECTS, Keryx, tool
 from keryx.aio.loops import run_loop
-from keryx.engine.desk import mint
+from keryx.ids import new_id
 from keryx.messages import ToolMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
@@ -43,7 +43,7 @@ async def main(home: Path, folder: Path) -> None:
     async with sharer(home, folder) as app:
         session = await app.open()
         while True:
-            number = mint("n")
+            number = new_id("n")
             turn = await session.send(f"use {number}")
             sys.stdout.write(f"{session.session_id} {turn.turn_id} {number}\n")
             sys.stdout.flush()

@@ -11,7 +11,7 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.loops import run_loop
 from keryx.aio.scope import Scope
 from keryx.engine.log.fold import Fold
-from keryx.engine.log.recovery import plan
+from keryx.engine.log.resume_plan import plan
 from keryx.errors import StoreError
 from keryx.ports.store import SessionRow
 from keryx.store.sqlite import SqliteStore

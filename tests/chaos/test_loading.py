@@ -8,7 +8,7 @@ import pytest
 
 from keryx.app.host.home import STORE
 from keryx.engine.log.fold import Fold
-from keryx.engine.log.recovery import plan
+from keryx.engine.log.resume_plan import plan
 from tests.chaos.lives import Life, Zygote
 from tests.chaos.state import Log, logs_of, state_of
 from tests.chaos.trials import KILLS, Trial, at_every_point, at_random_instants

@@ -18,11 +18,11 @@ import traceback
 import msgspec
 
 from keryx.aio.loops import run_loop
-from tests.chaos import neighbours, program, racers
+from tests.chaos import program, racers, resume_guard
 from tests.chaos.child import Child
 from tests.chaos.lives import LONGEST_ORDER, Order, Orders, Start
 
-SCENARIOS = {**program.SCENARIOS, **neighbours.SCENARIOS, **racers.SCENARIOS}
+SCENARIOS = {**program.SCENARIOS, **resume_guard.SCENARIOS, **racers.SCENARIOS}
 
 _decode = msgspec.json.Decoder(Order).decode
 

@@ -14,8 +14,8 @@ import msgspec
 from keryx.aio.clock import Clock
 from keryx.aio.scope import Scope
 from keryx.app import Runtime
-from keryx.engine.calls.lane import Lane
-from keryx.engine.calls.witness import CallView, Silent, Witness
+from keryx.engine.calls.call_environment import CallEnvironment
+from keryx.engine.calls.call_hooks import CallHooks, CallView, NoHooks
 from keryx.engine.executor import Batch
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.tool import Tool
@@ -24,7 +24,7 @@ from keryx.ports.tool import Tool
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "KERYX_TEST_MARKER": f"house {os.getpid()}"}
 
 
-class Recorder(Silent):
+class Recorder(NoHooks):
     """A witness that remembers, and that a test can wait on."""
 
     def __init__(self) -> None:
@@ -77,32 +77,36 @@ class Host:
         self.workspace = workspace
         self._ids = itertools.count(1)
 
-    def lane(self, *tools: Tool, session_id: str = "s1", witness: Witness | None = None) -> Lane:
-        return self.runtime.lane(
+    def environment(
+        self, *tools: Tool, session_id: str = "s1", hooks: CallHooks | None = None
+    ) -> CallEnvironment:
+        return self.runtime.call_environment(
             session_id,
             tools,
             workspace=self.workspace,
-            witness=witness or Recorder(),
-            environment=ENVIRONMENT,
+            hooks=hooks or Recorder(),
+            env=ENVIRONMENT,
         )
 
     def call(self, tool: Tool | str, **arguments: Any) -> ToolCall:
         name = tool if isinstance(tool, str) else tool.name
         return ToolCall(f"c{next(self._ids)}", name, msgspec.json.encode(arguments).decode())
 
-    def start(self, lane: Lane, *calls: ToolCall, scope: Scope | None = None) -> Batch:
-        return self.executor.start(lane, calls, scope or self.scope.child("turn"))
+    def start(
+        self, environment: CallEnvironment, *calls: ToolCall, scope: Scope | None = None
+    ) -> Batch:
+        return self.executor.start(environment, calls, scope or self.scope.child("turn"))
 
     async def run(
-        self, lane: Lane, *calls: ToolCall, scope: Scope | None = None
+        self, environment: CallEnvironment, *calls: ToolCall, scope: Scope | None = None
     ) -> Sequence[CallOutcome]:
-        return await self.start(lane, *calls, scope=scope).outcomes()
+        return await self.start(environment, *calls, scope=scope).outcomes()
 
     async def close(self) -> None:
         await self.runtime.close()
         assert self.executor.running == 0
 
 
-def recorder(lane: Lane) -> Recorder:
-    assert isinstance(lane.witness, Recorder)
-    return lane.witness
+def recorder(environment: CallEnvironment) -> Recorder:
+    assert isinstance(environment.hooks, Recorder)
+    return environment.hooks

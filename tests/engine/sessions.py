@@ -10,13 +10,14 @@ from keryx import commands as cm
 from keryx import events as ev
 from keryx.aio.clock import Clock, RealClock
 from keryx.app import Runtime
-from keryx.engine.approval import Approvals, Judge, Judgement, Rule
-from keryx.engine.calls.lane import Lane
-from keryx.engine.calls.witness import CallView, Witness
-from keryx.engine.desk import Surroundings, mint
+from keryx.engine.approvals import Approvals, Judge, Judgement, Rule
+from keryx.engine.calls.call_environment import CallEnvironment
+from keryx.engine.calls.call_hooks import CallHooks, CallView
 from keryx.engine.limits import Limits
 from keryx.engine.log.state import Settings
 from keryx.engine.session import Opening, Session
+from keryx.engine.session_context import HostServices
+from keryx.ids import new_id
 from keryx.models.scripted import Script, ScriptedModel
 from keryx.ports.dispatch import Done, Sent
 from keryx.ports.store import Commit, Store
@@ -68,29 +69,35 @@ class World:
         self.store = store if store is not None else Recording()
         self.model = ScriptedModel(script)
         self.tools = {tool.name: tool for tool in tools}
-        self.around = Surroundings(
+        self.services = HostServices(
             store=self.store,
             executor=self.runtime.executor,
             clock=clock or RealClock(),
             model=lambda name, profile: self.model,
-            lane=self._lane,
+            tools=self._granted,
+            environment=self._environment,
             limits=limits or Limits(),
             judge=judge or (Approvals() if ask is None else AsksWhen(ask)),
         )
         self._sessions: list[Session] = []
 
-    def _lane(self, session_id: str, settings: Settings, workspace: Path, witness: Witness) -> Lane:
-        granted = [self.tools[name] for name in settings.tools]
-        return self.runtime.lane(session_id, granted, workspace=workspace, witness=witness)
+    def _granted(self, settings: Settings) -> list[Tool]:
+        return [self.tools[name] for name in settings.tools]
+
+    def _environment(
+        self, session_id: str, settings: Settings, workspace: Path, hooks: CallHooks
+    ) -> CallEnvironment:
+        tools = self._granted(settings)
+        return self.runtime.call_environment(session_id, tools, workspace=workspace, hooks=hooks)
 
     async def open(self, session_id: str = "s1") -> Session:
         opening = Opening(model="scripted:demo", workspace="/", tools=tuple(self.tools))
-        session = await Session.open(session_id, self.around, self.runtime.scope, opening)
+        session = await Session.open(session_id, self.services, self.runtime.scope, opening)
         self._sessions.append(session)
         return session
 
     def command_id(self) -> str:
-        return mint("c")
+        return new_id("c")
 
     async def send(
         self,

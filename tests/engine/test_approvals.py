@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.engine.answers import ALWAYS
-from keryx.engine.approval import Approvals, Rule, consent_rules, covers, rule
+from keryx.engine.approvals import Approvals, Rule, consent_rules, covers, rule
+from keryx.engine.approvals.answers import ALWAYS
 from keryx.engine.session import Session
 from keryx.errors import AlreadyTakenError
 from keryx.messages import Decision, Needs, Text

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from keryx.engine.calls.result import RESULT_LIMIT
-from keryx.engine.calls.witness import Silent
+from keryx.engine.calls.call_hooks import NoHooks
+from keryx.engine.calls.truncation import RESULT_LIMIT
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.effects import NO_EFFECTS, Effects
 from keryx.ports.tool import Tool, ToolContext
@@ -28,7 +28,7 @@ async def add(a: int, b: int = 0) -> int:
 
 
 async def one(host: Host, each: Tool, arguments: str = "{}") -> CallOutcome:
-    (outcome,) = await host.run(host.lane(each), ToolCall("c1", each.name, arguments))
+    (outcome,) = await host.run(host.environment(each), ToolCall("c1", each.name, arguments))
     return outcome
 
 
@@ -60,14 +60,14 @@ async def test_fifty_megabytes_of_arguments_are_refused_with_the_limit(host: Hos
 
 
 async def test_an_unknown_tool_is_answered_with_those_there_are(host: Host) -> None:
-    (outcome,) = await host.run(host.lane(add), ToolCall("c1", "ad"))
+    (outcome,) = await host.run(host.environment(add), ToolCall("c1", "ad"))
     assert outcome.outcome == "failed"
     assert "Did you mean 'add'?" in outcome.text
 
 
 async def test_one_bad_call_does_not_touch_its_siblings(host: Host) -> None:
     outcomes = await host.run(
-        host.lane(add),
+        host.environment(add),
         ToolCall("c1", "add", '{"a": 1}'),
         ToolCall("c2", "nothing"),
         ToolCall("c3", "add", "{"),
@@ -188,8 +188,8 @@ async def test_a_gigabyte_of_output_is_bounded(host: Host, where: str) -> None:
 
     each = {"process": by_process, "thread": by_thread, "loop": on_loop}[where]
     before = peak_memory()
-    lane = host.lane(each, witness=Silent())
-    (outcome,) = await host.run(lane, ToolCall("c1", each.name))
+    environment = host.environment(each, hooks=NoHooks())
+    (outcome,) = await host.run(environment, ToolCall("c1", each.name))
     assert outcome.outcome == "failed"
     assert outcome.text.startswith("begin")
     assert "end\n" in outcome.text
@@ -208,18 +208,20 @@ async def test_a_warden_that_is_killed_gives_unknown_and_the_next_call_a_new_one
         async with await context.place.spawn(["/bin/sh", "-c", script]) as process:
             await process.wait()
 
-    lane = host.lane(shell)
-    batch = host.start(lane, ToolCall("c1", "shell", '{"script": "echo hanging; sleep 1000"}'))
-    await recorder(lane).until_noted("output", "c1")
+    environment = host.environment(shell)
+    batch = host.start(
+        environment, ToolCall("c1", "shell", '{"script": "echo hanging; sleep 1000"}')
+    )
+    await recorder(environment).until_noted("output", "c1")
     warden = host.runtime.warden.pid
     assert warden is not None
     os.kill(warden, signal.SIGKILL)
     (outcome,) = await batch.outcomes()
     assert (outcome.outcome, outcome.reason) == ("unknown", "warden lost")
     assert "hanging" in outcome.text
-    (after,) = await host.run(lane, ToolCall("c2", "shell", '{"script": "echo again"}'))
+    (after,) = await host.run(environment, ToolCall("c2", "shell", '{"script": "echo again"}'))
     assert after.outcome == "completed"
-    assert recorder(lane).texts["c2"] == "again\n"
+    assert recorder(environment).texts["c2"] == "again\n"
 
 
 async def test_a_tool_whose_effects_cannot_be_told_fails_alone(host: Host) -> None:

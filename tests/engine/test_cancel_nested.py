@@ -26,8 +26,8 @@ async def test_one_nested_call_is_cancelled_and_the_rest_goes_on(host: Host) -> 
                 group.start(one(name), name=name)
         return "all ended"
 
-    lane = host.lane(gates.tool, fan)
-    batch = host.start(lane, host.call(fan))
+    environment = host.environment(gates.tool, fan)
+    batch = host.start(environment, host.call(fan))
     await gates.until_running("a", "b", "c")
     assert batch.holds("c1.2")
     assert not batch.holds("c1.9")

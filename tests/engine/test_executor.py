@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keryx.aio.scope import get_token
-from keryx.engine.calls.witness import CallView, Consent
+from keryx.engine.calls.call_hooks import CallView, Consent
 from keryx.errors import ToolFailedError
 from keryx.messages import CallOutcome
 from keryx.ports.effects import NO_EFFECTS, Effects, reads, uses, writes
@@ -23,20 +23,24 @@ from tests.engine.host import Host, Recorder, recorder
 
 async def test_results_come_in_call_order_and_are_announced_as_they_end(host: Host) -> None:
     gates = Gates()
-    lane = host.lane(gates.tool)
-    batch = host.start(lane, *(host.call(gates.tool, name=name) for name in "abc"))
+    environment = host.environment(gates.tool)
+    batch = host.start(environment, *(host.call(gates.tool, name=name) for name in "abc"))
     await turns()
     gates.open("c")
-    await recorder(lane).until_noted("completed", "c3")
+    await recorder(environment).until_noted("completed", "c3")
     gates.open("a", "b")
     assert [outcome.text for outcome in await batch.outcomes()] == ["a", "b", "c"]
-    assert [call for what, call in recorder(lane).log if what == "completed"] == ["c3", "c1", "c2"]
+    assert [call for what, call in recorder(environment).log if what == "completed"] == [
+        "c3",
+        "c1",
+        "c2",
+    ]
 
 
 async def test_outcomes_can_be_read_as_they_come(host: Host) -> None:
     gates = Gates()
-    lane = host.lane(gates.tool, echo)
-    batch = host.start(lane, host.call(gates.tool, name="a"), host.call(echo, text="b"))
+    environment = host.environment(gates.tool, echo)
+    batch = host.start(environment, host.call(gates.tool, name="a"), host.call(echo, text="b"))
     seen: list[str] = []
     async for outcome in batch.as_ended():
         seen.append(outcome.text)
@@ -46,7 +50,7 @@ async def test_outcomes_can_be_read_as_they_come(host: Host) -> None:
 
 @pytest.mark.parametrize("each", [echo, echo_blocking], ids=["async", "blocking"])
 async def test_a_completed_call_says_so(host: Host, each: Any) -> None:
-    (outcome,) = await host.run(host.lane(each), host.call(each, text="hi"))
+    (outcome,) = await host.run(host.environment(each), host.call(each, text="hi"))
     assert (outcome.outcome, outcome.text, outcome.started) == ("completed", "hi", True)
     assert outcome.duration >= 0
     assert outcome.left_over == ()
@@ -65,7 +69,7 @@ async def test_a_tool_sees_its_session_through_its_context(host: Host, tmp_path:
             "token": token is not None and token.is_cancelled,
         }
 
-    (outcome,) = await host.run(host.lane(look), host.call(look))
+    (outcome,) = await host.run(host.environment(look), host.call(look))
     assert outcome.text == (
         '{"session":"s1","call":"c1","workspace":"' + str(tmp_path) + '",'
         '"path":"/usr/bin:/bin","token":false}'
@@ -87,11 +91,13 @@ async def test_output_and_progress_are_streamed_from_the_loop_and_from_threads(h
         context.emit("two")
         context.progress(1, 2, "half")
 
-    lane = host.lane(on_loop, in_thread)
-    await host.run(lane, host.call(on_loop), host.call(in_thread))
+    environment = host.environment(on_loop, in_thread)
+    await host.run(environment, host.call(on_loop), host.call(in_thread))
     await turns()
-    assert recorder(lane).texts == {"c1": "one two", "c2": "one two"}
-    assert {("progress 1/2 half", "c1"), ("progress 1/2 half", "c2")} <= set(recorder(lane).log)
+    assert recorder(environment).texts == {"c1": "one two", "c2": "one two"}
+    assert {("progress 1/2 half", "c1"), ("progress 1/2 half", "c2")} <= set(
+        recorder(environment).log
+    )
 
 
 async def test_a_blocking_tool_calls_async_code_through_its_context(host: Host) -> None:
@@ -104,7 +110,7 @@ async def test_a_blocking_tool_calls_async_code_through_its_context(host: Host) 
         """Call async code."""
         return context.from_thread(on_the_loop, 1)
 
-    (outcome,) = await host.run(host.lane(ask), host.call(ask))
+    (outcome,) = await host.run(host.environment(ask), host.call(ask))
     assert outcome.text == "2"
 
 
@@ -118,7 +124,7 @@ def by_path(args: Any) -> Effects:
 async def test_calls_without_conflict_run_side_by_side(host: Host) -> None:
     gates = Gates(by_path)
     batch = host.start(
-        host.lane(gates.tool),
+        host.environment(gates.tool),
         host.call(gates.tool, name="a", path="x"),
         host.call(gates.tool, name="b", path="y/z"),
         host.call(gates.tool, name="c"),
@@ -131,7 +137,7 @@ async def test_calls_without_conflict_run_side_by_side(host: Host) -> None:
 async def test_conflicting_calls_run_in_call_order(host: Host) -> None:
     gates = Gates(by_path)
     batch = host.start(
-        host.lane(gates.tool),
+        host.environment(gates.tool),
         host.call(gates.tool, name="a", path="tree"),
         host.call(gates.tool, name="b", path="tree/leaf"),
         host.call(gates.tool, name="c", path="tree/other"),
@@ -151,7 +157,7 @@ async def test_paths_are_compared_in_canonical_form(host: Host, tmp_path: Path) 
     (tmp_path / "link").symlink_to("real")
     gates = Gates(by_path)
     batch = host.start(
-        host.lane(gates.tool),
+        host.environment(gates.tool),
         host.call(gates.tool, name="a", path="real/file"),
         host.call(gates.tool, name="b", path="link/file"),
     )
@@ -171,7 +177,7 @@ async def test_an_undeclared_tool_is_exclusive(host: Host) -> None:
         order.append(f"{name} out")
 
     await host.run(
-        host.lane(undeclared, echo),
+        host.environment(undeclared, echo),
         host.call(undeclared, name="a"),
         host.call(undeclared, name="b"),
     )
@@ -181,7 +187,7 @@ async def test_an_undeclared_tool_is_exclusive(host: Host) -> None:
 async def test_peers_run_side_by_side_and_order_everyone_else(host: Host) -> None:
     gates = Gates(lambda args: writes(".", peers="terminal") if args.path == "t" else reads("f"))
     batch = host.start(
-        host.lane(gates.tool),
+        host.environment(gates.tool),
         host.call(gates.tool, name="t1", path="t"),
         host.call(gates.tool, name="t2", path="t"),
         host.call(gates.tool, name="f1", path="f"),
@@ -199,7 +205,7 @@ async def test_peers_run_side_by_side_and_order_everyone_else(host: Host) -> Non
 async def test_resources_are_named_and_readers_share(host: Host) -> None:
     gates = Gates(lambda args: uses("db", writes=args.path == "w"))
     batch = host.start(
-        host.lane(gates.tool),
+        host.environment(gates.tool),
         *(host.call(gates.tool, name=n, path=p) for n, p in (("a", "r"), ("b", "r"), ("c", "w"))),
     )
     await gates.until_running("a", "b")
@@ -213,7 +219,9 @@ async def test_a_failed_call_lets_the_next_one_go(host: Host) -> None:
         """Fail."""
         raise ToolFailedError(name)
 
-    outcomes = await host.run(host.lane(fail), host.call(fail, name="a"), host.call(fail, name="b"))
+    outcomes = await host.run(
+        host.environment(fail), host.call(fail, name="a"), host.call(fail, name="b")
+    )
     assert [(o.outcome, o.text) for o in outcomes] == [("failed", "a"), ("failed", "b")]
 
 
@@ -225,8 +233,8 @@ async def test_a_denied_call_never_starts_and_says_why(host: Host) -> None:
         async def approve(self, call: CallView) -> Consent:
             return Consent("expired")
 
-    lane = host.lane(echo, witness=Denies())
-    (outcome,) = await host.run(lane, host.call(echo, text="x"))
+    environment = host.environment(echo, hooks=Denies())
+    (outcome,) = await host.run(environment, host.call(echo, text="x"))
     assert (outcome.outcome, outcome.reason, outcome.started) == ("denied", "expired", False)
 
 
@@ -242,14 +250,14 @@ async def test_a_call_that_waits_for_approval_holds_back_only_later_conflicting_
             return Consent()
 
     gates = Gates(by_path)
-    lane = host.lane(gates.tool, witness=Asks())
+    environment = host.environment(gates.tool, hooks=Asks())
     batch = host.start(
-        lane,
+        environment,
         host.call(gates.tool, name="asks", path="x"),
         host.call(gates.tool, name="later", path="x"),
         host.call(gates.tool, name="free", path="y"),
     )
-    other_step = host.start(lane, host.call(gates.tool, name="other step", path="x"))
+    other_step = host.start(environment, host.call(gates.tool, name="other step", path="x"))
     await gates.until_running("free", "other step")
     gates.open("other step", "free", "asks", "later")
     await other_step.outcomes()
@@ -271,7 +279,7 @@ async def test_a_call_acts_only_after_its_start_was_logged(host: Host) -> None:
         """Act."""
         acted.append(committed.is_set())
 
-    await host.run(host.lane(act, witness=Commits()), host.call(act))
+    await host.run(host.environment(act, hooks=Commits()), host.call(act))
     assert acted == [True]
 
 
@@ -289,7 +297,7 @@ async def test_a_call_cancelled_while_its_start_is_logged_does_not_act(host: Hos
         """Act."""
         acted.append(True)
 
-    batch = host.start(host.lane(act, witness=Commits()), host.call(act))
+    batch = host.start(host.environment(act, hooks=Commits()), host.call(act))
     await entered.wait()
     batch.cancel("c1", "steer")
     await turns()
@@ -309,8 +317,8 @@ async def test_a_witness_that_breaks_holds_nobody_and_is_reported(host: Host) ->
         def ended(self, call: CallView, outcome: CallOutcome) -> None:
             raise ZeroDivisionError
 
-    (outcome,) = await host.run(host.lane(echo, witness=Breaks()), host.call(echo, text="x"))
+    (outcome,) = await host.run(host.environment(echo, hooks=Breaks()), host.call(echo, text="x"))
     assert outcome.outcome == "completed"
     assert [type(error) for error in reported] == [ZeroDivisionError]
-    (after,) = await host.run(host.lane(echo), host.call(echo, text="still here"))
+    (after,) = await host.run(host.environment(echo), host.call(echo, text="still here"))
     assert after.text == "still here"

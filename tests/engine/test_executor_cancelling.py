@@ -25,7 +25,9 @@ from tests.engine.host import Host, recorder
 
 async def test_one_call_is_cancelled_while_the_others_go_on(host: Host) -> None:
     gates = Gates()
-    batch = host.start(host.lane(gates.tool), *(host.call(gates.tool, name=name) for name in "abc"))
+    batch = host.start(
+        host.environment(gates.tool), *(host.call(gates.tool, name=name) for name in "abc")
+    )
     await turns()
     assert batch.cancel("c2", "interrupt", by="person") is True
     await gates.until_running("a", "c")
@@ -38,8 +40,10 @@ async def test_one_call_is_cancelled_while_the_others_go_on(host: Host) -> None:
 async def test_cancelling_the_turn_cancels_all_also_those_that_wait(host: Host) -> None:
     gates = Gates(lambda args: writes("x"))
     turn = host.scope.child("turn")
-    lane = host.lane(gates.tool)
-    batch = host.start(lane, *(host.call(gates.tool, name=name) for name in "ab"), scope=turn)
+    environment = host.environment(gates.tool)
+    batch = host.start(
+        environment, *(host.call(gates.tool, name=name) for name in "ab"), scope=turn
+    )
     await gates.until_running("a")
     turn.cancel("steer")
     outcomes = await batch.outcomes()
@@ -47,13 +51,13 @@ async def test_cancelling_the_turn_cancels_all_also_those_that_wait(host: Host) 
         ("cancelled", "steer", True),
         ("cancelled", "steer", False),
     ]
-    assert len(lane.holdings) == 0
+    assert len(environment.holdings) == 0
 
 
 async def test_a_call_cancelled_while_it_waits_keeps_its_place_in_the_order(host: Host) -> None:
     gates = Gates(lambda args: Effects(exclusive=True) if not args.path else uses(args.path))
     batch = host.start(
-        host.lane(gates.tool),
+        host.environment(gates.tool),
         host.call(gates.tool, name="first", path="a"),
         host.call(gates.tool, name="exclusive"),
         host.call(gates.tool, name="last", path="a"),
@@ -69,7 +73,7 @@ async def test_a_call_cancelled_while_it_waits_keeps_its_place_in_the_order(host
 async def test_a_batch_started_in_a_cancelled_turn_never_acts(host: Host) -> None:
     turn = host.scope.child("turn")
     turn.cancel("interrupt")
-    (outcome,) = await host.run(host.lane(echo), host.call(echo, text="x"), scope=turn)
+    (outcome,) = await host.run(host.environment(echo), host.call(echo, text="x"), scope=turn)
     assert (outcome.outcome, outcome.started) == ("cancelled", False)
 
 
@@ -88,7 +92,7 @@ async def test_a_loop_that_was_late_itself_calls_nothing_left_over_that_has_ende
             stopping.set()
             await turns()
 
-    batch = host.start(host.lane(tidy), host.call(tidy))
+    batch = host.start(host.environment(tidy), host.call(tidy))
     await begun.wait()
     batch.cancel("c1", "interrupt")
     await stopping.wait()
@@ -105,9 +109,9 @@ async def test_what_was_emitted_survives_as_the_partial_result(host: Host) -> No
         await asyncio.get_running_loop().create_future()
         return "all of it"
 
-    lane = host.lane(half)
-    batch = host.start(lane, host.call(half))
-    await recorder(lane).until_noted("output", "c1")
+    environment = host.environment(half)
+    batch = host.start(environment, host.call(half))
+    await recorder(environment).until_noted("output", "c1")
     batch.cancel("c1")
     (outcome,) = await batch.outcomes()
     assert (outcome.outcome, outcome.text) == ("cancelled", "half of it")
@@ -126,7 +130,7 @@ async def test_a_value_returned_within_the_grace_is_partial_unless_marked_comple
         context.token.wait_cancelled_sync()
         return Complete("done") if complete else "so far"
 
-    batch = host.start(host.lane(listen), host.call(listen))
+    batch = host.start(host.environment(listen), host.call(listen))
     await host.bridge.to_thread(entered.wait)
     batch.cancel("c1", "steer")
     (outcome,) = await batch.outcomes()
@@ -141,7 +145,7 @@ async def test_a_timeout_counts_from_the_start_of_the_call(host: Host) -> None:
         context.emit("so far")
         await asyncio.get_running_loop().create_future()
 
-    (outcome,) = await host.run(host.lane(slow), host.call(slow))
+    (outcome,) = await host.run(host.environment(slow), host.call(slow))
     assert (outcome.outcome, outcome.reason, outcome.text) == ("cancelled", "timeout", "so far")
 
 
@@ -155,7 +159,7 @@ async def test_a_tool_may_let_the_cancellation_error_pass(host: Host) -> None:
         while True:
             context.token.raise_if_cancelled()
 
-    batch = host.start(host.lane(check), host.call(check))
+    batch = host.start(host.environment(check), host.call(check))
     await host.bridge.to_thread(entered.wait)
     batch.cancel("c1", "steer")
     (outcome,) = await batch.outcomes()
@@ -168,8 +172,10 @@ async def test_a_tool_cannot_claim_a_cancellation_that_was_not(host: Host) -> No
         """Claim to be cancelled."""
         raise asyncio.CancelledError if kind == "asyncio" else ToolCancelledError("interrupt")
 
-    lane = host.lane(lie)
-    outcomes = await host.run(lane, host.call(lie, kind="asyncio"), host.call(lie, kind="ours"))
+    environment = host.environment(lie)
+    outcomes = await host.run(
+        environment, host.call(lie, kind="asyncio"), host.call(lie, kind="ours")
+    )
     assert [outcome.outcome for outcome in outcomes] == ["failed", "failed"]
 
 
@@ -185,10 +191,10 @@ async def fan_out(names: list[str], context: ToolContext) -> list[str]:
 
 
 async def test_a_container_calls_tools_side_by_side_each_with_an_id_of_its_own(host: Host) -> None:
-    lane = host.lane(fan_out, echo)
-    (outcome,) = await host.run(lane, host.call(fan_out, names=["a", "b", "c"]))
+    environment = host.environment(fan_out, echo)
+    (outcome,) = await host.run(environment, host.call(fan_out, names=["a", "b", "c"]))
     assert outcome.text == '["a","b","c"]'
-    assert {call_id for what, call_id in recorder(lane).log if what == "completed"} == {
+    assert {call_id for what, call_id in recorder(environment).log if what == "completed"} == {
         "c1",
         "c1.1",
         "c1.2",
@@ -208,7 +214,10 @@ async def test_nested_calls_of_an_exclusive_container_run(host: Host) -> None:
         return "ran"
 
     outcomes = await host.run(
-        host.lane(exclusive, leaf), host.call(exclusive), host.call(exclusive), host.call(leaf)
+        host.environment(exclusive, leaf),
+        host.call(exclusive),
+        host.call(exclusive),
+        host.call(leaf),
     )
     assert [outcome.text for outcome in outcomes] == ["ran", "ran", "ran"]
 
@@ -219,7 +228,7 @@ async def test_only_a_container_may_call(host: Host) -> None:
         """Not a container."""
         await context.call("echo", {"text": "x"})
 
-    (outcome,) = await host.run(host.lane(sneaky, echo), host.call(sneaky))
+    (outcome,) = await host.run(host.environment(sneaky, echo), host.call(sneaky))
     assert outcome.outcome == "failed"
     assert "container=True" in outcome.text
 
@@ -232,15 +241,15 @@ async def test_cancelling_a_container_cancels_what_it_called(host: Host) -> None
         """Call and wait."""
         await context.call("gate", {"name": "inner"})
 
-    lane = host.lane(outer, gates.tool)
-    batch = host.start(lane, host.call(outer))
-    await recorder(lane).until_noted("starting", "c1.1")
+    environment = host.environment(outer, gates.tool)
+    batch = host.start(environment, host.call(outer))
+    await recorder(environment).until_noted("starting", "c1.1")
     await turns()
     batch.cancel("c1", "steer")
     (outcome,) = await batch.outcomes()
     assert outcome.outcome == "cancelled"
     assert gates.running == []
-    ends = [entry for entry in recorder(lane).log if entry[0] == "cancelled"]
+    ends = [entry for entry in recorder(environment).log if entry[0] == "cancelled"]
     assert ends == [("cancelled", "c1.1"), ("cancelled", "c1")], "the inner one ends first"
 
 
@@ -255,8 +264,8 @@ async def test_a_container_that_returns_early_takes_its_calls_with_it(host: Host
         await turns()
         return "done"
 
-    lane = host.lane(hasty, gates.tool)
-    (outcome,) = await host.run(lane, host.call(hasty))
+    environment = host.environment(hasty, gates.tool)
+    (outcome,) = await host.run(environment, host.call(hasty))
     assert (outcome.outcome, outcome.text) == ("completed", "done")
     assert (await kept[0]).outcome == "cancelled"
     assert gates.running == []
@@ -275,10 +284,10 @@ async def test_giving_up_on_a_nested_call_cancels_it(host: Host) -> None:
             return "gave up"
         return "waited"
 
-    lane = host.lane(impatient, gates.tool)
-    (outcome,) = await host.run(lane, host.call(impatient))
+    environment = host.environment(impatient, gates.tool)
+    (outcome,) = await host.run(environment, host.call(impatient))
     assert outcome.text == "gave up"
-    assert ("cancelled", "c1.1") in recorder(lane).log
+    assert ("cancelled", "c1.1") in recorder(environment).log
 
 
 async def test_a_container_that_calls_itself_for_ever_fails(host: Host) -> None:
@@ -287,7 +296,7 @@ async def test_a_container_that_calls_itself_for_ever_fails(host: Host) -> None:
         """Call itself."""
         return (await context.call("deeper", {})).text
 
-    (outcome,) = await host.run(host.lane(deeper), host.call(deeper))
+    (outcome,) = await host.run(host.environment(deeper), host.call(deeper))
     assert "nested 16 deep" in outcome.text
 
 
@@ -295,7 +304,7 @@ async def test_a_container_that_calls_itself_for_ever_fails(host: Host) -> None:
 
 
 async def test_no_tools_granted_means_no_tools(host: Host) -> None:
-    (outcome,) = await host.run(host.lane(), host.call("echo", text="x"))
+    (outcome,) = await host.run(host.environment(), host.call("echo", text="x"))
     assert (outcome.outcome, outcome.started) == ("failed", False)
     assert "no tools are granted" in outcome.text
 
@@ -303,12 +312,12 @@ async def test_no_tools_granted_means_no_tools(host: Host) -> None:
 async def test_two_calls_of_a_step_cannot_share_an_id(host: Host) -> None:
     call = host.call(echo, text="x")
     with pytest.raises(DeveloperMustActError, match="same id"):
-        host.start(host.lane(echo), call, call)
+        host.start(host.environment(echo), call, call)
 
 
 async def test_closing_ends_all_calls_with_reason_shutdown(tmp_path: Path, host: Host) -> None:
     gates = Gates()
-    batch = host.start(host.lane(gates.tool), host.call(gates.tool, name="a"))
+    batch = host.start(host.environment(gates.tool), host.call(gates.tool, name="a"))
     await turns()
     assert await host.executor.close() == ()
     (outcome,) = await batch.outcomes()
@@ -316,13 +325,15 @@ async def test_closing_ends_all_calls_with_reason_shutdown(tmp_path: Path, host:
 
 
 async def test_tables_are_empty_when_all_is_done(host: Host) -> None:
-    lane = host.lane(fan_out, echo, echo_blocking)
+    environment = host.environment(fan_out, echo, echo_blocking)
     turn = host.scope.child("turn")
-    await host.run(lane, *(host.call(echo, text=str(n)) for n in range(50)), scope=turn)
-    await host.run(lane, *(host.call(echo_blocking, text=str(n)) for n in range(50)), scope=turn)
-    await host.run(lane, host.call(fan_out, names=["a"] * 20), scope=turn)
+    await host.run(environment, *(host.call(echo, text=str(n)) for n in range(50)), scope=turn)
+    await host.run(
+        environment, *(host.call(echo_blocking, text=str(n)) for n in range(50)), scope=turn
+    )
+    await host.run(environment, host.call(fan_out, names=["a"] * 20), scope=turn)
     assert host.executor.running == 0
-    assert len(lane.holdings) == 0
+    assert len(environment.holdings) == 0
     assert turn.children == ()
     assert len(host.scope.deadlines) == 0
     assert isinstance(turn, Scope)

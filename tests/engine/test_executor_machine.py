@@ -20,8 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import FakeClock
 from keryx.aio.scope import EXIT_REPORT, GRACE, Reason, Scope
-from keryx.engine.calls.lane import Lane
-from keryx.engine.calls.witness import CallView, Silent
+from keryx.engine.calls.call_environment import CallEnvironment
+from keryx.engine.calls.call_hooks import CallView, NoHooks
 from keryx.engine.effects import conflict
 from keryx.engine.executor import Batch, Executor
 from keryx.messages import CallOutcome, ToolCall
@@ -91,13 +91,13 @@ class Machine(RuleBasedStateMachine):
         self.bridge = Bridge(self.root)
         self.executor = Executor(self.root, self.bridge, loop_slots=3)
         leaf, box = self._tools()
-        self.lane = Lane(
+        self.environment = CallEnvironment(
             session_id="s1",
             tools={"leaf": leaf, "box": box},
             workspace=Path("/"),
             loop=self.loop,
             bridge=self.bridge,
-            witness=Watch(self),
+            hooks=Watch(self),
         )
 
     def _tools(self) -> Any:
@@ -151,7 +151,7 @@ class Machine(RuleBasedStateMachine):
             calls = [
                 ToolCall(f"p{plan.number}", plan.tool, f'{{"plan":{plan.number}}}') for plan in step
             ]
-            self.steps.append((self.executor.start(self.lane, calls, turn), step, turn))
+            self.steps.append((self.executor.start(self.environment, calls, turn), step, turn))
             await self._settle()
 
         self.do(begin())
@@ -231,8 +231,8 @@ class Machine(RuleBasedStateMachine):
             assert len(await batch.outcomes()) == len(step)
             assert turn.children == ()
             turn.close()
-        assert len(self.lane.holdings) == 0
-        assert self.lane.left_over == {}
+        assert len(self.environment.holdings) == 0
+        assert self.environment.left_over == {}
         assert self.executor.left_over == ()
         assert not self.running
         assert len(self.root.deadlines) == 0
@@ -240,7 +240,7 @@ class Machine(RuleBasedStateMachine):
         await self.bridge.close()
 
 
-class Watch(Silent):
+class Watch(NoHooks):
     """Tells the machine what happens."""
 
     def __init__(self, machine: Machine) -> None:
@@ -249,8 +249,8 @@ class Watch(Silent):
 
     @staticmethod
     def numbers_of(machine: Machine) -> dict[str, int]:
-        assert isinstance(machine.lane.witness, Watch)
-        return machine.lane.witness.numbers
+        assert isinstance(machine.environment.hooks, Watch)
+        return machine.environment.hooks.numbers
 
     async def starting(self, call: CallView) -> None:
         self.numbers[call.call_id] = call.args.plan

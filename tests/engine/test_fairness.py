@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from keryx.aio.scope import Scope
+from keryx.engine.calls.call_hooks import CallView, NoHooks
 from keryx.engine.calls.slots import Slots
-from keryx.engine.calls.witness import CallView, Silent
 from keryx.engine.executor import Executor
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.effects import NO_EFFECTS
@@ -16,7 +16,7 @@ from keryx.tools.function import tool
 from tests.engine.host import Host
 
 
-class Ends(Silent):
+class Ends(NoHooks):
     """Counts how many calls ended, over all sessions."""
 
     ended_calls = 0
@@ -40,8 +40,8 @@ async def test_a_thousand_calls_delay_another_session_s_first_by_one_call(host: 
 
     scope = Scope("narrow")
     narrow = Executor(scope, host.bridge, loop_slots=1)
-    greedy = host.lane(one_by_one, session_id="greedy", witness=Ends())
-    other = host.lane(one_by_one, session_id="other", witness=Ends())
+    greedy = host.environment(one_by_one, session_id="greedy", hooks=Ends())
+    other = host.environment(one_by_one, session_id="other", hooks=Ends())
     many = narrow.start(
         greedy,
         [ToolCall(f"g{n}", "one_by_one", '{"session":"greedy"}') for n in range(1000)],
@@ -182,7 +182,10 @@ async def test_a_session_whose_calls_never_end_starves_no_other(host: Host) -> N
 
     scope = Scope("narrow")
     narrow = Executor(scope, host.bridge, loop_slots=16)
-    greedy, other = host.lane(long, session_id="greedy"), host.lane(short, session_id="other")
+    greedy, other = (
+        host.environment(long, session_id="greedy"),
+        host.environment(short, session_id="other"),
+    )
     many = narrow.start(greedy, [ToolCall(f"g{n}", "long") for n in range(40)], scope.child("t"))
     for _ in range(5):
         await asyncio.sleep(0)
@@ -212,13 +215,13 @@ async def test_left_overs_hold_no_slot(host: Host) -> None:
 
     scope = Scope("narrow")
     narrow = Executor(scope, host.bridge, loop_slots=1)
-    lane = host.lane(stubborn, next_one)
-    batch = narrow.start(lane, [ToolCall("c1", "stubborn")], scope.child("turn"))
+    environment = host.environment(stubborn, next_one)
+    batch = narrow.start(environment, [ToolCall("c1", "stubborn")], scope.child("turn"))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     batch.cancel("c1")
     assert (await batch.outcomes())[0].outcome == "unknown"
-    (outcome,) = await narrow.run(lane, [ToolCall("c2", "next_one")], scope.child("turn"))
+    (outcome,) = await narrow.run(environment, [ToolCall("c2", "next_one")], scope.child("turn"))
     assert outcome.text.startswith("ran")
     release.set()
     await narrow.close()

@@ -21,23 +21,25 @@ from keryx import NO_EFFECTS, tool
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.app import Runtime
-from keryx.app.changes import open_files, revert_files
+from keryx.app.diffs import open_files, revert_files
 from keryx.app.host.dispatch import EventHub, LocalDispatch
-from keryx.engine.approval import Approvals
-from keryx.engine.calls.lane import Lane
-from keryx.engine.calls.witness import Witness
-from keryx.engine.desk import Brief, Changing, Keep, Surroundings, mint
+from keryx.engine.approvals import Approvals
+from keryx.engine.calls.call_environment import CallEnvironment
+from keryx.engine.calls.call_hooks import CallHooks
 from keryx.engine.limits import Limits
-from keryx.engine.log.neighbours import Neighbours
+from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
+from keryx.engine.session_context import Changing, HostServices, Keep, PromptParts
+from keryx.ids import new_id
 from keryx.messages import File, Image, Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.dispatch import Sent
 from keryx.ports.files import Files
 from keryx.ports.model import ModelRequest
 from keryx.ports.store import blob_hash
+from keryx.ports.tool import Tool
 from keryx.sandbox.workers import Workers
 from keryx.store.memory import MemoryStore
 from keryx.tools.clarify import clarify
@@ -85,8 +87,8 @@ class KeepsUploads:
         assert [part.blob for part in parts] == [blob_hash(b"attached")] * len(parts)
 
 
-async def brief(settings: Settings, workspace: str) -> Brief:
-    return Brief({"agents": "Be kind."}, ("a warning",))
+async def prompt_parts(settings: Settings, workspace: str) -> PromptParts:
+    return PromptParts({"agents": "Be kind."}, ("a warning",))
 
 
 def gives(value: Any) -> Callable[..., Any]:
@@ -112,13 +114,14 @@ class Faulty:
         self.model = faults.wrap("model", ScriptedModel(script, window=1_000))
         title = faults.wrap("titles", ScriptedModel(_always("A title"), name="scripted:title"))
         summary = faults.wrap("summaries", ScriptedModel(_always("So far."), name="scripted:sum"))
-        self.around = Surroundings(
+        self.services = HostServices(
             store=faults.wrap("store", self.store),
             executor=faults.wrap("executor", self.runtime.executor),
             clock=self.runtime.scope.clock,
             model=faults.wrap("model", gives(self.model)),
-            lane=faults.wrap("lane", self._lane),
-            brief=faults.wrap("brief", brief),
+            tools=faults.wrap("tools", self._granted),
+            environment=faults.wrap("environment", self._environment),
+            prompt_parts=faults.wrap("prompt_parts", prompt_parts),
             files=faults.wrap("files", self._files),
             attachments=faults.wrap("attachments", KeepsUploads()),
             workers=faults.wrap("workers", partial(Workers)),
@@ -131,7 +134,7 @@ class Faulty:
             rested=faults.wrap("rested", self._rested),
             changed=faults.wrap("changed", gives(None)),
             redactor=self.redactor,
-            neighbours=faults.wrap("neighbours", Neighbours()),
+            resume_guard=faults.wrap("resume_guard", ResumeGuard()),
             limits=Limits(),
         )
         self.dispatch = LocalDispatch(self.runtime.scope, self.store, self._open)
@@ -139,10 +142,18 @@ class Faulty:
     def _rested(self, session_id: str) -> None:
         self.dispatch.rested(session_id)
 
-    def _lane(self, session_id: str, settings: Settings, workspace: Path, witness: Witness) -> Lane:
-        granted = [self.tools[name] for name in settings.tools]
-        return self.runtime.lane(
-            session_id, granted, workspace=workspace, witness=witness, redactor=self.redactor
+    def _granted(self, settings: Settings) -> list[Tool]:
+        return [self.tools[name] for name in settings.tools]
+
+    def _environment(
+        self, session_id: str, settings: Settings, workspace: Path, hooks: CallHooks
+    ) -> CallEnvironment:
+        return self.runtime.call_environment(
+            session_id,
+            self._granted(settings),
+            workspace=workspace,
+            hooks=hooks,
+            redactor=self.redactor,
         )
 
     def _files(self, session_id: str, workspace: str, keep: Keep, changing: Changing) -> Files:
@@ -153,10 +164,10 @@ class Faulty:
     ) -> Session:
         opening = Opening(model="m", workspace=str(self.folder), tools=tuple(self.tools))
         scope = self.runtime.scope
-        return await Session.open(session_id, self.around, scope, opening, hub=hub)
+        return await Session.open(session_id, self.services, scope, opening, hub=hub)
 
     async def tell(self, kind: type[cm.Command], **fields: Any) -> Any:
-        command = kind(command_id=mint("c"), session_id="s", by="tester", **fields)
+        command = kind(command_id=new_id("c"), session_id="s", by="tester", **fields)
         return await self.dispatch.tell(command)
 
     async def log(self) -> list[ev.LoggedEvent]:
@@ -271,11 +282,11 @@ async def points(folder: Path) -> list[Point]:
 @pytest.mark.promise("mended.1")
 async def test_the_scenario_passes_every_port(tmp_path: Path) -> None:
     passed = {point.port for point in await points(tmp_path)}
-    assert passed == {*Surroundings.__struct_fields__, "tool"} - NO_CALLS
+    assert passed == {*HostServices.__struct_fields__, "tool"} - NO_CALLS
 
 
 @pytest.mark.promise("mended.1")
-@pytest.mark.parametrize("port", sorted({*Surroundings.__struct_fields__, "tool"} - NO_CALLS))
+@pytest.mark.parametrize("port", sorted({*HostServices.__struct_fields__, "tool"} - NO_CALLS))
 async def test_a_fault_at_any_call_of_a_port_ends_one_turn_and_nothing_else(
     port: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

@@ -114,10 +114,12 @@ WAYS: list[Way] = [
 @pytest.mark.parametrize("kind", KINDS)
 async def test_control_comes_back(host: Host, hangs: Hangs, kind: str, way: Way) -> None:
     hang = next(each for each in hangs.all if each.name == kind)
-    lane = host.lane(hang.tool)
+    environment = host.environment(hang.tool)
     turn = host.scope.child("session").child("turn")
-    batch = host.start(lane, call_of(hang), scope=turn)
-    await recorder(lane).until(lambda: "hanging" in recorder(lane).texts.get("hung", ""))
+    batch = host.start(environment, call_of(hang), scope=turn)
+    await recorder(environment).until(
+        lambda: "hanging" in recorder(environment).texts.get("hung", "")
+    )
 
     await way(host, turn, batch)
     (outcome,) = await batch.outcomes()
@@ -134,10 +136,10 @@ async def test_control_comes_back(host: Host, hangs: Hangs, kind: str, way: Way)
         assert outcome.left_over == ("hung",)
         assert host.executor.left_over == ("hung",)
         hangs.release()
-        await recorder(lane).until_noted("settled", "hung")
+        await recorder(environment).until_noted("settled", "hung")
         assert hangs.acted_late == [], "a left-over is refused when it acts through its context"
     assert host.executor.left_over == ()
-    assert lane.left_over == {}
+    assert environment.left_over == {}
 
 
 def test_the_table_has_every_kind_of_the_kit() -> None:
@@ -147,10 +149,10 @@ def test_the_table_has_every_kind_of_the_kit() -> None:
 
 
 async def test_a_batch_of_all_kinds_gives_control_back_together(host: Host, hangs: Hangs) -> None:
-    lane = host.lane(*(hang.tool for hang in hangs.all))
+    environment = host.environment(*(hang.tool for hang in hangs.all))
     turn = host.scope.child("turn")
-    batch = host.start(lane, *(call_of(hang, hang.name) for hang in hangs.all), scope=turn)
-    await recorder(lane).until(lambda: len(recorder(lane).texts) == len(hangs.all))
+    batch = host.start(environment, *(call_of(hang, hang.name) for hang in hangs.all), scope=turn)
+    await recorder(environment).until(lambda: len(recorder(environment).texts) == len(hangs.all))
     turn.cancel("steer")
     outcomes = {outcome.tool: outcome.outcome for outcome in await batch.outcomes()}
     assert outcomes == {
@@ -164,23 +166,23 @@ async def test_the_ladder_has_its_rungs_at_their_instants(tmp_path: Path, clock:
     host, hangs = Host(tmp_path, clock), Hangs()
     by_name = {hang.name: hang for hang in hangs.all}
     chosen = [by_name[name] for name in ("hang_in_await", "hang_in_child", "hang_in_c")]
-    lane = host.lane(*(hang.tool for hang in chosen))
+    environment = host.environment(*(hang.tool for hang in chosen))
     turn = host.scope.child("turn")
-    batch = host.start(lane, *(call_of(hang, hang.name) for hang in chosen), scope=turn)
-    await recorder(lane).until(lambda: len(recorder(lane).texts) == 3)
+    batch = host.start(environment, *(call_of(hang, hang.name) for hang in chosen), scope=turn)
+    await recorder(environment).until(lambda: len(recorder(environment).texts) == 3)
 
     turn.cancel("interrupt")
-    await recorder(lane).until_noted("cancelled", "hang_in_await")
-    await recorder(lane).until_noted("cancelled", "hang_in_child")  # SIGTERM comes at once
-    assert ("unknown", "hang_in_c") not in recorder(lane).log
+    await recorder(environment).until_noted("cancelled", "hang_in_await")
+    await recorder(environment).until_noted("cancelled", "hang_in_child")  # SIGTERM comes at once
+    assert ("unknown", "hang_in_c") not in recorder(environment).log
     clock.advance(GRACE * 0.9)
-    assert ("unknown", "hang_in_c") not in recorder(lane).log
+    assert ("unknown", "hang_in_c") not in recorder(environment).log
     clock.advance(GRACE * 0.2)
-    assert ("unknown", "hang_in_c") in recorder(lane).log
+    assert ("unknown", "hang_in_c") in recorder(environment).log
     await batch.outcomes()
 
     hangs.release()
-    await recorder(lane).until_noted("settled", "hang_in_c")
+    await recorder(environment).until_noted("settled", "hang_in_c")
     await host.close()
     hangs.close()
 
@@ -203,12 +205,12 @@ async def test_a_call_that_overlaps_a_left_over_says_so(host: Host, hangs: Hangs
         """Write elsewhere."""
         return "written"
 
-    lane = host.lane(stuck, next_one, other)
-    batch = host.start(lane, host.call(stuck))
-    await recorder(lane).until(lambda: "c1" in recorder(lane).texts)
+    environment = host.environment(stuck, next_one, other)
+    batch = host.start(environment, host.call(stuck))
+    await recorder(environment).until(lambda: "c1" in recorder(environment).texts)
     batch.cancel("c1")
     assert (await batch.outcomes())[0].outcome == "unknown"
-    near, far = await host.run(lane, host.call(next_one), host.call(other))
+    near, far = await host.run(environment, host.call(next_one), host.call(other))
     assert near.overlaps == ("c1",)
     assert "c1 may still be running" in near.text
     assert (far.overlaps, far.text) == ((), "written")
@@ -224,9 +226,9 @@ async def test_a_container_whose_nested_call_is_left_over_is_honest(
         """Call what hangs."""
         await context.call(stuck.name, {})
 
-    lane = host.lane(outer, stuck)
-    batch = host.start(lane, host.call(outer))
-    await recorder(lane).until(lambda: "c1.1" in recorder(lane).texts)
+    environment = host.environment(outer, stuck)
+    batch = host.start(environment, host.call(outer))
+    await recorder(environment).until(lambda: "c1.1" in recorder(environment).texts)
     batch.cancel("c1", "steer")
     (outcome,) = await batch.outcomes()
     assert (outcome.outcome, outcome.reason) == ("unknown", "steer")
@@ -240,7 +242,7 @@ async def test_processes_that_a_tool_forgot_end_with_its_call(host: Host) -> Non
         await context.place.spawn(["/bin/sleep", "1000"])
         return "done"
 
-    (outcome,) = await host.run(host.lane(forgetful), host.call(forgetful))
+    (outcome,) = await host.run(host.environment(forgetful), host.call(forgetful))
     assert (outcome.outcome, outcome.text) == ("completed", "done")
     assert survivors() == []
 
@@ -274,13 +276,13 @@ async def test_a_left_over_can_start_nothing_through_its_context(host: Host) -> 
             except Exception as error:  # noqa: BLE001 (same)
                 refused.append(str(error))
 
-    lane = host.lane(stubborn)
-    batch = host.start(lane, host.call(stubborn))
-    await recorder(lane).until_noted("output", "c1")
+    environment = host.environment(stubborn)
+    batch = host.start(environment, host.call(stubborn))
+    await recorder(environment).until_noted("output", "c1")
     batch.cancel("c1", "steer")
     assert (await batch.outcomes())[0].outcome == "unknown"
     free.set()
-    await recorder(lane).until_noted("settled", "c1")
+    await recorder(environment).until_noted("settled", "c1")
     assert refused == ["cancelled: steer"] * 5
 
 

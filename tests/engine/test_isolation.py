@@ -53,7 +53,9 @@ def probing_tools() -> tuple[Tool, Tool, set[int]]:
 async def test_a_thousand_random_interleavings_over_recycled_threads(host: Host) -> None:
     dice = random.Random(17770)
     in_thread, on_loop, threads = probing_tools()
-    lanes = [host.lane(in_thread, on_loop, session_id=f"s{number}") for number in range(SESSIONS)]
+    lanes = [
+        host.environment(in_thread, on_loop, session_id=f"s{number}") for number in range(SESSIONS)
+    ]
     runs = 0
     for round_ in range(INTERLEAVINGS):
         victim = dice.randrange(SESSIONS)
@@ -62,8 +64,8 @@ async def test_a_thousand_random_interleavings_over_recycled_threads(host: Host)
         if moment == "before":
             turns[victim].cancel("interrupt")
         batches = [
-            host.start(lane, *some_calls(dice, round_, number), scope=turns[number])
-            for number, lane in enumerate(lanes)
+            host.start(environment, *some_calls(dice, round_, number), scope=turns[number])
+            for number, environment in enumerate(lanes)
         ]
         if moment == "after start":
             turns[victim].cancel("steer")
@@ -116,8 +118,8 @@ async def test_a_left_over_of_one_session_is_not_heard_of_in_the_next(
                 continue
 
     stuck = stuck_blocking if kind == "blocking" else stuck_async
-    one = host.lane(stuck, session_id="one")
-    other = host.lane(in_thread, on_loop, session_id="other")
+    one = host.environment(stuck, session_id="one")
+    other = host.environment(in_thread, on_loop, session_id="other")
     batch = host.start(one, ToolCall("stuck", stuck.name))
     await recorder(one).until_noted("output", "stuck")
     batch.cancel("stuck")

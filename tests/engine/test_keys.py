@@ -10,9 +10,9 @@ import pytest_asyncio
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.engine.desk import Brief
 from keryx.engine.log.state import Settings
 from keryx.engine.session import Session
+from keryx.engine.session_context import PromptParts
 from keryx.errors import KeyReusedError
 from keryx.models.scripted import ScriptedReply
 from keryx.ports.dispatch import Done, Sent
@@ -27,16 +27,16 @@ def hello(request: ModelRequest) -> ScriptedReply:
     return ScriptedReply(text="hello")
 
 
-async def brief(settings: Settings, workspace: str) -> Brief:
+async def prompt_parts(settings: Settings, workspace: str) -> PromptParts:
     """Lets others go on while it is read, as one on a disk does."""
     await asyncio.sleep(0)
-    return Brief()
+    return PromptParts()
 
 
 @pytest_asyncio.fixture
 async def world() -> AsyncIterator[World]:
     made = World(hello)
-    made.around.brief = brief
+    made.services.prompt_parts = prompt_parts
     yield made
     await made.close()
 

@@ -52,8 +52,8 @@ async def timed(tmp_path: Path, *, holds: bool) -> CallOutcome:
         else:
             ended.append(await context.call("patient", b"{}", timeout=SECONDS))
 
-    lane = host.lane(patient, holding, script)
-    batch = host.start(lane, host.call(script))
+    environment = host.environment(patient, holding, script)
+    batch = host.start(environment, host.call(script))
     await begun.wait()
     while host.executor.running < (3 if holds else 2):  # noqa: ASYNC110 (nothing tells that one waits)
         await asyncio.sleep(0)
@@ -90,9 +90,9 @@ async def test_json_text_is_for_the_tool_alone_to_decode(host: Host) -> None:
         ended = await context.call("add", text.encode())
         return f"{ended.outcome}: {ended.text}"
 
-    lane = host.lane(add, script)
+    environment = host.environment(add, script)
     texts = ('{"numbers":[1,2]}', '{"numbers":{}}', '{"numbers":[1,', "[]", "")
-    good, *bad = await host.run(lane, *(host.call(script, text=text) for text in texts))
+    good, *bad = await host.run(environment, *(host.call(script, text=text) for text in texts))
     assert good.text == "completed: 3"
     assert all(each.text.startswith("failed: arguments of `add`") for each in bad)
 
@@ -123,13 +123,13 @@ async def test_calls_that_start_processes_wait_past_a_number_of_them(host: Host)
         """Start nothing."""
         return "done"
 
-    lane, other = host.lane(hold, short), host.lane(hold, session_id="other")
-    batch = host.start(lane, *(host.call(hold) for _ in range(STARTS + 20)))
+    environment, other = host.environment(hold, short), host.environment(hold, session_id="other")
+    batch = host.start(environment, *(host.call(hold) for _ in range(STARTS + 20)))
     await full.wait()
-    await recorder(lane).until(
-        lambda: sum(what == "starting" for what, _ in recorder(lane).log) == STARTS + 20
+    await recorder(environment).until(
+        lambda: sum(what == "starting" for what, _ in recorder(environment).log) == STARTS + 20
     )
-    assert [each.text for each in await host.run(lane, host.call(short))] == ["done"]
+    assert [each.text for each in await host.run(environment, host.call(short))] == ["done"]
     beside = host.start(other, host.call(hold))
     await recorder(other).until(lambda: bool(recorder(other).log))
     assert running in (STARTS, STARTS + 1), "only the other session's may have come"
@@ -156,9 +156,9 @@ async def test_containers_with_processes_do_not_wait_for_those_above_them(host: 
             await together.wait()
             return (await context.call("inner", {})).text
 
-    lane = host.lane(inner, outer)
+    environment = host.environment(inner, outer)
     calls = [host.call(outer) for _ in range(2 * CONTAINER_STARTS)]
-    assert [each.text for each in await host.run(lane, *calls)] == ["0"] * len(calls)
+    assert [each.text for each in await host.run(environment, *calls)] == ["0"] * len(calls)
 
 
 async def test_a_call_with_several_processes_counts_once_and_nothing_is_lost(host: Host) -> None:
@@ -181,13 +181,15 @@ async def test_a_call_with_several_processes_counts_once_and_nothing_is_lost(hos
 
     scope = Scope("narrow")
     narrow = Executor(scope, host.bridge, loop_slots=2)
-    lane = host.lane(two, endless)
-    batch = narrow.start(lane, [ToolCall(f"e{n}", "endless") for n in range(3)], scope.child("t"))
-    await recorder(lane).until(lambda: len(recorder(lane).texts) == 2)
+    environment = host.environment(two, endless)
+    batch = narrow.start(
+        environment, [ToolCall(f"e{n}", "endless") for n in range(3)], scope.child("t")
+    )
+    await recorder(environment).until(lambda: len(recorder(environment).texts) == 2)
     for number in range(3):
         batch.cancel(f"e{number}")
     assert {each.outcome for each in await batch.outcomes()} == {"cancelled"}
     calls = [ToolCall(f"c{number}", "two") for number in range(10)]
-    for outcome in await narrow.run(lane, calls, scope.child("t")):
+    for outcome in await narrow.run(environment, calls, scope.child("t")):
         assert outcome.text == "[0,0]"
     await narrow.close()

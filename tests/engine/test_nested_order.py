@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from keryx.aio.group import Group
-from keryx.engine.calls.witness import CallView, Consent
+from keryx.engine.calls.call_hooks import CallView, Consent
 from keryx.ports.effects import NO_EFFECTS, Effects, reads, writes
 from keryx.ports.tool import ToolContext
 from keryx.tools.function import FunctionTool, tool
@@ -51,12 +51,12 @@ def container(gates: Gates, steps: Steps) -> FunctionTool[..., Any]:
     return script
 
 
-async def play(host: Host, gates: Gates, steps: Steps, witness: Recorder | None = None) -> None:
+async def play(host: Host, gates: Gates, steps: Steps, hooks: Recorder | None = None) -> None:
     script = container(gates, steps)
-    lane = host.lane(gates.tool, script)
-    if witness is not None:
-        lane.witness = witness
-    (outcome,) = await host.run(lane, host.call(script))
+    environment = host.environment(gates.tool, script)
+    if hooks is not None:
+        environment.hooks = hooks
+    (outcome,) = await host.run(environment, host.call(script))
     assert outcome.outcome == "completed", outcome.text
 
 
@@ -101,7 +101,7 @@ async def test_a_read_that_begins_while_a_write_waits_for_approval_is_ordered_to
     gates = Gates(by_name)
     asked, consent = asyncio.Event(), asyncio.Event()
 
-    class Asking(Recorder):
+    class AsksFirst(Recorder):
         async def approve(self, call: CallView) -> Consent:
             if getattr(call.args, "name", "") == "write":
                 asked.set()
@@ -120,4 +120,4 @@ async def test_a_read_that_begins_while_a_write_waits_for_approval_is_ordered_to
         await gates.until_running("write", "read elsewhere")
         gates.open("write", "read elsewhere")
 
-    await play(host, gates, steps, Asking())
+    await play(host, gates, steps, AsksFirst())

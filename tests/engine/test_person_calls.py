@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.engine.approval import Approvals
+from keryx.engine.approvals import Approvals
 from keryx.messages import Text
 from keryx.ports.dispatch import Done
 from keryx.ports.effects import NO_EFFECTS
@@ -175,7 +175,7 @@ async def test_one_that_was_accepted_and_never_started_runs_at_the_next_start(ma
     store = Recording()
     world = make([], tools=[counting.tool], store=store)
     await (await world.open()).close()
-    from keryx.engine.log.once import row_of
+    from keryx.engine.log.dedup import row_of
 
     await store.enter("s1", row_of(run("count")))
     counting.gate.set()

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from keryx import events as ev
 from keryx.engine.log.fold import Fold
-from keryx.engine.log.recovery import Plan, plan
+from keryx.engine.log.resume_plan import Plan, plan
 from keryx.messages import ToolMessage
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.effects import NO_EFFECTS

@@ -11,9 +11,9 @@ import pytest_asyncio
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.engine.calls.witness import CallView
+from keryx.engine.calls.call_hooks import CallView
 from keryx.engine.limits import Limits
-from keryx.engine.log.once import row_of
+from keryx.engine.log.dedup import row_of
 from keryx.errors import AlreadyTakenError, KeyReusedError, ModelError
 from keryx.messages import AssistantMessage, Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of

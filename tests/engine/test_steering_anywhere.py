@@ -8,7 +8,7 @@ import pytest
 
 from keryx import NO_EFFECTS, tool
 from keryx import events as ev
-from keryx.engine.calls.witness import CallView
+from keryx.engine.calls.call_hooks import CallView
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
 from keryx.ports.store import Commit

@@ -10,7 +10,7 @@ import msgspec
 from keryx.aio.loops import LoopThread
 from keryx.aio.scope import Scope
 from keryx.rpc import Call, CallError
-from keryx.rpc.folders import FolderServer
+from keryx.rpc.file_transport import FileTransport
 from tests.guest.server import SECRET, Tools
 
 PARTS = ("req", "claimed", "rep", "tmp")
@@ -24,7 +24,7 @@ class Shared:
         self.tools = Tools()
         self._thread = LoopThread(name="keryx-guest-folder")
         self._scope: Scope | None = None
-        self._server: FolderServer | None = None
+        self._server: FileTransport | None = None
 
     def __enter__(self) -> Self:
         self._thread.call(self._open)
@@ -41,7 +41,7 @@ class Shared:
     async def _open(self) -> None:
         self._scope = Scope("test folder")
         bridge = self._thread.bridge
-        self._server = await FolderServer.open(self.folder, self._scope, bridge, self._handle)
+        self._server = await FileTransport.open(self.folder, self._scope, bridge, self._handle)
 
     async def _close(self) -> None:
         assert self._server is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx.rpc.calls import affordable_connections
+from keryx.rpc.incoming_calls import affordable_connections
 from tests.guest.guests import run, running
 from tests.guest.server import PATIENCE, Server
 

@@ -23,7 +23,7 @@ from keryx.messages import (
 from keryx.models.http import Clients
 from keryx.models.openai import OpenAIModel
 from keryx.ports.model import ModelRequest, Piece, TextPiece, ToolSpec
-from keryx.testing.modelserver import MODEL, Asked, Call, ModelServer, Reply
+from keryx.testing.modelserver import MODEL, Call, ModelServer, ReceivedRequest, Reply
 from tests.models.world import KEY, PATIENCE, TOOLS, ask, openai_model, request, user
 
 HISTORY: tuple[Message, ...] = (
@@ -250,7 +250,7 @@ async def test_pieces_that_came_in_one_read_are_one_piece(clients: Clients) -> N
 async def test_a_very_large_question_and_a_very_large_answer_pass(clients: Clients) -> None:
     large = "0123456789abcdef" * (1 << 17)  # 2 MiB of question, 32 MiB of answer
 
-    def by_size(asked: Asked) -> Reply:
+    def by_size(asked: ReceivedRequest) -> Reply:
         assert len(asked.raw) > len(large)
         return Reply(text=large * 16, chunk=1 << 21)
 
@@ -273,7 +273,7 @@ async def test_the_connection_is_used_again(clients: Clients) -> None:
 
 
 async def test_a_hundred_replies_stream_at_once(clients: Clients) -> None:
-    def echo(asked: Asked) -> Reply:
+    def echo(asked: ReceivedRequest) -> Reply:
         said = asked.body["messages"][-1]["content"]
         return Reply(text=f"{said} " * 20, chunk=7)
 
@@ -319,7 +319,7 @@ async def test_cancelling_whoever_reads_hangs_up_at_once(clients: Clients, fault
 
 
 async def test_an_abandoned_reply_does_not_reach_the_next_one(clients: Clients) -> None:
-    def by_number(asked: Asked) -> Reply:
+    def by_number(asked: ReceivedRequest) -> Reply:
         if asked.number % 2:
             return Reply(text="abandoned " * 50, fault="hang mid-stream", after=20)
         return Reply(text="whole")

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Process, Warden
+from keryx.warden import Process, Warden
 from tests.aio.world import Lines
 
 ROOT = Path(__file__).parent.parent.parent

@@ -17,7 +17,7 @@ import pytest
 
 from keryx.aio.group import Group
 from keryx.rpc import METHOD_NOT_FOUND, Call, CallError, FrameError, Handler, Limits, PeerLostError
-from keryx.rpc.calls import INTERNAL_ERROR, LIMIT_REACHED
+from keryx.rpc.incoming_calls import INTERNAL_ERROR, LIMIT_REACHED
 from keryx.rpc.peer import no_calls
 from tests.conftest import SOAK
 from tests.rpc.transports import PATIENCE, Client, Pair, Transport

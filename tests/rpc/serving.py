@@ -15,7 +15,7 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.loops import run_loop
 from keryx.aio.scope import Scope
 from keryx.rpc import Call, Listener
-from keryx.rpc.folders import FolderServer
+from keryx.rpc.file_transport import FileTransport
 
 
 def say(line: str) -> None:
@@ -44,7 +44,7 @@ async def main(how: str, path: str) -> None:
         Listener(scope, lambda: handle).listen(listening)
         say("serving")
         await asyncio.Event().wait()
-    server = await FolderServer.open(Path(path), scope, Bridge(scope), handle)
+    server = await FileTransport.open(Path(path), scope, Bridge(scope), handle)
     say("serving")
     await asyncio.Event().wait()
     await server.close()

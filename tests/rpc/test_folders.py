@@ -17,10 +17,10 @@ from keryx.aio.clock import FakeClock
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.rpc import Call, CallError, Handler, Limits
-from keryx.rpc.calls import LIMITS, UNKNOWN_NAME
-from keryx.rpc.folders import BEAT as BEAT_PAUSE
-from keryx.rpc.folders import UNREAD, FolderServer
-from keryx.rpc.letterbox import FolderTakenError
+from keryx.rpc.file_queue import FolderTakenError
+from keryx.rpc.file_transport import BEAT as BEAT_PAUSE
+from keryx.rpc.file_transport import UNREAD, FileTransport
+from keryx.rpc.incoming_calls import LIMITS, UNKNOWN_NAME
 from tests.rpc.children import child
 from tests.rpc.contract import Gate, echo, failing
 from tests.rpc.folderguest import FolderGuest, until
@@ -37,8 +37,10 @@ class World:
         self.guest = FolderGuest(folder)
         self.group = Group(scope.child("callers"))
 
-    async def serve(self, handler: Handler, limits: Limits = LIMITS) -> FolderServer:
-        return await FolderServer.open(self.folder, self.scope, self.bridge, handler, limits=limits)
+    async def serve(self, handler: Handler, limits: Limits = LIMITS) -> FileTransport:
+        return await FileTransport.open(
+            self.folder, self.scope, self.bridge, handler, limits=limits
+        )
 
     async def error(self, name: str) -> CallError:
         """How the call of that name failed."""
@@ -70,7 +72,7 @@ async def world(tmp_path: Path) -> AsyncGenerator[World]:
 @asynccontextmanager
 async def serving(
     world: World, handler: Handler, limits: Limits = LIMITS
-) -> AsyncGenerator[FolderServer]:
+) -> AsyncGenerator[FileTransport]:
     server = await world.serve(handler, limits)
     yield server
     await server.close()
@@ -164,7 +166,7 @@ async def test_two_servers_that_ignore_the_lock_still_run_each_call_once(world: 
 async def test_a_server_says_that_it_lives(tmp_path: Path, clock: FakeClock) -> None:
     scope = Scope("test", clock=clock)
     bridge = Bridge(scope)
-    server = await FolderServer.open(tmp_path, scope, bridge, echo)
+    server = await FileTransport.open(tmp_path, scope, bridge, echo)
     plate = tmp_path / "server.json"
     first = msgspec.json.decode(plate.read_bytes())
     assert first["pid"] == os.getpid()

@@ -17,8 +17,8 @@ from keryx.aio.clock import FakeClock
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.rpc import Call, CallError, Limits, Peer, PeerLostError
-from keryx.rpc.calls import LIMIT_REACHED
-from keryx.rpc.memory import pair
+from keryx.rpc.incoming_calls import LIMIT_REACHED
+from keryx.rpc.memory_transport import pair
 
 MOST = 3
 

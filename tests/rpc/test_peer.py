@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.rpc import Call, CallError, FrameError, Limits, Listener, Peer, PeerLostError, connect
-from keryx.rpc.frames import FrameReader, frame
-from keryx.rpc.memory import pair
+from keryx.rpc.framing import FrameReader, frame
+from keryx.rpc.memory_transport import pair
 from keryx.rpc.peer import Handler
 
 PATIENCE = 20.0

@@ -11,11 +11,11 @@ import pytest
 
 from keryx.aio.capture import Capture
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Exit, Process, Warden
 from keryx.rpc import Call, Handler, Limits
-from keryx.rpc.calls import LIMITS
-from keryx.rpc.frames import frame
-from keryx.rpc.pipes import Pipes
+from keryx.rpc.framing import frame
+from keryx.rpc.incoming_calls import LIMITS
+from keryx.rpc.pipe_transport import Pipes
+from keryx.warden import Exit, Process, Warden
 from tests.rpc.contract import Gate, echo, failing
 from tests.rpc.folderguest import until
 from tests.rpc.transports import PATIENCE, PeerClient

@@ -15,8 +15,8 @@ import pytest
 from keryx.aio.clock import FakeClock
 from keryx.aio.scope import Scope
 from keryx.rpc import GREETED, Call, CallError, Limits, Listener, Peer, connect
-from keryx.rpc.calls import LARGEST_GREETING, MOST_CONNECTIONS, affordable_connections
-from keryx.rpc.sockets import GREETING
+from keryx.rpc.incoming_calls import LARGEST_GREETING, MOST_CONNECTIONS, affordable_connections
+from keryx.rpc.socket_transport import GREETING
 from tests.rpc.contract import PATIENCE
 
 

@@ -15,10 +15,10 @@ from keryx.aio.clock import FakeClock
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.rpc import Call, CallError, Handler, Limits, Listener, PeerLostError, connect
-from keryx.rpc.calls import LIMIT_REACHED
-from keryx.rpc.frames import frame
-from keryx.rpc.memory import pair
-from keryx.rpc.sockets import FIRST_CALL, LINGER
+from keryx.rpc.framing import frame
+from keryx.rpc.incoming_calls import LIMIT_REACHED
+from keryx.rpc.memory_transport import pair
+from keryx.rpc.socket_transport import FIRST_CALL, LINGER
 from tests.rpc.children import child
 from tests.rpc.contract import Gate, echo, failing
 from tests.rpc.transports import PATIENCE, PeerClient, listening_at
@@ -52,7 +52,7 @@ class Raw:
         self.writer.transport.abort()
 
 
-class Served:
+class SocketServer:
     def __init__(self, path: Path, listener: Listener, scope: Scope) -> None:
         self.path = str(path)
         self.listener = listener
@@ -88,13 +88,13 @@ async def served(
     limits: Limits | None = None,
     most_connections: int = 100,
     clock: FakeClock | None = None,
-) -> AsyncGenerator[Served]:
+) -> AsyncGenerator[SocketServer]:
     scope = Scope("test", clock=clock)
     listener = Listener(
         scope, lambda: handler, limits=limits or Limits(), most_connections=most_connections
     )
     listener.listen(listening_at(tmp_path / "s"))
-    made = Served(tmp_path / "s", listener, scope)
+    made = SocketServer(tmp_path / "s", listener, scope)
     async with asyncio.timeout(PATIENCE):
         yield made
         await made.close()

@@ -13,11 +13,11 @@ from typing import Protocol
 
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Warden
 from keryx.rpc import Handler, Limits, Listener, Peer, connect
-from keryx.rpc.folders import FolderServer
-from keryx.rpc.memory import pair
-from keryx.rpc.pipes import Pipes
+from keryx.rpc.file_transport import FileTransport
+from keryx.rpc.memory_transport import pair
+from keryx.rpc.pipe_transport import Pipes
+from keryx.warden import Warden
 from tests.rpc.folderguest import FolderGuest
 
 PATIENCE = 20.0  # long enough for any machine; only reached by a test that fails
@@ -156,7 +156,7 @@ class Files:
         scope = Scope("test")
         bridge = Bridge(scope)
         folder = tmp_path / "shared"
-        server = await FolderServer.open(folder, scope, bridge, handler, limits=limits or Limits())
+        server = await FileTransport.open(folder, scope, bridge, handler, limits=limits or Limits())
         closed = False
 
         async def close() -> None:

@@ -15,8 +15,8 @@ import msgspec
 
 from keryx.aio.capture import Capture
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Confinement, Exit, Process, Warden
 from keryx.sandbox import Policy
+from keryx.warden import Confinement, Exit, Process, Warden
 from tests.sandbox.attempts import script
 
 PATH = "/usr/bin:/bin"

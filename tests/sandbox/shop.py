@@ -9,7 +9,7 @@ from pathlib import Path
 from keryx.aio.capture import OutputSink
 from keryx.aio.clock import Clock, RealClock
 from keryx.aio.scope import Scope
-from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.messages import NO_NEEDS, CallOutcome, Needs
 from keryx.ports.place import Place, PrivateFolder, Process
 from keryx.ports.tool import Tool
@@ -52,25 +52,29 @@ class Shop(Host):
 
     def __init__(self, workspace: Path, clock: Clock | None = None) -> None:
         super().__init__(workspace, clock or RealClock())
-        self.ledger = Ledger(super().lane().place or _missing())
+        self.log = Ledger(super().environment().place or _missing())
         self._workers: dict[str, Workers] = {}
         self._marker = uuid.uuid4().hex
 
-    def session(self, *tools: Tool, session_id: str = "s1", place: Place | None = None) -> Lane:
+    def session(
+        self, *tools: Tool, session_id: str = "s1", place: Place | None = None
+    ) -> CallEnvironment:
         """Another turn of the session, with these tools."""
-        lane = self.lane(*tools, session_id=session_id)
-        lane.place = place or self.ledger
-        lane.workers = self.workers(session_id)
-        lane.environment = {**ENVIRONMENT, "KERYX_TEST_MARKER": self._marker}
-        return lane
+        environment = self.environment(*tools, session_id=session_id)
+        environment.place = place or self.log
+        environment.workers = self.workers(session_id)
+        environment.env = {**ENVIRONMENT, "KERYX_TEST_MARKER": self._marker}
+        return environment
 
     def workers(self, session_id: str = "s1") -> Workers:
         if session_id not in self._workers:
             self._workers[session_id] = Workers(self.scope.child(session_id))
         return self._workers[session_id]
 
-    async def one(self, lane: Lane, tool: Tool | str, **arguments: object) -> CallOutcome:
-        (outcome,) = await self.run(lane, self.call(tool, **arguments))
+    async def one(
+        self, environment: CallEnvironment, tool: Tool | str, **arguments: object
+    ) -> CallOutcome:
+        (outcome,) = await self.run(environment, self.call(tool, **arguments))
         return outcome
 
     def survivors(self) -> list[str]:

@@ -20,7 +20,6 @@ from keryx import events as ev
 from keryx.aio.bridge import Bridge
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Warden
 from keryx.app import SessionHandle
 from keryx.messages import NO_NEEDS, Json, Needs
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
@@ -29,6 +28,7 @@ from keryx.sandbox import Bounds, LocalPlace
 from keryx.sandbox.scripts import ExecuteCode
 from keryx.sandbox.scripts.tool import MOST_CALLS
 from keryx.tools.toolsets import built_in
+from keryx.warden import Warden
 from tests.guest.guests import PYTHON
 
 PATIENCE = 50.0  # long enough for any machine; only reached by a test that fails

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from keryx.aio.capture import Capture
-from keryx.aio.warden import Exit
-from keryx.sandbox.exchange import Exchange
-from keryx.sandbox.orders import Answer
+from keryx.sandbox.worker_call import WorkerCall
+from keryx.sandbox.worker_protocol import Answer
+from keryx.warden import Exit
 
 ANSWER = Answer("returned", clean=True)
 
@@ -18,7 +18,7 @@ async def test_a_mark_is_found_wherever_it_is_cut() -> None:
     for text in (b"", b"output", b"zeros \0 and \0", b"\0"):
         for size in range(1, 60):
             capture = Capture()
-            exchange = Exchange(capture)
+            exchange = WorkerCall(capture)
             exchange.answered(ANSWER)
             data = text + exchange.mark + b"of nobody"
             for start in range(0, len(data), size):
@@ -28,7 +28,7 @@ async def test_a_mark_is_found_wherever_it_is_cut() -> None:
 
 
 async def test_a_call_is_over_once_both_have_come() -> None:
-    late, early = Exchange(Capture()), Exchange(Capture())
+    late, early = WorkerCall(Capture()), WorkerCall(Capture())
     late.answered(ANSWER)
     early.printed(early.mark)
     assert not late.over.done()
@@ -39,14 +39,14 @@ async def test_a_call_is_over_once_both_have_come() -> None:
 
 
 async def test_an_answer_that_announces_no_mark_is_enough() -> None:
-    exchange = Exchange(Capture())
+    exchange = WorkerCall(Capture())
     exchange.answered(Answer("returned", marked=False))
     assert exchange.over.done()
 
 
 async def test_what_only_looks_like_a_mark_is_output() -> None:
     capture = Capture()
-    exchange = Exchange(capture)
+    exchange = WorkerCall(capture)
     exchange.printed(exchange.mark[:-1])
     assert capture.text() == "", "it may still become one"
     exchange.printed(b"?")
@@ -56,7 +56,7 @@ async def test_what_only_looks_like_a_mark_is_output() -> None:
 @pytest.mark.parametrize("answered", [True, False])
 async def test_the_end_of_the_process_ends_the_call(answered: bool) -> None:
     capture = Capture()
-    exchange = Exchange(capture)
+    exchange = WorkerCall(capture)
     exchange.printed(b"last words" + exchange.mark[:5])
     if answered:
         exchange.answered(ANSWER)
@@ -67,7 +67,7 @@ async def test_the_end_of_the_process_ends_the_call(answered: bool) -> None:
 
 
 async def test_nobody_need_wait_for_it() -> None:
-    exchange = Exchange(Capture())
+    exchange = WorkerCall(Capture())
     exchange.over.cancel()
     exchange.printed(exchange.mark)
     exchange.answered(ANSWER)

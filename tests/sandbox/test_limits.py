@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from keryx.aio.warden import Exit
 from keryx.sandbox import Limits
+from keryx.warden import Exit
 from tests.sandbox.den import PYTHON, Den
 
 pytestmark = pytest.mark.promise("tools.3")

@@ -10,11 +10,11 @@ import pytest_asyncio
 
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Warden
 from keryx.ports.place import Place
 from keryx.sandbox import Bounds, LocalPlace
 from keryx.sandbox.local import Mode
 from keryx.testing.contracts import PlaceContract
+from keryx.warden import Warden
 
 
 class TestLocalPlace(PlaceContract):

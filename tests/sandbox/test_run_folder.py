@@ -11,8 +11,8 @@ import pytest
 
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
-from keryx.rpc.calls import no_calls
-from keryx.rpc.folders import FolderServer
+from keryx.rpc.file_transport import FileTransport
+from keryx.rpc.incoming_calls import no_calls
 from keryx.sandbox.scripts.folder import DEEPEST, Folder
 
 FILES = {"script.py": "print()", "package/inner/module.py": "x = 1"}
@@ -75,7 +75,7 @@ async def test_calls_by_files_are_in_the_folder_and_not_where_a_link_leads(
     bridge = Bridge(scope)
     await bridge.to_thread(folder.lay_out, FILES)
     moved = swapped(here, outside)
-    server = await FolderServer.open(folder.way / "calls", scope, bridge, no_calls)
+    server = await FileTransport.open(folder.way / "calls", scope, bridge, no_calls)
     assert (moved / "calls" / "req").is_dir()
     await server.close()
     await bridge.to_thread(folder.remove)

@@ -11,7 +11,7 @@ import shutil
 import pytest
 
 from keryx.aio.capture import Capture
-from keryx.aio.warden.walls import seccomp
+from keryx.warden.confinement import seccomp
 from tests.sandbox.den import PATIENCE, PYTHON, Den
 
 pytestmark = pytest.mark.promise("walls.4")

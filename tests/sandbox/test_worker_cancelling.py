@@ -15,7 +15,7 @@ import pytest_asyncio
 from keryx.aio.capture import OutputSink
 from keryx.aio.clock import FakeClock
 from keryx.aio.scope import GRACE, Scope
-from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.executor import Batch
 from keryx.messages import NO_NEEDS, Needs
 from keryx.ports.place import Place, Process
@@ -41,12 +41,16 @@ async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
     await made.close()
 
 
-async def hanging(shop: Shop, name: str, *, scope: Scope | None = None) -> tuple[Lane, Batch]:
+async def hanging(
+    shop: Shop, name: str, *, scope: Scope | None = None
+) -> tuple[CallEnvironment, Batch]:
     """A call that hangs by now."""
-    lane = shop.session(*TOOLS)
-    batch = shop.start(lane, shop.call(name), scope=scope)
-    await recorder(lane).until(lambda: toolbox.HANGING in recorder(lane).texts.get("c1", ""))
-    return lane, batch
+    environment = shop.session(*TOOLS)
+    batch = shop.start(environment, shop.call(name), scope=scope)
+    await recorder(environment).until(
+        lambda: toolbox.HANGING in recorder(environment).texts.get("c1", "")
+    )
+    return environment, batch
 
 
 def test_there_are_many_ways_to_hang() -> None:
@@ -55,61 +59,65 @@ def test_there_are_many_ways_to_hang() -> None:
 
 @pytest.mark.parametrize("name", HANGS)
 async def test_whatever_hangs_is_dead_and_cancelled(shop: Shop, name: str) -> None:
-    lane, batch = await hanging(shop, name)
+    environment, batch = await hanging(shop, name)
     assert batch.cancel("c1", "steer")
     (outcome,) = await batch.outcomes()
     assert (outcome.outcome, outcome.reason, outcome.started) == ("cancelled", "steer", True)
     assert outcome.text.strip() == toolbox.HANGING, "the output so far is kept"
     assert shop.survivors() == []
     assert outcome.left_over == shop.executor.left_over == ()
-    assert (await shop.one(lane, toolbox.echo, text="again")).text == "again"
+    assert (await shop.one(environment, toolbox.echo, text="again")).text == "again"
 
 
 async def test_a_warm_worker_that_was_cancelled_is_not_used_again(shop: Shop) -> None:
-    lane = shop.session(*TOOLS)
-    before = await shop.one(lane, toolbox.pid)
-    batch = shop.start(lane, shop.call(toolbox.hang_in_python))
-    await recorder(lane).until(lambda: toolbox.HANGING in recorder(lane).texts.get("c2", ""))
-    assert len(shop.ledger.started) == 1, "it runs in the warm one"
+    environment = shop.session(*TOOLS)
+    before = await shop.one(environment, toolbox.pid)
+    batch = shop.start(environment, shop.call(toolbox.hang_in_python))
+    await recorder(environment).until(
+        lambda: toolbox.HANGING in recorder(environment).texts.get("c2", "")
+    )
+    assert len(shop.log.started) == 1, "it runs in the warm one"
     batch.cancel("c2")
     assert [outcome.outcome for outcome in await batch.outcomes()] == ["cancelled"]
-    after = await shop.one(lane, toolbox.pid)
-    assert (after.outcome, len(shop.ledger.started)) == ("completed", 2)
+    after = await shop.one(environment, toolbox.pid)
+    assert (after.outcome, len(shop.log.started)) == ("completed", 2)
     assert after.text != before.text
 
 
 async def test_a_worker_whose_tool_ignored_signals_once_heeds_them_again(shop: Shop) -> None:
-    lane = shop.session(*TOOLS)
-    first = await shop.one(lane, toolbox.ignores_signals)
-    assert (await shop.one(lane, toolbox.pid)).text == first.text
-    batch = shop.start(lane, shop.call(toolbox.cleans_up))
-    await recorder(lane).until(lambda: toolbox.HANGING in recorder(lane).texts.get("c3", ""))
+    environment = shop.session(*TOOLS)
+    first = await shop.one(environment, toolbox.ignores_signals)
+    assert (await shop.one(environment, toolbox.pid)).text == first.text
+    batch = shop.start(environment, shop.call(toolbox.cleans_up))
+    await recorder(environment).until(
+        lambda: toolbox.HANGING in recorder(environment).texts.get("c3", "")
+    )
     batch.cancel("c3")
     await batch.outcomes()
     assert await shop.bridge.to_thread((shop.workspace / "clean").exists)
 
 
 async def test_one_dies_while_the_other_goes_on(shop: Shop) -> None:
-    lane = shop.session(*TOOLS)
+    environment = shop.session(*TOOLS)
     go = shop.workspace / "go"
     batch = shop.start(
-        lane,
+        environment,
         shop.call(toolbox.hang_without_signals),
         shop.call(toolbox.prints_and_waits, go=str(go)),
     )
-    await recorder(lane).until(lambda: len(recorder(lane).texts) == 2)
+    await recorder(environment).until(lambda: len(recorder(environment).texts) == 2)
     batch.cancel("c1")
-    await recorder(lane).until_noted("cancelled", "c1")
+    await recorder(environment).until_noted("cancelled", "c1")
     await shop.bridge.to_thread(go.touch)
     assert [outcome.outcome for outcome in await batch.outcomes()] == ["cancelled", "completed"]
 
 
 async def test_a_whole_turn_is_cancelled_together(shop: Shop) -> None:
     turn = shop.scope.child("session").child("turn")
-    lane = shop.session(*TOOLS)
+    environment = shop.session(*TOOLS)
     names = ("hang_in_python", "hang_without_signals", "hang_in_grandchild", "hang_in_await")
-    batch = shop.start(lane, *(shop.call(name) for name in names), scope=turn)
-    await recorder(lane).until(lambda: len(recorder(lane).texts) == len(names))
+    batch = shop.start(environment, *(shop.call(name) for name in names), scope=turn)
+    await recorder(environment).until(lambda: len(recorder(environment).texts) == len(names))
     turn.cancel("interrupt")
     assert {outcome.outcome for outcome in await batch.outcomes()} == {"cancelled"}
     assert shop.survivors() == []
@@ -122,9 +130,11 @@ async def test_the_time_of_a_tool_is_over(shop: Shop) -> None:
 
 
 async def test_endless_output_is_bounded_and_stops(shop: Shop) -> None:
-    lane = shop.session(*TOOLS)
-    batch = shop.start(lane, shop.call(toolbox.prints_for_ever))
-    await recorder(lane).until(lambda: len(recorder(lane).texts.get("c1", "")) > 1_000_000)
+    environment = shop.session(*TOOLS)
+    batch = shop.start(environment, shop.call(toolbox.prints_for_ever))
+    await recorder(environment).until(
+        lambda: len(recorder(environment).texts.get("c1", "")) > 1_000_000
+    )
     batch.cancel("c1")
     (outcome,) = await batch.outcomes()
     assert outcome.outcome == "cancelled"
@@ -171,14 +181,14 @@ async def test_a_tool_that_fails_meanwhile_is_cancelled_all_the_same(shop: Shop)
 
 async def test_the_ladder_has_its_rungs_at_their_instants(tmp_path: Path, clock: FakeClock) -> None:
     shop = Shop(tmp_path, clock)
-    lane = shop.session(*TOOLS)
+    environment = shop.session(*TOOLS)
     batch = shop.start(
-        lane, shop.call(toolbox.hang_in_python), shop.call(toolbox.hang_without_signals)
+        environment, shop.call(toolbox.hang_in_python), shop.call(toolbox.hang_without_signals)
     )
-    await recorder(lane).until(lambda: len(recorder(lane).texts) == 2)
+    await recorder(environment).until(lambda: len(recorder(environment).texts) == 2)
     for call_id in ("c1", "c2"):
         batch.cancel(call_id)
-    await recorder(lane).until_noted("cancelled", "c1")  # SIGTERM comes at once
+    await recorder(environment).until_noted("cancelled", "c1")  # SIGTERM comes at once
     clock.advance(GRACE * 0.9)
     assert shop.executor.running == 1
     clock.advance(GRACE * 0.2)
@@ -216,9 +226,9 @@ class Slow(Ledger):
 
 
 async def test_a_call_whose_worker_has_not_started_yet_starts_none(shop: Shop) -> None:
-    place = Slow(shop.ledger)
-    lane = shop.session(*TOOLS, place=place)
-    batch = shop.start(lane, shop.call(toolbox.pid))
+    place = Slow(shop.log)
+    environment = shop.session(*TOOLS, place=place)
+    batch = shop.start(environment, shop.call(toolbox.pid))
     await place.asked.wait()
     batch.cancel("c1")
     place.go.set()

@@ -78,9 +78,9 @@ async def test_a_tool_runs_in_another_process_with_what_was_made_for_it(shop: Sh
 
 
 async def test_async_tools_find_the_same_loop_again(shop: Shop) -> None:
-    lane = shop.session(*TOOLS)
-    first = await shop.one(lane, toolbox.awaited, text="a")
-    second = await shop.one(lane, toolbox.awaited, text="a")
+    environment = shop.session(*TOOLS)
+    first = await shop.one(environment, toolbox.awaited, text="a")
+    second = await shop.one(environment, toolbox.awaited, text="a")
     assert first.outcome == "completed"
     assert first.text == second.text
     assert first.text.split()[-1] != str(os.getpid())
@@ -145,13 +145,13 @@ async def test_errors_read_as_they_do_from_a_thread(
 async def test_what_goes_wrong_is_said_and_the_next_call_has_another_worker(
     shop: Shop, name: str, arguments: dict[str, Any], text: str
 ) -> None:
-    lane = shop.session(*TOOLS)
-    before = await shop.one(lane, toolbox.pid)
-    outcome = await shop.one(lane, name, **arguments)
+    environment = shop.session(*TOOLS)
+    before = await shop.one(environment, toolbox.pid)
+    outcome = await shop.one(environment, name, **arguments)
     assert (outcome.outcome, outcome.reason) == ("failed", None)
     assert text in outcome.text
     assert shop.survivors() == [], "it has ended when its call has"
-    after = await shop.one(lane, toolbox.pid)
+    after = await shop.one(environment, toolbox.pid)
     assert after.outcome == "completed"
     assert after.text != before.text
 
@@ -176,35 +176,37 @@ async def test_a_function_that_is_not_found_there_is_named(
 
 
 async def test_a_crash_hits_nobody_else(shop: Shop, tmp_path: Path) -> None:
-    lane = shop.session(*TOOLS)
+    environment = shop.session(*TOOLS)
     go = tmp_path / "go"
-    waiting = shop.start(lane, shop.call(toolbox.prints_and_waits, go=str(go)))
-    await recorder(lane).until(lambda: "c1" in recorder(lane).texts)
-    assert (await shop.one(lane, toolbox.crashes)).outcome == "failed"
+    waiting = shop.start(environment, shop.call(toolbox.prints_and_waits, go=str(go)))
+    await recorder(environment).until(lambda: "c1" in recorder(environment).texts)
+    assert (await shop.one(environment, toolbox.crashes)).outcome == "failed"
     await shop.bridge.to_thread(go.touch)
     assert [outcome.text for outcome in await waiting.outcomes()] == ["returned"]
 
 
 async def test_a_lost_warden_is_said_honestly(shop: Shop) -> None:
-    lane = shop.session(*TOOLS)
-    batch = shop.start(lane, shop.call(toolbox.hang_in_python))
-    await recorder(lane).until(lambda: toolbox.HANGING in recorder(lane).texts.get("c1", ""))
+    environment = shop.session(*TOOLS)
+    batch = shop.start(environment, shop.call(toolbox.hang_in_python))
+    await recorder(environment).until(
+        lambda: toolbox.HANGING in recorder(environment).texts.get("c1", "")
+    )
     warden = shop.runtime.warden.pid
     assert warden is not None
     os.kill(warden, signal.SIGKILL)
     (outcome,) = await batch.outcomes()
     assert (outcome.outcome, outcome.reason) == ("unknown", "warden lost")
-    assert (await shop.one(lane, toolbox.pid)).outcome == "completed"
+    assert (await shop.one(environment, toolbox.pid)).outcome == "completed"
 
 
 # -- what is printed
 
 
 async def test_whatever_prints_is_heard_in_order_and_not_in_the_result(shop: Shop) -> None:
-    lane = shop.session(*TOOLS)
-    outcome = await shop.one(lane, toolbox.prints)
+    environment = shop.session(*TOOLS)
+    outcome = await shop.one(environment, toolbox.prints)
     assert outcome.text == "returned"
-    assert recorder(lane).texts["c1"].splitlines() == [
+    assert recorder(environment).texts["c1"].splitlines() == [
         "from print",
         "from stderr",
         "from descriptor 1",
@@ -216,35 +218,39 @@ async def test_whatever_prints_is_heard_in_order_and_not_in_the_result(shop: Sho
 
 
 async def test_what_c_keeps_in_its_buffers_is_heard_too(shop: Shop) -> None:
-    lane = shop.session(*TOOLS)
-    await shop.one(lane, toolbox.prints_late)
-    assert recorder(lane).texts["c1"] == "from C, in a buffer\n"
+    environment = shop.session(*TOOLS)
+    await shop.one(environment, toolbox.prints_late)
+    assert recorder(environment).texts["c1"] == "from C, in a buffer\n"
 
 
 async def test_output_is_streamed_while_the_tool_runs(shop: Shop, tmp_path: Path) -> None:
-    lane = shop.session(*TOOLS)
+    environment = shop.session(*TOOLS)
     go = tmp_path / "go"
-    batch = shop.start(lane, shop.call(toolbox.prints_and_waits, go=str(go)))
-    await recorder(lane).until(lambda: recorder(lane).texts.get("c1") == "first half, ")
+    batch = shop.start(environment, shop.call(toolbox.prints_and_waits, go=str(go)))
+    await recorder(environment).until(
+        lambda: recorder(environment).texts.get("c1") == "first half, "
+    )
     await shop.bridge.to_thread(go.touch)
     await batch.outcomes()
-    assert recorder(lane).texts["c1"] == "first half, second half\n"
+    assert recorder(environment).texts["c1"] == "first half, second half\n"
 
 
 @pytest.mark.parametrize("size", [0, 1, 65_536, 262_144, 262_145, 3_000_000])
 async def test_all_that_was_printed_is_here_when_the_call_ends(shop: Shop, size: int) -> None:
-    lane = shop.session(*TOOLS)
+    environment = shop.session(*TOOLS)
     for call_id in ("c1", "c2"):
-        await shop.one(lane, toolbox.prints_much, size=size)
-        assert recorder(lane).texts[call_id] == "\0" * 10 + "x" * size
+        await shop.one(environment, toolbox.prints_much, size=size)
+        assert recorder(environment).texts[call_id] == "\0" * 10 + "x" * size
 
 
 async def test_a_tool_may_send_its_own_output_elsewhere(shop: Shop, tmp_path: Path) -> None:
-    lane = shop.session(*TOOLS)
-    assert (await shop.one(lane, toolbox.redirects)).text == "returned"
+    environment = shop.session(*TOOLS)
+    assert (await shop.one(environment, toolbox.redirects)).text == "returned"
     assert await shop.bridge.to_thread((tmp_path / "elsewhere").read_text) == "in the file\n"
-    await shop.one(lane, toolbox.prints)
-    assert recorder(lane).texts["c2"].startswith("from print\n"), "and the next one prints again"
+    await shop.one(environment, toolbox.prints)
+    assert recorder(environment).texts["c2"].startswith("from print\n"), (
+        "and the next one prints again"
+    )
 
 
 # -- who is served by whom
@@ -260,9 +266,9 @@ async def test_a_warm_worker_serves_its_session_and_no_other(shop: Shop) -> None
 
 
 async def test_calls_that_run_at_once_have_a_process_each(shop: Shop) -> None:
-    lane = shop.session(*TOOLS)
+    environment = shop.session(*TOOLS)
     calls = [shop.call(toolbox.pid) for _ in range(3)]
-    outcomes = await shop.run(lane, *calls)
+    outcomes = await shop.run(environment, *calls)
     assert len({outcome.text for outcome in outcomes}) == 3
 
 
@@ -271,14 +277,14 @@ async def test_a_worker_that_was_started_otherwise_is_not_used(
     shop: Shop, changed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await shop.one(shop.session(*TOOLS), toolbox.pid)
-    lane = shop.session(*TOOLS)
+    environment = shop.session(*TOOLS)
     if changed == "environment":
-        lane.environment = {**lane.environment, "MORE": "1"}
-        outcome = await shop.one(lane, toolbox.pid)
+        environment.env = {**environment.env, "MORE": "1"}
+        outcome = await shop.one(environment, toolbox.pid)
     elif changed == "path":
         with monkeypatch.context() as patched:
             patched.setattr(sys, "path", [*sys.path, "/nowhere"])
-            outcome = await shop.one(lane, toolbox.pid)
+            outcome = await shop.one(environment, toolbox.pid)
     else:
         outcome = await run_directly(shop, shop.scope.child("call"), Needs(network=True))
     assert outcome.text != first.text
@@ -287,15 +293,15 @@ async def test_a_worker_that_was_started_otherwise_is_not_used(
 
 async def run_directly(shop: Shop, scope: Scope, granted: Needs = NO_NEEDS) -> CallOutcome:
     """Run `pid` without an executor."""
-    lane = shop.session(*TOOLS)
-    assert lane.place is not None
+    environment = shop.session(*TOOLS)
+    assert environment.place is not None
     returned = await shop.workers().run(
         toolbox.pid.address,
         "{}",
         scope=scope,
         output=Capture(),
-        place=lane.place,
-        env=lane.environment,
+        place=environment.place,
+        env=environment.env,
         cwd=str(shop.workspace),
         granted=granted,
     )
@@ -324,25 +330,25 @@ async def test_a_call_that_is_over_has_no_hold_on_its_worker(shop: Shop) -> None
     ],
 )
 async def test_a_worker_that_is_not_as_before_is_not_used_again(shop: Shop, name: str) -> None:
-    lane = shop.session(*TOOLS)
-    first = await shop.one(lane, name)
+    environment = shop.session(*TOOLS)
+    first = await shop.one(environment, name)
     assert first.outcome == "completed"
     assert is_gone(int(first.text))
     assert shop.survivors() == [], "what it left behind has ended with its call"
-    assert (await shop.one(lane, toolbox.pid)).text != first.text
+    assert (await shop.one(environment, toolbox.pid)).text != first.text
 
 
 async def test_a_tool_that_forks_and_returns_twice_is_answered_once(shop: Shop) -> None:
-    lane = shop.session(*TOOLS)
-    first = await shop.one(lane, toolbox.returns_twice)
+    environment = shop.session(*TOOLS)
+    first = await shop.one(environment, toolbox.returns_twice)
     assert first.outcome == "completed"
-    assert (await shop.one(lane, toolbox.pid)).text == first.text
+    assert (await shop.one(environment, toolbox.pid)).text == first.text
 
 
 async def test_no_more_than_a_few_are_kept(shop: Shop) -> None:
-    lane = shop.session(*TOOLS)
-    await shop.run(lane, *(shop.call(toolbox.pid) for _ in range(MOST_IDLE + 2)))
-    started = shop.ledger.started
+    environment = shop.session(*TOOLS)
+    await shop.run(environment, *(shop.call(toolbox.pid) for _ in range(MOST_IDLE + 2)))
+    started = shop.log.started
     assert len(started) == MOST_IDLE + 2
     ended = [asyncio.create_task(process.wait()) for process in started]
     await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
@@ -350,7 +356,7 @@ async def test_no_more_than_a_few_are_kept(shop: Shop) -> None:
         await asyncio.wait(
             [task for task in ended if not task.done()], return_when=asyncio.FIRST_COMPLETED
         )
-    await shop.run(lane, *(shop.call(toolbox.pid) for _ in range(MOST_IDLE)))
+    await shop.run(environment, *(shop.call(toolbox.pid) for _ in range(MOST_IDLE)))
     assert len(started) == MOST_IDLE + 2, "the others are warm"
     await shop.workers().close()
     await asyncio.wait(ended)
@@ -358,33 +364,33 @@ async def test_no_more_than_a_few_are_kept(shop: Shop) -> None:
 
 async def test_an_idle_worker_ends_after_a_while(tmp_path: Path, clock: FakeClock) -> None:
     shop = Shop(tmp_path, clock)
-    lane = shop.session(*TOOLS)
-    await shop.one(lane, toolbox.pid)
+    environment = shop.session(*TOOLS)
+    await shop.one(environment, toolbox.pid)
     clock.advance(LONGEST_IDLE * 0.9)
-    await shop.one(lane, toolbox.pid)
-    (process,) = shop.ledger.started
+    await shop.one(environment, toolbox.pid)
+    (process,) = shop.log.started
     clock.advance(LONGEST_IDLE * 0.9)
-    await shop.one(lane, toolbox.pid)
-    assert len(shop.ledger.started) == 1, "it counts from the last call"
+    await shop.one(environment, toolbox.pid)
+    assert len(shop.log.started) == 1, "it counts from the last call"
     clock.advance(LONGEST_IDLE * 1.1)
     await process.wait()
-    await shop.one(lane, toolbox.pid)
-    assert len(shop.ledger.started) == 2
+    await shop.one(environment, toolbox.pid)
+    assert len(shop.log.started) == 2
     await shop.close()
 
 
 async def test_workers_end_with_their_session(shop: Shop) -> None:
-    lane = shop.session(*TOOLS)
-    await shop.one(lane, toolbox.pid)
+    environment = shop.session(*TOOLS)
+    await shop.one(environment, toolbox.pid)
     await shop.workers().close()
     assert shop.survivors() == []
-    refused = await shop.one(lane, toolbox.pid)
+    refused = await shop.one(environment, toolbox.pid)
     assert (refused.outcome, refused.text) == ("failed", "the workers of this session have ended")
 
 
 async def test_cancelling_a_session_ends_its_idle_workers(shop: Shop) -> None:
     await shop.one(shop.session(*TOOLS), toolbox.pid)
-    (process,) = shop.ledger.started
+    (process,) = shop.log.started
     (scope,) = [child for child in shop.scope.children if child.name == "s1"]
     scope.cancel("shutdown")
     await process.wait()
@@ -392,13 +398,13 @@ async def test_cancelling_a_session_ends_its_idle_workers(shop: Shop) -> None:
 
 async def test_slots_for_processes_are_shared(shop: Shop) -> None:
     executor = Executor(shop.scope, shop.bridge, process_slots=1)
-    lane, other = shop.session(*TOOLS), shop.session(*TOOLS, session_id="s2")
+    environment, other = shop.session(*TOOLS), shop.session(*TOOLS, session_id="s2")
     many = [shop.call(toolbox.pid) for _ in range(5)]
-    batch = executor.start(lane, many, shop.scope.child("turn"))
-    await recorder(lane).until_noted("starting", "c1")
+    batch = executor.start(environment, many, shop.scope.child("turn"))
+    await recorder(environment).until_noted("starting", "c1")
     late = executor.start(other, [shop.call(toolbox.pid)], shop.scope.child("turn"))
     await late.outcomes()
-    assert sum(what == "starting" for what, _ in recorder(lane).log) <= 2
+    assert sum(what == "starting" for what, _ in recorder(environment).log) <= 2
     assert len({outcome.text for outcome in await batch.outcomes()}) == 1
     await executor.close()
 
@@ -418,24 +424,24 @@ async def test_a_confined_worker_finds_its_code_and_nothing_else(
     place = LocalPlace(
         shop.runtime.warden, shop.bridge, Bounds(user_home=outside), workspace=workspace
     )
-    lane = shop.session(*TOOLS, place=place)
-    assert (await shop.one(lane, toolbox.reads, path="open")).text == "open"
-    hidden = await shop.one(lane, toolbox.reads, path=str(outside / "secret"))
+    environment = shop.session(*TOOLS, place=place)
+    assert (await shop.one(environment, toolbox.reads, path="open")).text == "open"
+    hidden = await shop.one(environment, toolbox.reads, path=str(outside / "secret"))
     assert hidden.outcome == "failed"
     assert "FileNotFoundError" in hidden.text or "PermissionError" in hidden.text
 
 
 async def test_a_worker_may_read_what_the_host_imports_from(shop: Shop) -> None:
     await shop.one(shop.session(*TOOLS), toolbox.pid)
-    (granted,) = shop.ledger.granted
+    (granted,) = shop.log.granted
     assert set(sys.path) <= set(granted.reads)
     assert (granted.network, granted.writes) == (False, ())
 
 
 async def test_a_session_without_workers_says_so(shop: Shop) -> None:
-    lane = shop.lane(toolbox.pid)
-    lane.workers = None
-    outcome = await shop.one(lane, toolbox.pid)
+    environment = shop.environment(toolbox.pid)
+    environment.workers = None
+    outcome = await shop.one(environment, toolbox.pid)
     assert (outcome.outcome, outcome.started) == ("failed", False)
     assert "needs a process of its own, and this session gives none" in outcome.text
 

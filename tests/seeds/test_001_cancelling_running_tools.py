@@ -51,7 +51,7 @@ async def test_the_report_s_own_tool_pattern_returns_early(host: Host, reason: R
                 return f"[Cancelled: {token.reason}]"
         return "never"
 
-    batch = host.start(host.lane(some_tool), ToolCall("c1", "some_tool"))
+    batch = host.start(host.environment(some_tool), ToolCall("c1", "some_tool"))
     await host.bridge.to_thread(started.wait)
     batch.cancel("c1", reason)
     (outcome,) = await batch.outcomes()
@@ -77,7 +77,7 @@ async def test_the_short_form_and_the_raising_form_work_at_any_depth(host: Host)
         """Look from far down."""
         far_down()
 
-    batch = host.start(host.lane(deep), ToolCall("c1", "deep"))
+    batch = host.start(host.environment(deep), ToolCall("c1", "deep"))
     await host.bridge.to_thread(entered.wait)
     batch.cancel("c1", "steer")
     (outcome,) = await batch.outcomes()
@@ -91,7 +91,9 @@ async def test_tools_that_never_look_at_the_token_work_as_before(host: Host) -> 
         """Know nothing of tokens."""
         return text.upper()
 
-    (outcome,) = await host.run(host.lane(plain), ToolCall("c1", "plain", '{"text": "as before"}'))
+    (outcome,) = await host.run(
+        host.environment(plain), ToolCall("c1", "plain", '{"text": "as before"}')
+    )
     assert (outcome.outcome, outcome.text) == ("completed", "AS BEFORE")
 
 
@@ -116,18 +118,18 @@ async def test_a_steer_reaches_three_running_tools_at_once_and_not_after_they_en
         """What the model asks for after the steer."""
         return "steered"
 
-    lane = host.lane(deaf, next_step)
+    environment = host.environment(deaf, next_step)
     turn = host.scope.child("turn")
-    batch = host.start(lane, *(ToolCall(f"c{n}", "deaf") for n in range(3)), scope=turn)
+    batch = host.start(environment, *(ToolCall(f"c{n}", "deaf") for n in range(3)), scope=turn)
     await host.bridge.to_thread(running.wait)
     turn.cancel("steer", by="person")
     outcomes = await batch.outcomes()
     assert [(o.outcome, o.reason, o.text) for o in outcomes] == [("unknown", "steer", "so far")] * 3
     assert not release.is_set(), "all three are still running, and hold nobody"
-    (following,) = await host.run(lane, ToolCall("c3", "next_step"))
+    (following,) = await host.run(environment, ToolCall("c3", "next_step"))
     assert following.text == "steered"
     release.set()
-    await recorder(lane).until(lambda: host.executor.left_over == ())
+    await recorder(environment).until(lambda: host.executor.left_over == ())
 
 
 @pytest.mark.promise("001.3")
@@ -141,7 +143,7 @@ async def test_leaving_the_executor_never_blocks_on_a_running_tool(host: Host) -
         entered.set()
         release.wait()
 
-    batch = host.start(host.lane(deaf), ToolCall("c1", "deaf"))
+    batch = host.start(host.environment(deaf), ToolCall("c1", "deaf"))
     await host.bridge.to_thread(entered.wait)
     assert await host.executor.close() == ("c1",)
     assert (await batch.outcomes())[0].outcome == "unknown"
@@ -159,9 +161,11 @@ async def test_partial_results_survive_and_are_what_the_model_would_see(host: Ho
         await asyncio.get_running_loop().create_future()
         return "all results"
 
-    lane = host.lane(search)
-    batch = host.start(lane, ToolCall("c1", "search"))
-    await recorder(lane).until(lambda: "result 2" in recorder(lane).texts.get("c1", ""))
+    environment = host.environment(search)
+    batch = host.start(environment, ToolCall("c1", "search"))
+    await recorder(environment).until(
+        lambda: "result 2" in recorder(environment).texts.get("c1", "")
+    )
     batch.cancel("c1", "steer")
     (outcome,) = await batch.outcomes()
     assert (outcome.outcome, outcome.text) == ("cancelled", "result 1\nresult 2\n")
@@ -176,7 +180,10 @@ async def test_a_late_interrupt_on_an_idle_session_touches_nobody(host: Host) ->
         """Say who runs this, and whether it is interrupted."""
         return [threading.get_ident(), is_interrupted()]
 
-    first_lane, second_lane = host.lane(look, session_id="one"), host.lane(look, session_id="two")
+    first_lane, second_lane = (
+        host.environment(look, session_id="one"),
+        host.environment(look, session_id="two"),
+    )
     turn = host.scope.child("turn of the first session")
     (first,) = await host.run(first_lane, ToolCall("c1", "look"), scope=turn)
     turn.cancel("interrupt")

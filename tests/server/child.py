@@ -36,7 +36,7 @@ async def main(home: Path, workspace: Path) -> None:
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     async with (
         Keryx(model=scripted(reply), home=home, workspace=workspace) as app,
-        serving(app.front, Settings(port=0, workspace=workspace)) as server,
+        serving(app.host_client, Settings(port=0, workspace=workspace)) as server,
     ):
         sys.stdout.write(json.dumps({"url": server.url, "token": token}) + "\n")
         sys.stdout.flush()

@@ -15,10 +15,10 @@ from keryx.aio.clock import FakeClock
 from keryx.aio.scope import Scope
 from keryx.errors import UserMustActError
 from keryx.server import stream as streaming
-from keryx.server.access.attempts import FREE, LONGEST_WAIT, MOST, Attempts
-from keryx.server.access.link import AGAIN, Link
+from keryx.server.access.login_link import AGAIN, Link
 from keryx.server.access.logins import LASTS, Logins
 from keryx.server.access.password import Password
+from keryx.server.access.rate_limit import FREE, LONGEST_WAIT, MOST, RateLimit
 from keryx.server.access.tokens import Tokens
 from keryx.server.serve import Settings, bind, serving
 from tests.server.worlds import PATIENCE, Answer, Client, World, in_thread, scripted, world
@@ -275,10 +275,10 @@ def test_a_password_has_bounds(tmp_path: Path) -> None:
 async def test_other_machines_need_a_password(tmp_path: Path) -> None:
     async with Keryx(model=scripted(), home=tmp_path, workspace=tmp_path) as app:
         with pytest.raises(UserMustActError, match="KERYX_PASSWORD"):
-            async with serving(app.front, Settings(host="0.0.0.0", port=0)):
+            async with serving(app.host_client, Settings(host="0.0.0.0", port=0)):
                 pass
         settings = Settings(host="0.0.0.0", port=0, password=PASSWORD, workspace=tmp_path)
-        async with serving(app.front, settings) as server:
+        async with serving(app.host_client, settings) as server:
             assert server.url.startswith("http://127.0.0.1:")
 
 
@@ -309,7 +309,7 @@ async def test_many_failures_have_to_wait(tmp_path: Path) -> None:
 
 
 def test_waits_grow_and_end(clock: FakeClock) -> None:
-    attempts = Attempts(clock)
+    attempts = RateLimit(clock)
     waits: list[float] = []
     for _ in range(FREE + 12):
         attempts.began("10.0.0.1")
@@ -326,7 +326,7 @@ def test_waits_grow_and_end(clock: FakeClock) -> None:
 
 
 def test_what_is_remembered_of_attempts_is_bounded(clock: FakeClock) -> None:
-    attempts = Attempts(clock)
+    attempts = RateLimit(clock)
     for number in range(FREE):
         attempts.began(f"2001:db8::{number}")
     assert attempts.wait("2001:db8::ffff") > 0  # one network, one count

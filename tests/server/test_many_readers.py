@@ -86,7 +86,7 @@ async def test_a_server_that_is_not_the_host_shows_the_hosts_sessions(tmp_path: 
         asyncio.timeout(PATIENCE),
         Keryx(model=model, home=home, workspace=tmp_path, tools=[]) as host,
         Keryx(home=home, workspace=tmp_path) as app,
-        serving(app.front, Settings(port=0, workspace=tmp_path)) as server,
+        serving(app.host_client, Settings(port=0, workspace=tmp_path)) as server,
     ):
         token = await in_thread(Tokens(home).make, "test")
         session = await host.open()

@@ -228,7 +228,7 @@ async def test_an_unforeseen_error_is_told_by_an_id_alone(
         async def broken(session_id: str, **_: object) -> None:
             raise LookupError("an inner secret of " + session_id)
 
-        monkeypatch.setattr(here.front.store, "usage", broken)
+        monkeypatch.setattr(here.host_client.store, "usage", broken)
         answer = await here.client.ask("GET", "/api/usage")
         found = answer.problem(500, "internal")
         assert b"inner secret" not in answer.raw

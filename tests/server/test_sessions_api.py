@@ -187,7 +187,7 @@ async def test_no_route_makes_a_session_of_an_unknown_id(tmp_path: Path) -> None
                 assert refused.headers["content-type"] == "application/problem+json"
                 assert b"<script>" not in refused.raw
         assert (await here.client.get("/api/sessions"))["sessions"] == []
-        assert await here.front.store.unfinished() == []
+        assert await here.host_client.store.unfinished() == []
 
 
 async def test_the_server_tells_what_it_has(tmp_path: Path) -> None:

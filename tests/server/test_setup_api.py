@@ -16,7 +16,7 @@ from keryx import Keryx
 from keryx.config import Provider, keep_key, load
 from keryx.server.access.tokens import Tokens
 from keryx.server.serve import Settings, serving
-from keryx.testing.modelserver import MODEL, Asked, ModelServer, RefusedError, Reply
+from keryx.testing.modelserver import MODEL, ModelServer, ReceivedRequest, RefusedError, Reply
 from tests.server.worlds import PATIENCE, Client, in_thread, world
 
 
@@ -27,7 +27,7 @@ async def test_a_pasted_key_is_tried_kept_for_one_pair_of_eyes_and_used(tmp_path
         asyncio.timeout(PATIENCE),
         ModelServer(lambda _: Reply(text="From the real one."), key="sk-right-0123") as models,
         Keryx(home=home, workspace=tmp_path) as app,
-        serving(app.front, Settings(port=0, workspace=tmp_path)) as server,
+        serving(app.host_client, Settings(port=0, workspace=tmp_path)) as server,
     ):
         token = await in_thread(Tokens(home).make, "test")
         async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as http:
@@ -62,7 +62,7 @@ async def test_another_model_of_a_known_server_is_chosen_without_its_key(tmp_pat
         asyncio.timeout(PATIENCE),
         ModelServer(lambda _: Reply(text="."), key="sk-right-0123", models=offered) as models,
         Keryx(home=home, workspace=tmp_path) as app,
-        serving(app.front, Settings(port=0, workspace=tmp_path)) as server,
+        serving(app.host_client, Settings(port=0, workspace=tmp_path)) as server,
     ):
         token = await in_thread(Tokens(home).make, "test")
         async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as http:
@@ -81,7 +81,7 @@ async def test_another_model_of_a_known_server_is_chosen_without_its_key(tmp_pat
             assert (await client.get("/api/setup"))["model"] == "mine:gpt-large"
             # A server that is gone by now is named, and the others are listed all the same.
             await in_thread(keep_key, home, "gone", Provider("http://127.0.0.1:9/v1"), "x")
-            await app.front.reconfigure()
+            await app.host_client.reconfigure()
             listed = await client.get("/api/setup/models")
             assert listed["models"] == [f"mine:{each}" for each in offered]
             assert "gone" in listed["problems"][0]
@@ -147,14 +147,14 @@ async def newcomer(tmp_path: Path, **config: str) -> AsyncGenerator[tuple[Client
     async with (
         asyncio.timeout(PATIENCE),
         Keryx(home=home, workspace=tmp_path) as app,
-        serving(app.front, Settings(port=0, workspace=tmp_path)) as server,
+        serving(app.host_client, Settings(port=0, workspace=tmp_path)) as server,
     ):
         token = await in_thread(Tokens(home).make, "test")
         async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as http:
             yield Client(server.url, http), home
 
 
-def answers(asked: Asked) -> Reply:
+def answers(asked: ReceivedRequest) -> Reply:
     return Reply(text=".")
 
 
@@ -220,7 +220,7 @@ async def test_a_wrong_key_is_found_out_also_where_everybody_may_read_the_list(
 async def test_a_model_that_is_not_there_is_told_apart_from_a_key_that_is_wrong(
     tmp_path: Path,
 ) -> None:
-    def missing(asked: Asked) -> Reply:
+    def missing(asked: ReceivedRequest) -> Reply:
         raise RefusedError("no such model here", 404, "model_not_found")
 
     async with (
@@ -238,17 +238,17 @@ async def test_a_model_that_is_not_there_is_told_apart_from_a_key_that_is_wrong(
         assert not (home / "keys.json").exists()
 
 
-def only_old_limits(asked: Asked) -> Reply:
+def only_old_limits(asked: ReceivedRequest) -> Reply:
     if "max_completion_tokens" in asked.body:
         raise RefusedError("unknown field max_completion_tokens", 400, "unsupported_parameter")
     return Reply(text=".")
 
 
-def only_old_models(asked: Asked) -> Reply:
+def only_old_models(asked: ReceivedRequest) -> Reply:
     raise RefusedError("could not finish within that many tokens", 400, "invalid_request_error")
 
 
-def busy(asked: Asked) -> Reply:
+def busy(asked: ReceivedRequest) -> Reply:
     return Reply(status=429, message="slow down", code="rate_limit_exceeded")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from keryx import Keryx
 from keryx import events as ev
-from keryx.app.host import attached
+from keryx.app.host import remote_host
 from keryx.errors import UserMustActError
 from keryx.models.scripted import ScriptedReply
 from tests.server.processes import served
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.promise("sessions.2", "server.7")
 async def test_a_frozen_host_loses_its_home_and_writes_nothing_when_it_wakes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attached, "HELLO_PATIENCE", 0.5)
+    monkeypatch.setattr(remote_host, "HELLO_PATIENCE", 0.5)
     home = tmp_path / "home"
     async with asyncio.timeout(3 * PATIENCE), served(tmp_path) as (client, process):
         name = await client.open()

@@ -30,7 +30,7 @@ async def test_a_view_counts_what_was_spent_up_to_its_own_fact_however_busy_the_
     async with world(tmp_path, model=scripted(costly)) as here:
         name = await here.client.open()
         await said(here, name, "before anyone looks")
-        look = here.front.view
+        look = here.host_client.view
         looks: list[SessionView] = []
 
         async def look_while_others_talk(session_id: str) -> SessionView:
@@ -39,7 +39,7 @@ async def test_a_view_counts_what_was_spent_up_to_its_own_fact_however_busy_the_
             await said(here, name, "just after the look")
             return looks[-1]
 
-        monkeypatch.setattr(here.front, "view", look_while_others_talk)
+        monkeypatch.setattr(here.host_client, "view", look_while_others_talk)
         view = await here.client.get(f"/api/sessions/{name}")
         told = await said(here, name, "when it was read")
 

@@ -15,7 +15,7 @@ import aiohttp
 from keryx import NO_EFFECTS, Keryx, tool
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
-from keryx.app.front import Front
+from keryx.app.host_client import HostClient
 from keryx.messages import Text, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
@@ -194,7 +194,7 @@ def parsed(block: bytes) -> Told | None:
 @dataclass(slots=True)
 class World:
     app: Keryx
-    front: Front
+    host_client: HostClient
     server: Serving
     client: Client
     token: str
@@ -233,7 +233,7 @@ async def world(
     workspace.mkdir(exist_ok=True)
     async with (
         Keryx(model=model or scripted(), tools=tools, home=home, workspace=workspace) as app,
-        serving(app.front, Settings(port=0, workspace=workspace, **settings)) as server,
+        serving(app.host_client, Settings(port=0, workspace=workspace, **settings)) as server,
     ):
         tokens = Tokens(home)
         await in_thread(tokens.revoke, "test")  # the home may have been served before
@@ -241,7 +241,7 @@ async def world(
         headers = {"Authorization": f"Bearer {token}"}
         async with aiohttp.ClientSession(headers=headers) as http:
             client = Client(server.url, http)
-            made = World(app, app.front, server, client, token, home, workspace)
+            made = World(app, app.host_client, server, client, token, home, workspace)
             try:
                 yield made
             finally:

@@ -21,7 +21,7 @@ from keryx.aio.scope import Scope
 from keryx.errors import AlreadyTakenError, FencedError, KeryxError
 from keryx.ports.store import Blob, Commit, InboxRow, blob_hash
 from keryx.store.sqlite import SqliteStore
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 
 NOBODY = 65534
 ROUNDS = 30
@@ -40,7 +40,7 @@ async def append_for_ever(store: SqliteStore) -> None:
     """Says each sequence number once it is durable."""
     epoch = await store.claim("s")
     row = await store.session("s")
-    facts = Facts("s", last_seq=0 if row is None else row.last_seq)
+    facts = EventFactory("s", last_seq=0 if row is None else row.last_seq)
     while True:
         events = tuple(facts.replied("x" * (97 * facts.last_seq % 5000)) for _ in range(3))
         await store.append(Commit(session_id="s", epoch=epoch, events=events))
@@ -74,7 +74,7 @@ async def claim_and_append(store: SqliteStore) -> None:
     for _ in range(ROUNDS):
         epochs.append(await store.claim("s"))
         last = await store.events("s")
-        facts = Facts("s", last_seq=len(last))
+        facts = EventFactory("s", last_seq=len(last))
         with suppress(FencedError):
             await store.append(
                 Commit(session_id="s", epoch=epochs[-1], events=(facts.renamed("mine"),))
@@ -84,7 +84,7 @@ async def claim_and_append(store: SqliteStore) -> None:
 
 async def fill_the_disk(store: SqliteStore) -> None:
     """Files may not grow past a bound for a while, as on a disk that is full."""
-    facts = Facts("s")
+    facts = EventFactory("s")
     epoch = await store.claim("s")
     await store.append(Commit(session_id="s", epoch=epoch, events=(facts.opened(),)))
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -93,7 +93,7 @@ async def fill_the_disk(store: SqliteStore) -> None:
     others = {name: await store.claim(name) for name in "abc"}
     large = Commit(session_id="s", epoch=epoch, blobs=(Blob(blob_hash(data), data),))
     small = [
-        Commit(session_id=name, epoch=epoch, events=(Facts(name).opened(),))
+        Commit(session_id=name, epoch=epoch, events=(EventFactory(name).opened(),))
         for name, epoch in others.items()
     ]
     # The first is committed alone; those that come meanwhile, together.

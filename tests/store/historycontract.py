@@ -20,7 +20,7 @@ from keryx.ports.store import (
     blob_hash,
     records_of,
 )
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 
 
 class Log:
@@ -29,7 +29,7 @@ class Log:
     def __init__(self, store: Store, epoch: int, session_id: str) -> None:
         self.store = store
         self.epoch = epoch
-        self.facts = Facts(session_id)
+        self.facts = EventFactory(session_id)
 
     async def add(self, *events: LoggedEvent) -> int:
         return await self.store.append(
@@ -54,7 +54,7 @@ async def log_of(store: Store, session_id: str = "s") -> Log:
     return log
 
 
-def settings(facts: Facts, **values: object) -> SessionChanged:
+def settings(facts: EventFactory, **values: object) -> SessionChanged:
     return msgspec.structs.replace(facts.renamed("title"), **values)
 
 

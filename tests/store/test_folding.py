@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keryx.store.search.folding import fold, fold_with_places, marks_of, words_of
-from keryx.store.search.wanted import Wanted
+from keryx.store.search.query import Query
+from keryx.store.search.tokenizer import fold, fold_with_places, marks_of, words_of
 
 
 @pytest.mark.parametrize(
@@ -61,20 +61,20 @@ def test_every_character_of_a_folded_text_comes_from_a_place_of_the_text(text: s
 
 @given(st.text(), st.text())
 def test_a_text_is_found_by_itself_and_its_snippet_is_a_part_of_it(before: str, text: str) -> None:
-    wanted = Wanted(text)
+    wanted = Query(text)
     if wanted:
         whole = before + " " + text
         if len(fold(text).split()) <= 16:
-            assert wanted.closeness(whole) is not None
+            assert wanted.rank(whole) is not None
         snippet = wanted.snippet(whole)
         assert sum(len(piece.text) for piece in snippet) <= 170
 
 
 @given(st.text(alphabet="ab 東京"), st.text(alphabet="ab 東京"))
 def test_what_fits_has_every_term_among_its_words(text: str, words: str) -> None:
-    wanted = Wanted(words)
-    if wanted and wanted.closeness(text) is not None:
+    wanted = Query(words)
+    if wanted and wanted.rank(text) is not None:
         found = words_of(text)
         assert set(wanted.terms) <= found
-        for beginning in wanted.beginnings:
-            assert any(word.startswith(beginning) for word in found)
+        for prefix in wanted.prefixes:
+            assert any(word.startswith(prefix) for word in found)

@@ -22,7 +22,7 @@ from keryx.events import (
 from keryx.ports.store import Commit
 from keryx.store.sqlite import SqliteStore
 from keryx.store.sqlite.migrations import MIGRATIONS, Migration, migrate, version_of
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 
 # What a future might bring: a column with a default, then a table that is filled from another.
 FUTURE: Sequence[Migration] = (
@@ -51,7 +51,7 @@ async def test_a_file_of_any_version_is_brought_up_to_date_and_used(
     connection = await bridge.to_thread(make, path, version, MIGRATIONS)
     connection.close()
     store = await SqliteStore.open(path, bridge)
-    event = Facts().opened()
+    event = EventFactory().opened()
     await store.append(Commit(session_id="s", epoch=await store.claim("s"), events=(event,)))
     assert await store.events("s") == [event]
     await store.close()
@@ -143,10 +143,10 @@ def old_row(connection: sqlite3.Connection, no: int, *events: LoggedEvent) -> No
 def make_first(path: Path) -> None:
     """A file of the first version: three sessions, one of them with a fact that is damaged."""
     with closing(make(path, 1, MIGRATIONS)) as connection:
-        plain = Facts("plain")
+        plain = EventFactory("plain")
         opened = plain.opened("old title")
         old_row(connection, 1, opened, plain.accepted(text="say zebra"), plain.delivered())
-        moved = Facts("moved")
+        moved = EventFactory("moved")
         changed = SessionChanged(
             session_id="moved",
             at=1.0,
@@ -158,7 +158,7 @@ def make_first(path: Path) -> None:
             archived=True,
         )
         old_row(connection, 2, moved.opened("old title"), changed)
-        failed = Facts("failed")
+        failed = EventFactory("failed")
         opened = failed.opened("old title")
         turns = (failed.started(), failed.finished(outcome="failed"), failed.renamed("lost"))
         old_row(connection, 3, opened, *turns)
@@ -184,7 +184,7 @@ async def test_sessions_of_the_first_version_come_out_as_if_they_were_written_to
     assert failed.failed
     assert [row.session_id for row in await store.sessions()] == ["failed", "plain"]
     assert [found.session_id for found in await store.search("zebra")] == ["plain"]
-    facts = Facts("plain", last_seq=3)
+    facts = EventFactory("plain", last_seq=3)
     commit = Commit(session_id="plain", epoch=await store.claim("plain"), events=(facts.started(),))
     assert await store.append(commit) == 31
     assert (await store.sessions(limit=1))[0].session_id == "plain"
@@ -197,7 +197,7 @@ async def test_sessions_of_the_first_version_come_out_as_if_they_were_written_to
 def make_second(path: Path) -> None:
     """A file of the second version: a turn that was resumed, and one that was undone."""
     with closing(make(path, 2, MIGRATIONS)) as connection:
-        facts = Facts("old")
+        facts = EventFactory("old")
         used = Usage(input_tokens=7)
         log = (
             *(facts.opened(), facts.accepted(text="say zebra"), facts.changed("m1", "say gnu")),

@@ -1,4 +1,4 @@
-"""A damaged store is read as far as it can be, and what is lost is said."""
+"""A damaged store is read as far as it can be, and what is lost is report."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from keryx.events import LoggedEvent, Usage
 from keryx.messages import File
 from keryx.ports.store import Blob, Commit, InboxRow, OutboxRow, RecordChange, Store, blob_hash
 from keryx.store.sqlite import SqliteStore
-from keryx.store.sqlite.wreck.salvage import CutSession, Salvaged, salvage
-from keryx.testing.facts import Facts
+from keryx.store.sqlite.recovery.salvage import CutSession, Salvaged, salvage
+from keryx.testing.event_factory import EventFactory
 from tests.conftest import SOAK
 from tests.store.test_migrations import make_first
 
@@ -34,7 +34,7 @@ LARGE = Blob(blob_hash(b"large" * 20_000), b"large" * 20_000)
 Logs = dict[str, list[LoggedEvent]]
 
 
-def turn(facts: Facts, number: int, chance: random.Random) -> tuple[LoggedEvent, ...]:
+def turn(facts: EventFactory, number: int, chance: random.Random) -> tuple[LoggedEvent, ...]:
     name = f"t{number}"
     text = f"{facts.session_id} {number} " * chance.choice([1, 20, 600])
     attached = (File(LARGE.hash, "text/plain"),) if number == 3 else ()
@@ -50,7 +50,7 @@ def turn(facts: Facts, number: int, chance: random.Random) -> tuple[LoggedEvent,
 
 async def fill(store: Store, chance: random.Random, turns: int = 8) -> None:
     """Sessions that grow side by side, with everything that a store keeps."""
-    facts = {name: Facts(name) for name in NAMES}
+    facts = {name: EventFactory(name) for name in NAMES}
     epochs = {name: await store.claim(name) for name in NAMES}
     for number in range(turns):
         for name in chance.sample(NAMES, k=len(NAMES)):
@@ -105,35 +105,35 @@ def check(path: Path) -> None:
 
 
 async def judge(path: Path, bridge: Bridge, logs: Logs) -> Salvaged:
-    """Salvage it: whatever is kept is as it was, and whatever is not is said to be lost."""
+    """Salvage it: whatever is kept is as it was, and whatever is not is report to be lost."""
     into = path.with_name("repaired.db")
     before = await bridge.to_thread(path.read_bytes)
-    said = await bridge.to_thread(salvage, path, into)
+    report = await bridge.to_thread(salvage, path, into)
     assert await bridge.to_thread(path.read_bytes) == before
     await bridge.to_thread(check, into)
     store = await SqliteStore.open(into, bridge)
-    kept = await logs_in(store)
-    cut = {each.session_id: each for each in said.cut}
-    assert sorted(kept) == sorted([*said.whole, *cut])
-    for name, log in kept.items():
+    saved = await logs_in(store)
+    cut = {each.session_id: each for each in report.cut}
+    assert sorted(saved) == sorted([*report.complete, *cut])
+    for name, log in saved.items():
         assert log == logs[name][: len(log)]
-        if name in said.whole:
+        if name in report.complete:
             assert len(log) == len(logs[name])
         else:
             lost = cut[name].lost
-            assert cut[name].kept == len(log)
+            assert cut[name].saved == len(log)
             assert lost is None or lost <= len(logs[name]) - len(log)
-    unsaid = len(logs.keys() - kept.keys() - set(said.lost))
-    assert said.nameless + said.pages_lost >= (1 if unsaid else 0)
-    if kept != logs:
-        assert not said.is_whole
+    unsaid = len(logs.keys() - saved.keys() - set(report.lost))
+    assert report.unnamed + report.pages_lost >= (1 if unsaid else 0)
+    if saved != logs:
+        assert not report.is_complete
     # It is a store like any other.
-    name = next(iter(kept), "new")
-    facts = Facts(name, last_seq=len(kept.get(name, [])))
+    name = next(iter(saved), "new")
+    facts = EventFactory(name, last_seq=len(saved.get(name, [])))
     epoch = await store.claim(name)
     await store.append(Commit(session_id=name, epoch=epoch, events=(facts.renamed("goes on"),)))
     await store.close()
-    return said
+    return report
 
 
 def overwrite(path: Path, at: int, data: bytes) -> None:
@@ -157,9 +157,9 @@ async def test_a_store_that_is_not_damaged_comes_out_the_same(
 ) -> None:
     path = tmp_path / "store.db"
     logs = await make(path, bridge)
-    said = await bridge.to_thread(salvage, path, tmp_path / "repaired.db")
-    assert said.is_whole
-    assert sorted(said.whole) == sorted(logs)
+    report = await bridge.to_thread(salvage, path, tmp_path / "repaired.db")
+    assert report.is_complete
+    assert sorted(report.complete) == sorted(logs)
     old = await SqliteStore.open(path, bridge)
     new = await SqliteStore.open(tmp_path / "repaired.db", bridge)
     assert await all_of(new) == await all_of(old)
@@ -182,8 +182,8 @@ async def test_what_only_stands_in_the_log_of_a_killed_host_is_kept(
     for file in ("store.db", "store.db-wal"):
         shutil.copy(tmp_path / file, killed / file)
     await store.close()
-    said = await judge(killed / "store.db", bridge, logs)
-    assert sorted(said.whole) == NAMES
+    report = await judge(killed / "store.db", bridge, logs)
+    assert sorted(report.complete) == NAMES
     # Of a log that is damaged itself, what stands before the damage.
     overwrite(killed / "store.db-wal", 200_000, b"\x00" * 100)
     (killed / "repaired.db").unlink()
@@ -199,8 +199,8 @@ async def test_a_deleted_session_does_not_come_back(tmp_path: Path, bridge: Brid
     logs = await logs_in(store)
     await store.close()
     overwrite(path, 0, b"\x00" * PAGE)
-    said = await judge(path, bridge, logs)
-    assert sorted(said.whole) == NAMES[6:]
+    report = await judge(path, bridge, logs)
+    assert sorted(report.complete) == NAMES[6:]
 
 
 @pytest.mark.parametrize("name", ["sessions_by_change", "sqlite_autoindex_sessions_1"])
@@ -210,9 +210,9 @@ async def test_a_damaged_index_costs_nothing_but_itself(
     path = tmp_path / "store.db"
     logs = await make(path, bridge)
     overwrite(path, root_of(path, name), random.Random(2).randbytes(PAGE))
-    said = await judge(path, bridge, logs)
-    assert sorted(said.whole) == NAMES
-    assert said.pages_lost >= 1
+    report = await judge(path, bridge, logs)
+    assert sorted(report.complete) == NAMES
+    assert report.pages_lost >= 1
 
 
 async def test_a_file_without_its_first_page_is_read_all_the_same(
@@ -221,9 +221,9 @@ async def test_a_file_without_its_first_page_is_read_all_the_same(
     path = tmp_path / "store.db"
     logs = await make(path, bridge)
     overwrite(path, 0, b"\x00" * PAGE)
-    said = await judge(path, bridge, logs)
-    assert sorted(said.whole) == NAMES
-    assert not said.is_whole
+    report = await judge(path, bridge, logs)
+    assert sorted(report.complete) == NAMES
+    assert not report.is_complete
 
 
 async def test_a_file_of_the_first_version_comes_out_as_one_of_today(
@@ -231,9 +231,9 @@ async def test_a_file_of_the_first_version_comes_out_as_one_of_today(
 ) -> None:
     path = tmp_path / "store.db"
     await bridge.to_thread(make_first, path)
-    said = await bridge.to_thread(salvage, path, tmp_path / "repaired.db")
-    assert sorted(said.whole) == ["moved", "plain"]
-    assert said.cut == (CutSession(session_id="failed", kept=3, lost=1),)
+    report = await bridge.to_thread(salvage, path, tmp_path / "repaired.db")
+    assert sorted(report.complete) == ["moved", "plain"]
+    assert report.cut == (CutSession(session_id="failed", saved=3, lost=1),)
     store = await SqliteStore.open(tmp_path / "repaired.db", bridge)
     assert [row.session_id for row in await store.sessions()] == ["failed", "plain"]
     assert (await store.sessions(archived=True))[0].workspace == "/elsewhere"
@@ -255,13 +255,13 @@ async def test_a_session_is_cut_at_the_first_fact_that_cannot_be_read(
         connection.execute(query + find, (b'{"type": "turn.st', 20, NAMES[4]))
         connection.execute(query + find, (b"\xff\xfe", 1, NAMES[5]))
         connection.execute("DELETE FROM events WHERE seq = 49 AND no =" + find, (NAMES[6],))
-    said = await judge(path, bridge, logs)
-    assert len(said.whole) == 9
-    assert sorted(said.cut, key=lambda each: each.session_id) == [
-        CutSession(session_id=NAMES[4], kept=19, lost=30),
-        CutSession(session_id=NAMES[6], kept=48, lost=1),
+    report = await judge(path, bridge, logs)
+    assert len(report.complete) == 9
+    assert sorted(report.cut, key=lambda each: each.session_id) == [
+        CutSession(session_id=NAMES[4], saved=19, lost=30),
+        CutSession(session_id=NAMES[6], saved=48, lost=1),
     ]
-    assert said.lost == (NAMES[5],)
+    assert report.lost == (NAMES[5],)
 
 
 async def test_a_session_that_the_list_lost_is_kept_and_its_end_is_not_vouched_for(
@@ -271,8 +271,8 @@ async def test_a_session_that_the_list_lost_is_kept_and_its_end_is_not_vouched_f
     logs = await make(path, bridge)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM sessions WHERE session_id = ?", (NAMES[0],))
-    said = await judge(path, bridge, logs)
-    assert said.cut == (CutSession(session_id=NAMES[0], kept=49, lost=None),)
+    report = await judge(path, bridge, logs)
+    assert report.cut == (CutSession(session_id=NAMES[0], saved=49, lost=None),)
 
 
 async def test_a_blob_that_is_not_what_its_name_says_is_lost(
@@ -283,9 +283,9 @@ async def test_a_blob_that_is_not_what_its_name_says_is_lost(
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE blobs SET data = x'00' WHERE hash = ?", (LARGE.hash,))
     into = tmp_path / "repaired.db"
-    said = await bridge.to_thread(salvage, path, into)
-    assert said.blobs_lost == (LARGE.hash,)
-    assert len(said.whole) == len(NAMES)
+    report = await bridge.to_thread(salvage, path, into)
+    assert report.blobs_lost == (LARGE.hash,)
+    assert len(report.complete) == len(NAMES)
 
 
 def cut_to(part: float) -> Callable[[Path, random.Random], None]:
@@ -344,8 +344,8 @@ async def test_a_file_with_nothing_of_ours_gives_an_empty_store(
 ) -> None:
     path = tmp_path / "store.db"
     await bridge.to_thread(path.write_bytes, content)
-    said = await judge(path, bridge, {})
-    assert (said.whole, said.cut, said.lost) == ((), (), ())
+    report = await judge(path, bridge, {})
+    assert (report.complete, report.cut, report.lost) == ((), (), ())
 
 
 def test_nothing_is_overwritten_and_nothing_is_made_of_nothing(tmp_path: Path) -> None:

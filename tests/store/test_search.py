@@ -17,8 +17,8 @@ from keryx.aio.bridge import Bridge
 from keryx.errors import StoreError
 from keryx.ports.store import Commit, Store
 from keryx.store.sqlite import SqliteStore
-from keryx.store.sqlite.index import filling
-from keryx.testing.facts import Facts
+from keryx.store.sqlite.index import index_step
+from keryx.testing.event_factory import EventFactory
 from tests.store.historycontract import Log, log_of, names
 
 pytestmark = pytest.mark.promise("server.7")
@@ -197,7 +197,7 @@ async def test_an_index_that_cannot_be_written_is_a_problem_of_searches_only(
 async def test_many_volumes_are_searched_and_those_that_were_touched_written_anew(
     path: Path, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filling, "VOLUME_ENTRIES", 10)
+    monkeypatch.setattr(index_step, "VOLUME_ENTRIES", 10)
     store = await SqliteStore.open(path, bridge)
     await fill(store, 30)
     assert len(await store.search("common", limit=500)) == 120
@@ -260,7 +260,7 @@ async def test_the_index_is_much_smaller_than_the_text(path: Path, bridge: Bridg
     store = await SqliteStore.open(path, bridge)
     letters = 0
     for number in range(20):
-        facts = Facts(f"s{number}")
+        facts = EventFactory(f"s{number}")
         epoch = await store.claim(facts.session_id)
         texts = [" ".join(chance.choices(vocabulary, weights, k=60)) for _ in range(100)]
         letters += sum(map(len, texts))

@@ -18,7 +18,7 @@ from keryx.errors import FencedError, StoreError
 from keryx.events import LoggedEvent
 from keryx.ports.store import Blob, Commit, InboxRow, OutboxRow, RecordChange, blob_hash
 from keryx.store.sqlite import SqliteStore
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def transactions(path: Path) -> int:
 async def test_everything_is_there_when_it_is_opened_again(
     path: Path, bridge: Bridge, durability: str
 ) -> None:
-    facts = Facts()
+    facts = EventFactory()
     store = await SqliteStore.open(
         path, bridge, durability="full" if durability == "full" else "normal"
     )
@@ -92,7 +92,7 @@ async def test_what_was_submitted_is_written_before_the_store_is_closed(
     async with asyncio.TaskGroup() as group:
         for number, epoch in enumerate(epochs):
             name = str(number)
-            group.create_task(store.append(commit(name, epoch, Facts(name).opened())))
+            group.create_task(store.append(commit(name, epoch, EventFactory(name).opened())))
         await asyncio.sleep(0)
         await store.close()
     again = await SqliteStore.open(path, bridge)
@@ -102,7 +102,7 @@ async def test_what_was_submitted_is_written_before_the_store_is_closed(
 
 async def test_a_closed_store_leaves_one_file_and_its_index(path: Path, bridge: Bridge) -> None:
     store = await SqliteStore.open(path, bridge)
-    await store.append(commit("s", await store.claim("s"), Facts().opened()))
+    await store.append(commit("s", await store.claim("s"), EventFactory().opened()))
     await store.search("words")
     await store.close()
     assert sorted(file.name for file in path.parent.iterdir()) == ["search.db", path.name]
@@ -110,11 +110,11 @@ async def test_a_closed_store_leaves_one_file_and_its_index(path: Path, bridge: 
 
 async def test_positions_are_never_given_twice(path: Path, bridge: Bridge) -> None:
     store = await SqliteStore.open(path, bridge)
-    first = await store.append(commit("a", await store.claim("a"), Facts("a").opened()))
+    first = await store.append(commit("a", await store.claim("a"), EventFactory("a").opened()))
     await store.delete("a")
     await store.close()
     store = await SqliteStore.open(path, bridge)
-    second = await store.append(commit("b", await store.claim("b"), Facts("b").opened()))
+    second = await store.append(commit("b", await store.claim("b"), EventFactory("b").opened()))
     assert second > first
     await store.close()
 
@@ -130,16 +130,16 @@ async def test_what_comes_while_a_commit_is_under_way_is_one_transaction(
     before = transactions(path)
     async with asyncio.TaskGroup() as group:
         for name in names:
-            group.create_task(store.append(commit(name, epochs[name], Facts(name).opened())))
+            group.create_task(store.append(commit(name, epochs[name], EventFactory(name).opened())))
     assert transactions(path) == before + 2
 
 
 async def test_a_text_that_cannot_be_stored_is_refused_alone(store: SqliteStore) -> None:
     epochs = {name: await store.claim(name) for name in "abc"}
     outcomes = await asyncio.gather(
-        store.append(commit("a", epochs["a"], Facts("a").opened())),
-        store.append(commit("b", epochs["b"], Facts("b").opened("\ud800"))),
-        store.append(commit("c", epochs["c"], Facts("c").opened())),
+        store.append(commit("a", epochs["a"], EventFactory("a").opened())),
+        store.append(commit("b", epochs["b"], EventFactory("b").opened("\ud800"))),
+        store.append(commit("c", epochs["c"], EventFactory("c").opened())),
         return_exceptions=True,
     )
     assert [isinstance(outcome, Exception) for outcome in outcomes] == [False, True, False]
@@ -150,7 +150,7 @@ async def test_a_text_that_cannot_be_stored_is_refused_alone(store: SqliteStore)
 async def test_who_is_cancelled_while_it_waits_undoes_nothing(
     store: SqliteStore, turns_of_the_loop: int
 ) -> None:
-    facts = Facts()
+    facts = EventFactory()
     epoch = await store.claim("s")
     tasks = [
         asyncio.create_task(store.append(commit("s", epoch, event)))
@@ -166,7 +166,7 @@ async def test_who_is_cancelled_while_it_waits_undoes_nothing(
 
 
 async def test_a_cancelled_reader_gives_its_place_to_the_next(store: SqliteStore) -> None:
-    await store.append(commit("s", await store.claim("s"), Facts().opened()))
+    await store.append(commit("s", await store.claim("s"), EventFactory().opened()))
     tasks = [asyncio.create_task(store.events("s")) for _ in range(40)]
     await asyncio.sleep(0)
     for task in tasks[::2]:
@@ -203,14 +203,14 @@ async def test_a_store_whose_bridge_is_closed_says_so(path: Path, bridge: Bridge
 async def test_two_stores_on_one_file_see_each_other_s_commits(
     store: SqliteStore, path: Path, bridge: Bridge
 ) -> None:
-    facts = Facts()
+    facts = EventFactory()
     other = await SqliteStore.open(path, bridge)
     old = await store.claim("s")
     await store.append(commit("s", old, facts.opened()))
     assert len(await other.events("s")) == 1
     new = await other.claim("s")
     with pytest.raises(FencedError):
-        await store.append(commit("s", old, Facts(last_seq=1).accepted()))
+        await store.append(commit("s", old, EventFactory(last_seq=1).accepted()))
     await other.append(commit("s", new, facts.accepted()))
     assert len(await store.events("s")) == 2
     await other.close()
@@ -221,7 +221,7 @@ async def test_a_store_for_reading_reads_and_refuses_to_write(
 ) -> None:
     epoch = await store.claim("s")
     reader = await SqliteStore.open(path, bridge, read_only=True)
-    await store.append(commit("s", epoch, Facts().opened()))
+    await store.append(commit("s", epoch, EventFactory().opened()))
     assert len(await reader.events("s")) == 1
     with pytest.raises(StoreError, match="reading only"):
         await reader.claim("s")
@@ -251,7 +251,7 @@ async def test_a_path_with_signs_of_its_own_is_taken_as_it_is(
 ) -> None:
     path = tmp_path / "50% ? & ünï #1.db"
     store = await SqliteStore.open(path, bridge)
-    await store.append(commit("s", await store.claim("s"), Facts().opened()))
+    await store.append(commit("s", await store.claim("s"), EventFactory().opened()))
     assert len(await store.events("s")) == 1
     await store.close()
     assert path.stat().st_size > 0

@@ -23,7 +23,7 @@ from keryx.ports.store import (
     records_of,
 )
 from keryx.store.sqlite import SqliteStore, writer
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 
 pytestmark = pytest.mark.promise("server.7")
 
@@ -39,7 +39,7 @@ def content(file: Path) -> bytes:
         return b""  # a journal that was only there for a moment
 
 
-def told(facts: Facts, mark: str, number: int) -> tuple[LoggedEvent, ...]:
+def told(facts: EventFactory, mark: str, number: int) -> tuple[LoggedEvent, ...]:
     """A title, a message, a reply, arguments and a result, all with the mark."""
     turn = f"t{number}"
     asked = ToolCall("c", "tool", f'{{"of": "{mark}"}}')
@@ -73,7 +73,7 @@ def words_in(folder: Path) -> set[str]:
 async def fill(store: SqliteStore, names: list[str], chance: random.Random) -> None:
     """Sessions that grow side by side, so that their rows share pages; each marks all it writes."""
     epochs = {name: await store.claim(name) for name in names}
-    facts = {name: Facts(name) for name in names}
+    facts = {name: EventFactory(name) for name in names}
     for number in range(12 * len(names)):
         name = chance.choice(names)
         mark = f"MARK-{name}-" * chance.choice([1, 10, 100, 1000])
@@ -129,7 +129,7 @@ async def test_the_files_hold_no_byte_of_a_deleted_session(
 async def test_what_a_large_file_still_holds_goes_when_the_store_is_closed(
     tmp_path: Path, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "PURGE_AT_ONCE", 0)
+    monkeypatch.setattr(writer, "PURGE_SIZE", 0)
     names = [f"{number:03}" for number in range(8)]
     store = await SqliteStore.open(tmp_path / "store.db", bridge)
     await fill(store, names, random.Random(1))

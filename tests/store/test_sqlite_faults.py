@@ -17,7 +17,7 @@ from keryx.errors import SessionDamagedError, StoreDamagedError, StoreError, Sto
 from keryx.ports.store import Commit
 from keryx.store.sqlite import SqliteStore, files
 from keryx.store.sqlite.faults import as_store_error
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 from tests.store.child import NOBODY
 from tests.store.children import child, said_by
 
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 
 async def make(path: Path, bridge: Bridge, events: int = 200) -> None:
     """A store with one session of some length."""
-    facts = Facts()
+    facts = EventFactory()
     store = await SqliteStore.open(path, bridge)
     epoch = await store.claim("s")
     written = tuple(facts.replied("text " * 100) for _ in range(events))
@@ -106,7 +106,7 @@ async def test_overwritten_pages_are_found_when_the_file_is_opened(
 async def test_damage_found_while_reading_ends_all_writing(
     path: Path, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "LOOK_THROUGH", 0)  # as if the file were too large for that
+    monkeypatch.setattr(files, "FULL_CHECK_SIZE", 0)  # as if the file were too large for that
     await make(path, bridge)
     overwrite(path, (pages_of(path, "events") - 1) * PAGE, random.Random(3).randbytes(PAGE))
     before = content(path)
@@ -123,13 +123,13 @@ async def test_damage_found_while_reading_ends_all_writing(
 async def test_damage_found_while_writing_loses_nothing_that_was_written_before(
     path: Path, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "LOOK_THROUGH", 0)
+    monkeypatch.setattr(files, "FULL_CHECK_SIZE", 0)
     await make(path, bridge)
     overwrite(path, (pages_of(path, "events") - 1) * PAGE, random.Random(3).randbytes(PAGE))
     before = content(path)
     store = await SqliteStore.open(path, bridge)
     epoch = await store.claim("s")
-    commit = Commit(session_id="s", epoch=epoch, events=(Facts(last_seq=200).opened(),))
+    commit = Commit(session_id="s", epoch=epoch, events=(EventFactory(last_seq=200).opened(),))
     for _ in range(2):
         with pytest.raises(StoreDamagedError):
             await store.append(commit)
@@ -182,7 +182,7 @@ async def test_there_is_nothing_to_read_where_there_is_no_file(path: Path, bridg
 
 
 async def test_a_locked_file_is_said_to_be_and_nothing_is_lost(path: Path, bridge: Bridge) -> None:
-    facts = Facts()
+    facts = EventFactory()
     store = await SqliteStore.open(path, bridge)
     epoch = await store.claim("s")
     await store.append(Commit(session_id="s", epoch=epoch, events=(facts.opened(),)))

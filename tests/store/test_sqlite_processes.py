@@ -12,7 +12,7 @@ import pytest
 from keryx.aio.bridge import Bridge
 from keryx.ports.store import Commit, InboxRow
 from keryx.store.sqlite import SqliteStore
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 from tests.conftest import SOAK
 from tests.store.child import ROUNDS
 from tests.store.children import child
@@ -93,7 +93,7 @@ async def test_an_owner_that_was_fenced_by_another_process_writes_nothing(
         seen = other.hear()
         with pytest.raises(Exception, match="epoch 2"):
             await store.append(
-                Commit(session_id="s", epoch=epoch, events=(Facts(last_seq=seen).opened(),))
+                Commit(session_id="s", epoch=epoch, events=(EventFactory(last_seq=seen).opened(),))
             )
     await store.close()
 

@@ -23,7 +23,7 @@ from keryx.ports.store import (
 )
 from keryx.store.memory import MemoryStore
 from keryx.store.sqlite import SqliteStore
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 from tests.conftest import SOAK
 
 NAMES = ["a", "b", "c"]
@@ -41,7 +41,7 @@ class World:
     def few(self) -> str:
         return str(self.chance.randrange(4))
 
-    def some_events(self, facts: Facts) -> list[LoggedEvent]:
+    def some_events(self, facts: EventFactory) -> list[LoggedEvent]:
         few, chance = self.few, self.chance
         used = Usage(input_tokens=chance.randrange(9), output_tokens=1)
         cost = chance.choice([0.5, 0.25, None])
@@ -76,7 +76,7 @@ class World:
         chance = self.chance
         name = chance.choice(NAMES)
         wrong = chance.random()
-        facts = Facts(name, last_seq=self.lasts[name] + (wrong < 0.05), at=chance.random())
+        facts = EventFactory(name, last_seq=self.lasts[name] + (wrong < 0.05), at=chance.random())
 
         def rarely() -> bool:
             return chance.random() < 0.15

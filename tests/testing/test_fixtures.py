@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from keryx.testing.leftovers import State
+from keryx.testing.left_overs import State
 
 pytest_plugins = ["pytester"]
 

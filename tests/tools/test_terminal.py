@@ -14,8 +14,8 @@ import pytest_asyncio
 
 from keryx.app import Runtime
 from keryx.engine.calls.background import Backgrounds
-from keryx.engine.calls.lane import Lane
-from keryx.engine.calls.witness import CallView, Silent
+from keryx.engine.calls.call_environment import CallEnvironment
+from keryx.engine.calls.call_hooks import CallView, NoHooks
 from keryx.engine.redaction import Redactor
 from keryx.messages import CallOutcome, Needs, ToolCall
 from keryx.tools.shell.terminal import Shell, find_shell, shell_tools
@@ -26,7 +26,7 @@ PATIENCE = 30.0
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
-class Watch(Silent):
+class Watch(NoHooks):
     """Waits for what calls print."""
 
     def __init__(self) -> None:
@@ -48,14 +48,14 @@ class World:
         self.runtime = runtime
         self.watch = Watch()
         self.background = Backgrounds(runtime.scope.child("background"))
-        self.lane: Lane = runtime.lane(
+        self.environment: CallEnvironment = runtime.call_environment(
             "s",
             shell_tools(shell),
             workspace=workspace,
-            witness=self.watch,
-            environment=ENVIRONMENT,
+            hooks=self.watch,
+            env=ENVIRONMENT,
         )
-        self.lane.background = self.background
+        self.environment.background = self.background
         self.turn = runtime.scope.child("turn")
         self._count = 0
 
@@ -65,7 +65,7 @@ class World:
 
     async def run(self, *calls: ToolCall) -> list[CallOutcome]:
         async with asyncio.timeout(PATIENCE):
-            return await self.runtime.executor.run(self.lane, calls, self.turn)
+            return await self.runtime.executor.run(self.environment, calls, self.turn)
 
     async def terminal(self, command: str, **more: Any) -> Any:
         (outcome,) = await self.run(self.call("terminal", command=command, **more))
@@ -123,7 +123,7 @@ async def test_a_timeout_ends_it_with_all_below_and_keeps_the_output(world: Worl
 @pytest.mark.parametrize("reason", ["interrupt", "steer", "shutdown", "parent"])
 async def test_a_cancelled_command_is_dead_and_its_output_kept(world: World, reason: Any) -> None:
     call = world.call("terminal", command="echo begun; sleep 1000 | cat")
-    batch = world.runtime.executor.start(world.lane, [call], world.turn)
+    batch = world.runtime.executor.start(world.environment, [call], world.turn)
     async with asyncio.timeout(PATIENCE):
         await world.watch.until("begun")
         batch.cancel(call.call_id, reason, by="tester")
@@ -197,7 +197,9 @@ async def test_an_unknown_process_is_named_with_those_there_are(world: World) ->
 
 
 async def test_secrets_are_redacted_in_foreground_and_background(world: World) -> None:
-    world.lane = msgspec.structs.replace(world.lane, redactor=Redactor({"TOKEN": "tok-0123456789"}))
+    world.environment = msgspec.structs.replace(
+        world.environment, redactor=Redactor({"TOKEN": "tok-0123456789"})
+    )
     result = await world.terminal("printf tok-0123; sleep 0.05; echo 456789")
     assert result["output"] == "[redacted: TOKEN]\n"
     started = await world.terminal("printf tok-0123; sleep 0.05; echo 456789", background=True)

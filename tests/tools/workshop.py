@@ -11,21 +11,21 @@ import msgspec
 
 from keryx.app import Runtime
 from keryx.engine.calls.background import Backgrounds
-from keryx.engine.calls.witness import CallView, Silent
+from keryx.engine.calls.call_hooks import CallView, NoHooks
 from keryx.engine.executor import Batch
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.files import FileChange
 from keryx.ports.store import blob_hash
 from keryx.sandbox import Bounds, LocalPlace
 from keryx.sandbox.scripts import ExecuteCode
-from keryx.tools.files.space import FileSpace
+from keryx.tools.files.file_access import FileAccess
 from keryx.tools.toolsets import built_in
 
 PATIENCE = 40.0
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
-class Watch(Silent):
+class Watch(NoHooks):
     """Waits for what calls print; nobody answers its questions."""
 
     def __init__(self) -> None:
@@ -87,17 +87,17 @@ class Workshop:
             workspace=self.workspace,
             tmp=self._private,
         )
-        self.lane = self.runtime.lane(
+        self.environment = self.runtime.call_environment(
             "s",
             self.tools,
             workspace=self.workspace,
-            witness=self.watch,
-            environment=self._environment,
+            hooks=self.watch,
+            env=self._environment,
             place=place,
         )
-        self.lane.background = self.background
-        self.lane.files = await bridge.to_thread(
-            lambda: FileSpace(self.workspace, keep=keep, changing=self._changing)
+        self.environment.background = self.background
+        self.environment.files = await bridge.to_thread(
+            lambda: FileAccess(self.workspace, keep=keep, changing=self._changing)
         )
 
     def _private(self) -> Path:
@@ -120,7 +120,7 @@ class Workshop:
         return ToolCall(f"c{self._count}", name, msgspec.json.encode(arguments).decode())
 
     def start(self, *calls: ToolCall) -> Batch:
-        return self.runtime.executor.start(self.lane, calls, self.turn)
+        return self.runtime.executor.start(self.environment, calls, self.turn)
 
     async def run(self, *calls: ToolCall) -> list[CallOutcome]:
         async with asyncio.timeout(PATIENCE):

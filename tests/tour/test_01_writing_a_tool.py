@@ -57,9 +57,9 @@ def test_what_the_model_sends_is_checked_and_the_error_says_what_to_do() -> None
 
 
 async def test_calls_of_one_step_run_side_by_side(host: Host) -> None:
-    lane = host.lane(weather)
+    environment = host.environment(weather)
     good, bad = await host.run(
-        lane,
+        environment,
         ToolCall("c1", "weather", '{"cities": [{"name": "Athens"}]}'),
         ToolCall("c2", "weather", '{"cities": []}'),
     )
@@ -93,9 +93,11 @@ async def search(context: ToolContext) -> None:
 
 
 async def test_a_cancelled_call_keeps_what_it_had(host: Host) -> None:
-    lane = host.lane(search, peek)
-    batch = host.start(lane, ToolCall("c1", "search"), ToolCall("c2", "peek", '{"path": "a"}'))
-    await recorder(lane).until_noted("output", "c1")
+    environment = host.environment(search, peek)
+    batch = host.start(
+        environment, ToolCall("c1", "search"), ToolCall("c2", "peek", '{"path": "a"}')
+    )
+    await recorder(environment).until_noted("output", "c1")
     batch.cancel("c1", "steer")
     cancelled, peeked = await batch.outcomes()
     assert (cancelled.outcome, cancelled.reason) == ("cancelled", "steer")

@@ -1,25 +1,29 @@
 /** The page: the list beside the session, or the login. */
 
 import { useEffect } from "preact/hooks";
-import { RulesDialog } from "./approvals/dialog";
-import { show, shown, watchRoom, wide } from "./inspector/choice";
-import { InspectorSlot } from "./inspector/slot";
-import { watchFocus } from "./parts/focus";
-import { EmptyScreen } from "./screens/empty";
-import { SessionList, startNew } from "./screens/list";
-import { LoginScreen } from "./screens/login";
-import { Search } from "./screens/search";
-import { SessionScreen } from "./screens/session";
-import { ModelsDialog } from "./setup/dialog";
-import { current, listShown, login, notice, searchShown } from "./state/app";
-import { asking } from "./state/telling";
+import { RulesDialog } from "./approvals/rules_dialog";
+import { InspectorSlot } from "./inspector/inspector_slot";
+import { show, shown, watchRoom, wide } from "./inspector/selection";
+import { LoginScreen } from "./login/login_screen";
+import { enter, login } from "./login/login_state";
+import { listShown, searchShown } from "./navigation/panels";
+import { waitingCount } from "./notifications/notifications";
+import { ListFooter } from "./screens/list_footer";
+import { SessionScreen } from "./screens/session_screen";
+import { StartScreen } from "./screens/start_screen";
+import { SearchDialog } from "./search/search_dialog";
+import { current } from "./session/current_session";
+import { SessionList, startNew } from "./session_list/session_list";
+import { ModelsDialog } from "./setup/models_dialog";
 import { texts } from "./texts";
-import { UsageDialog } from "./usage/usage";
+import { watchFocus } from "./ui/focus";
+import { Notice } from "./ui/notice";
+import { UsageDialog } from "./usage/usage_dialog";
 
 export function App() {
   const state = login.value;
   // Whoever opens a session can type at once: they are most likely logged in.
-  if (state === "unknown" && current.value === null) return <p class="centre dim">{texts.loading}</p>;
+  if (state === "unknown" && current.value === null) return <p class="layout-centre text-dim">{texts.loading}</p>;
   return state === "needed" ? <LoginScreen /> : <Page />;
 }
 
@@ -31,21 +35,24 @@ function Page() {
     return () => document.removeEventListener("keydown", onShortcut);
   }, []);
   const keeper = current.value;
-  const beside = shown.value && wide.value && (keeper?.opened.value ?? null) !== null;
-  const title = keeper?.opened.value?.head.settings.value.title ?? "";
+  const beside = shown.value && wide.value && (keeper?.store.value ?? null) !== null;
+  const title = keeper?.store.value?.head.settings.value.title ?? "";
   useEffect(() => {
-    document.title = texts.notifications.tabTitle(asking.value, title ? `${title} · ${texts.name}` : texts.name);
-  }, [title, asking.value]);
+    document.title = texts.notifications.tabTitle(waitingCount.value, title ? `${title} · ${texts.name}` : texts.name);
+  }, [title, waitingCount.value]);
   return (
-    <div class={`page${listShown.value ? " listed" : ""}${beside ? " inspected" : ""}`}>
-      <a class="skip" href="#message" onClick={toMessage}>
+    <div class={`page${listShown.value ? " is-listed" : ""}${beside ? " is-inspected" : ""}`}>
+      {/* biome-ignore lint/a11y/useValidAnchor: it goes to the message box, which the address cannot name */}
+      <a class="page-skip" href="#message" onClick={toMessage}>
         {texts.skip}
       </a>
-      <SessionList />
-      <div class="veil" onClick={() => (listShown.value = false)} />
-      <main class="stage">{keeper === null ? <EmptyScreen /> : <SessionScreen key={keeper.id} keeper={keeper} />}</main>
+      <SessionList ready={login.value === "done"} onRetry={() => void enter()} footer={<ListFooter />} />
+      <div class="page-veil" onClick={() => (listShown.value = false)} />
+      <main class="page-stage">
+        {keeper === null ? <StartScreen /> : <SessionScreen key={keeper.id} keeper={keeper} />}
+      </main>
       <InspectorSlot keeper={keeper} />
-      {searchShown.value ? <Search onClose={() => (searchShown.value = false)} /> : null}
+      {searchShown.value ? <SearchDialog onClose={() => (searchShown.value = false)} /> : null}
       <UsageDialog />
       <RulesDialog />
       <ModelsDialog />
@@ -73,7 +80,7 @@ function onShortcut(event: KeyboardEvent): void {
   }
   const target = event.target as HTMLElement;
   const typing = target.closest("input, textarea, select, dialog, [contenteditable]") !== null;
-  const plain = !typing && !event.ctrlKey && !event.metaKey && !event.altKey;
+  const plain = !(typing || event.ctrlKey || event.metaKey || event.altKey);
   if (plain && event.key === "i" && current.value !== null) {
     event.preventDefault();
     show(!shown.value);
@@ -83,18 +90,4 @@ function onShortcut(event: KeyboardEvent): void {
     startNew();
     document.getElementById("message")?.focus();
   }
-}
-
-function Notice() {
-  const problem = notice.value;
-  if (problem === null) return null;
-  const message = problem.kind === "unreachable" ? texts.unreachable : problem.message;
-  return (
-    <div class="notice" role="alert">
-      <span>{texts.problem(message, problem.hint)}</span>
-      <button type="button" class="quiet" onClick={() => (notice.value = null)}>
-        {texts.dismiss}
-      </button>
-    </div>
-  );
 }

@@ -2,9 +2,9 @@
 
 import { render } from "preact";
 import { App } from "./app";
-import { watchFirstSteps } from "./setup/steps";
-import { start } from "./state/app";
-import { watchToday } from "./usage/today";
+import { watchFirstSteps } from "./setup/setup_state";
+import { start } from "./start";
+import { watchToday } from "./usage/usage_today";
 
 render(<App />, document.getElementById("page")!);
 watchFirstSteps();

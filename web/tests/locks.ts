@@ -16,8 +16,10 @@ export class Locks {
   private readonly held = new Map<string, (error: Error) => void>();
   private readonly lines = new Map<string, Waiting[]>();
 
-  get wanted(): readonly string[] {
-    return [...this.lines].flatMap(([name, line]) => line.filter((each) => !each.signal?.aborted).map(() => name));
+  get pending(): readonly string[] {
+    return [...this.lines].flatMap(([name, line]) =>
+      line.filter((waiting) => !waiting.signal?.aborted).map(() => name),
+    );
   }
 
   request<T>(name: string, options: Options, granted: (got: boolean) => Promise<T>): Promise<T> {
@@ -41,9 +43,9 @@ export class Locks {
   private next(name: string): void {
     this.held.delete(name);
     const line = this.lines.get(name) ?? [];
-    const found = line.shift();
-    if (found === undefined) return;
-    if (found.signal?.aborted) this.next(name);
-    else found.enter();
+    const next = line.shift();
+    if (next === undefined) return;
+    if (next.signal?.aborted) this.next(name);
+    else next.enter();
   }
 }

@@ -1,6 +1,6 @@
 /** One story with everything in it that happens to a session. */
 
-import { CONTEXT, Story, USAGE } from "./log";
+import { CONTEXT, Story, USAGE } from "./event_log";
 
 const said = { key: null, by: "me", workspace: "/project" };
 const done = { usage: USAGE, cost: 0.5 };
@@ -50,7 +50,7 @@ function firstStep(story: Story): void {
   story.fact({ type: "message.accepted", message_id: "m3", turn_id: "t2", mode: "queue", text: "then", ...said });
   story.fact({ type: "message.accepted", message_id: "m4", turn_id: "t3", mode: "queue", text: "later", ...said });
   story.fact({ type: "message.changed", message_id: "m4", text: "sooner", before: "m3" });
-  story.fact({ type: "approval.expired", turn_id: "t1", approval_id: "a1", cause: "steer" });
+  story.fact({ type: "approval.expired", turn_id: "t1", approval_id: "a1", call_id: "c2", cause: "steer" });
   const end = { turn_id: "t1", tool: "terminal", reason: "steer", result: [], duration: 2 };
   story.fact({ type: "call.finished", call_id: "c1", outcome: "unknown", started: true, left_over: ["c1"], ...end });
   story.fact({ type: "call.finished", call_id: "c2", outcome: "cancelled", started: false, ...end });
@@ -75,7 +75,7 @@ function failedTurn(story: Story): void {
   story.fact({ type: "turn.started", turn_id: "t3", message_ids: ["m4"] });
   story.fact({ type: "step.started", turn_id: "t3", step_id: "p3", model: "scripted:one" }).text("p3", "lost");
   story.fact({ type: "step.abandoned", turn_id: "t3", step_id: "p3", cause: "error" });
-  const error = { kind: "auth", message: "refused", hint: "set a key" };
+  const error = { kind: "auth" as const, message: "refused", hint: "set a key" };
   story.fact({ type: "turn.finished", turn_id: "t3", outcome: "failed", error, usage: USAGE, cost: 0 });
   story.fact({ type: "message.withdrawn", message_id: "m3" });
 }

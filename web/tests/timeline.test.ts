@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { Outcome } from "../src/api/events";
-import type { Call, Nested, NestedItem } from "../src/state/rows";
-import { crowd, linesOf, linesOfAll } from "../src/timeline/alike";
+import type { Outcome } from "../src/api/types";
+import type { Call, Nested, NestedItem } from "../src/session/rows";
 import { barOf, originOf, reachOf } from "../src/timeline/bars";
+import { runningLines, storedLines, unknownLine } from "../src/timeline/grouping";
 import { placeOf, tickFor, tickTexts } from "../src/timeline/scale";
-import { covered, summed, united } from "../src/timeline/spans";
-import { alone, timesOf } from "../src/timeline/times";
+import { coveredTime, joinSpans, totalTime } from "../src/timeline/spans";
+import { serialTime, timesOf } from "../src/timeline/turn_times";
 
 describe("the time axis", () => {
   it("is the shortest that holds what there is, and never under a second", () => {
@@ -31,13 +31,13 @@ it("stretches are laid together where they meet", () => {
     { start: 0, end: 2 },
     { start: 1, end: 3 },
   ];
-  expect(united(spans)).toEqual([
+  expect(joinSpans(spans)).toEqual([
     { start: 0, end: 3 },
     { start: 5, end: 6 },
   ]);
-  expect(united(spans, 2)).toEqual([{ start: 0, end: 6 }]);
-  expect([covered(spans), summed(spans)]).toEqual([4, 5]);
-  expect([covered([]), united([])]).toEqual([0, []]);
+  expect(joinSpans(spans, 2)).toEqual([{ start: 0, end: 6 }]);
+  expect([coveredTime(spans), totalTime(spans)]).toEqual([4, 5]);
+  expect([coveredTime([]), joinSpans([])]).toEqual([0, []]);
 });
 
 function call(changes: Partial<Call>): Call {
@@ -85,7 +85,11 @@ describe("the bar of a call", () => {
   });
 
   it("lies on an axis that begins with the reply and reaches to the last end, or to now", () => {
-    const calls = [call({}), call({ startedAt: 11, duration: 7 }), call({ started: false, startedAt: 5, finishedAt: 5 })];
+    const calls = [
+      call({}),
+      call({ startedAt: 11, duration: 7 }),
+      call({ started: false, startedAt: 5, finishedAt: 5 }),
+    ];
     expect(originOf(9, calls)).toBe(9);
     expect(originOf(null, calls)).toBe(10);
     expect(originOf(null, [])).toBeNull();
@@ -123,7 +127,7 @@ describe("nested calls", () => {
       item(21, "cancelled", 3),
       item(30, "completed", 1, "read_file"),
     ];
-    const lines = linesOf(nested({ listed }));
+    const lines = runningLines(nested({ listed }));
     expect(lines.map(({ tool, form, count, start, end }) => [tool, form, count, start, end])).toEqual([
       ["terminal", "completed", 11, 0, 11],
       ["read_file", "completed", 1, 30, 31],
@@ -135,43 +139,48 @@ describe("nested calls", () => {
   });
 
   it("that run are one line once they are many", () => {
-    const lines = linesOf(nested({ listed: Array.from({ length: 6 }, (_, at) => item(at, null)) }));
+    const lines = runningLines(nested({ listed: Array.from({ length: 6 }, (_, at) => item(at, null)) }));
     expect(lines).toMatchObject([{ form: "running", count: 6, ended: 0, start: 0, end: null }]);
   });
 
   it("that come in bunches are counted by tool", () => {
-    const told = { tool: "terminal", began: 900, ended: { completed: 640, failed: 2 }, firstAt: 5, lastAt: 9 };
-    const lines = linesOf(nested({ began: 900, ended: 642, bunched: true, tools: [told] }));
+    const tool = { tool: "terminal", began: 900, ended: { completed: 640, failed: 2 }, firstAt: 5, lastAt: 9 };
+    const lines = runningLines(nested({ began: 900, ended: 642, bunched: true, tools: [tool] }));
     expect(lines).toMatchObject([
       { tool: "terminal", form: "running", count: 898, ended: 640, start: 5, end: null },
       { tool: "terminal", form: "failed", count: 2, ended: 2, start: 5, end: 9 },
     ]);
-    const over = { ...told, began: 642 };
-    expect(linesOf(nested({ began: 642, bunched: true, tools: [over] }))).toMatchObject([
+    const over = { ...tool, began: 642 };
+    expect(runningLines(nested({ began: 642, bunched: true, tools: [over] }))).toMatchObject([
       { form: "completed", count: 640, end: 9 },
       { form: "failed", count: 2, end: 9 },
     ]);
   });
 
   it("are a number where nothing else is known of them", () => {
-    expect(crowd(nested({ began: 500, ended: 400, bunched: true }), 7)).toMatchObject(
-      { tool: "", form: "running", count: 500, ended: 400, start: 7, end: null },
-    );
+    expect(unknownLine(nested({ began: 500, ended: 400, bunched: true }), 7)).toMatchObject({
+      tool: "",
+      form: "running",
+      count: 500,
+      ended: 400,
+      start: 7,
+      end: null,
+    });
   });
 
   it("of a container that has ended are what its blob tells, with previews for those who saw them", () => {
     const one = (start: number, outcome: Outcome) => ({ call_id: `n${start}`, tool: "t", start, duration: 1, outcome });
     const calls = [one(0, "completed"), one(1, "completed"), one(2, "completed"), one(3, "failed")];
     const sums = [{ tool: "t", calls: 5, duration: 9, completed: 4 }];
-    const lines = linesOfAll({ calls, sums }, 100, [item(0, "completed"), item(2, "completed")]);
+    const lines = storedLines({ calls, sums }, 100, [item(0, "completed"), item(2, "completed")]);
     expect(lines.map(({ form, count, preview, start, end }) => [form, count, preview, start, end])).toEqual([
       ["completed", 3, "p0 … p2", 100, 103],
       ["failed", 1, "", 103, 104],
       ["completed", 4, "", 103, 103],
       ["failed", 1, "", 103, 103],
     ]);
-    const told = [{ ...sums[0]!, ended: { completed: 4, cancelled: 1 } }];
-    expect(linesOfAll({ calls: [], sums: told }, 100, []).map(({ form, count }) => [form, count])).toEqual([
+    const withOutcomes = [{ ...sums[0]!, ended: { completed: 4, cancelled: 1 } }];
+    expect(storedLines({ calls: [], sums: withOutcomes }, 100, []).map(({ form, count }) => [form, count])).toEqual([
       ["completed", 4],
       ["cancelled", 1],
     ]);
@@ -200,15 +209,37 @@ describe("the time of a turn", () => {
   });
 
   it("does not begin before what was before it is over", () => {
-    expect(timesOf([{ what: "said", at: 10 }, { what: "replied", at: 30, calls: [] }], 28).model).toBe(2);
+    expect(
+      timesOf(
+        [
+          { what: "said", at: 10 },
+          { what: "replied", at: 30, calls: [] },
+        ],
+        28,
+      ).model,
+    ).toBe(2);
   });
 
   it("counts what a container called one after another, and what it did by itself", () => {
-    const call = (start: number, duration: number) => ({ call_id: "", tool: "t", start, duration, outcome: "completed" as const });
+    const call = (start: number, duration: number) => ({
+      call_id: "",
+      tool: "t",
+      start,
+      duration,
+      outcome: "completed" as const,
+    });
     const fan = { finishedAt: 10, duration: 6, nested: { calls: [call(1, 4), call(1, 4), call(2, 3)], sums: [] } };
-    expect(alone(fan)).toBe(2 + 11);
-    expect(timesOf([{ what: "replied", at: 4, calls: [fan] }], 4)).toMatchObject({ tools: 6, serial: 13, saved: 7, calls: 4 });
-    const crowd = { ...fan, nested: { calls: [call(0, 6)], sums: [{ tool: "t", calls: 9, duration: 20, completed: 9 }] } };
-    expect(alone(crowd)).toBe(26);
+    expect(serialTime(fan)).toBe(2 + 11);
+    expect(timesOf([{ what: "replied", at: 4, calls: [fan] }], 4)).toMatchObject({
+      tools: 6,
+      serial: 13,
+      saved: 7,
+      calls: 4,
+    });
+    const crowd = {
+      ...fan,
+      nested: { calls: [call(0, 6)], sums: [{ tool: "t", calls: 9, duration: 20, completed: 9 }] },
+    };
+    expect(serialTime(crowd)).toBe(26);
   });
 });

@@ -64,14 +64,18 @@ class Hub(Generic[T]):
     def readers(self) -> int:
         return len(self._readers)
 
-    def publish_fact(self, seq: int, item: T, *, weight: int = 1) -> None:
-        """A numbered fact, after its commit. The numbers have no gaps; a weight is in bytes."""
-        if seq != self._last + 1:
-            raise ValueError(f"fact {seq} does not follow {self._last}: the numbers have no gaps")
-        self._last = seq
-        self._remember(seq, item, weight)
-        for reader in self._readers:
-            reader.push(seq, item, weight)
+    def publish_facts(self, facts: Iterable[tuple[int, T, int]]) -> None:
+        """Publish numbered facts after their commit: number, item, weight in bytes.
+
+        The numbers have no gaps.
+        """
+        for seq, item, weight in facts:
+            if seq != self._last + 1:
+                raise ValueError(f"fact {seq} does not follow {self._last}: numbers have no gaps")
+            self._last = seq
+            self._remember(seq, item, weight)
+            for reader in self._readers:
+                reader.push(seq, item, weight)
 
     def _remember(self, seq: int, item: T, weight: int) -> None:
         recent = self._recent

@@ -10,9 +10,9 @@ import msgspec
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.app.front import Front
-from keryx.engine.desk import mint
+from keryx.app.host_client import HostClient
 from keryx.errors import DeveloperMustActError
+from keryx.ids import new_id
 from keryx.messages import Decision, File, Image, Reach, Reason
 from keryx.ports.dispatch import Answer, Done, Sent
 from keryx.ports.view import SessionView
@@ -39,8 +39,8 @@ class TurnResult(msgspec.Struct, frozen=True):
 class SessionHandle:
     """One session, for those who talk to it."""
 
-    def __init__(self, front: Front, session_id: str) -> None:
-        self._front = front
+    def __init__(self, host_client: HostClient, session_id: str) -> None:
+        self._host_client = host_client
         self.session_id = session_id
 
     async def send(
@@ -106,12 +106,12 @@ class SessionHandle:
         What its own calls ask comes too. `attended` says that someone will `answer` that; otherwise
         what would ask is denied.
         """
-        last = await self._front.store.session(self.session_id)
-        call_id = mint("k")
+        last = await self._host_client.store.session(self.session_id)
+        call_id = new_id("k")
         told = {"call_id": call_id, "tool": tool, "arguments": arguments}
         await self.tell(cm.RunCall, **told, attended=attended)
         after = 0 if last is None else last.last_seq
-        async for event in await self._front.follow(self.session_id, after=after):
+        async for event in await self._host_client.follow(self.session_id, after=after):
             if _is_of(event, call_id):
                 yield event
             if isinstance(event, ev.CallFinished) and event.call_id == call_id:
@@ -119,7 +119,7 @@ class SessionHandle:
 
     async def view(self) -> SessionView:
         """The session as it is now: its settings, its queue, what runs and what waits."""
-        return await self._front.view(self.session_id)
+        return await self._host_client.view(self.session_id)
 
     async def change(self, **settings: Any) -> None:
         """Change its model, effort, workspace, tools, personality, title and the like."""
@@ -127,9 +127,9 @@ class SessionHandle:
 
     async def fork(self, turn_id: str | None = None) -> SessionHandle:
         """A new session that shares this one's past up to the end of that turn; None: all of it."""
-        new = mint("s")
+        new = new_id("s")
         await self.tell(cm.ForkSession, new_session_id=new, turn_id=turn_id)
-        return SessionHandle(self._front, new)
+        return SessionHandle(self._host_client, new)
 
     async def compact(self) -> None:
         """Let a summary stand for what was said, in what the model is sent; the log keeps it all.
@@ -148,7 +148,7 @@ class SessionHandle:
 
     async def diff(self) -> str:
         """All that the session changed on the disk, against what is there now."""
-        return await self._front.diff(self.session_id)
+        return await self._host_client.diff(self.session_id)
 
     async def revert(self, changes: Sequence[int]) -> None:
         """Take back changes of files, named by the `seq` of their `files.changed`: all or none."""
@@ -156,8 +156,8 @@ class SessionHandle:
 
     async def tell(self, kind: type[cm.Command], *, by: str = BY, **fields: Any) -> Answer:
         """Give the session a command; returns once it is durable."""
-        made = kind(command_id=mint("c"), session_id=self.session_id, by=by, **fields)
-        return await self._front.tell(made)
+        made = kind(command_id=new_id("c"), session_id=self.session_id, by=by, **fields)
+        return await self._host_client.tell(made)
 
     async def events(self, after: int = 0) -> AsyncGenerator[ev.Event]:
         """The log after that fact, then whatever comes, live events included."""
@@ -167,7 +167,7 @@ class SessionHandle:
 
     async def follow(self, after: int = 0) -> AsyncGenerator[ev.Event]:
         """The same, begun when this returns; whoever reads it closes it."""
-        return await self._front.follow(self.session_id, after=after)
+        return await self._host_client.follow(self.session_id, after=after)
 
     async def _send(
         self,

@@ -14,16 +14,16 @@ from typing import Any, Final, Self, cast
 import msgspec
 
 from keryx import config
-from keryx.app.front import Front
 from keryx.app.handles import SessionHandle
-from keryx.app.host.wire import NewSession
+from keryx.app.host.socket_protocol import NewSession
+from keryx.app.host_client import HostClient
 from keryx.app.models import Models
 from keryx.app.places import find_workspace
 from keryx.app.runtime import Runtime
 from keryx.app.tools import Tools
 from keryx.config import IN_MEMORY, Config
-from keryx.engine.desk import mint
 from keryx.errors import DeveloperMustActError
+from keryx.ids import new_id
 from keryx.messages import ApprovalMode, File, Image
 from keryx.ports.model import Model
 from keryx.ports.store import Store
@@ -67,7 +67,7 @@ class Keryx:
         self._folder: str | None = None
         self._runtime: Runtime | None = None
         self._models: Models | None = None
-        self._front: Front | None = None
+        self._host_client: HostClient | None = None
 
     async def __aenter__(self) -> Self:
         self._runtime = runtime = Runtime()
@@ -79,7 +79,7 @@ class Keryx:
             # A large library is loaded beside the tools: part of that needs no interpreter.
             runtime.bridge.start_thread(models.load, name="load")
             tools = await self._find_tools(found, runtime)
-            front = Front(
+            host_client = HostClient(
                 found,
                 runtime,
                 models=models,
@@ -88,11 +88,11 @@ class Keryx:
                 take_over=self._take_over,
                 titles=self._titles,
             )
-            await front.join()
+            await host_client.join()
         except BaseException:
             await self._close()
             raise
-        self._front = front
+        self._host_client = host_client
         return self
 
     async def __aexit__(
@@ -101,9 +101,9 @@ class Keryx:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        front, self._front = self._front, None
-        if front is not None:
-            await front.leave()
+        host_client, self._host_client = self._host_client, None
+        if host_client is not None:
+            await host_client.leave()
         await self._close()
 
     async def _find_tools(self, found: Config, runtime: Runtime) -> Tools:
@@ -142,14 +142,14 @@ class Keryx:
 
         `tools` is a closed set (default: all that the host has); an empty one means no tools.
         """
-        front, runtime = self._there, self._runtime
+        host_client, runtime = self._there, self._runtime
         assert runtime is not None
         # One that exists has a workspace of its own.
         workspace = ""
         if session_id is None:
             workspace = await self._find_workspace(runtime)
         wanted = NewSession(
-            session_id=mint("s") if session_id is None else session_id,
+            session_id=new_id("s") if session_id is None else session_id,
             exists=session_id is not None,
             workspace=workspace,
             model=self._model if isinstance(self._model, str) else None,
@@ -160,8 +160,8 @@ class Keryx:
             approvals=approvals,
             read_only=read_only,
         )
-        await front.open(wanted)
-        return SessionHandle(front, wanted.session_id)
+        await host_client.open(wanted)
+        return SessionHandle(host_client, wanted.session_id)
 
     async def _find_workspace(self, runtime: Runtime) -> str:
         """Where new sessions work. It is looked for once: it stays where it is."""
@@ -192,7 +192,7 @@ class Keryx:
         return await self._there.delete(session_id)
 
     @property
-    def front(self) -> Front:
+    def host_client(self) -> HostClient:
         """The way to the sessions, for front ends."""
         return self._there
 
@@ -202,10 +202,10 @@ class Keryx:
         return self._there.store
 
     @property
-    def _there(self) -> Front:
-        if self._front is None:
+    def _there(self) -> HostClient:
+        if self._host_client is None:
             raise DeveloperMustActError("use it inside `async with Keryx(...) as app:`")
-        return self._front
+        return self._host_client
 
 
 # -- what a program passes, checked before anything is made of it

@@ -16,8 +16,8 @@ from keryx.models.openai import OpenAIModel
 from keryx.models.prices import Prices, Threads
 from keryx.models.requirements import key_missing, not_named
 from keryx.models.retry import Retrying
-from keryx.models.servers.listing import FoundServer, find_local, models_of
-from keryx.models.servers.trying import TriedServer, try_out
+from keryx.models.servers.connection_test import TriedServer, try_out
+from keryx.models.servers.discovery import FoundServer, find_local, models_of
 from keryx.ports.model import Model
 
 TOUR = "scripted:tour"
@@ -39,6 +39,7 @@ class Models:
         if asked is not None and not isinstance(asked, str):
             self._brought[asked.name] = asked
         self._made: dict[tuple[str, str], Model] = {}
+        self._compact_at: dict[str, float] = {}
 
     @property
     def brought(self) -> bool:
@@ -88,6 +89,7 @@ class Models:
         """What is asked for from now on is made anew; a running turn keeps what it has."""
         self._config = config
         self._made = {}
+        self._compact_at = {}
 
     def find(self, name: str, profile: str = DEFAULT) -> Model:
         """The model of that name, with the profile's own key; `ModelError` says what to do."""
@@ -133,7 +135,10 @@ class Models:
 
     def compact_at(self, profile: str) -> float:
         """The part of a model's window at which a session of that profile is summed up."""
-        return self._config.profile(profile).compact_at
+        share = self._compact_at.get(profile)
+        if share is None:
+            share = self._compact_at[profile] = self._config.profile(profile).compact_at
+        return share
 
     def load(self) -> None:
         """Load what the default model needs, in a thread, while the host opens its home."""

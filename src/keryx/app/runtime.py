@@ -15,15 +15,15 @@ from typing import Final, Self
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import Clock, RealClock
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Warden
-from keryx.engine.calls.lane import Lane
-from keryx.engine.calls.witness import Silent, Witness
+from keryx.engine.calls.call_environment import CallEnvironment
+from keryx.engine.calls.call_hooks import CallHooks, NoHooks
 from keryx.engine.executor import Executor
 from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.ports.place import Place
 from keryx.ports.tool import Tool
 from keryx.sandbox import Bounds, LocalPlace
 from keryx.tools.http import HttpClients
+from keryx.warden import Warden
 
 CHILD_ENVIRONMENT: Final[Mapping[str, str]] = {"PATH": os.defpath}
 """What children get when nobody says otherwise: where programs are, and nothing of the host's."""
@@ -41,19 +41,19 @@ class Runtime:
         # For those who bring no place of their own: the demo, programs of developers.
         self._open = LocalPlace(self.warden, self.bridge, Bounds(mode="off"), workspace=Path("/"))
 
-    def lane(
+    def call_environment(
         self,
         session_id: str,
         tools: Sequence[Tool],
         *,
         workspace: Path,
-        witness: Witness | None = None,
-        environment: Mapping[str, str] = CHILD_ENVIRONMENT,
+        hooks: CallHooks | None = None,
+        env: Mapping[str, str] = CHILD_ENVIRONMENT,
         redactor: Redactor = NO_SECRETS,
         place: Place | None = None,
-    ) -> Lane:
+    ) -> CallEnvironment:
         """A session's way through the executor."""
-        return Lane(
+        return CallEnvironment(
             session_id=session_id,
             tools={tool.name: tool for tool in tools},
             workspace=workspace,
@@ -61,8 +61,8 @@ class Runtime:
             bridge=self.bridge,
             place=place or self._open,
             http=self._http.get,
-            environment=environment,
-            witness=witness or Silent(),
+            env=env,
+            hooks=hooks or NoHooks(),
             redactor=redactor,
         )
 

@@ -11,9 +11,9 @@ import msgspec
 
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
-from keryx.app.host.rules import configured_rules, try_command
+from keryx.app.host.approval_rules import configured_rules, try_command
 from keryx.cli.values import folder
-from keryx.engine.approval import KeptRule, rule_in_words
+from keryx.engine.approvals import KeptRule, rule_in_words
 from keryx.messages import Needs
 
 
@@ -42,7 +42,7 @@ async def _run(options: argparse.Namespace) -> int:
             return await _list(app, as_json=options.json)
         if options.verb == "test":
             return await _test(app, options)
-        if await app.front.remove_rule(options.rule):
+        if await app.host_client.remove_rule(options.rule):
             return 0
     print(
         f"keryx: there is no rule {options.rule!r}; `keryx approvals list` shows those there are",
@@ -52,7 +52,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 async def _list(app: Keryx, *, as_json: bool) -> int:
-    rules = await app.front.rules()
+    rules = await app.host_client.rules()
     if as_json:
         for rule in rules:
             fields = msgspec.to_builtins(rule) | {"says": rule_in_words(rule)}
@@ -60,7 +60,7 @@ async def _list(app: Keryx, *, as_json: bool) -> int:
         return 0
     for rule in rules:
         print(f"{rule.rule_id}  {_made(rule)}  allow {rule_in_words(rule)}")
-    for rule in configured_rules(app.front.config):
+    for rule in configured_rules(app.host_client.config):
         print(f"config.toml  {rule.verdict} {rule_in_words(rule)}")
     if not rules:
         print("nothing was allowed for always", file=sys.stderr)
@@ -69,11 +69,11 @@ async def _list(app: Keryx, *, as_json: bool) -> int:
 
 async def _test(app: Keryx, options: argparse.Namespace) -> int:
     workspace = Path(options.workspace).resolve()  # noqa: ASYNC240 (nothing else runs here)
-    front = app.front
+    host_client = app.host_client
     trial = try_command(
-        front.config,
-        await front.rules(),
-        front.tools.by_name,
+        host_client.config,
+        await host_client.rules(),
+        host_client.tools.by_name,
         options.command,
         workspace,
         mode=options.mode,

@@ -18,9 +18,9 @@ from typing import Final
 
 from keryx.aio.loops import run_loop
 from keryx.app.runtime import Runtime
-from keryx.cli.screens.liveturn import show_turns
-from keryx.engine.calls.lane import Lane
-from keryx.engine.calls.witness import CallView, Silent
+from keryx.cli.screens.live_turn import show_turns
+from keryx.engine.calls.call_environment import CallEnvironment
+from keryx.engine.calls.call_hooks import CallView, NoHooks
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.effects import NO_EFFECTS
 from keryx.testing.hangs import HANGING, Hangs
@@ -76,7 +76,7 @@ class Screen:
         return f"\x1b[1m{text}\x1b[0m" if self._fancy else text
 
 
-class Watch(Silent):
+class Watch(NoHooks):
     """Knows which tools hang by now, and when each call ended."""
 
     def __init__(self) -> None:
@@ -138,10 +138,10 @@ async def _side_by_side(runtime: Runtime, workspace: Path, screen: Screen) -> bo
     screen.heading(1, f"Ten tools of {PAUSE} s, asked for at once")
     rows: list[list[str]] = []
     for each, where in ((wait_blocking, "in threads"), (wait_async, "on the loop")):
-        lane = runtime.lane("demo", [each], workspace=workspace)
+        environment = runtime.call_environment("demo", [each], workspace=workspace)
         calls = [ToolCall(f"{each.name}-{number}", each.name) for number in range(10)]
         began = time.perf_counter()
-        outcomes = await runtime.executor.run(lane, calls, runtime.scope)
+        outcomes = await runtime.executor.run(environment, calls, runtime.scope)
         took = time.perf_counter() - began
         done = sum(outcome.outcome == "completed" for outcome in outcomes)
         rows.append([where, f"{done} of 10", f"{took:.3f} s", f"{10 * PAUSE:.1f} s"])
@@ -153,10 +153,12 @@ async def _cancel_everything(runtime: Runtime, workspace: Path, screen: Screen) 
     screen.heading(2, "Every way to hang, then one cancel for all of them")
     hangs, watch = Hangs(), Watch()
     watch.expected = len(hangs.all)
-    lane = runtime.lane("demo", [h.tool for h in hangs.all], workspace=workspace, witness=watch)
+    environment = runtime.call_environment(
+        "demo", [h.tool for h in hangs.all], workspace=workspace, hooks=watch
+    )
     turn = runtime.scope.child("turn")
     calls = [ToolCall(hang.name, hang.name) for hang in hangs.all]
-    batch = runtime.executor.start(lane, calls, turn)
+    batch = runtime.executor.start(environment, calls, turn)
     await watch.all_hang.wait()
     cancelled_at = time.perf_counter()
     turn.cancel("interrupt", by="demo")
@@ -166,7 +168,7 @@ async def _cancel_everything(runtime: Runtime, workspace: Path, screen: Screen) 
         for hang, outcome in zip(hangs.all, outcomes, strict=True)
     ]
     screen.table(["a tool that hangs in", "outcome", "control back after"], rows)
-    await _let_go(lane, watch, hangs, screen)
+    await _let_go(environment, watch, hangs, screen)
     turn.close()
     return all(
         outcome.outcome == ("unknown" if hang.ends == "left over" else "cancelled")
@@ -174,8 +176,8 @@ async def _cancel_everything(runtime: Runtime, workspace: Path, screen: Screen) 
     )
 
 
-async def _let_go(lane: Lane, watch: Watch, hangs: Hangs, screen: Screen) -> None:
-    names = ", ".join(lane.left_over)
+async def _let_go(environment: CallEnvironment, watch: Watch, hangs: Hangs, screen: Screen) -> None:
+    names = ", ".join(environment.left_over)
     screen.say(f"Left over, named and refused if they act: {names}.")
     hangs.release()
     await watch.all_settled.wait()
@@ -190,10 +192,10 @@ def _ms(watch: Watch, outcome: CallOutcome, since: float) -> float:
 async def _cancel_one(runtime: Runtime, workspace: Path, screen: Screen) -> bool:
     screen.heading(3, "One call of five is cancelled; the others go on")
     watch = Watch()
-    lane = runtime.lane("demo", [wait_async], workspace=workspace, witness=watch)
+    environment = runtime.call_environment("demo", [wait_async], workspace=workspace, hooks=watch)
     calls = [ToolCall(f"call {number}", wait_async.name) for number in range(1, 6)]
     began = time.perf_counter()
-    batch = runtime.executor.start(lane, calls, runtime.scope)
+    batch = runtime.executor.start(environment, calls, runtime.scope)
     await asyncio.sleep(PAUSE / 3)
     batch.cancel("call 3", "interrupt", by="demo")
     outcomes = await batch.outcomes()

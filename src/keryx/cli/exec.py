@@ -18,8 +18,8 @@ import msgspec
 from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx, SessionHandle
-from keryx.app.host.guests.temporary import temporary
-from keryx.cli.screens.asking import Asker, is_attended
+from keryx.app.host.guests.temporary_sessions import temporary
+from keryx.cli.screens.approval_prompt import Asker, is_attended
 from keryx.cli.streams import read_stdin, write_json
 from keryx.cli.values import folder, seconds
 from keryx.errors import UserMustActError
@@ -67,7 +67,7 @@ async def _exec(options: argparse.Namespace, code: str) -> int:
         if options.tools is not None:
             granted = [*filter(None, map(str.strip, options.tools.split(","))), "execute_code"]
         session = await app.open(tools=granted, approvals=options.approve)
-        async with temporary(app.front, app.front.config.home, session.session_id):
+        async with temporary(app.host_client, app.host_client.config.home, session.session_id):
             return await _show(session, options, code)
 
 

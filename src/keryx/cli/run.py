@@ -20,7 +20,7 @@ from keryx.aio.loops import run_loop
 from keryx.aio.scope import Scope, call_soon
 from keryx.app import Keryx, TurnHandle
 from keryx.cli.schema import read_schema
-from keryx.cli.screens.asking import Asker, is_attended
+from keryx.cli.screens.approval_prompt import Asker, is_attended
 from keryx.cli.streams import read_stdin, write_json
 from keryx.cli.values import folder
 

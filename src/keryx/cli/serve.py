@@ -76,7 +76,7 @@ def _password(file: str) -> str:
 
 def _configured(settings: Settings, app: Keryx) -> Settings:
     """What no flag says is as the configuration has it."""
-    written = app.front.config.server
+    written = app.host_client.config.server
     return msgspec.structs.replace(
         settings,
         url=settings.url or written.url,
@@ -93,7 +93,7 @@ async def _serve(options: argparse.Namespace, settings: Settings) -> int:
         take_over=options.take_over,
         titles=True,
     )
-    async with keryx as app, serving(app.front, _configured(settings, app)) as server:
+    async with keryx as app, serving(app.host_client, _configured(settings, app)) as server:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
         print(f"Keryx is at {server.url}")

@@ -59,14 +59,14 @@ def _repair(home: Path) -> int:
         print("the store is not damaged; nothing was changed")
         return 0
     found = done.salvaged
-    print(f"{len(found.whole)} sessions are whole; the damaged store is kept as {done.kept}")
+    print(f"{len(found.complete)} sessions are whole; the damaged store is kept as {done.kept}")
     for cut in found.cut:
         lost = "an unknown number of" if cut.lost is None else cut.lost
-        print(f"{cut.session_id}: the first {cut.kept} facts are kept, {lost} after them are lost")
+        print(f"{cut.session_id}: the first {cut.saved} facts are kept, {lost} after them are lost")
     for session_id in found.lost:
         print(f"{session_id}: nothing of it can be read")
-    if found.nameless:
-        print(f"of {found.nameless} more sessions not even the names can be read")
+    if found.unnamed:
+        print(f"of {found.unnamed} more sessions not even the names can be read")
     if found.blobs_lost:
         print(f"{len(found.blobs_lost)} attachments, prompts or results cannot be read")
     return 0

@@ -9,9 +9,9 @@ import sys
 from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx, SessionHandle
-from keryx.app.host.guests.temporary import temporary
+from keryx.app.host.guests.temporary_sessions import temporary
 from keryx.app.tools import Tools
-from keryx.cli.screens.asking import Asker, is_attended
+from keryx.cli.screens.approval_prompt import Asker, is_attended
 from keryx.cli.streams import read_stdin
 from keryx.cli.values import folder
 from keryx.config import load
@@ -68,7 +68,7 @@ async def _call(options: argparse.Namespace) -> int:
         session = await app.open(options.session, approvals=options.approve)
         if options.session is not None:
             return await _run(session, options)
-        async with temporary(app.front, app.front.config.home, session.session_id):
+        async with temporary(app.host_client, app.host_client.config.home, session.session_id):
             return await _run(session, options)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from keryx.config.homes import user_home
 from keryx.config.keys import keep_key, keep_model
 from keryx.config.reading import OPENAI_URL, load, reload, secrets_of
-from keryx.config.shapes import (
+from keryx.config.schema import (
     DEFAULT,
     IN_MEMORY,
     Config,

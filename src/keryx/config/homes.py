@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from keryx.config.shapes import ConfigurationError
+from keryx.config.schema import ConfigurationError
 
 _CHOOSE = "choose a folder with KERYX_HOME or --home"
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from keryx.config.shapes import ConfigurationError, Provider
+from keryx.config.schema import ConfigurationError, Provider
 
 KEYS: Final = "keys.json"
 LOCK: Final = "keys.lock"

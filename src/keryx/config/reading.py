@@ -16,7 +16,7 @@ import msgspec
 
 from keryx.config.homes import find_home, is_text
 from keryx.config.keys import KEYS, read_keys
-from keryx.config.shapes import (
+from keryx.config.schema import (
     COMPACT_AT,
     DEFAULT,
     ApprovalsConfig,

@@ -88,10 +88,10 @@ def _resolve_references(schema: Mapping[str, Any]) -> None:
         (resource, referencing.Registry().resolver_with_root(resource))
     ]
     while pending:
-        part, around = pending.pop()
+        part, resolver = pending.pop()
         for reference in _references(part.contents):
-            around.lookup(reference)
-        pending += [(child, around.in_subresource(child)) for child in part.subresources()]
+            resolver.lookup(reference)
+        pending += [(child, resolver.in_subresource(child)) for child in part.subresources()]
 
 
 def _references(part: object) -> list[str]:

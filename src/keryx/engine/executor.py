@@ -22,13 +22,13 @@ import msgspec
 from keryx.aio.bridge import THREADS, Bridge
 from keryx.aio.group import Group
 from keryx.aio.scope import EXIT_REPORT, GRACE, Reason, Scope, set_token
-from keryx.engine.calls import ending
+from keryx.engine.calls import call_outcome
 from keryx.engine.calls.call import Call
-from keryx.engine.calls.ending import Ending
-from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.call_environment import CallEnvironment
+from keryx.engine.calls.call_outcome import Ending
 from keryx.engine.calls.order import set_order
 from keryx.engine.calls.slots import Slots
-from keryx.engine.calls.toolcontext import CallContext
+from keryx.engine.calls.tool_context import CallContext
 from keryx.errors import (
     DeveloperMustActError,
     InvalidToolError,
@@ -133,14 +133,16 @@ class Executor:
 
     # -- what the engine asks for
 
-    def start(self, lane: Lane, calls: Sequence[ToolCall], scope: Scope) -> Batch:
+    def start(self, environment: CallEnvironment, calls: Sequence[ToolCall], scope: Scope) -> Batch:
         """Start the calls of one step. They behave as if run in this order."""
         if len({asked.call_id for asked in calls}) < len(calls):
             raise DeveloperMustActError("two calls of one step have the same id")
         batch = Batch()
         accepted: list[Call] = []
         for asked in calls:
-            found = self._accept(lane, asked.call_id, asked.tool, asked.arguments, scope, None)
+            found = self._accept(
+                environment, asked.call_id, asked.tool, asked.arguments, scope, None
+            )
             if isinstance(found, Call):
                 accepted.append(found)
                 batch.add(asked.call_id, found.ended, found)
@@ -148,12 +150,14 @@ class Executor:
                 ended: asyncio.Future[CallOutcome] = self._loop.create_future()
                 ended.set_result(found)
                 batch.add(asked.call_id, ended, None)
-        self._launch(lane, accepted)
+        self._launch(environment, accepted)
         return batch
 
-    async def run(self, lane: Lane, calls: Sequence[ToolCall], scope: Scope) -> list[CallOutcome]:
+    async def run(
+        self, environment: CallEnvironment, calls: Sequence[ToolCall], scope: Scope
+    ) -> list[CallOutcome]:
         """Start the calls of one step and wait for all outcomes, in call order."""
-        return await self.start(lane, calls, scope).outcomes()
+        return await self.start(environment, calls, scope).outcomes()
 
     @property
     def running(self) -> int:
@@ -183,7 +187,7 @@ class Executor:
 
     def _accept(
         self,
-        lane: Lane,
+        environment: CallEnvironment,
         call_id: str,
         name: str,
         arguments: str | bytes | Mapping[str, Any],
@@ -191,23 +195,23 @@ class Executor:
         parent: Call | None,
     ) -> Call | CallOutcome:
         try:
-            tool = _find(lane, name)
+            tool = _find(environment, name)
             args = tool.parse(arguments)
         except ModelMustActError as error:
-            return ending.failed(call_id, name, str(error))
+            return call_outcome.failed(call_id, name, str(error))
         try:
             effects = tool.effects(args)
         except Exception as error:  # noqa: BLE001 (a tool's own declaration; the turn goes on without it)
             text = f"the tool {name!r} is broken: its effects cannot be told: {error!r}"
-            return ending.failed(call_id, name, text)
+            return call_outcome.failed(call_id, name, text)
         written = arguments if isinstance(arguments, str) else ""
         if tool.isolation == "process":
             try:
-                written = _for_process(lane, tool, arguments)
+                written = _for_process(environment, tool, arguments)
             except DeveloperMustActError as error:
-                return ending.failed(call_id, name, str(error))
+                return call_outcome.failed(call_id, name, str(error))
         call = Call(
-            lane,
+            environment,
             call_id,
             tool,
             args,
@@ -218,13 +222,13 @@ class Executor:
         call.effects = effects
         return call
 
-    def _launch(self, lane: Lane, calls: Sequence[Call]) -> None:
+    def _launch(self, environment: CallEnvironment, calls: Sequence[Call]) -> None:
         """Start the tasks of calls that belong to one step."""
-        if lane.paths.enter(lane, calls):
+        if environment.paths.enter(environment, calls):
             ordered: asyncio.Future[None] = self._loop.create_future()
             for call in calls:
                 call.ordered = ordered
-            self._group.start(self._order(lane, calls, ordered), name="step order")
+            self._group.start(self._order(environment, calls, ordered), name="step order")
         elif len(calls) > 1:
             set_order(calls)
         for call in calls:
@@ -233,11 +237,11 @@ class Executor:
             call.scope.on_cancel(partial(self._stop, call))
 
     async def _order(
-        self, lane: Lane, calls: Sequence[Call], ordered: asyncio.Future[None]
+        self, environment: CallEnvironment, calls: Sequence[Call], ordered: asyncio.Future[None]
     ) -> None:
         """Find the canonical paths in a thread, for a file system may hang, then set the order."""
         try:
-            await lane.paths.resolve(lane, calls)
+            await environment.paths.resolve(environment, calls)
         except Exception as error:  # noqa: BLE001 (whatever a path does to the disk, it is these calls' own)
             ordered.set_exception(error)
             ordered.exception()  # seen, also if every call was cancelled meanwhile
@@ -255,7 +259,7 @@ class Executor:
             self._report(f"call {call.call_id}", error)
             self._left_over.pop(call, None)
             if call.phase != "ended":
-                self._conclude(call, ending.BROKEN, left_over=False)
+                self._conclude(call, call_outcome.BROKEN, left_over=False)
             call.scope.close()
 
     async def _go(self, call: Call) -> None:
@@ -266,12 +270,12 @@ class Executor:
             result = await self._invoke(call)
         except GeneratorExit as error:
             # From the tool, or because the loop is gone: after this one nothing can be awaited.
-            result = ending.of_error(call, error)
+            result = call_outcome.of_error(call, error)
             call.scope.cancel("parent", by=call.call_id)
             self._finish(call, result)
             return
         except BaseException as error:  # noqa: BLE001 (a tool may raise anything; it becomes the outcome)
-            result = ending.of_error(call, error)
+            result = call_outcome.of_error(call, error)
         try:
             if call.nested or call.holds_processes:
                 await self._leave(call)
@@ -284,19 +288,19 @@ class Executor:
         if call.blockers:
             call.unblocked = self._loop.create_future()
             await call.unblocked
-        consent = await call.lane.witness.approve(call)
+        consent = await call.environment.hooks.approve(call)
         if consent.denied is not None:
-            raise ending.DeniedError(consent.denied)
+            raise call_outcome.DeniedError(consent.denied)
         call.granted = consent.needs
         if not call.tool.container:
-            await call.lane.holdings.take(call, call.effects)
-            await self._slots[call.tool.isolation].take(call.lane.session_id)
+            await call.environment.holdings.take(call, call.effects)
+            await self._slots[call.tool.isolation].take(call.environment.session_id)
             call.holds_slot = True
 
     async def _invoke(self, call: Call) -> Ending:
         call.phase = "starting"
-        call.overlaps = call.lane.overlaps(call.effects)
-        await call.lane.witness.starting(call)
+        call.overlaps = call.environment.overlaps(call.effects)
+        await call.environment.hooks.starting(call)
         call.refuse_if_cancelled()
         call.phase = "running"
         call.started_at = call.scope.clock.monotonic()
@@ -313,7 +317,7 @@ class Executor:
             work = partial(_invoke_blocking, call.tool, call.args, context)
             call.thread = self.bridge.start_thread(work, name=call.call_id)
             returned = await call.thread.future
-        return ending.of_return(call, returned)
+        return call_outcome.of_return(call, returned)
 
     def _starts_of(self, call: Call) -> Slots | None:
         if not call.tool.container:
@@ -342,12 +346,12 @@ class Executor:
         call_id = f"{parent.call_id}.{parent.children}"
         if parent.depth >= MOST_NESTED:
             text = f"calls are nested {MOST_NESTED} deep already; do this without a further level"
-            return ending.failed(call_id, tool, text)
-        call = self._accept(parent.lane, call_id, tool, arguments, parent.scope, parent)
+            return call_outcome.failed(call_id, tool, text)
+        call = self._accept(parent.environment, call_id, tool, arguments, parent.scope, parent)
         if isinstance(call, CallOutcome):
             return call
         parent.nested.add(call)
-        self._launch(parent.lane, (call,))
+        self._launch(parent.environment, (call,))
         if seconds is not None:
             call.end_within(seconds)
         try:
@@ -387,8 +391,8 @@ class Executor:
         if call.thread is not None:
             call.thread.leave_over()
         self._left_over[call] = None
-        call.lane.left_over[call.call_id] = call.effects
-        self._conclude(call, ending.of_left_over(call), left_over=True)
+        call.environment.left_over[call.call_id] = call.effects
+        self._conclude(call, call_outcome.of_left_over(call), left_over=True)
 
     # -- the end of a call
 
@@ -397,8 +401,8 @@ class Executor:
             self._conclude(call, result, left_over=False)
         else:
             del self._left_over[call]
-            call.lane.left_over.pop(call.call_id, None)
-            call.lane.witness.settled(call, self._since_start(call))
+            call.environment.left_over.pop(call.call_id, None)
+            call.environment.hooks.settled(call, self._since_start(call))
         call.output.close()
         call.scope.close()
 
@@ -408,28 +412,28 @@ class Executor:
     def _conclude(self, call: Call, result: Ending, *, left_over: bool) -> None:
         """Give the call its one outcome, and everything that it held back."""
         try:
-            outcome = ending.outcome_of(call, result, left_over=left_over)
+            outcome = call_outcome.outcome_of(call, result, left_over=left_over)
         except Exception as error:  # noqa: BLE001 (a defect of ours: whatever it is, the call ends)
             self._report(f"call {call.call_id}", error)
-            outcome = ending.broken(call)
+            outcome = call_outcome.broken(call)
         call.phase = "ended"
         self._calls.discard(call)
         if call.ladder is not None:
             call.scope.deadlines.drop(call.ladder)
             call.ladder = None
-        call.lane.paths.leave(call)
+        call.environment.paths.leave(call)
         if not call.tool.container:
-            call.lane.holdings.release(call)
+            call.environment.holdings.release(call)
             if call.holds_slot:
-                self._slots[call.tool.isolation].release(call.lane.session_id)
+                self._slots[call.tool.isolation].release(call.environment.session_id)
         if call.starts is not None:
-            call.starts.release(call.lane.session_id)
+            call.starts.release(call.environment.session_id)
         call.let_go()
         call.ended.set_result(outcome)
         if call.parent is not None:
             call.parent.forget_nested(call, outcome)
         # Last: nobody waits any more for a call whose end could not be told.
-        call.lane.witness.ended(call, outcome)
+        call.environment.hooks.ended(call, outcome)
 
     def _report(self, name: str, error: BaseException) -> None:
         """A defect came up. Whoever runs the host is told; no other call ends with it."""
@@ -442,22 +446,24 @@ def _is_in(call_id: str, container: str) -> bool:
     return call_id == container or call_id.startswith(f"{container}.")
 
 
-def _find(lane: Lane, name: str) -> Tool:
-    tool = lane.tools.get(name)
+def _find(environment: CallEnvironment, name: str) -> Tool:
+    tool = environment.tools.get(name)
     if tool is not None:
         return tool
-    if not lane.tools:
+    if not environment.tools:
         raise UnknownToolError(f"there is no tool {name!r}: no tools are granted here")
-    close = difflib.get_close_matches(name, lane.tools, n=1)
+    close = difflib.get_close_matches(name, environment.tools, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    granted = ", ".join(sorted(lane.tools)[:50])
+    granted = ", ".join(sorted(environment.tools)[:50])
     raise UnknownToolError(f"there is no tool {name[:100]!r}.{hint} Granted are: {granted}.")
 
 
-def _for_process(lane: Lane, tool: Tool, arguments: str | bytes | Mapping[str, Any]) -> str:
+def _for_process(
+    environment: CallEnvironment, tool: Tool, arguments: str | bytes | Mapping[str, Any]
+) -> str:
     """The arguments as text, which is all that a process gets; raises if it cannot have them."""
     name = tool.name
-    if lane.workers is None or lane.place is None:
+    if environment.workers is None or environment.place is None:
         raise DeveloperMustActError(
             f"the tool {name!r} needs a process of its own, and this session gives none"
         )
@@ -478,17 +484,17 @@ def _invoke_blocking(tool: Tool, args: Any, context: ToolContext) -> Returned:
 
 
 async def _invoke_in_process(call: Call) -> Returned:
-    lane, tool = call.lane, call.tool
-    assert lane.workers is not None
-    assert lane.place is not None
+    environment, tool = call.environment, call.tool
+    assert environment.workers is not None
+    assert environment.place is not None
     assert isinstance(tool, Addressed)
-    return await lane.workers.run(
+    return await environment.workers.run(
         tool.address,
         call.arguments,
         scope=call.scope,
         output=call.output,
-        place=lane.place,
-        env=lane.environment,
-        cwd=str(lane.workspace),
+        place=environment.place,
+        env=environment.env,
+        cwd=str(environment.workspace),
         granted=call.granted,
     )

@@ -14,24 +14,22 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from keryx import commands as cm
 from keryx import events as ev
 from keryx.aio.clock import Clock
 from keryx.aio.group import Group
 from keryx.aio.hub import Hub, Replay
 from keryx.aio.scope import Scope
 from keryx.engine.calls.background import Backgrounds
-from keryx.engine.desk import EVENT_WEIGHT, Desk, Surroundings, report
 from keryx.engine.inbox import Inbox
+from keryx.engine.log.drafts import Drafts
 from keryx.engine.log.fold import Fold
-from keryx.engine.log.folding import folded
-from keryx.engine.log.ledger import Ledger
-from keryx.engine.log.unsent import Unsent
+from keryx.engine.log.log_writer import LogWriter
+from keryx.engine.log.rebuild import folded
 from keryx.engine.log.views import view_of
-from keryx.engine.turns.course import Course
+from keryx.engine.session_context import EVENT_WEIGHT, HostServices, SessionContext, report
+from keryx.engine.turns.turn_queue import TurnQueue
 from keryx.errors import AlreadyTakenError, DeveloperMustActError, KeryxError
 from keryx.messages import ApprovalMode
-from keryx.ports.dispatch import Answer
 from keryx.ports.store import Commit, Store
 from keryx.ports.view import SessionView
 
@@ -60,17 +58,18 @@ class Opening(msgspec.Struct, frozen=True):
 class Session:
     """The owner of one session's log."""
 
-    def __init__(self, desk: Desk, log: list[ev.LoggedEvent]) -> None:
-        self._desk = desk
-        self._course = Course(desk)
-        self._inbox = Inbox(desk, self._course, log)
+    def __init__(self, context: SessionContext, log: list[ev.LoggedEvent]) -> None:
+        self._context = context
+        self._turn_queue = TurnQueue(context)
+        self._inbox = Inbox(context, self._turn_queue, log)
+        self.tell = self._inbox.tell
         self.is_let_go = False
 
     @classmethod
     async def open(
         cls,
         session_id: str,
-        around: Surroundings,
+        services: HostServices,
         scope: Scope,
         opening: Opening | None = None,
         *,
@@ -82,85 +81,83 @@ class Session:
         """
         if opening is not None:
             with suppress(AlreadyTakenError):
-                return await cls._create(session_id, around, scope, opening)
-        elif await around.store.session(session_id) is None:
+                return await cls._create(session_id, services, scope, opening)
+        elif await services.store.session(session_id) is None:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
-        epoch = await around.store.claim(session_id)
-        log = await around.store.events(session_id)
+        epoch = await services.store.claim(session_id)
+        log = await services.store.events(session_id)
         if not log:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         fold = await folded(session_id, log)
-        hub = _joined(hub or open_hub(around.store, around.clock, session_id, fold.last_seq), log)
-        session = cls(_desk(fold, around, scope, epoch, hub), log)
-        await session._course.go_on()
+        hub = _joined(
+            hub or open_hub(services.store, services.clock, session_id, fold.last_seq), log
+        )
+        session = cls(_context(fold, services, scope, epoch, hub), log)
+        await session._turn_queue.go_on()
         await session._inbox.read()
         return session
 
     @classmethod
     async def _create(
-        cls, session_id: str, around: Surroundings, scope: Scope, opening: Opening
+        cls, session_id: str, services: HostServices, scope: Scope, opening: Opening
     ) -> Self:
         """Begin a log. `AlreadyTakenError` if there is one."""
         fields = {name: getattr(opening, name) for name in opening.__struct_fields__}
-        at = around.clock.wall()
+        at = services.clock.wall()
         fact, body = ev.as_logged(ev.SessionOpened(session_id=session_id, seq=1, at=at, **fields))
         commit = Commit(session_id=session_id, epoch=0, events=(fact,), bodies=(body,))
-        epoch = await around.store.create(commit)
+        epoch = await services.store.create(commit)
         fold = Fold(session_id)
         fold.apply(fact)
-        hub = open_hub(around.store, around.clock, session_id, fold.last_seq)
-        session = cls(_desk(fold, around, scope, epoch, hub), [fact])
-        around.neighbours.rests(session_id)
-        around.changed(session_id)
+        hub = open_hub(services.store, services.clock, session_id, fold.last_seq)
+        session = cls(_context(fold, services, scope, epoch, hub), [fact])
+        services.resume_guard.rests(session_id)
+        services.changed(session_id)
         return session
 
     # -- what anyone may ask
 
     @property
     def session_id(self) -> str:
-        return self._desk.fold.session_id
+        return self._context.fold.session_id
 
     @property
     def fold(self) -> Fold:
         """The state, for reading."""
-        return self._desk.fold
+        return self._context.fold
 
     @property
     def hub(self) -> Hub[ev.Event]:
-        return self._desk.hub
+        return self._context.hub
 
     @property
     def broken(self) -> BaseException | None:
         """Why nothing more can be written, if so."""
-        return self._desk.ledger.broken
+        return self._context.log.broken
 
     @property
     def is_resting(self) -> bool:
         """Whether no turn runs and none waits."""
-        return self._course.is_resting
+        return self._turn_queue.is_resting
 
     @property
     def is_idle(self) -> bool:
         """Whether all of it is in the store, so that it can be let go and opened again."""
-        desk, fold = self._desk, self._desk.fold
+        context, fold = self._context, self._context.fold
         waits = fold.turn or fold.queue or fold.person_calls or fold.approvals or fold.questions
-        works = len(desk.group) or desk.left_over or desk.background.is_busy
-        is_settled = desk.ledger.is_settled and self._inbox.is_quiet
+        works = len(context.group) or context.left_over or context.background.is_busy
+        is_settled = context.log.is_settled and self._inbox.is_quiet
         return self.is_resting and is_settled and not (waits or works)
 
     async def wait_rested(self) -> None:
         """Return once no turn runs and none waits."""
-        await self._course.wait_rested()
-
-    async def tell(self, command: cm.Command) -> Answer:
-        """Take a command; returns once it is durable."""
-        return await self._inbox.tell(command)
+        await self._turn_queue.wait_rested()
 
     async def view(self) -> SessionView:
         """The session as it is now; what it shows is durable."""
-        draft = await self._desk.unsent.read()
-        await self._desk.ledger.settled()
-        return view_of(self._desk.fold, draft)
+        draft = await self._context.drafts.read()
+        await self._context.log.settled()
+        return view_of(self._context.fold, draft)
 
     async def read_inbox(self) -> None:
         """Take the commands that others entered into the store."""
@@ -172,7 +169,7 @@ class Session:
         Its readers stay, for when it is opened again.
         """
         self.is_let_go = True
-        self._desk.hub.set_snapshot(tuple)
+        self._context.hub.set_snapshot(tuple)
         return self._close(None)
 
     async def close(self, error: BaseException | None = None) -> None:
@@ -180,33 +177,33 @@ class Session:
 
         Readers end, or fail with the error if there is one.
         """
-        await self._close(lambda: self._desk.hub.close(error))
+        await self._close(lambda: self._context.hub.close(error))
 
     async def _close(self, end_readers: Callable[[], None] | None) -> None:
-        desk = self._desk
-        desk.scope.cancel("shutdown", by="close")
+        context = self._context
+        context.scope.cancel("shutdown", by="close")
         async with AsyncExitStack() as leaving:  # from the last to the first, whatever fails
-            leaving.callback(desk.scope.close)
+            leaving.callback(context.scope.close)
             if end_readers is not None:
                 leaving.callback(end_readers)
-            leaving.push_async_callback(desk.ledger.close)
-            leaving.push_async_callback(desk.group.leave)
+            leaving.push_async_callback(context.log.close)
+            leaving.push_async_callback(context.group.leave)
             leaving.push_async_callback(self._wait_durable)
-            if desk.workers is not None:
-                leaving.push_async_callback(desk.workers.close)
-            leaving.push_async_callback(desk.background.close)
+            if context.workers is not None:
+                leaving.push_async_callback(context.workers.close)
+            leaving.push_async_callback(context.background.close)
             leaving.push_async_callback(self._wait_stopped)
 
     async def _wait_stopped(self) -> None:
         """What runs is on its ladder. Only a defect takes longer; the next start deals with it."""
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_PATIENCE):
-                await self._course.wait_rested()
+                await self._turn_queue.wait_rested()
                 await self._inbox.wait_calls_ended()
 
     async def _wait_durable(self) -> None:
         with suppress(KeryxError):  # a log that fails is read again at the next start
-            await self._desk.ledger.durable()
+            await self._context.log.durable()
 
 
 def open_hub(store: Store, clock: Clock, session_id: str, last: int) -> Hub[ev.Event]:
@@ -220,44 +217,54 @@ def open_hub(store: Store, clock: Clock, session_id: str, last: int) -> Hub[ev.E
 
 def _joined(hub: Hub[ev.Event], log: Sequence[ev.LoggedEvent]) -> Hub[ev.Event]:
     """The hub, once its readers have heard of what another host wrote meanwhile."""
-    for event in log[hub.last :]:
-        hub.publish_fact(event.seq, event, weight=EVENT_WEIGHT)
+    hub.publish_facts((event.seq, event, EVENT_WEIGHT) for event in log[hub.last :])
     return hub
 
 
-def _desk(fold: Fold, around: Surroundings, scope: Scope, epoch: int, hub: Hub[ev.Event]) -> Desk:
+def _context(
+    fold: Fold, services: HostServices, scope: Scope, epoch: int, hub: Hub[ev.Event]
+) -> SessionContext:
     """A session's own parts, put together."""
     session_id = fold.session_id
     own = scope.child(session_id)
     # A tree of its own: turns end by themselves when the session is cancelled. What fails in it is
     # a defect of ours; it is reported, and nothing else of the session ends with it.
     group = Group(
-        Scope(f"work of {session_id}", clock=around.clock), on_error=partial(report, session_id)
+        Scope(f"work of {session_id}", clock=services.clock), on_error=partial(report, session_id)
     )
 
-    def show(fact: ev.LoggedEvent, size: int) -> None:
-        hub.publish_fact(fact.seq, fact, weight=EVENT_WEIGHT + size)
-        around.neighbours.saw(fact)
-        around.changed(session_id)
+    def show(facts: Sequence[ev.LoggedEvent], bodies: Sequence[bytes]) -> None:
+        """Tell everybody of what one commit made durable."""
+        hub.publish_facts(
+            [
+                (fact.seq, fact, EVENT_WEIGHT + len(body))
+                for fact, body in zip(facts, bodies, strict=True)
+            ]
+        )
+        if services.resume_guard.unproven:
+            for fact in facts:
+                services.resume_guard.saw(fact)
+        if facts:
+            services.changed(session_id)
 
     def broken(error: BaseException) -> None:
         own.cancel("shutdown", by=f"the log failed: {error}")
         hub.close(error)
 
-    ledger = Ledger(
-        around.store,
+    log = LogWriter(
+        services.store,
         fold,
         show=show,
         epoch=epoch,
-        clock=around.clock,
+        clock=services.clock,
         on_broken=broken,
     )
     background = Backgrounds(own.child("background"))
-    workers = None if around.workers is None else around.workers(own.child("workers"))
-    unsent = Unsent(around.store, ledger, session_id)
-    desk = Desk(around, own, group, fold, hub, ledger, unsent, background, workers)
-    hub.set_snapshot(desk.snapshot)
-    return desk
+    workers = None if services.workers is None else services.workers(own.child("workers"))
+    drafts = Drafts(services.store, log, session_id)
+    context = SessionContext(services, own, group, fold, hub, log, drafts, background, workers)
+    hub.set_snapshot(context.snapshot)
+    return context
 
 
 def _replay(store: Store, session_id: str) -> Replay[ev.Event]:

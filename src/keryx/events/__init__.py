@@ -12,6 +12,8 @@ fold another state than the writer's.
 from __future__ import annotations
 
 import functools
+import operator
+from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
@@ -197,9 +199,8 @@ def _decoder_of(kind: type[E]) -> msgspec.json.Decoder[E]:
     return msgspec.json.Decoder(kind)
 
 
-def encode(event: Event) -> bytes:
-    """The event as one line of JSON."""
-    return _encoder.encode(event)
+encode: Final[Callable[[Event], bytes]] = _encoder.encode
+"""The event as one line of JSON."""
 
 
 def decode(data: bytes) -> Event:
@@ -249,6 +250,5 @@ def _well_formed(value: Any) -> Any:
             return value
 
 
-def type_of(event: Event) -> str:
-    """The event's name on the wire, such as `turn.started`."""
-    return str(event.__struct_config__.tag)
+type_of: Final[Callable[[Event], str]] = operator.attrgetter("__struct_config__.tag")
+"""The event's name on the wire, such as `turn.started`."""

@@ -68,7 +68,7 @@ class Patience(msgspec.Struct, frozen=True):
     between_bytes: float
 
 
-class Exchange:
+class WorkerCall:
     """One answer being read. `close` ends the connection at once, whatever is under way."""
 
     def __init__(
@@ -159,7 +159,7 @@ async def post(
     source: failures.Source,
     patience: Patience,
     clock: Clock,
-) -> Exchange:
+) -> WorkerCall:
     """Send the body and wait for the answer's headers."""
     import aiohttp  # noqa: PLC0415 (heavy; loaded with the first exchange)
 
@@ -184,7 +184,7 @@ async def post(
     except TimeoutError:
         where = "before its answer"
         raise failures.stalled(source, patience.first_byte, where=where) from None
-    return Exchange(response, source, patience, clock, started)
+    return WorkerCall(response, source, patience, clock, started)
 
 
 @contextlib.asynccontextmanager

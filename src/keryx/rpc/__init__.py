@@ -1,6 +1,7 @@
 """Multiplexed calls between two processes; knows nothing of agents."""
 
-from keryx.rpc.calls import (
+from keryx.rpc.framing import LARGEST_FRAME, FrameError
+from keryx.rpc.incoming_calls import (
     GREETED,
     METHOD_NOT_FOUND,
     Call,
@@ -9,9 +10,8 @@ from keryx.rpc.calls import (
     Limits,
     PeerLostError,
 )
-from keryx.rpc.frames import LARGEST_FRAME, FrameError
 from keryx.rpc.peer import Peer
-from keryx.rpc.sockets import Listener, connect
+from keryx.rpc.socket_transport import Listener, connect
 
 __all__ = [
     "GREETED",

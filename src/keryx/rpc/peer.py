@@ -23,8 +23,8 @@ import msgspec
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.rpc import packets
-from keryx.rpc.asked import Asked, OnProgress
-from keryx.rpc.calls import (
+from keryx.rpc.framing import PREFIX, FrameError, FrameReader, Wire, frame
+from keryx.rpc.incoming_calls import (
     LIMIT_REACHED,
     LIMITS,
     METHOD_NOT_FOUND,
@@ -40,7 +40,7 @@ from keryx.rpc.calls import (
     failure,
     no_calls,
 )
-from keryx.rpc.frames import PREFIX, FrameError, FrameReader, Wire, frame
+from keryx.rpc.pending import OnProgress, PendingCalls
 
 __all__ = ["METHOD_NOT_FOUND", "Handler", "Peer"]
 
@@ -86,7 +86,7 @@ class Peer:
         self._held = False
         self._last_seen = 0
         self._calls = 0
-        self._asked = Asked()
+        self._asked = PendingCalls()
         self._running: dict[int, _Running] = {}
         self._lost: PeerLostError | None = None
 

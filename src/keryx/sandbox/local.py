@@ -14,11 +14,11 @@ import msgspec
 from keryx.aio.bridge import Bridge
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import Scope
-from keryx.aio.warden import Confinement, Warden
 from keryx.messages import NO_NEEDS, Needs
 from keryx.ports.files import UPLOADS
 from keryx.ports.place import NothingSharedError, PrivateFolder, Process
 from keryx.sandbox.policy import Limits, OwnersOnly, Policy, owners_only
+from keryx.warden import Confinement, Warden
 
 SECRETS_HOLD: Final = 60.0
 """Seconds."""

@@ -37,7 +37,7 @@ from keryx.errors import ToolCancelledError, ToolFailedError
 from keryx.messages import Json
 from keryx.ports.tool import Tool, ToolContext
 from keryx.ports.workers import SELF_CANCELLED, Returned, described, encode_return
-from keryx.sandbox.orders import LARGEST_CONTENT, Answer, Order, Wired
+from keryx.sandbox.worker_protocol import LARGEST_CONTENT, Answer, Order, Wired
 
 _LENGTH: Final = struct.Struct(">I")
 _PR_SET_CHILD_SUBREAPER: Final = 36

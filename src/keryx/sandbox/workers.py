@@ -30,9 +30,9 @@ from keryx.errors import (
 from keryx.messages import Needs
 from keryx.ports.place import Exit, Place, Process
 from keryx.ports.workers import Address, Returned
-from keryx.rpc.frames import FrameError, FrameReader, frame
-from keryx.sandbox.exchange import End, Exchange, returned_of
-from keryx.sandbox.orders import Answer, Order
+from keryx.rpc.framing import FrameError, FrameReader, frame
+from keryx.sandbox.worker_call import End, WorkerCall, returned_of
+from keryx.sandbox.worker_protocol import Answer, Order
 
 # A worker takes a tenth of a second to start and some 30 MB to keep.
 MOST_IDLE: Final = 4
@@ -90,7 +90,7 @@ class Worker:
         self._frames = FrameReader()
         self._nonsense = False
         self._gone = asyncio.Event()
-        self._exchange: Exchange | None = None
+        self._exchange: WorkerCall | None = None
 
     @property
     def fit(self) -> bool:
@@ -100,7 +100,7 @@ class Worker:
     async def perform(
         self, process: Process, address: Address, arguments: str, output: OutputSink
     ) -> End:
-        exchange = self._exchange = Exchange(output)
+        exchange = self._exchange = WorkerCall(output)
         order = Order(address.finder, address.told, arguments, exchange.mark)
         with contextlib.suppress(BrokenPipeError):  # it has died; how will be known in a moment
             await process.write(frame(msgspec.msgpack.encode(order)))

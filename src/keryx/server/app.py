@@ -11,14 +11,14 @@ from email.utils import formatdate
 from time import time
 from typing import Any, Final
 
-from keryx.server import describe, problems, routing
+from keryx.server import openapi, problems, routing
 from keryx.server.access.auth import Caller
-from keryx.server.access.forwarded import Proxies
+from keryx.server.access.forwarded import Outside, Proxies
 from keryx.server.guards import API_HEADERS, Guard, Head, Headers, Scope, head_of
 from keryx.server.page import Page
 from keryx.server.problems import ProblemError
+from keryx.server.schemas import is_id
 from keryx.server.service import Service
-from keryx.server.shapes import is_id
 from keryx.server.stream import Receive, Send, Streams
 
 UNAUTHORIZED: Final = 401
@@ -69,8 +69,10 @@ class Application:
     async def _serve(self, scope: Scope, receive: Receive, send: Send, raw: Send) -> None:
         head, method = head_of(scope), scope["method"]
         peer = scope["client"][0] if scope["client"] else ""
-        outside = self._proxies.look(peer, head.host or "", head.forwarded)
-        scope["path"] = path = self._proxies.inner_path(scope["path"], outside)
+        path, outside = scope["path"], Outside(peer, head.host or "", "http", "")
+        if self._proxies.are_expected or head.forwarded_for is not None:
+            outside = self._proxies.look(peer, head.host or "", head.forwarded)
+            scope["path"] = path = self._proxies.inner_path(path, outside)
         scope[routing.OUTSIDE] = outside
         self._guard.check(scope, head, outside.host)
         if not path.startswith("/api/"):
@@ -107,7 +109,7 @@ class Application:
             return self._service.access.still_counts(caller)
 
         if session_id is None:
-            changes = self._service.front.changes(after)
+            changes = self._service.host_client.changes(after)
             await self._streams.changes(changes, receive, send, still_wanted)
             return
         if not is_id(session_id):
@@ -115,7 +117,7 @@ class Application:
         row = await self._service.row(session_id)
         if (after or 0) > row.last_seq:
             raise _bad(f"the session has {row.last_seq} facts, and none after {after}")
-        events = await self._service.front.follow(session_id, after=after or 0)
+        events = await self._service.host_client.follow(session_id, after=after or 0)
         await self._streams.session(session_id, events, receive, send, still_wanted)
 
     # -- the rest
@@ -123,7 +125,7 @@ class Application:
     async def _describe(self, send: Send) -> None:
         if self._document is None:
             version = self._service.version
-            self._document = await self._service.threads.to_thread(describe.document, version)
+            self._document = await self._service.threads.to_thread(openapi.document, version)
         headers: Headers = [*API_HEADERS, (b"content-type", b"application/json")]
         await _answer(send, 200, headers, self._document)
 

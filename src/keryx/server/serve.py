@@ -20,7 +20,7 @@ import uvicorn
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import RealClock
 from keryx.aio.scope import Scope
-from keryx.app.front import Front
+from keryx.app.host_client import HostClient
 from keryx.errors import UserMustActError
 from keryx.server.access.auth import Access
 from keryx.server.access.forwarded import Proxies, PublicUrl
@@ -75,16 +75,16 @@ class Serving(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def serving(front: Front, settings: Settings) -> AsyncGenerator[Serving]:
+async def serving(host_client: HostClient, settings: Settings) -> AsyncGenerator[Serving]:
     """Serve the sessions of this front for as long as the block runs."""
     scope = Scope("server", clock=RealClock())
     threads = Bridge(scope, threads=THREADS)
     try:
-        access = Access(front.config, threads, scope.clock)
+        access = Access(host_client.config, threads, scope.clock)
         await access.load(settings.password)
         _refuse_open_house(settings.host, access)
         service = Service(
-            front,
+            host_client,
             threads,
             access,
             workspace=await threads.to_thread(settings.workspace.resolve),
@@ -93,7 +93,7 @@ async def serving(front: Front, settings: Settings) -> AsyncGenerator[Serving]:
         )
         page = await threads.to_thread(Page.read)
         async with _listening(service, page, settings, Streams(scope, access.refresh)) as found:
-            front.models.prepare()
+            host_client.models.prepare()
             yield found
     finally:
         await threads.close()

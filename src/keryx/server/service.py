@@ -11,17 +11,17 @@ from typing import Final, TypeVar
 
 from keryx import commands as cm
 from keryx.aio.bridge import Bridge
-from keryx.app.front import Front
-from keryx.engine.desk import mint
+from keryx.app.host_client import HostClient
 from keryx.errors import DeveloperMustActError, FencedError
 from keryx.events import LoggedEvent, StepReplied, UsageRecorded
+from keryx.ids import new_id
 from keryx.messages import File, Image
 from keryx.ports.dispatch import Answer, Done, Sent
 from keryx.ports.store import SessionRow, UsageRow
 from keryx.ports.view import SessionView
 from keryx.server.access.auth import Access
 from keryx.server.problems import ProblemError, not_found, unprocessable
-from keryx.server.shapes import Attached, Spent, Uploaded, View
+from keryx.server.schemas import Attached, Spent, Uploaded, View
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Service:
 
     def __init__(
         self,
-        front: Front,
+        host_client: HostClient,
         threads: Bridge,
         access: Access,
         *,
@@ -51,7 +51,7 @@ class Service:
         version: str,
         upload_limit: int = UPLOAD_LIMIT,
     ) -> None:
-        self.front = front
+        self.host_client = host_client
         self.threads = threads
         self.access = access
         self.workspace = workspace
@@ -63,7 +63,7 @@ class Service:
 
     async def row(self, session_id: str) -> SessionRow:
         """The session as the list shows it. Asked first by every route: no request makes one."""
-        found = await self.front.store.session(session_id)
+        found = await self.host_client.store.session(session_id)
         if found is None:
             raise _no_session(session_id)
         return found
@@ -73,11 +73,11 @@ class Service:
 
         Who reads on from it adds what later facts tell, and counts nothing twice or not at all.
         """
-        account = await self.front.store.account(session_id)
+        account = await self.host_client.store.account(session_id)
         if account is None:
             raise _no_session(session_id)
         row, usage = account
-        seen = await self._of(session_id, self.front.view(session_id))
+        seen = await self._of(session_id, self.host_client.view(session_id))
         later = await self._between(row, seen.seq)
         return View(
             summary=row,
@@ -98,7 +98,7 @@ class Service:
         count = seq - row.last_seq
         if count <= 0:
             return []
-        return await self.front.store.events(row.session_id, after=row.last_seq, limit=count)
+        return await self.host_client.store.events(row.session_id, after=row.last_seq, limit=count)
 
     # -- commands
 
@@ -115,7 +115,7 @@ class Service:
 
     async def _tell(self, command: cm.Command) -> Answer:
         """No command makes a session: one that is not there is refused by its host."""
-        return await self._of(command.session_id, self.front.tell(command))
+        return await self._of(command.session_id, self.host_client.tell(command))
 
     async def _of(self, session_id: str, work: Awaitable[T]) -> T:
         """What fails because the session was deleted meanwhile is told so."""
@@ -127,7 +127,7 @@ class Service:
 
     @staticmethod
     def new_id() -> str:
-        return mint("c")
+        return new_id("c")
 
     # -- folders
 
@@ -150,7 +150,7 @@ class Service:
         if all(each.upload_id in self._uploads or each.media_type for each in wanted):
             return tuple(self._attachment(each, {}) for each in wanted)
         # Uploaded before the server was started: the session may name it already.
-        named = _named(await self.front.view(session_id))
+        named = _named(await self.host_client.view(session_id))
         return tuple(self._attachment(each, named) for each in wanted)
 
     def _attachment(self, wanted: Attached, named: dict[str, Image | File]) -> Image | File:

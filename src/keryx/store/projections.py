@@ -1,9 +1,9 @@
-"""What the events of one commit change beside the log: a pure function, the same for every store.
+"""A pure function from the events of one commit to the changes beside the log.
 
 It owns the rules: what is open, what a person reads, what was spent, which blobs are named. It
-refuses to know where any of that is kept, and it reads no earlier event: what it needs of the
-past is the model of the step under way, and what it cannot know is left to the store as the
-name of a message that was accepted before.
+refuses to know where any of that is stored, and it reads no earlier event. Of the past it gets
+only the model of the step under way; a message that was accepted before is left to the store,
+by its id.
 """
 
 from __future__ import annotations
@@ -46,31 +46,31 @@ from keryx.events import (
     UsageRecorded,
 )
 from keryx.ports.store import SessionState, UsageRow
-from keryx.store.changes import NOTHING, QUARTER, Projection, Shown, Spent
+from keryx.store.table_changes import NO_USAGE, QUARTER, Projection, TranscriptEntry, UsageEntry
 
-TOLD: Final = (
+SHOWN_SETTINGS: Final = (
     *("model", "workspace", "personality", "effort", "approvals", "read_only", "place", "profile"),
 )
-"""Settings whose change stands in the transcript, because what follows was made under it."""
+"""Settings whose changes the transcript shows, because the following replies depend on them."""
 
 
 def project(events: Iterable[LoggedEvent], step_model: str) -> Projection:
-    """What these events change; `step_model` is the model of the step that was under way."""
+    """Return the changes of these events; `step_model` is the model of the step under way."""
     changes = Projection(step_model)
     paid_up_to = 0
     for event in events:
         if isinstance(event, SessionOpened) and event.fork is not None:
-            # The past that a fork shares was paid for by the session that it comes from.
+            # The usage of the copied events is counted in the session that was forked.
             paid_up_to = event.fork.up_to
         for rule in _RULES.get(type(event), ()):
             rule(event, changes)
         if event.seq <= paid_up_to:
-            changes.spent.clear()
+            changes.usages.clear()
     return changes
 
 
 def state_of(*, turn: bool, person: bool) -> SessionState:
-    """The state of a session with a turn open, or with a person to answer."""
+    """Return the state of a session: `turn` if one is open, `person` if one has to answer."""
     if person:
         return "waiting"
     return "running" if turn else "idle"
@@ -79,7 +79,7 @@ def state_of(*, turn: bool, person: bool) -> SessionState:
 def as_delivered(
     accepted: LoggedEvent, later: Sequence[LoggedEvent], turn_id: str | None
 ) -> LoggedEvent:
-    """A message as it was when it was delivered; any other event as it is."""
+    """Return a message with its later changes; any other event is returned unchanged."""
     if not isinstance(accepted, MessageAccepted):
         return accepted
     fields: dict[str, object] = {}
@@ -94,7 +94,7 @@ def as_delivered(
     return msgspec.structs.replace(accepted, **fields) if fields else accepted
 
 
-def _what_is_open(
+def _open_and_close(
     event: TurnStarted
     | TurnResumed
     | TurnFinished
@@ -121,8 +121,8 @@ def _what_is_open(
             changes.close("question", event.question_id)
 
 
-def _calls_of_a_person(event: CallStarted | CallFinished, changes: Projection) -> None:
-    # A call of a turn is open as long as the turn is; one that a person ran has only itself.
+def _open_and_close_user_calls(event: CallStarted | CallFinished, changes: Projection) -> None:
+    # A call of a turn is open as long as its turn; a call that a person ran is open by itself.
     if event.turn_id is None:
         if isinstance(event, CallStarted):
             changes.open("call", event.call_id, event.seq)
@@ -130,7 +130,7 @@ def _calls_of_a_person(event: CallStarted | CallFinished, changes: Projection) -
             changes.close("call", event.call_id)
 
 
-def _messages(
+def _queue_messages(
     event: MessageAccepted | MessageChanged | MessageDelivered | MessageWithdrawn | MessageExpired,
     changes: Projection,
 ) -> None:
@@ -146,13 +146,15 @@ def _messages(
         case MessageDelivered():
             sources = changes.opened.get(("message", event.message_id))
             before = event.message_id if sources is None else None
-            changes.shown.append(Shown(event.seq, event.turn_id, tuple(sources or ()), before))
+            changes.entries.append(
+                TranscriptEntry(event.seq, event.turn_id, tuple(sources or ()), before)
+            )
             changes.close("message", event.message_id)
         case MessageWithdrawn() | MessageExpired():
             changes.close("message", event.message_id)
 
 
-def _what_is_read(
+def _show_turns(
     event: StepReplied | CallStarted | CallFinished | ContextCompacted | TurnFinished | TurnUndone,
     changes: Projection,
 ) -> None:
@@ -160,7 +162,7 @@ def _what_is_read(
         case StepReplied() | CallFinished() | ContextCompacted():
             changes.show(event, event.turn_id)
         case CallStarted():
-            # No reply tells what a person ran.
+            # A call that a person ran is in no reply, so it is shown by itself.
             if event.step_id is None:
                 changes.show(event, event.turn_id)
         case TurnFinished():
@@ -170,11 +172,11 @@ def _what_is_read(
             changes.undone.append(event.turn_id)
 
 
-def _quiet_lines(
+def _show_notices(
     event: TurnStarted | TurnResumed | ModelRetried | ModelSwitched | SessionChanged,
     changes: Projection,
 ) -> None:
-    """What nobody said, and a reader wants to know: why it took long, or went on differently."""
+    """Show notices that explain a delay or a change: restarts, retries, fallbacks, settings."""
     match event:
         case TurnResumed() | ModelRetried() | ModelSwitched():
             changes.show(event, event.turn_id)
@@ -182,23 +184,23 @@ def _quiet_lines(
             if event.warnings:
                 changes.show(event, event.turn_id)
         case SessionChanged():
-            if any(getattr(event, name) is not UNSET for name in TOLD):
+            if any(getattr(event, name) is not UNSET for name in SHOWN_SETTINGS):
                 changes.show(event, None)
 
 
-def _settings(event: SessionOpened | SessionChanged, changes: Projection) -> None:
+def _change_settings(event: SessionOpened | SessionChanged, changes: Projection) -> None:
     for name in ("title", "model", "workspace", "pinned", "archived"):
         value: object = getattr(event, name)
         if not isinstance(value, UnsetType):
-            setattr(changes.facts, name, value)
+            setattr(changes.fields, name, value)
 
 
-def _how_it_ended(event: TurnStarted | TurnFinished, changes: Projection) -> None:
+def _set_failed_turn(event: TurnStarted | TurnFinished, changes: Projection) -> None:
     is_failed = isinstance(event, TurnFinished) and event.outcome in ("failed", "parked")
-    changes.facts.failed_turn = event.turn_id if is_failed else ""
+    changes.fields.failed_turn = event.turn_id if is_failed else ""
 
 
-def _what_is_spent(
+def _add_usage(
     event: StepStarted | ModelSwitched | StepReplied | StepAbandoned | UsageRecorded,
     changes: Projection,
 ) -> None:
@@ -209,16 +211,16 @@ def _what_is_spent(
             changes.step_model = event.to
         case StepReplied():
             model = changes.step_model
-            changes.spent.append(Spent(event.at, model, event.usage or NOTHING, event.cost))
+            changes.usages.append(UsageEntry(event.at, model, event.usage or NO_USAGE, event.cost))
         case StepAbandoned():
             if event.asked:
-                changes.spent.append(Spent(event.at, changes.step_model, NOTHING, None))
+                changes.usages.append(UsageEntry(event.at, changes.step_model, NO_USAGE, None))
         case UsageRecorded():
-            spent = Spent(event.at, event.model, event.usage or NOTHING, event.cost)
-            changes.spent.append(spent)
+            usage = UsageEntry(event.at, event.model, event.usage or NO_USAGE, event.cost)
+            changes.usages.append(usage)
 
 
-def _blobs(
+def _name_blobs(
     event: PromptChanged
     | FilesChanged
     | MessageAccepted
@@ -246,32 +248,32 @@ def _blobs(
 def _by_type(
     *rules: Callable[[Any, Projection], None],
 ) -> dict[type, list[Callable[[Any, Projection], None]]]:
-    """Each event is shown only to the rules that are declared for it."""
-    found: dict[type, list[Callable[[Any, Projection], None]]] = {}
+    """Return the rules of each event type, from the type hints of the rules."""
+    rules_of: dict[type, list[Callable[[Any, Projection], None]]] = {}
     for rule in rules:
         for kind in get_args(get_type_hints(rule)["event"]):
-            found.setdefault(kind, []).append(rule)
-    return found
+            rules_of.setdefault(kind, []).append(rule)
+    return rules_of
 
 
 _RULES: Final = _by_type(
-    *(_what_is_open, _calls_of_a_person, _messages, _what_is_read, _quiet_lines),
-    *(_settings, _how_it_ended, _what_is_spent, _blobs),
+    *(_open_and_close, _open_and_close_user_calls, _queue_messages, _show_turns, _show_notices),
+    *(_change_settings, _set_failed_turn, _add_usage, _name_blobs),
 )
 
 
-def spent_since(spent: list[Spent], since: float | None) -> list[Spent]:
-    return [each for each in spent if since is None or each.quarter >= since // QUARTER]
+def usage_since(entries: list[UsageEntry], since: float | None) -> list[UsageEntry]:
+    return [entry for entry in entries if since is None or entry.quarter >= since // QUARTER]
 
 
-def usage_row(session_id: str, model: str, spent: list[Spent]) -> UsageRow:
-    costs = [each.cost for each in spent if each.cost is not None]
+def usage_row(session_id: str, model: str, entries: list[UsageEntry]) -> UsageRow:
+    costs = [entry.cost for entry in entries if entry.cost is not None]
     return UsageRow(
         session_id=session_id,
         model=model,
-        input_tokens=sum(each.usage.input_tokens for each in spent),
-        output_tokens=sum(each.usage.output_tokens for each in spent),
-        cached_tokens=sum(each.usage.cached_tokens for each in spent),
-        reasoning_tokens=sum(each.usage.reasoning_tokens for each in spent),
-        cost=sum(costs) if len(costs) == len(spent) else None,
+        input_tokens=sum(entry.usage.input_tokens for entry in entries),
+        output_tokens=sum(entry.usage.output_tokens for entry in entries),
+        cached_tokens=sum(entry.usage.cached_tokens for entry in entries),
+        reasoning_tokens=sum(entry.usage.reasoning_tokens for entry in entries),
+        cost=sum(costs) if len(costs) == len(entries) else None,
     )

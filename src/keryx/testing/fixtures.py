@@ -16,7 +16,7 @@ from blockbuster import blockbuster_ctx
 
 from keryx.aio.clock import FakeClock
 from keryx.aio.loops import new_loop
-from keryx.testing.leftovers import State, tasks_left_over
+from keryx.testing.left_overs import State, tasks_left_over
 
 
 @pytest.fixture(scope="session", autouse=True)

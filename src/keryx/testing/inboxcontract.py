@@ -15,7 +15,7 @@ from keryx.errors import (
     SequenceError,
 )
 from keryx.ports.store import Commit, InboxRow, OutboxRow, Store
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 
 
 class InboxContract:
@@ -45,7 +45,9 @@ class InboxContract:
         await subject.append(Commit(session_id="s", epoch=epoch, enters=(row,)))
         assert await subject.pending("s") == []
         assert await subject.command("s", "k") == row
-        again = Commit(session_id="s", epoch=epoch, events=(Facts().opened(),), enters=(row,))
+        again = Commit(
+            session_id="s", epoch=epoch, events=(EventFactory().opened(),), enters=(row,)
+        )
         with pytest.raises(AlreadyEnteredError):
             await subject.append(again)
         assert await subject.events("s") == []

@@ -15,7 +15,7 @@ import msgspec
 from keryx.events import CallEffects, CallFinished, CallStarted, LoggedEvent
 from keryx.messages import Json, Text, ToolCall
 from keryx.ports.store import Commit, Store
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 
 AT_ONCE: Final = 600
 """Facts in one commit."""
@@ -68,7 +68,7 @@ def replied(number: int) -> str:
 
 
 def _facts(session_id: str, turns: int, title: str) -> Iterator[LoggedEvent]:
-    facts = Facts(session_id, at=BEGAN)
+    facts = EventFactory(session_id, at=BEGAN)
     yield facts.opened(title)
     for number in range(turns):
         facts.at = BEGAN + EACH * number
@@ -81,7 +81,7 @@ def _facts(session_id: str, turns: int, title: str) -> Iterator[LoggedEvent]:
         yield facts.finished(turn_id)
 
 
-def _step(facts: Facts, number: int, turn_id: str) -> Iterator[LoggedEvent]:
+def _step(facts: EventFactory, number: int, turn_id: str) -> Iterator[LoggedEvent]:
     step_id = f"step-{number}"
     yield msgspec.structs.replace(facts.step(turn_id=turn_id), step_id=step_id)
     calls = _calls(number)
@@ -108,7 +108,7 @@ def _step(facts: Facts, number: int, turn_id: str) -> Iterator[LoggedEvent]:
         yield _end(facts, turn_id, call, failed=(number + place) % 11 == 0)
 
 
-def _end(facts: Facts, turn_id: str, call: ToolCall, *, failed: bool) -> CallFinished:
+def _end(facts: EventFactory, turn_id: str, call: ToolCall, *, failed: bool) -> CallFinished:
     output = "\n".join(f"{line:03} src/keryx/reader.py: checked" for line in range(12))
     value = msgspec.json.encode({"output": output, "exit_code": int(failed)})
     return CallFinished(
@@ -126,7 +126,7 @@ def _end(facts: Facts, turn_id: str, call: ToolCall, *, failed: bool) -> CallFin
     )
 
 
-def _seq(facts: Facts) -> int:
+def _seq(facts: EventFactory) -> int:
     facts.last_seq += 1
     return facts.last_seq
 

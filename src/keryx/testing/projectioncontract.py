@@ -9,8 +9,8 @@ import asyncio
 
 from keryx.events import LoggedEvent, MessageAccepted, SessionOpened, StepReplied
 from keryx.ports.store import Commit, InboxRow, Store
-from keryx.ports.view import Resting
-from keryx.testing.facts import Facts
+from keryx.ports.view import IdleSessions
+from keryx.testing.event_factory import EventFactory
 
 
 class _Log:
@@ -19,7 +19,7 @@ class _Log:
     def __init__(self, store: Store, epoch: int, session_id: str) -> None:
         self.store = store
         self.epoch = epoch
-        self.facts = Facts(session_id)
+        self.facts = EventFactory(session_id)
 
     async def add(self, *events: LoggedEvent) -> int:
         return await self.store.append(
@@ -144,7 +144,9 @@ class ProjectionContract:
         facts = log.facts
         opened = (await subject.events("s"))[0]
         assert isinstance(opened, SessionOpened)
-        assert await subject.resting("s") == Resting(seq=1, settings=(opened,), last_reply=None)
+        assert await subject.resting("s") == IdleSessions(
+            seq=1, settings=(opened,), last_reply=None
+        )
         await log.add(facts.accepted(), facts.started(), facts.delivered(), facts.step())
         assert await subject.resting("s") is None
         await log.add(facts.replied("first"))
@@ -152,7 +154,7 @@ class ProjectionContract:
         await log.add(moved, last)
         await log.add(facts.finished())
         found = await subject.resting("s")
-        assert found == Resting(seq=facts.last_seq, settings=(opened, moved), last_reply=last)
+        assert found == IdleSessions(seq=facts.last_seq, settings=(opened, moved), last_reply=last)
         earlier, summed = facts.compacted("earlier"), facts.compacted()
         await log.add(earlier, summed)
         found = await subject.resting("s")

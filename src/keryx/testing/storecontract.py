@@ -21,7 +21,7 @@ from keryx.errors import (
 from keryx.events import LoggedEvent, PromptChanged
 from keryx.messages import File
 from keryx.ports.store import Blob, Commit, InboxRow, OutboxRow, RecordChange, Store, blob_hash
-from keryx.testing.facts import Facts
+from keryx.testing.event_factory import EventFactory
 from keryx.testing.inboxcontract import InboxContract
 from keryx.testing.projectioncontract import ProjectionContract
 from keryx.testing.usagecontract import UsageContract
@@ -39,7 +39,7 @@ class LogContract:
     """One gapless log for each session, written by its owner only."""
 
     async def test_what_is_appended_is_read_in_order(self, subject: Store) -> None:
-        facts = Facts()
+        facts = EventFactory()
         epoch = await subject.claim("s")
         written = [facts.opened(), facts.accepted(), facts.delivered(), facts.started()]
         await subject.append(commit(epoch, *written[:1]))
@@ -50,7 +50,7 @@ class LogContract:
         assert await subject.events("nobody") == []
 
     async def test_a_log_is_read_in_pages(self, subject: Store) -> None:
-        facts = Facts()
+        facts = EventFactory()
         epoch = await subject.claim("s")
         written = [facts.opened(), *(facts.accepted(f"m{number}") for number in range(20))]
         await subject.append(commit(epoch, *written))
@@ -61,7 +61,7 @@ class LogContract:
         assert await subject.events("s", limit=3, size=10_000_000) == written[:3]
 
     async def test_a_session_is_made_with_its_first_events(self, subject: Store) -> None:
-        facts = Facts()
+        facts = EventFactory()
         opened = facts.opened()
         epoch = await subject.create(commit(0, opened))
         assert await subject.events("s") == [opened]
@@ -73,26 +73,26 @@ class LogContract:
     async def test_the_first_epoch_is_one_and_each_claim_fences_all_before(
         self, subject: Store
     ) -> None:
-        facts = Facts()
+        facts = EventFactory()
         assert await subject.claim("s") == 1
         assert await subject.claim("s") == 2
         with pytest.raises(FencedError):
             await subject.append(commit(1, facts.opened()))
         with pytest.raises(FencedError):
-            await subject.append(commit(3, Facts().opened()))
+            await subject.append(commit(3, EventFactory().opened()))
         assert await subject.events("s") == []
-        await subject.append(commit(2, Facts().opened()))
+        await subject.append(commit(2, EventFactory().opened()))
 
     async def test_a_session_that_nobody_claimed_is_fenced(self, subject: Store) -> None:
         with pytest.raises(FencedError):
-            await subject.append(commit(1, Facts().opened()))
+            await subject.append(commit(1, EventFactory().opened()))
 
     @pytest.mark.parametrize("seqs", [(2,), (0,), (1, 3), (1, 1), (2, 1)])
     async def test_a_gap_is_refused_and_nothing_is_written(
         self, subject: Store, seqs: tuple[int, ...]
     ) -> None:
         epoch = await subject.claim("s")
-        events = [Facts(last_seq=seq - 1).opened() for seq in seqs]
+        events = [EventFactory(last_seq=seq - 1).opened() for seq in seqs]
         with pytest.raises(SequenceError):
             await subject.append(commit(epoch, *events))
         assert await subject.events("s") == []
@@ -100,14 +100,14 @@ class LogContract:
     async def test_an_event_of_another_session_is_refused(self, subject: Store) -> None:
         epoch = await subject.claim("s")
         with pytest.raises(SequenceError):
-            await subject.append(commit(epoch, Facts("other").opened()))
+            await subject.append(commit(epoch, EventFactory("other").opened()))
 
     async def test_positions_rise_over_all_sessions(self, subject: Store) -> None:
         positions: list[int] = []
         for name in ("a", "b", "c"):
             epoch = await subject.claim(name)
             positions.append(
-                await subject.append(commit(epoch, Facts(name).opened(), session_id=name))
+                await subject.append(commit(epoch, EventFactory(name).opened(), session_id=name))
             )
         assert positions == sorted(set(positions))
 
@@ -115,7 +115,7 @@ class LogContract:
         self, subject: Store
     ) -> None:
         async def fill(name: str) -> None:
-            facts = Facts(name)
+            facts = EventFactory(name)
             epoch = await subject.claim(name)
             for _ in range(10):
                 await subject.append(commit(epoch, facts.opened(), session_id=name))
@@ -135,7 +135,7 @@ class LogContract:
         epochs["b"] += 1
         outcomes = await asyncio.gather(  # noqa: TID251 (a test looks at all of them)
             *(
-                subject.append(commit(epochs[name], Facts(name).opened(), session_id=name))
+                subject.append(commit(epochs[name], EventFactory(name).opened(), session_id=name))
                 for name in "abc"
             ),
             return_exceptions=True,
@@ -144,7 +144,7 @@ class LogContract:
         assert [len(await subject.events(name)) for name in "abc"] == [1, 0, 1]
 
     async def test_times_that_go_back_change_no_order(self, subject: Store) -> None:
-        facts = Facts()
+        facts = EventFactory()
         epoch = await subject.claim("s")
         for at in (300.0, 200.0, 100.0):
             facts.at = at
@@ -156,7 +156,7 @@ class LogContract:
         await subject.close()
         await subject.close()
         with pytest.raises(ScopeClosedError):
-            await subject.append(commit(epoch, Facts().opened()))
+            await subject.append(commit(epoch, EventFactory().opened()))
         with pytest.raises(ScopeClosedError):
             await subject.events("s")
 
@@ -217,7 +217,7 @@ class KeepingContract:
         await subject.append(Commit(session_id="a", epoch=epochs["a"], blobs=(both, mine, pasted)))
         await subject.append(Commit(session_id="b", epoch=epochs["b"], blobs=(both,)))
         # The second session only names the third blob in an event, as a fork would.
-        facts = Facts("b")
+        facts = EventFactory("b")
         attached = facts.accepted(attachments=(File(pasted.hash, "text/plain"),))
         await subject.append(commit(epochs["b"], attached, session_id="b"))
         assert await subject.delete("a")
@@ -231,7 +231,7 @@ class KeepingContract:
         self, subject: Store
     ) -> None:
         for name in "ab":
-            facts = Facts(name)
+            facts = EventFactory(name)
             epoch = await subject.claim(name)
             prompt = blob(name.encode())
             events = (
@@ -268,7 +268,7 @@ class KeepingContract:
         await subject.delete("s")
         assert await subject.claim("s") > old
         with pytest.raises(FencedError):
-            await subject.append(commit(old, Facts().opened()))
+            await subject.append(commit(old, EventFactory().opened()))
 
 
 class StoreContract(LogContract, InboxContract, KeepingContract, ProjectionContract, UsageContract):

@@ -1,4 +1,4 @@
-"""The HTTP client that tools use: one per loop, shared by all that runs there."""
+"""The HTTP client of the tools: one for each loop, shared by all tools that run there."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from keryx.ports.tool import HttpClient
 if TYPE_CHECKING:
     import aiohttp
 
-# A connection that cannot be made in this time will not be made; how long an answer may take is
-# the tool's own affair, and its timeout's.
+# The limit for opening a connection only. How long an answer may take is decided by the tool and
+# its timeout.
 CONNECT_TIMEOUT: Final = 30.0
 
 
 class HttpClients:
-    """A client for each loop that asks, made and closed on it."""
+    """One client for each loop, created and closed on that loop."""
 
     def __init__(self) -> None:
-        self._clients = Owned(_make, _close)
+        self._clients = Owned(_create, _close)
 
     async def get(self) -> HttpClient:
-        # aiohttp names every option in its types; the port leaves them open.
+        # aiohttp types every option; the port accepts any options.
         return cast("HttpClient", await self._clients.get())
 
     async def close(self) -> None:
@@ -30,7 +30,7 @@ class HttpClients:
         await self._clients.close()
 
 
-async def _make() -> aiohttp.ClientSession:
+async def _create() -> aiohttp.ClientSession:
     import aiohttp  # noqa: PLC0415 (heavy; loaded with the first request)
 
     # Cookies of one session must not reach another, and all sessions share this client.

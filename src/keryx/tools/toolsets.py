@@ -1,4 +1,4 @@
-"""The tools that every host has, by the name of their set."""
+"""The built-in tools, by the name of their set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from keryx.tools.shell.terminal import find_shell, shell_tools
 
 
 def built_in(home: Path | None = None, *, confined: bool = True) -> dict[str, list[Tool]]:
-    """All sets. `home` is the user's; `confined`: whether commands are. Asks the disk."""
+    """Return all sets; reads the disk.
+
+    `home` is the user's folder; `confined`: commands run confined.
+    """
     return {
         "files": file_tools(),
         "shell": shell_tools(find_shell(), home, confined=confined),

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.tools.files.desk import Desk
+from tests.tools.files.file_session import FileSession
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def made(tmp_path: Path) -> FileSession:
+    return FileSession(tmp_path)
 
 
 @pytest_asyncio.fixture
-async def desk(made: Desk) -> AsyncIterator[Desk]:
+async def session(made: FileSession) -> AsyncIterator[FileSession]:
     await made.open()
     yield made
     await made.close()

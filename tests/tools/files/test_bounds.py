@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from keryx.ports.files import Stamp
-from keryx.tools.files import FileSpace, space
-from tests.tools.files.desk import Desk
+from keryx.tools.files import FileAccess, file_access
+from tests.tools.files.file_session import FileSession
 
 pytestmark = pytest.mark.promise("tools.6")
 
@@ -34,9 +34,9 @@ def calls_on(path: str) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-async def refuses_all(desk: Desk, path: str, said: str) -> None:
+async def refuses_all(session: FileSession, path: str, said: str) -> None:
     for tool, arguments in calls_on(path):
-        told = await desk.refused(tool, **arguments)
+        told = await session.refused(tool, **arguments)
         assert said in told, (tool, told)
         assert SECRET not in told
 
@@ -45,85 +45,89 @@ HIDDEN_TEXT = f"nobody may see {SECRET}"
 
 
 @pytest.fixture
-def secret(made: Desk) -> Path:
+def secret(made: FileSession) -> Path:
     made.put("inside.txt", "inside")
     path = made.outside / "secret.txt"
     path.write_text(SECRET)
     return path
 
 
-async def test_paths_outside_are_refused(desk: Desk, secret: Path) -> None:
+async def test_paths_outside_are_refused(session: FileSession, secret: Path) -> None:
     for path in (str(secret), "../outside/secret.txt", "sub/../../outside/secret.txt"):
-        await refuses_all(desk, path, OUTSIDE)
+        await refuses_all(session, path, OUTSIDE)
 
 
-async def test_links_to_the_outside_are_refused(desk: Desk, secret: Path) -> None:
-    (desk.root / "file").symlink_to(secret)
-    (desk.root / "folder").symlink_to(desk.outside)
-    (desk.root / "up").symlink_to("..")
-    (desk.root / "chain").symlink_to("folder")
-    (desk.root / "dangling").symlink_to(desk.outside / "missing")
+async def test_links_to_the_outside_are_refused(session: FileSession, secret: Path) -> None:
+    (session.root / "file").symlink_to(secret)
+    (session.root / "folder").symlink_to(session.outside)
+    (session.root / "up").symlink_to("..")
+    (session.root / "chain").symlink_to("folder")
+    (session.root / "dangling").symlink_to(session.outside / "missing")
     for path in ("file", "folder/secret.txt", "up/outside/secret.txt", "chain/secret.txt"):
-        await refuses_all(desk, path, OUTSIDE)
-    await refuses_all(desk, "dangling", OUTSIDE)
-    await refuses_all(desk, "folder/../outside/secret.txt", OUTSIDE)
+        await refuses_all(session, path, OUTSIDE)
+    await refuses_all(session, "dangling", OUTSIDE)
+    await refuses_all(session, "folder/../outside/secret.txt", OUTSIDE)
 
 
-async def test_a_refusal_says_where_a_link_leads_and_what_to_do(desk: Desk, secret: Path) -> None:
-    (desk.root / "file").symlink_to(secret)
-    assert await desk.refused("read_file", path="file") == (
+async def test_a_refusal_says_where_a_link_leads_and_what_to_do(
+    session: FileSession, secret: Path
+) -> None:
+    (session.root / "file").symlink_to(secret)
+    assert await session.refused("read_file", path="file") == (
         f"file is outside the workspace (it leads to {secret}); ask for access to it, "
-        f"or use a path inside {desk.root}"
+        f"or use a path inside {session.root}"
     )
 
 
-async def test_a_folder_named_like_the_workspace_is_not_inside(desk: Desk, secret: Path) -> None:
-    other = desk.root.with_name(desk.root.name + "2")
+async def test_a_folder_named_like_the_workspace_is_not_inside(
+    session: FileSession, secret: Path
+) -> None:
+    other = session.root.with_name(session.root.name + "2")
     other.mkdir()
     (other / "a").write_text(SECRET)
-    await refuses_all(desk, str(other / "a"), OUTSIDE)
+    await refuses_all(session, str(other / "a"), OUTSIDE)
 
 
-async def test_search_and_list_do_not_follow_links(desk: Desk, secret: Path) -> None:
-    (desk.root / "file").symlink_to(secret)
-    (desk.root / "folder").symlink_to(desk.outside)
-    assert "nothing found" in await desk.done("search_files", pattern="secret")
-    listed = await desk.done("list_files", depth=3)
-    assert f"folder -> {desk.outside}" in listed
+async def test_search_and_list_do_not_follow_links(session: FileSession, secret: Path) -> None:
+    (session.root / "file").symlink_to(secret)
+    (session.root / "folder").symlink_to(session.outside)
+    assert "nothing found" in await session.done("search_files", pattern="secret")
+    listed = await session.done("list_files", depth=3)
+    assert f"folder -> {session.outside}" in listed
     assert "secret.txt  " not in listed
 
 
-async def test_granted_trees_can_be_used(desk: Desk, secret: Path) -> None:
-    await desk.grant(readable=[desk.outside])
-    assert SECRET in await desk.done("read_file", path=str(secret))
-    said = await desk.refused("write_file", path=str(secret), content="x")
+async def test_granted_trees_can_be_used(session: FileSession, secret: Path) -> None:
+    await session.grant(readable=[session.outside])
+    assert SECRET in await session.done("read_file", path=str(secret))
+    said = await session.refused("write_file", path=str(secret), content="x")
     assert "may be read but not written" in said
-    await desk.grant(writable=[desk.outside])
-    await desk.done("write_file", path=str(secret), content="x", overwrite=True)
-    assert desk.read(secret) == "x"
+    await session.grant(writable=[session.outside])
+    await session.done("write_file", path=str(secret), content="x", overwrite=True)
+    assert session.read(secret) == "x"
 
 
 async def test_hidden_trees_inside_the_workspace_are_kept_from_every_tool(
-    desk: Desk, secret: Path
+    session: FileSession, secret: Path
 ) -> None:
-    desk.put("state/deep/key[1].txt", SECRET)
-    desk.put(".env", SECRET)
-    (desk.root / "way").symlink_to("state/deep")
-    (desk.root / "link.txt").hardlink_to(desk.root / ".env")
-    await desk.grant(hidden=[desk.root / "state", desk.root / ".env"])
+    session.put("state/deep/key[1].txt", SECRET)
+    session.put(".env", SECRET)
+    (session.root / "way").symlink_to("state/deep")
+    (session.root / "link.txt").hardlink_to(session.root / ".env")
+    await session.grant(hidden=[session.root / "state", session.root / ".env"])
     hidden = ("state/deep/key[1].txt", "way/key[1].txt", ".env", "link.txt", "state/new.txt")
     for path in hidden:
-        await refuses_all(desk, path, "is kept from tools")
-    found = await desk.done("search_files", pattern="key", kind="names", hidden=True)
+        await refuses_all(session, path, "is hidden from tools")
+    found = await session.done("search_files", pattern="key", kind="names", hidden=True)
     assert "nothing found" in found
     for glob in (None, "*.txt", "**/*.txt", "state/**"):
-        found = await desk.done("search_files", pattern="secret", hidden=True, glob=glob)
+        found = await session.done("search_files", pattern="secret", hidden=True, glob=glob)
         assert found == "nothing found for 'secret'"
-    assert "state/" not in (await desk.done("list_files", depth=3, hidden=True)).split("\n")
-    assert "state" not in await desk.refused("read_file", path="stat")
+    assert "state/" not in (await session.done("list_files", depth=3, hidden=True)).split("\n")
+    assert "state" not in await session.refused("read_file", path="stat")
 
 
-class Swapping(FileSpace):
+class Swapping(FileAccess):
     """Something happens right after a path was found to be good."""
 
     then: Callable[[], object] | None = None
@@ -135,76 +139,76 @@ class Swapping(FileSpace):
         return found
 
 
-def swapping(desk: Desk, then: Callable[[], object]) -> None:
-    made = Swapping(desk.root, keep=desk.ledger.keep, changing=desk.ledger.changing)
+def swapping(session: FileSession, then: Callable[[], object]) -> None:
+    made = Swapping(session.root, keep=session.ledger.keep, changing=session.ledger.changing)
     made.then = then
-    desk.use(made)
+    session.use(made)
 
 
 @pytest.mark.parametrize("number", range(len(calls_on(""))))
 async def test_a_folder_swapped_for_a_link_after_the_check_leads_nowhere(
-    desk: Desk, secret: Path, number: int
+    session: FileSession, secret: Path, number: int
 ) -> None:
     tool, arguments = calls_on("sub/secret.txt")[number]
-    desk.put("sub/secret.txt", SECRET)
+    session.put("sub/secret.txt", SECRET)
 
     def swap() -> None:
-        folder = desk.root / "sub"
+        folder = session.root / "sub"
         if not folder.is_symlink():
-            folder.rename(desk.root / "moved")
-            folder.symlink_to(desk.outside)
+            folder.rename(session.root / "moved")
+            folder.symlink_to(session.outside)
 
-    desk.put(str(secret), HIDDEN_TEXT)
-    await desk.host.bridge.to_thread(swapping, desk, swap)
-    outcome = await desk.call(tool, **arguments)
+    session.put(str(secret), HIDDEN_TEXT)
+    await session.host.bridge.to_thread(swapping, session, swap)
+    outcome = await session.call(tool, **arguments)
     assert "nobody may see" not in outcome.text
-    assert desk.read(secret) == HIDDEN_TEXT
-    assert [path.name for path in desk.outside.iterdir()] == ["secret.txt"]
+    assert session.read(secret) == HIDDEN_TEXT
+    assert [path.name for path in session.outside.iterdir()] == ["secret.txt"]
     assert outcome.outcome == "failed" or "nothing found" in outcome.text
 
 
 @pytest.mark.parametrize("number", range(len(calls_on(""))))
 async def test_a_file_swapped_for_a_link_after_the_check_leads_nowhere(
-    desk: Desk, secret: Path, number: int
+    session: FileSession, secret: Path, number: int
 ) -> None:
     tool, arguments = calls_on("a.txt")[number]
-    desk.put("a.txt", SECRET)
+    session.put("a.txt", SECRET)
 
     def swap() -> None:
-        (desk.root / "a.txt").unlink(missing_ok=True)
-        (desk.root / "a.txt").symlink_to(secret)
+        (session.root / "a.txt").unlink(missing_ok=True)
+        (session.root / "a.txt").symlink_to(secret)
 
-    desk.put(str(secret), HIDDEN_TEXT)
-    await desk.host.bridge.to_thread(swapping, desk, swap)
-    outcome = await desk.call(tool, **arguments)
+    session.put(str(secret), HIDDEN_TEXT)
+    await session.host.bridge.to_thread(swapping, session, swap)
+    outcome = await session.call(tool, **arguments)
     assert "nobody may see" not in outcome.text
-    assert desk.read(secret) == HIDDEN_TEXT
+    assert session.read(secret) == HIDDEN_TEXT
     assert outcome.outcome == "failed" or "nothing found" in outcome.text
 
 
 async def test_a_folder_moved_away_between_record_and_rename_takes_the_write_along(
-    desk: Desk, secret: Path
+    session: FileSession, secret: Path
 ) -> None:
     def swap() -> None:
-        (desk.root / "sub").rename(desk.root / "moved")
-        (desk.root / "sub").symlink_to(desk.outside)
+        (session.root / "sub").rename(session.root / "moved")
+        (session.root / "sub").symlink_to(session.outside)
 
-    desk.put("sub/a.txt", "old")
-    desk.ledger.then = swap
-    await desk.done("write_file", path="sub/a.txt", content="new", overwrite=True)
-    assert desk.text("moved/a.txt") == "new"
-    assert [path.name for path in desk.outside.iterdir()] == ["secret.txt"]
+    session.put("sub/a.txt", "old")
+    session.ledger.then = swap
+    await session.done("write_file", path="sub/a.txt", content="new", overwrite=True)
+    assert session.text("moved/a.txt") == "new"
+    assert [path.name for path in session.outside.iterdir()] == ["secret.txt"]
 
 
 def test_what_was_seen_longest_ago_is_forgotten_first(
-    made: Desk, monkeypatch: pytest.MonkeyPatch
+    made: FileSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(space, "MOST_SEEN", 2)
+    monkeypatch.setattr(file_access, "MAX_STAMPS", 2)
     files, paths = made.space(), [Path(f"/{number}") for number in range(3)]
     for path in (paths[0], paths[1], paths[0], paths[2]):
         files.seen(path, Stamp(1, 1, 1))
     assert [files.last_seen(path) is None for path in paths] == [False, True, False]
 
 
-def test_a_name_that_is_not_utf8_can_be_shown(made: Desk) -> None:
+def test_a_name_that_is_not_utf8_can_be_shown(made: FileSession) -> None:
     assert made.space().name(made.root / "caf\udce9") == "caf\\xe9"

@@ -7,13 +7,13 @@ import os
 import pytest
 
 from keryx.tools.files import listing, searching
-from tests.tools.files.desk import Desk
+from tests.tools.files.file_session import FileSession
 
 pytestmark = pytest.mark.promise("tools.6")
 
 
 @pytest.fixture
-def source(made: Desk) -> Desk:
+def source(made: FileSession) -> FileSession:
     made.put("src/main.py", "import os\n\ndef main():\n    return os.getcwd()\n")
     made.put("src/other.py", "def other():\n    return None\n")
     made.put("docs/Notes.md", "The main function.\n")
@@ -25,17 +25,21 @@ def source(made: Desk) -> Desk:
     return made
 
 
-async def test_lines_are_found_and_grouped_by_file(desk: Desk, source: Desk) -> None:
-    assert await desk.done("search_files", pattern=r"def \w+\(") == (
+async def test_lines_are_found_and_grouped_by_file(
+    session: FileSession, source: FileSession
+) -> None:
+    assert await session.done("search_files", pattern=r"def \w+\(") == (
         "src/main.py\n  3: def main():\nsrc/other.py\n  1: def other():"
     )
 
 
-async def test_ignored_and_hidden_files_are_found_if_asked_for(desk: Desk, source: Desk) -> None:
-    assert await desk.done("search_files", pattern="main", kind="names") == "src/main.py"
-    found = await desk.done("search_files", pattern="main", kind="names", hidden=True)
+async def test_ignored_and_hidden_files_are_found_if_asked_for(
+    session: FileSession, source: FileSession
+) -> None:
+    assert await session.done("search_files", pattern="main", kind="names") == "src/main.py"
+    found = await session.done("search_files", pattern="main", kind="names", hidden=True)
     assert found.split("\n") == [".hidden/main.txt", "build/main.log", "src/main.py"]
-    found = await desk.done("search_files", pattern="^main$", hidden=True)
+    found = await session.done("search_files", pattern="^main$", hidden=True)
     assert "debug.log\n  1: main" in found
 
 
@@ -55,9 +59,9 @@ async def test_ignored_and_hidden_files_are_found_if_asked_for(desk: Desk, sourc
     ],
 )
 async def test_files_are_found_by_name(
-    desk: Desk, source: Desk, arguments: dict[str, str], found: list[str]
+    session: FileSession, source: FileSession, arguments: dict[str, str], found: list[str]
 ) -> None:
-    told = await desk.done("search_files", kind="names", **arguments)
+    told = await session.done("search_files", kind="names", **arguments)
     assert told.split("\n") == found
 
 
@@ -81,85 +85,93 @@ async def test_files_are_found_by_name(
     ],
 )
 async def test_contents_are_found(
-    desk: Desk, source: Desk, arguments: dict[str, object], found: list[str]
+    session: FileSession, source: FileSession, arguments: dict[str, object], found: list[str]
 ) -> None:
-    told = await desk.done("search_files", **arguments)
+    told = await session.done("search_files", **arguments)
     assert told.split("\n") == found
 
 
-async def test_an_expression_that_is_none_is_told_in_ripgreps_own_words(desk: Desk) -> None:
-    said = await desk.refused("search_files", pattern="(open")
+async def test_an_expression_that_is_none_is_told_in_ripgreps_own_words(
+    session: FileSession,
+) -> None:
+    said = await session.refused("search_files", pattern="(open")
     assert said.startswith("ripgrep could not search: ")
     assert "unclosed group" in said
-    assert "error parsing glob" in await desk.refused("search_files", pattern="x", glob="[")
+    assert "error parsing glob" in await session.refused("search_files", pattern="x", glob="[")
 
 
-async def test_no_more_is_shown_than_was_asked_for(desk: Desk) -> None:
-    desk.put("a.txt", "hit\n" * 50)
-    desk.put("b.txt", "hit\n")
-    told = await desk.done("search_files", pattern="hit", limit=10)
+async def test_no_more_is_shown_than_was_asked_for(session: FileSession) -> None:
+    session.put("a.txt", "hit\n" * 50)
+    session.put("b.txt", "hit\n")
+    told = await session.done("search_files", pattern="hit", limit=10)
     assert told.count(": hit") == 10
     assert told.endswith("[there is more; narrow the pattern, the path or the glob]")
-    told = await desk.done("search_files", pattern="hit", limit=51)
+    told = await session.done("search_files", pattern="hit", limit=51)
     assert told.count(": hit") == 51
     assert "there is more" not in told
-    around = await desk.done("search_files", pattern="hit", limit=10, around=2, path="a.txt")
+    around = await session.done("search_files", pattern="hit", limit=10, around=2, path="a.txt")
     assert around.count(": hit") == 10
-    names = await desk.done("search_files", pattern="*", kind="names", limit=1)
+    names = await session.done("search_files", pattern="*", kind="names", limit=1)
     assert names.count(".txt") == 1
     assert "there is more" in names
 
 
-async def test_endless_findings_are_stopped_early(desk: Desk) -> None:
+async def test_endless_findings_are_stopped_early(session: FileSession) -> None:
     for number in range(40):
-        desk.put(f"{number}.txt", f"{'hit ' * 1000}\n" * 200)
-    told = await desk.done("search_files", pattern="hit", limit=2000)
+        session.put(f"{number}.txt", f"{'hit ' * 1000}\n" * 200)
+    told = await session.done("search_files", pattern="hit", limit=2000)
     assert len(told) < 100_000
-    assert all(len(line) < searching.COLUMNS + 100 for line in told.split("\n"))
+    assert all(len(line) < searching.MAX_COLUMNS + 100 for line in told.split("\n"))
 
 
-async def test_a_search_ends_with_its_call(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_search_ends_with_its_call(
+    session: FileSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a program that never ends in ripgrep's place."""
-    program = desk.put("rg", f"#!/bin/sh\necho > {desk.root}/begun\nsleep 1000 & wait\n")
+    program = session.put("rg", f"#!/bin/sh\necho > {session.root}/begun\nsleep 1000 & wait\n")
     program.chmod(0o755)
-    os.mkfifo(desk.root / "begun")
+    os.mkfifo(session.root / "begun")
     monkeypatch.setattr(searching, "_installed", lambda: str(program))
-    scope = desk.host.scope.child("turn")
-    batch = desk.host.start(desk.lane, desk.host.call("search_files", pattern="x"), scope=scope)
-    await desk.host.bridge.to_thread((desk.root / "begun").read_bytes)
+    scope = session.host.scope.child("turn")
+    batch = session.host.start(
+        session.environment, session.host.call("search_files", pattern="x"), scope=scope
+    )
+    await session.host.bridge.to_thread((session.root / "begun").read_bytes)
     scope.cancel("interrupt")
     (outcome,) = await batch.outcomes()
     assert (outcome.outcome, outcome.left_over) == ("cancelled", ())
 
 
-async def test_a_pipe_is_not_searched(desk: Desk) -> None:
-    os.mkfifo(desk.root / "pipe")
-    said = await desk.refused("search_files", pattern="x", path="pipe")
+async def test_a_pipe_is_not_searched(session: FileSession) -> None:
+    os.mkfifo(session.root / "pipe")
+    said = await session.refused("search_files", pattern="x", path="pipe")
     assert said == "pipe is a pipe, not a file"
 
 
-async def test_what_ripgrep_complains_of_is_told_beside_what_was_found(desk: Desk) -> None:
-    desk.put("a.txt", "hit\n")
-    desk.put(".gitignore", "[\n")
-    told = await desk.done("search_files", pattern="hit")
+async def test_what_ripgrep_complains_of_is_told_beside_what_was_found(
+    session: FileSession,
+) -> None:
+    session.put("a.txt", "hit\n")
+    session.put(".gitignore", "[\n")
+    told = await session.done("search_files", pattern="hit")
     assert told.startswith("a.txt\n  1: hit\n[not everything could be searched: ")
     assert "error parsing glob" in told
 
 
-async def test_what_is_not_there_is_not_searched(desk: Desk) -> None:
-    (desk.root / "gone").symlink_to("nowhere")
+async def test_what_is_not_there_is_not_searched(session: FileSession) -> None:
+    (session.root / "gone").symlink_to("nowhere")
     for path in ("missing", "gone"):
-        said = await desk.refused("search_files", pattern="hit", path=path)
+        said = await session.refused("search_files", pattern="hit", path=path)
         assert "no such file" in said
 
 
-async def test_binary_and_odd_files_are_no_obstacle(desk: Desk) -> None:
-    desk.put("a.bin", b"\0hit\0\n")
-    desk.put("b.txt", "hit\n".encode("utf-16"))
-    desk.put("c.txt", b"caf\xe9 hit\r\n")
-    desk.put("with:colon-1-.txt", "hit: 1-2\n")
-    (desk.root / os.fsdecode(b"caf\xe9.txt")).write_text("hit\n")
-    told = await desk.done("search_files", pattern="hit")
+async def test_binary_and_odd_files_are_no_obstacle(session: FileSession) -> None:
+    session.put("a.bin", b"\0hit\0\n")
+    session.put("b.txt", "hit\n".encode("utf-16"))
+    session.put("c.txt", b"caf\xe9 hit\r\n")
+    session.put("with:colon-1-.txt", "hit: 1-2\n")
+    (session.root / os.fsdecode(b"caf\xe9.txt")).write_text("hit\n")
+    told = await session.done("search_files", pattern="hit")
     assert told.split("\n") == [
         "b.txt",
         "  1: hit",
@@ -173,30 +185,30 @@ async def test_binary_and_odd_files_are_no_obstacle(desk: Desk) -> None:
 
 
 async def test_without_ripgrep_it_says_how_to_get_it(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    session: FileSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nowhere(name: str, path: str) -> None: ...
 
     monkeypatch.setattr(searching, "_installed", lambda: None)
     monkeypatch.setattr(searching.shutil, "which", nowhere)
-    assert "pip install ripgrep" in await desk.refused("search_files", pattern="x")
+    assert "pip install ripgrep" in await session.refused("search_files", pattern="x")
 
 
-async def test_names_are_said_once(desk: Desk) -> None:
-    said = await desk.refused("search_files", pattern="a", kind="names", glob="*.py")
+async def test_names_are_said_once(session: FileSession) -> None:
+    said = await session.refused("search_files", pattern="a", kind="names", glob="*.py")
     assert said == "to search for names, say it all in the pattern, without a glob"
 
 
-async def test_patterns_cannot_hold_what_no_argument_can(desk: Desk) -> None:
-    assert "NUL" in await desk.refused("search_files", pattern="a\0b")
-    assert "NUL" in await desk.refused("search_files", pattern="a", glob="a\0b")
+async def test_patterns_cannot_hold_what_no_argument_can(session: FileSession) -> None:
+    assert "NUL" in await session.refused("search_files", pattern="a\0b")
+    assert "NUL" in await session.refused("search_files", pattern="a", glob="a\0b")
 
 
-async def test_a_folder_is_listed_folders_first(desk: Desk, source: Desk) -> None:
-    (desk.root / "link").symlink_to("src/main.py")
-    os.mkfifo(desk.root / "pipe")
-    desk.put("large.bin", bytes(3000))
-    assert (await desk.done("list_files")).split("\n") == [
+async def test_a_folder_is_listed_folders_first(session: FileSession, source: FileSession) -> None:
+    (session.root / "link").symlink_to("src/main.py")
+    os.mkfifo(session.root / "pipe")
+    session.put("large.bin", bytes(3000))
+    assert (await session.done("list_files")).split("\n") == [
         "build/",
         "docs/",
         "src/",
@@ -208,8 +220,10 @@ async def test_a_folder_is_listed_folders_first(desk: Desk, source: Desk) -> Non
     ]
 
 
-async def test_a_folder_is_listed_as_deep_as_asked(desk: Desk, source: Desk) -> None:
-    assert (await desk.done("list_files", depth=2, hidden=True)).split("\n") == [
+async def test_a_folder_is_listed_as_deep_as_asked(
+    session: FileSession, source: FileSession
+) -> None:
+    assert (await session.done("list_files", depth=2, hidden=True)).split("\n") == [
         ".git/",
         ".hidden/",
         "  main.txt  5 bytes",
@@ -225,12 +239,12 @@ async def test_a_folder_is_listed_as_deep_as_asked(desk: Desk, source: Desk) -> 
     ]
 
 
-async def test_a_listing_is_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "MOST", 3)
-    monkeypatch.setattr(listing, "MOST_IN_ONE", 5)
+async def test_a_listing_is_bounded(session: FileSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(listing, "MAX_FOLDER_ENTRIES", 5)
     for number in range(9):
-        desk.put(str(number), "")
-    told = (await desk.done("list_files")).split("\n")
+        session.put(str(number), "")
+    told = (await session.done("list_files")).split("\n")
     assert len(told) == 5
     assert told[3] == "[2 more entries; name a folder below, or a smaller depth]"
     assert told[4] == "[only the first 5 entries of a folder were looked at]"
@@ -243,10 +257,10 @@ async def test_a_listing_is_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch)
         ("missing", "missing: no such file or folder"),
     ],
 )
-async def test_what_cannot_be_listed_is_told(desk: Desk, path: str, said: str) -> None:
-    desk.put("file", "")
-    assert await desk.refused("list_files", path=path) == said
+async def test_what_cannot_be_listed_is_told(session: FileSession, path: str, said: str) -> None:
+    session.put("file", "")
+    assert await session.refused("list_files", path=path) == said
 
 
-async def test_an_empty_folder_is_said_to_be_empty(desk: Desk) -> None:
-    assert await desk.done("list_files") == "[empty folder]"
+async def test_an_empty_folder_is_said_to_be_empty(session: FileSession) -> None:
+    assert await session.done("list_files") == "[empty folder]"

@@ -13,7 +13,7 @@ import pytest
 
 from keryx import Keryx
 from keryx import events as ev
-from keryx.engine.approval.rules import may_match
+from keryx.engine.approvals.rules import may_match
 from keryx.ports.tool import ANY_TEXT
 from keryx.tools.shell.risk import risk
 from tests.conftest import SOAK

@@ -56,7 +56,7 @@ UNDERSTOOD = [line for line in CORPUS if "cannot be understood" not in judged(li
 def test_nothing_that_goes_around_a_command_makes_it_less_risky(line: Line) -> None:
     command = line.command
     own = height(command)
-    for around in (
+    for services in (
         f"true && {command}",
         f"true\n{command}",
         f"({command}\n)",
@@ -72,7 +72,7 @@ def test_nothing_that_goes_around_a_command_makes_it_less_risky(line: Line) -> N
         f"bash <<'ENDE'\n{command}\nENDE",
     ):
         # Empty brackets are no commands, and refused; that is no less.
-        assert height(around) >= own, around
+        assert height(services) >= own, services
 
 
 def plain_commands() -> list[str]:

@@ -24,7 +24,7 @@ export function noticeUnauthorized(): void {
   onUnauthorized();
 }
 
-export async function ask<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+export async function request<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const init: RequestInit = { method, headers: { Accept: "application/json" } };
   if (signal) init.signal = signal;
   if (body !== undefined) {

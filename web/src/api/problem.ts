@@ -11,7 +11,7 @@ export class Problem extends Error {
     message: string,
     readonly hint: string = "",
     /** What the server itself calls it. */
-    readonly told: string = "",
+    readonly serverKind: string = "",
   ) {
     super(message);
   }
@@ -27,16 +27,16 @@ const KINDS: Record<number, ProblemKind> = {
 
 export async function problemOf(response: Response): Promise<Problem> {
   const kind = KINDS[response.status] ?? "refused";
-  const told = await document(response);
-  const message = text(told["detail"]) || text(told["title"]) || response.statusText || `HTTP ${response.status}`;
-  return new Problem(kind, response.status, message, text(told["hint"]), text(told["kind"]));
+  const fields = await document(response);
+  const message = text(fields.detail) || text(fields.title) || response.statusText || `HTTP ${response.status}`;
+  return new Problem(kind, response.status, message, text(fields.hint), text(fields.kind));
 }
 
 /** No document, or none that can be read, is no reason to hide the status. */
 async function document(response: Response): Promise<Record<string, unknown>> {
   try {
-    const told: unknown = await response.json();
-    return typeof told === "object" && told !== null ? (told as Record<string, unknown>) : {};
+    const body: unknown = await response.json();
+    return typeof body === "object" && body !== null ? (body as Record<string, unknown>) : {};
   } catch {
     return {};
   }

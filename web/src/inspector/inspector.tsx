@@ -2,15 +2,15 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Opened } from "../state/opened";
+import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
-import { CallTab } from "./call";
-import { ChangesTab } from "./changes";
-import { show, tab, wide, type Tab } from "./choice";
-import { ContextTab } from "./context";
-import { FilesTab } from "./files";
+import { CallTab } from "./call_tab";
+import { ChangesTab } from "./changes_tab";
+import { ContextTab } from "./context_tab";
+import { FilesTab } from "./files_tab";
+import { show, type Tab, tab, wide } from "./selection";
 
-const TABS: Record<Tab, ComponentType<{ opened: Opened }>> = {
+const TABS: Record<Tab, ComponentType<{ session: SessionStore }>> = {
   call: CallTab,
   files: FilesTab,
   changes: ChangesTab,
@@ -18,7 +18,7 @@ const TABS: Record<Tab, ComponentType<{ opened: Opened }>> = {
 };
 const NAMES = Object.keys(TABS) as Tab[];
 
-export function Inspector({ opened }: { opened: Opened }) {
+export function Inspector({ session }: { session: SessionStore }) {
   const ref = useRef<HTMLElement>(null);
   const over = !wide.value;
   useEffect(() => {
@@ -45,7 +45,7 @@ export function Inspector({ opened }: { opened: Opened }) {
         show(false);
       }}
     >
-      <div class="tabs">
+      <div class="inspector-tabs">
         <div role="tablist" aria-label={texts.inspector.label} onKeyDown={onArrow}>
           {NAMES.map((name) => (
             <button
@@ -62,12 +62,12 @@ export function Inspector({ opened }: { opened: Opened }) {
             </button>
           ))}
         </div>
-        <button type="button" class="x" aria-label={texts.inspector.hide} onClick={() => show(false)}>
+        <button type="button" class="button-x" aria-label={texts.inspector.hide} onClick={() => show(false)}>
           <span aria-hidden="true">✕</span>
         </button>
       </div>
-      <div id="tabpanel" class="tabpanel" role="tabpanel" aria-labelledby={`tab-${tab.value}`} tabIndex={0}>
-        <Shown key={opened.id} opened={opened} />
+      <div id="tabpanel" class="inspector-panel" role="tabpanel" aria-labelledby={`tab-${tab.value}`} tabIndex={0}>
+        <Shown key={session.id} session={session} />
       </div>
     </aside>
   );

@@ -1,22 +1,23 @@
 /** Above the transcript: what the session is called, what it works with, what it has used. */
 
 import { useRef, useState } from "preact/hooks";
-import * as keryx from "../api/keryx";
-import { InspectorButton } from "../inspector/slot";
-import type { Changes } from "../api/shapes";
-import { Button } from "../parts/button";
-import { showModels } from "../setup/steps";
-import { attempt, listShown } from "../state/app";
-import type { Opened } from "../state/opened";
+import * as keryx from "../api/client";
+import type { SettingsChanges } from "../api/types";
+import { InspectorButton } from "../inspector/inspector_slot";
+import { listShown } from "../navigation/panels";
+import type { SessionStore } from "../session/session_store";
+import { SettingsFields } from "../settings/settings_fields";
+import { showModels } from "../setup/setup_state";
 import { texts } from "../texts";
-import { UsageChip } from "../usage/chip";
-import { Fields } from "./settings";
+import { Button } from "../ui/button";
+import { attempt } from "../ui/notice";
+import { UsageChip } from "../usage/usage_chip";
 
 export function ListButton() {
   return (
     <button
       type="button"
-      class="btn burger"
+      class="button button-burger"
       aria-expanded={listShown.value}
       aria-controls="sessions"
       aria-label={texts.list.open}
@@ -29,15 +30,15 @@ export function ListButton() {
   );
 }
 
-export function Header({ opened }: { opened: Opened }) {
+export function Header({ session }: { session: SessionStore }) {
   const [open, setOpen] = useState(false);
   const dots = useRef<HTMLButtonElement>(null);
   const close = (): void => {
     setOpen(false);
     dots.current?.focus();
   };
-  const settings = opened.head.settings.value;
-  const change = (changes: Changes): void => void attempt(() => keryx.changeSession(opened.id, changes));
+  const settings = session.head.settings.value;
+  const change = (changes: SettingsChanges): void => void attempt(() => keryx.changeSession(session.id, changes));
   /** What it is, all of it, and the part of it that there is room for. */
   const chips: [string, string, string][] = [
     [texts.settings.workspace, settings.workspace, folderName(settings.workspace)],
@@ -47,7 +48,7 @@ export function Header({ opened }: { opened: Opened }) {
   ];
   return (
     <header
-      class="head"
+      class="header"
       onKeyDown={(event) => {
         // Of what lies open here first: the turn goes on.
         if (event.key !== "Escape" || event.defaultPrevented || !open) return;
@@ -55,16 +56,20 @@ export function Header({ opened }: { opened: Opened }) {
         close();
       }}
     >
-      <div class="bar">
+      <div class="header-bar">
         <ListButton />
         <h1>{settings.title || texts.list.untitled}</h1>
-        <span class="grow" />
+        <span class="layout-grow" />
         {chips.map(([name, value, short]) =>
           value ? (
             <button
               type="button"
               key={name}
-              class={name === texts.settings.workspace || name === texts.settings.model ? "chip w whole" : "chip w"}
+              class={
+                name === texts.settings.workspace || name === texts.settings.model
+                  ? "chip is-shrinking is-whole"
+                  : "chip is-shrinking"
+              }
               aria-label={texts.settings.change(name, value)}
               title={value}
               onClick={() => setOpen(!open)}
@@ -73,7 +78,7 @@ export function Header({ opened }: { opened: Opened }) {
             </button>
           ) : null,
         )}
-        <UsageChip opened={opened} />
+        <UsageChip session={session} />
         <button
           ref={dots}
           type="button"
@@ -88,13 +93,13 @@ export function Header({ opened }: { opened: Opened }) {
         <InspectorButton />
       </div>
       {open ? (
-        <section class="panel" aria-label={texts.settings.label}>
+        <section class="header-panel" aria-label={texts.settings.label}>
           <label>
             <span>{texts.settings.title}</span>
             <input value={settings.title} onChange={(event) => change({ title: event.currentTarget.value })} />
           </label>
-          <Fields chosen={settings} profile={settings.profile} onChange={change} />
-          <label class="check">
+          <SettingsFields chosen={settings} profile={settings.profile} onChange={change} />
+          <label class="fields-check">
             <input
               type="checkbox"
               checked={settings.read_only}
@@ -102,11 +107,11 @@ export function Header({ opened }: { opened: Opened }) {
             />
             <span>{texts.settings.readOnly}</span>
           </label>
-          <div class="btns">
+          <div class="layout-buttons">
             <Button kind="quiet" onClick={showModels}>
               {texts.setup.models}
             </Button>
-            <span class="grow" />
+            <span class="layout-grow" />
             <Button onClick={close}>{texts.close}</Button>
           </div>
         </section>

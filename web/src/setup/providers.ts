@@ -24,8 +24,8 @@ export function nameOf(address: string): string {
   } catch {
     return "custom";
   }
-  const known = PROVIDERS.find((each) => new URL(each.address).host === host);
-  if (known !== undefined) return known.name;
+  const listed = PROVIDERS.find((provider) => new URL(provider.address).host === host);
+  if (listed !== undefined) return listed.name;
   const name = host
     .toLowerCase()
     .replace(/^(api|www)\./, "")

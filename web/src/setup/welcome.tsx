@@ -1,22 +1,22 @@
 /** The start page of a home with no model: the tour, or a model of one's own. */
 
-import { Button } from "../parts/button";
-import { attempt } from "../state/app";
 import { texts } from "../texts";
-import { PasteKey, Servers } from "./models";
-import { takeTour } from "./steps";
+import { Button } from "../ui/button";
+import { attempt } from "../ui/notice";
+import { PasteKey, Servers } from "./model_sources";
+import { takeTour } from "./setup_state";
 
 export function Welcome() {
   const { title, lead, tour } = texts.setup;
   return (
     <div class="welcome">
-      <div class="inner">
+      <div class="welcome-inner">
         <h1>{title}</h1>
-        <p class="dim">{lead}</p>
-        <div class="cards">
-          <section class="card tourcard" aria-label={tour.title}>
+        <p class="text-dim">{lead}</p>
+        <div class="model-sources">
+          <section class="model-sources-card welcome-tour" aria-label={tour.title}>
             <h2>{tour.title}</h2>
-            <p class="dim">{tour.lead}</p>
+            <p class="text-dim">{tour.lead}</p>
             <Button kind="main" onClick={() => void attempt(() => takeTour())}>
               {tour.start}
             </Button>

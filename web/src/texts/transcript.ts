@@ -95,7 +95,8 @@ export const turn = {
 };
 
 export const notes = {
-  retried: (cause: string, delay: number): string => `${error(cause)}. Retrying in ${seconds(delay).replace(".0 ", " ")}.`,
+  retried: (cause: string, delay: number): string =>
+    `${error(cause)}. Retrying in ${seconds(delay).replace(".0 ", " ")}.`,
   switched: (from: string, to: string, cause: string): string =>
     `Switched from ${from} to ${to}: ${error(cause).toLowerCase()}.`,
   resumed: (attempt: number): string =>

@@ -1,9 +1,9 @@
 /** The time axis that the calls of a step share; numbers, so that bars are drawn anew only if it changes. */
 
 import { computed, type ReadonlySignal } from "@preact/signals";
-import { second } from "../state/clock";
-import type { Opened } from "../state/opened";
-import { serverTime } from "../state/serverclock";
+import { serverTime } from "../api/server_clock";
+import type { SessionStore } from "../session/session_store";
+import { second } from "../ui/clock";
 import { originOf, reachOf } from "./bars";
 import { tickFor } from "./scale";
 
@@ -14,8 +14,8 @@ export interface Axis {
   readonly tick: ReadonlySignal<number>;
 }
 
-export function axisOf(opened: Opened, ids: readonly string[], repliedAt: number | null): Axis {
-  const calls = computed(() => ids.flatMap((id) => opened.call(id).value ?? []));
+export function axisOf(session: SessionStore, ids: readonly string[], repliedAt: number | null): Axis {
+  const calls = computed(() => ids.flatMap((id) => session.call(id).value ?? []));
   const origin = computed(() => originOf(repliedAt, calls.value));
   const tick = computed(() => {
     const from = origin.value;

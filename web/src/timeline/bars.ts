@@ -1,10 +1,10 @@
 /** The bar of a call on the time axis of its step. Pure. */
 
-import type { Call } from "../state/rows";
-import type { Form } from "./alike";
+import type { Call } from "../session/rows";
+import type { BarForm } from "./grouping";
 
 export interface BarSpan {
-  readonly form: Form;
+  readonly form: BarForm;
   readonly start: number;
   /** Null while it runs: the bar grows. */
   readonly end: number | null;

@@ -1,18 +1,18 @@
 /** Bars in a lane of the time axis. Those that run grow with the frames, and only those. */
 
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { Form } from "./alike";
 import type { Axis } from "./axis";
-import { eachFrame } from "./frames";
+import { eachFrame } from "./frame_loop";
+import type { BarForm } from "./grouping";
 import { PARTS, placeOf, tickTexts } from "./scale";
-import { united, type Span } from "./spans";
+import { joinSpans, type Span } from "./spans";
 
 /** Gaps that are smaller than this part of the axis cannot be seen. */
 const SEEN = 1 / 150;
 
 interface Props {
   axis: Axis;
-  form: Form;
+  form: BarForm;
   start: number;
   end: number | null;
   /** If it stands for several: where each of them was. */
@@ -24,7 +24,7 @@ export function Bars({ axis, form, start, end, spans }: Props) {
   const tick = axis.tick.value;
   if (origin === null) return null;
   if (end === null) return <Growing from={start - origin} origin={origin} tick={tick} />;
-  const all = spans === undefined ? [{ start, end }] : united(spans, tick * PARTS * SEEN);
+  const all = spans === undefined ? [{ start, end }] : joinSpans(spans, tick * PARTS * SEEN);
   return (
     <>
       {all.map((span, index) => (
@@ -34,10 +34,10 @@ export function Bars({ axis, form, start, end, spans }: Props) {
   );
 }
 
-function Bar({ form, from, to, tick }: { form: Form; from: number; to: number; tick: number }) {
+function Bar({ form, from, to, tick }: { form: BarForm; from: number; to: number; tick: number }) {
   const left = placeOf(from, tick);
   const width = placeOf(to, tick) - left;
-  return <i class={`beam ${form}`} style={{ left: `min(${left}%, 100% - 3px)`, width: `${width}%` }} />;
+  return <i class={`lane-bar is-${form}`} style={{ left: `min(${left}%, 100% - 3px)`, width: `${width}%` }} />;
 }
 
 /** As wide as it may get, and clipped: growing costs no layout. */
@@ -53,12 +53,12 @@ function Growing({ from, origin, tick }: { from: number; origin: number; tick: n
       }),
     [left, origin, tick],
   );
-  return <i ref={ref} class="beam running" style={{ left: `${left}%`, right: "0" }} />;
+  return <i ref={ref} class="lane-bar is-running" style={{ left: `${left}%`, right: "0" }} />;
 }
 
 export function Ticks({ axis }: { axis: Axis }) {
   return (
-    <div class="ticks" aria-hidden="true">
+    <div class="lane-ticks" aria-hidden="true">
       {tickTexts(axis.tick.value).map((text, index) => (
         <span key={index}>{text}</span>
       ))}

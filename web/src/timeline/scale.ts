@@ -3,9 +3,7 @@
 export const PARTS = 4;
 
 /** Seconds from one tick to the next; four of them are the axis. */
-const TICKS = [
-  0.25, 0.5, 1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600,
-];
+const TICKS = [0.25, 0.5, 1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600];
 
 /** The shortest axis that holds this many seconds. What is quick stays a sliver on one second. */
 export function tickFor(seconds: number): number {

@@ -6,23 +6,23 @@ export interface Span {
 }
 
 /** Where at least one of them was, in order; gaps up to `near` are not worth showing. */
-export function united(spans: readonly Span[], near = 0): Span[] {
+export function joinSpans(spans: readonly Span[], near = 0): Span[] {
   const sorted = [...spans].sort((a, b) => a.start - b.start);
-  const found: { start: number; end: number }[] = [];
+  const joined: { start: number; end: number }[] = [];
   for (const { start, end } of sorted) {
-    const last = found.at(-1);
+    const last = joined.at(-1);
     if (last !== undefined && start <= last.end + near) last.end = Math.max(last.end, end);
-    else found.push({ start, end });
+    else joined.push({ start, end });
   }
-  return found;
+  return joined;
 }
 
 /** For how long at least one of them was. */
-export function covered(spans: readonly Span[]): number {
-  return united(spans).reduce((sum, { start, end }) => sum + end - start, 0);
+export function coveredTime(spans: readonly Span[]): number {
+  return joinSpans(spans).reduce((sum, { start, end }) => sum + end - start, 0);
 }
 
 /** For how long all of them were, one after another. */
-export function summed(spans: readonly Span[]): number {
+export function totalTime(spans: readonly Span[]): number {
   return spans.reduce((sum, { start, end }) => sum + end - start, 0);
 }

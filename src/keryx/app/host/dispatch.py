@@ -11,8 +11,8 @@ from keryx import events as ev
 from keryx.aio.group import Group
 from keryx.aio.hub import Hub
 from keryx.aio.scope import Scope
-from keryx.app.host.resting import Resting
-from keryx.engine.log.unsent import read_draft
+from keryx.app.host.idle_sessions import IdleSessions
+from keryx.engine.log.drafts import read_draft
 from keryx.engine.log.views import view_at_rest
 from keryx.engine.session import Opening, Session, open_hub
 from keryx.errors import FencedError, KeryxError, SessionDeletedError
@@ -59,7 +59,7 @@ class LocalDispatch:
         self._sessions: dict[str, asyncio.Future[Session]] = {}
         self._hubs: dict[str, EventHub] = {}
         """Of sessions that are watched and not open."""
-        self._resting = Resting(scope.deadlines, self._rest)
+        self._resting = IdleSessions(scope.deadlines, self._rest)
         self._on_let_go = let_go
 
     async def session(self, session_id: str, opening: Opening | None = None) -> Session:
@@ -174,7 +174,10 @@ class LocalDispatch:
     # -- bus
 
     async def tell(self, command: cm.Command) -> Answer:
-        session = await self.session(command.session_id)
+        return await self.tell_session(await self.session(command.session_id), command)
+
+    async def tell_session(self, session: Session, command: cm.Command) -> Answer:
+        """Give the command to a session that is open here."""
         try:
             return await session.tell(command)
         finally:

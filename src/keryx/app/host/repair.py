@@ -9,8 +9,8 @@ import msgspec
 
 from keryx.app.host.home import STORE, Home, HomeTakenError
 from keryx.errors import UserMustActError
-from keryx.store.sqlite.wreck.health import damage_of
-from keryx.store.sqlite.wreck.salvage import Salvaged, salvage
+from keryx.store.sqlite.recovery.health import damage_of
+from keryx.store.sqlite.recovery.salvage import Salvaged, salvage
 
 SEARCH = "search.db"
 """The index of what was said; made anew from the store."""

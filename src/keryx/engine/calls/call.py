@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from keryx.aio.bridge import ThreadWork
 from keryx.aio.clock import Deadline
 from keryx.aio.scope import EXIT_REPORT, Reason, Scope
-from keryx.engine.calls.lane import Lane
+from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.calls.output import CallOutput, Room
 from keryx.engine.calls.slots import Slots
 from keryx.errors import ToolCancelledError
@@ -39,10 +39,10 @@ class Call:
         "dependents",
         "effects",
         "ended",
+        "environment",
         "granted",
         "holds_slot",
         "ladder",
-        "lane",
         "latest",
         "nested",
         "nested_left_over",
@@ -65,7 +65,7 @@ class Call:
 
     def __init__(
         self,
-        lane: Lane,
+        environment: CallEnvironment,
         call_id: str,
         tool: Tool,
         args: Any,
@@ -74,7 +74,7 @@ class Call:
         scope: Scope,
         parent: Call | None,
     ) -> None:
-        self.lane = lane
+        self.environment = environment
         self.call_id = call_id
         self.tool = tool
         self.args = args
@@ -87,10 +87,10 @@ class Call:
         self.overlaps: tuple[str, ...] = ()
         self.started_at: float | None = None
         self.latest: float | None = None
-        self.ended: asyncio.Future[CallOutcome] = lane.loop.create_future()
+        self.ended: asyncio.Future[CallOutcome] = environment.loop.create_future()
         self.room = Room() if tool.container else None
         above = None if parent is None else parent.room
-        self.output = CallOutput(lane.loop, self._publish, lane.redactor, above)
+        self.output = CallOutput(environment.loop, self._publish, environment.redactor, above)
         self.task: asyncio.Task[None] | None = None
         self.thread: ThreadWork[Any] | None = None
         self.ladder: Deadline | None = None
@@ -115,7 +115,7 @@ class Call:
 
     @property
     def workspace(self) -> Path:
-        return self.lane.workspace
+        return self.environment.workspace
 
     @property
     def reason(self) -> Reason | None:
@@ -161,9 +161,11 @@ class Call:
     async def hold_start(self, starts: Slots) -> None:
         """Before its first process; however many it starts, it counts once, until it ends."""
         if self.starts is None:
-            await starts.take(self.lane.session_id)
+            await starts.take(self.environment.session_id)
             if self.starts is not None or self.phase == "ended":
-                starts.release(self.lane.session_id)  # it started two at once, or is left over
+                starts.release(
+                    self.environment.session_id
+                )  # it started two at once, or is left over
             else:
                 self.starts = starts
 
@@ -196,4 +198,4 @@ class Call:
 
     def _publish(self, stream: str, text: str) -> None:
         if self.phase != "ended":
-            self.lane.witness.output(self, stream, text)
+            self.environment.hooks.output(self, stream, text)

@@ -15,7 +15,7 @@ from keryx.engine.effects import canonical, names_paths, step_order, writes_path
 
 if TYPE_CHECKING:
     from keryx.engine.calls.call import Call  # which knows its lane, and that its paths
-    from keryx.engine.calls.lane import Lane
+    from keryx.engine.calls.call_environment import CallEnvironment
 
 
 class Paths:
@@ -25,25 +25,25 @@ class Paths:
         self._writers: set[Call] = set()
         self._unresolved: dict[Call, None] = {}
 
-    def enter(self, lane: Lane, calls: Sequence[Call]) -> bool:
+    def enter(self, environment: CallEnvironment, calls: Sequence[Call]) -> bool:
         """The calls of one step begin. True if their paths have to be resolved first."""
         if not any(names_paths(call.effects) for call in calls):
             return False
         self._writers.update(call for call in calls if writes_paths(call.effects))
-        if self._writers or lane.left_over or any(call.parent is None for call in calls):
+        if self._writers or environment.left_over or any(call.parent is None for call in calls):
             return True
         self._unresolved.update(dict.fromkeys(calls))
         return False
 
-    async def resolve(self, lane: Lane, calls: Sequence[Call]) -> None:
+    async def resolve(self, environment: CallEnvironment, calls: Sequence[Call]) -> None:
         """Find the paths of these calls, and of all that began without."""
         late = (*calls, *self._unresolved)
         declared = [call.effects for call in late]
-        found = await lane.bridge.to_thread(canonical, declared, lane.workspace)
+        found = await environment.bridge.to_thread(canonical, declared, environment.workspace)
         for call, effects in zip(late, found, strict=True):
             call.effects = effects
             self._unresolved.pop(call, None)
-            lane.holdings.correct(call, effects)
+            environment.holdings.correct(call, effects)
 
     def leave(self, call: Call) -> None:
         """A call has ended."""

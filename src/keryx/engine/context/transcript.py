@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from keryx.engine.context.prompt import messages_of, summary_message
-from keryx.engine.context.sent import kept_words, recent
+from keryx.engine.context.window import kept_words, recent
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.state import Delivered, HistoryItem, Replied
 from keryx.messages import File, Image, Message

@@ -13,9 +13,9 @@ import msgspec
 
 from keryx import events as ev
 from keryx.aio.clock import Deadline
-from keryx.engine.calls.witness import CallView
-from keryx.engine.desk import Desk
+from keryx.engine.calls.call_hooks import CallView
 from keryx.engine.live.nested_log import NestedLog, Numbers, picture_blob
+from keryx.engine.session_context import SessionContext
 from keryx.messages import CallOutcome, Outcome, well_formed
 
 MOST_LISTED: Final = 1_000
@@ -74,19 +74,19 @@ class _Container(msgspec.Struct):
     """When the crowd is looked at for slow ones; one for all of them."""
 
 
-class NestedShow:
+class NestedCallTracker:
     """The nested calls of one turn."""
 
-    def __init__(self, desk: Desk, turn_id: str | None) -> None:
-        self._desk = desk
-        self._log = NestedLog(desk, turn_id, self._numbers)
+    def __init__(self, context: SessionContext, turn_id: str | None) -> None:
+        self._context = context
+        self._log = NestedLog(context, turn_id, self._numbers)
         self._containers: dict[str, _Container] = {}
         self._bunches: dict[_Key, _Bunch] = {}
 
     def container(self, call_id: str, *, is_logged: bool) -> None:
         """A container begins; what it calls is logged unless it is nested itself."""
         self._containers[call_id] = _Container(self._now())
-        self._desk.showing.container(call_id)
+        self._context.showing.container(call_id)
         if is_logged:
             self._log.open(call_id)
 
@@ -99,7 +99,7 @@ class NestedShow:
         container.events += 1
         if container.events <= MOST_SINGLE:
             container.alone[call.call_id] = begun
-            self._desk.showing.nested_began(parent, _shown(begun, container))
+            self._context.showing.nested_began(parent, _shown(begun, container))
             told = ev.NestedProgress(tool=call.tool.name, preview=preview)
             self._publish(call.call_id, parent, told)
             return
@@ -123,7 +123,7 @@ class NestedShow:
         tool, duration = outcome.tool, outcome.duration
         if is_single:
             at = self._now() - container.since
-            self._desk.showing.nested_ended(parent, outcome, at)
+            self._context.showing.nested_ended(parent, outcome, at)
             told = ev.NestedProgress(tool=tool, outcome=outcome.outcome, duration=duration)
             self._publish(call.call_id, parent, told)
         else:
@@ -134,7 +134,7 @@ class NestedShow:
         self._log.close(call_id)
         container = self._containers.get(call_id)
         if container is not None and container.look is not None:
-            self._desk.scope.deadlines.drop(container.look)
+            self._context.scope.deadlines.drop(container.look)
         for key in [key for key in self._bunches if key[0] == call_id]:
             self._show(key)
 
@@ -145,7 +145,7 @@ class NestedShow:
         if container is None or numbers is None or not numbers.total:
             return None
         blob = picture_blob(container.listed, numbers.sums)
-        self._desk.ledger.keep(blob)
+        self._context.log.keep(blob)
         return ev.NestedSummary(calls=numbers.total, completed=numbers.completed, blob=blob.hash)
 
     def _numbers(self, call_id: str) -> Numbers | None:
@@ -156,7 +156,7 @@ class NestedShow:
         return Numbers(sums, container.calls, container.completed)
 
     def _now(self) -> float:
-        return self._desk.scope.clock.monotonic()
+        return self._context.scope.clock.monotonic()
 
     # -- the crowd
 
@@ -164,7 +164,7 @@ class NestedShow:
         bunch = self._bunches.get(key)
         if bunch is None:
             bunch = self._bunches[key] = _Bunch(container.since)
-            self._desk.scope.deadlines.add(self._now() + BUNCH, lambda: self._show(key))
+            self._context.scope.deadlines.add(self._now() + BUNCH, lambda: self._show(key))
         bunch.count += 1
         bunch.seconds += seconds
 
@@ -173,7 +173,7 @@ class NestedShow:
         if bunch is not None:
             parent, tool, outcome = key
             at = self._now() - bunch.since
-            self._desk.showing.nested_counted(parent, tool, outcome, bunch.count, at)
+            self._context.showing.nested_counted(parent, tool, outcome, bunch.count, at)
             told = ev.NestedProgress(
                 tool=tool,
                 outcome=outcome,
@@ -183,7 +183,9 @@ class NestedShow:
             self._publish(parent, parent, told)
 
     def _look_at(self, when: float, parent: str, container: _Container) -> None:
-        container.look = self._desk.scope.deadlines.add(when, lambda: self._look(parent, container))
+        container.look = self._context.scope.deadlines.add(
+            when, lambda: self._look(parent, container)
+        )
 
     def _look(self, parent: str, container: _Container) -> None:
         """Names those that are slow. They are in the order of their age, so few are looked at."""
@@ -201,14 +203,14 @@ class NestedShow:
         del container.crowd[call.call_id]
         named = _Begun(call, begun.since, begun.preview or _preview(call))
         container.alone[call.call_id] = named
-        self._desk.showing.nested_named(parent, _shown(named, container))
+        self._context.showing.nested_named(parent, _shown(named, container))
         told = ev.NestedProgress(
             tool=call.tool.name, preview=named.preview, duration=now - begun.since, count=0
         )
         self._publish(call.call_id, parent, told)
 
     def _publish(self, call_id: str, parent: str, told: ev.NestedProgress) -> None:
-        self._desk.show(ev.CallProgress, call_id=call_id, parent=parent, nested=told)
+        self._context.show(ev.CallProgress, call_id=call_id, parent=parent, nested=told)
 
 
 def _preview(call: CallView) -> str:

@@ -15,8 +15,8 @@ import msgspec
 
 from keryx import events as ev
 from keryx.aio.clock import Deadline
-from keryx.engine.desk import Desk
 from keryx.engine.log.state import NestedSoFar
+from keryx.engine.session_context import SessionContext
 from keryx.messages import Text
 from keryx.ports.store import Blob, blob_hash
 
@@ -51,10 +51,10 @@ class NestedLog:
     """States facts about the calls of containers that run. Belongs to one turn, or one call."""
 
     def __init__(
-        self, desk: Desk, turn_id: str | None, numbers: Callable[[str], Numbers | None]
+        self, context: SessionContext, turn_id: str | None, numbers: Callable[[str], Numbers | None]
     ) -> None:
         """`numbers` counts the calls of a container; None if nobody counts them any more."""
-        self._desk = desk
+        self._context = context
         self._turn_id = turn_id
         self._numbers = numbers
         self._pending: dict[str, _Pending] = {}
@@ -66,7 +66,7 @@ class NestedLog:
         """Its own end will tell all, so what is pending need not be written."""
         pending = self._pending.pop(container, None)
         if pending is not None and pending.due is not None:
-            self._desk.scope.deadlines.drop(pending.due)
+            self._context.scope.deadlines.drop(pending.due)
 
     def add(self, container: str, call: ev.NestedCall | None, total: int) -> None:
         """One more has ended, so many in all; None if it is not listed any more."""
@@ -78,17 +78,17 @@ class NestedLog:
         elif not pending.calls and total < GROWTH * pending.logged:
             return
         if pending.due is None:
-            deadlines = self._desk.scope.deadlines
+            deadlines = self._context.scope.deadlines
             when = max(deadlines.clock.monotonic(), pending.last + INTERVAL)
             pending.due = deadlines.add(when, partial(self._write, container, pending))
 
     def _write(self, container: str, pending: _Pending) -> None:
-        pending.due, pending.last = None, self._desk.scope.clock.monotonic()
+        pending.due, pending.last = None, self._context.scope.clock.monotonic()
         numbers = self._numbers(container)
-        if numbers is None or self._desk.ledger.broken is not None:
+        if numbers is None or self._context.log.broken is not None:
             return
         calls, pending.calls, pending.logged = tuple(pending.calls), [], numbers.total
-        self._desk.ledger.record(
+        self._context.log.record(
             ev.NestedFinished,
             turn_id=self._turn_id,
             call_id=container,

@@ -89,7 +89,7 @@ class _Shown(msgspec.Struct):
         return "".join(self.pieces)[-TAIL:]
 
 
-class Showing:
+class RunningCalls:
     """The calls of one session that are under way, with those that they make themselves."""
 
     def __init__(self) -> None:

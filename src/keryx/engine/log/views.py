@@ -8,8 +8,8 @@ from keryx import events as ev
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.state import SETTINGS, Queued, Settings
 from keryx.ports.view import (
+    IdleSessions,
     QueuedMessage,
-    Resting,
     SessionSettings,
     SessionView,
     TurnUnderWay,
@@ -36,7 +36,7 @@ def view_of(fold: Fold, draft: Typed) -> SessionView:
     )
 
 
-def view_at_rest(session_id: str, resting: Resting, draft: Typed) -> SessionView:
+def view_at_rest(session_id: str, resting: IdleSessions, draft: Typed) -> SessionView:
     """The same of a session in which nothing is under way, without its log."""
     settings = Settings()
     for event in resting.settings:

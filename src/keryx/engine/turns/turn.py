@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import cached_property
-from pathlib import Path
+from functools import partial
 
 from keryx import events as ev
 from keryx.aio.scope import Reason
-from keryx.engine.aside.compaction import Compaction
-from keryx.engine.calls.lane import Lane
-from keryx.engine.desk import Brief, Desk, mint
 from keryx.engine.executor import Batch
-from keryx.engine.log import recovery
+from keryx.engine.log import resume_plan
 from keryx.engine.log.state import OpenTurn
-from keryx.engine.turns.answer_check import AnswerCheck
-from keryx.engine.turns.draft import Draft
-from keryx.engine.turns.endings import TurnEnding, cancelled, defect, failure
-from keryx.engine.turns.facts import TurnFacts
-from keryx.engine.turns.requests import Requests
-from keryx.engine.turns.room import Room
-from keryx.engine.turns.witness import SessionWitness
+from keryx.engine.operations.compaction import Compaction
+from keryx.engine.session_context import PromptParts, SessionContext
+from keryx.engine.turns.auto_compaction import AutoCompaction
+from keryx.engine.turns.streaming_reply import StreamingReply
+from keryx.engine.turns.turn_log import TurnLog
+from keryx.engine.turns.turn_outcome import TurnEnd, cancelled, defect, failure
+from keryx.engine.turns.turn_parts import TurnParts
 from keryx.errors import ModelError
+from keryx.ids import new_id
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.model import Model
 
@@ -37,35 +34,35 @@ class Turn:
 
     def __init__(
         self,
-        desk: Desk,
+        context: SessionContext,
         compaction: Compaction,
         turn_id: str,
-        brief: Brief,
+        prompt_parts: PromptParts,
         *,
         resumed: bool = False,
     ) -> None:
-        self._desk = desk
-        self._prompt = brief.parts
-        self._fault = brief.fault
+        self._context = context
+        self._prompt = prompt_parts.parts
+        self._fault = prompt_parts.fault
         """Why it cannot run, if so: a defect that came up where nobody could be told."""
         self._resumed = resumed
         self.turn_id = turn_id
-        self._facts = TurnFacts(desk, turn_id)
-        self.scope = desk.scope.child(turn_id)
-        turn = desk.fold.turn
+        self._log = TurnLog(context, turn_id)
+        self._parts = TurnParts(context, turn_id, self._prompt)
+        self.scope = context.scope.child(turn_id)
+        turn = context.fold.turn
         assert turn is not None
         self._settings = turn.settings
-        self._room = Room(desk, compaction, self.scope, self._settings)
+        compact_at = partial(context.compact_at, self._settings.profile)
+        self._auto_compaction = AutoCompaction(context.fold, compaction, self.scope, compact_at)
         self._step_scope = self.scope.child("first step")
         """What a steer cuts; there is one at any time, for a steer may come at any time."""
         self._batch: Batch | None = None
         self._has_results = resumed
         self._awaited: dict[str, asyncio.Future[None]] = {}
-        self._begun: tuple[Model, Draft] | TurnEnding | None = None
-        self._witness = SessionWitness(desk, turn_id)
-        self._answer = AnswerCheck(desk, turn_id)
-        if desk.around.limits.seconds is not None:
-            self.scope.cancel_at(self.scope.clock.monotonic() + desk.around.limits.seconds)
+        self._begun: tuple[Model, StreamingReply] | TurnEnd | None = None
+        if context.services.limits.seconds is not None:
+            self.scope.cancel_at(self.scope.clock.monotonic() + context.services.limits.seconds)
 
     # -- what the session tells it
 
@@ -75,7 +72,7 @@ class Turn:
             return
         try:
             model = self._model()
-            if not (isinstance(model, ModelError) or self._room.is_needed(model)):
+            if not (isinstance(model, ModelError) or self._auto_compaction.is_needed(model)):
                 self._begun = self._begin_step(model)
         except Exception as error:  # noqa: BLE001 (a defect ends the turn, not whoever sent the message)
             self._fault = error
@@ -110,24 +107,25 @@ class Turn:
         self._step_scope.close()
         self.scope.close()
 
-    async def _step(self) -> TurnEnding | None:
+    async def _step(self) -> TurnEnd | None:
         begun, self._begun = self._begun, None
         if (ending := self._cancelled()) is not None:
             if isinstance(begun, tuple):
-                self._facts.abandoned(begun[1].step_id, self.scope.reason or "interrupt")
+                self._log.abandoned(begun[1].step_id, self.scope.reason or "interrupt")
             return ending
         if begun is None:
             begun = await self._next_step()
-        if isinstance(begun, TurnEnding):
+        if isinstance(begun, TurnEnd):
             return begun
-        model, draft = begun
+        model, reply = begun
         if self._has_results:
             # The model sees the outcome of a call only once that is durable.
-            await self._desk.ledger.durable()
-        error = await self._requests.ask(model, draft, self._step_scope, self._open.schema)
-        is_last = error is None and not (draft.calls or self._step_scope.is_cancelled)
-        misfits = await self._answer.misfits(draft.text) if is_last else []
-        return await self._follow(model, draft, error, misfits)
+            await self._context.log.durable()
+        error = await self._parts.requests.ask(model, reply, self._step_scope, self._open.schema)
+        is_last = error is None and not (reply.calls or self._step_scope.is_cancelled)
+        needs_check = is_last and self._open.schema is not None
+        misfits = await self._parts.answer_check.misfits(reply.text) if needs_check else []
+        return await self._follow(model, reply, error, misfits)
 
     def _open_step(self, step_id: str) -> None:
         """From here on a steer cuts this step, and not the one before."""
@@ -136,153 +134,149 @@ class Turn:
 
     def _model(self) -> Model | ModelError:
         try:
-            return self._desk.around.model(self._settings.model, self._settings.profile)
+            return self._context.services.model(self._settings.model, self._settings.profile)
         except ModelError as error:
             return error
 
-    async def _next_step(self) -> tuple[Model, Draft] | TurnEnding:
+    async def _next_step(self) -> tuple[Model, StreamingReply] | TurnEnd:
         """With room for it: steers that come while something is summed up wait for that."""
         model = self._model()
         if isinstance(model, ModelError):
-            return TurnEnding("failed", error=failure(model))
-        await self._room.make(model)
+            return TurnEnd("failed", error=failure(model))
+        await self._auto_compaction.make(model)
         return self._cancelled() or self._begin_step(model)
 
-    def _begin_step(self, model: Model) -> tuple[Model, Draft] | TurnEnding:
+    def _begin_step(self, model: Model) -> tuple[Model, StreamingReply] | TurnEnd:
         """Deliver the steers and state that the model is asked; or why it cannot be."""
-        ledger, fold = self._desk.ledger, self._desk.fold
-        if (limit := self._desk.around.limits.reached(self._open)) is not None:
-            return TurnEnding("failed", error=limit)
+        log, fold = self._context.log, self._context.fold
+        if (limit := self._context.services.limits.reached(self._open)) is not None:
+            return TurnEnd("failed", error=limit)
         for message_id in tuple(fold.steers):
-            ledger.record(ev.MessageDelivered, turn_id=self.turn_id, message_id=message_id)
-        step_id = mint("p")
+            log.record(ev.MessageDelivered, turn_id=self.turn_id, message_id=message_id)
+        step_id = new_id("p")
         self._open_step(step_id)
-        ledger.record(
+        log.record(
             ev.StepStarted,
             turn_id=self.turn_id,
             step_id=step_id,
             model=model.name,
             effort=self._settings.effort,
         )
-        return model, Draft(self._desk, self.turn_id, step_id)
+        return model, StreamingReply(self._context, self.turn_id, step_id)
 
     async def _follow(
-        self, model: Model, draft: Draft, error: ModelError | None, misfits: Sequence[str]
-    ) -> TurnEnding | None:
+        self, model: Model, reply: StreamingReply, error: ModelError | None, misfits: Sequence[str]
+    ) -> TurnEnd | None:
         """Log the reply and do what it asks for."""
         if self._step_scope.is_cancelled:
-            self._log_cut(model, draft)
+            self._log_cut(model, reply)
             return self._cancelled()
         if error is not None:
-            self._facts.abandoned(draft.step_id, "error", asked=draft.has_begun)
-            if error.kind == "context_too_long" and await self._room.squeeze():
+            self._log.abandoned(reply.step_id, "error", asked=reply.has_begun)
+            if error.kind == "context_too_long" and await self._auto_compaction.squeeze():
                 return self._cancelled()
-            return self._cancelled() or TurnEnding("failed", error=failure(error))
-        calls = self._facts.replied(model, draft).calls
-        self._room.fitted()
+            return self._cancelled() or TurnEnd("failed", error=failure(error))
+        calls = self._log.replied(model, reply).calls
+        self._auto_compaction.fitted()
         if calls:
             await self.run_calls(calls)
             return self._cancelled()
-        return None if self._desk.fold.steers else self._answer.rest(misfits)
+        if self._context.fold.steers:
+            return None
+        return self._parts.answer_check.rest(misfits) if misfits else TurnEnd("completed")
 
     async def run_calls(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls of a step; each outcome is logged as it comes."""
         self._has_results = True
-        self._batch = self._desk.around.executor.start(self._lane, calls, self._step_scope)
+        self._batch = self._context.services.executor.start(
+            self._parts.environment, calls, self._step_scope
+        )
         async for outcome in self._batch.as_ended():
             self._state(outcome)
         self._batch = None
 
     def _state(self, outcome: CallOutcome) -> None:
-        self._facts.ended(outcome, self._witness.picture(outcome.call_id))
+        self._log.ended(outcome, self._parts.hooks.picture(outcome.call_id))
         if (awaited := self._awaited.pop(outcome.call_id, None)) is not None:
             awaited.set_result(None)
-
-    @cached_property
-    def _lane(self) -> Lane:
-        return self._desk.lane(self._settings, Path(self._open.workspace), self._witness)
-
-    @cached_property
-    def _requests(self) -> Requests:
-        tools = tuple(self._lane.tools.values())
-        return Requests(self._desk, self._prompt, tools, self._settings.effort)
 
     # -- facts
 
     @property
     def _open(self) -> OpenTurn:
-        turn = self._desk.fold.turn
+        turn = self._context.fold.turn
         assert turn is not None
         return turn
 
-    def _cancelled(self) -> TurnEnding | None:
-        return cancelled(self.scope.reason, self._desk.around.limits)
+    def _cancelled(self) -> TurnEnd | None:
+        reason = self.scope.reason
+        return None if reason is None else cancelled(reason, self._context.services.limits)
 
-    def _log_cut(self, model: Model, draft: Draft) -> None:
+    def _log_cut(self, model: Model, reply: StreamingReply) -> None:
         """What was visible is kept; calls that were asked for and not started are dropped."""
-        if draft.text and not self._is_stopping():  # a stopped turn asks again when it goes on
-            self._facts.replied(model, draft, cut=True)
+        if reply.text and not self._is_stopping():  # a stopped turn asks again when it goes on
+            self._log.replied(model, reply, cut=True)
         else:
             cause = self._step_scope.reason or "interrupt"
-            self._facts.abandoned(draft.step_id, cause, asked=draft.is_asked)
+            self._log.abandoned(reply.step_id, cause, asked=reply.is_asked)
 
-    def _finish(self, ending: TurnEnding) -> None:
+    def _finish(self, ending: TurnEnd) -> None:
         if ending.outcome == "suspended":
-            self._facts.suspended()
+            self._log.suspended()
             return
-        self._facts.finished(ending.outcome, ending.reason, ending.error)
+        self._log.finished(ending.outcome, ending.reason, ending.error)
 
     # -- after a crash
 
-    async def _pick_up(self) -> TurnEnding | None:
+    async def _pick_up(self) -> TurnEnd | None:
         """Close what a crash left open, then run what may be run."""
         if self._fault is not None:
             raise self._fault
-        fold = self._desk.fold
+        fold = self._context.fold
         if not self._resumed:
             return None
-        if recovery.plan(fold).doubtful:
-            await self._desk.around.neighbours.wait_alone(fold.session_id, self.scope)
+        if resume_plan.plan(fold).doubtful:
+            await self._context.services.resume_guard.wait_alone(fold.session_id, self.scope)
         if self._is_stopping():
             # Stopped again at once: no fact is stated, so it counts as no attempt.
             return self._cancelled()
-        found = recovery.plan(fold)
+        found = resume_plan.plan(fold)
         if not (found.cancelled or found.parked):
-            self._desk.ledger.record(ev.TurnResumed, turn_id=self.turn_id, attempt=found.attempt)
+            self._context.log.record(ev.TurnResumed, turn_id=self.turn_id, attempt=found.attempt)
         if found.open_step is not None:
-            self._facts.abandoned(found.open_step, "crash", asked=True)
+            self._log.abandoned(found.open_step, "crash", asked=True)
         for call in found.lost:
-            self._facts.lost(call)
+            self._log.lost(call)
         if found.cancelled or found.parked:
             return self._give_up(found)
         if found.to_run:
             await self.run_calls(found.to_run)
         return self._cancelled() if found.rested is None else await self._rest(found.rested)
 
-    async def _rest(self, last_reply: str) -> TurnEnding | None:
-        misfits = await self._answer.misfits(last_reply)
-        return self._cancelled() or self._answer.rest(misfits)
+    async def _rest(self, last_reply: str) -> TurnEnd | None:
+        misfits = await self._parts.answer_check.misfits(last_reply)
+        return self._cancelled() or self._parts.answer_check.rest(misfits)
 
     def _is_stopping(self) -> bool:
         return self.scope.reason == "shutdown"
 
-    def _give_up(self, found: recovery.Plan) -> TurnEnding:
+    def _give_up(self, found: resume_plan.Plan) -> TurnEnd:
         """It was being cancelled, or kills its host: nothing of it is run again."""
         cancelling = self._open.cancelling
         reason = None if cancelling is None else cancelling.reason
-        self._facts.nobody_waits("parent" if reason in (None, "timeout") else reason)
+        self._log.nobody_waits("parent" if reason in (None, "timeout") else reason)
         for call in found.to_run:
-            self._facts.dropped(call)
+            self._log.dropped(call)
         if found.parked:
-            return TurnEnding("parked", "no_progress")
-        return TurnEnding("cancelled", reason)
+            return TurnEnd("parked", "no_progress")
+        return TurnEnd("cancelled", reason)
 
     # -- after a defect
 
-    async def _break_off(self, error: Exception) -> TurnEnding:
+    async def _break_off(self, error: Exception) -> TurnEnd:
         """End all that runs and is open of the turn, each with an outcome. The session goes on."""
-        self._desk.ledger.raise_if_broken()
-        self._desk.report(f"turn {self.turn_id}", error)
+        self._context.log.raise_if_broken()
+        self._context.report(f"turn {self.turn_id}", error)
         self.scope.cancel("parent", by="a defect")
         if self._batch is not None:
             await self._batch.outcomes()
@@ -290,11 +284,11 @@ class Turn:
         for awaited in self._awaited.values():
             awaited.set_result(None)
         self._awaited.clear()
-        self._facts.close_open_step()
-        self._facts.nobody_waits("parent")
-        for call in recovery.unfinished(self._desk.fold):
-            self._facts.broken_off(call)
+        self._log.close_open_step()
+        self._log.nobody_waits("parent")
+        for call in resume_plan.unfinished(self._context.fold):
+            self._log.broken_off(call)
         cancelling = self._open.cancelling
         if cancelling is not None:
-            return TurnEnding("cancelled", cancelling.reason)
-        return TurnEnding("failed", error=defect(error))
+            return TurnEnd("cancelled", cancelling.reason)
+        return TurnEnd("failed", error=defect(error))

@@ -15,7 +15,7 @@ from keryx.aio.clock import Clock, RealClock
 from keryx.errors import ModelError
 from keryx.messages import Message
 from keryx.models import failures
-from keryx.models.http import ERROR_BODY, Clients, Exchange, Patience, endpoint, post
+from keryx.models.http import ERROR_BODY, Clients, Patience, WorkerCall, endpoint, post
 from keryx.models.openai.reply import BrokenOffError, Reply
 from keryx.models.openai.wire import EncodedTools, LoadBlob, encode_body, encode_message
 from keryx.models.prices import PublicModel
@@ -132,7 +132,7 @@ class OpenAIModel:
         finally:
             exchange.close()
 
-    async def _ask(self, request: ModelRequest) -> Exchange:
+    async def _ask(self, request: ModelRequest) -> WorkerCall:
         if self._has_odd_key:
             raise ModelError(
                 "auth",
@@ -149,7 +149,7 @@ class OpenAIModel:
             clock=self._clock,
         )
 
-    async def _check(self, exchange: Exchange) -> None:
+    async def _check(self, exchange: WorkerCall) -> None:
         """Refuse an answer that is an error by its status."""
         if exchange.status != _OK:
             body = await exchange.read_some(ERROR_BODY)
@@ -157,7 +157,7 @@ class OpenAIModel:
                 self._source, exchange.status, exchange.headers, body, now=self._clock.wall()
             )
 
-    async def _check_head(self, exchange: Exchange, data: bytes) -> bytes:
+    async def _check_head(self, exchange: WorkerCall, data: bytes) -> bytes:
         """Refuse an answer that cannot be an event stream; servers label theirs in many ways."""
         if data.lstrip().startswith(_NOT_EVENTS):
             body = await exchange.read_some(ERROR_BODY, data)

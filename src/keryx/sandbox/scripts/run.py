@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from keryx.ports.place import Exit
 from keryx.ports.tool import Tool, ToolContext
-from keryx.sandbox.scripts.guests import Guests
-from keryx.sandbox.scripts.kit import Kit
-from keryx.sandbox.scripts.ways import started
+from keryx.sandbox.scripts.bundle import Bundle
+from keryx.sandbox.scripts.script_calls import ScriptCalls
+from keryx.sandbox.scripts.transports import started
 
 
 class Run:
@@ -17,10 +17,10 @@ class Run:
     def __init__(self, context: ToolContext, tools: Mapping[str, Tool], *, most_calls: int) -> None:
         self._context = context
         self._tools = tools
-        self.guests = Guests(context, frozenset(tools), most_calls=most_calls)
+        self.guests = ScriptCalls(context, frozenset(tools), most_calls=most_calls)
 
     async def execute(self, code: str, arguments: Sequence[str]) -> Exit:
         """Run it to its end; nothing of it is left when this returns or raises."""
-        kit = await self._context.to_thread(Kit.of, code, arguments, self._tools)
+        kit = await self._context.to_thread(Bundle.of, code, arguments, self._tools)
         async with await started(self._context, self.guests, kit) as process:
             return await process.wait()

@@ -15,10 +15,10 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.clock import Clock
 from keryx.config import Config
 from keryx.errors import UserMustActError
-from keryx.server.access.attempts import Attempts
-from keryx.server.access.link import Link
+from keryx.server.access.login_link import Link
 from keryx.server.access.logins import Logins
 from keryx.server.access.password import Password
+from keryx.server.access.rate_limit import RateLimit
 from keryx.server.access.tokens import Token, Tokens, hashed, today
 from keryx.server.problems import ProblemError
 
@@ -58,7 +58,7 @@ class Access:
         self._stamp: object = None
         self._looked_at = -math.inf
         self._link = Link(clock)
-        self._attempts = Attempts(clock)
+        self._attempts = RateLimit(clock)
         self._trying = 0
 
     async def load(self, password: str | None = None) -> None:

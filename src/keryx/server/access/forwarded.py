@@ -103,6 +103,8 @@ class Proxies:
     def __init__(self, trusted: Iterable[str] = (), url: PublicUrl | None = None) -> None:
         self.url = url
         self._trusted = tuple(map(_network, trusted))
+        self.are_expected: Final = bool(self._trusted or url)
+        """Whether requests may look different from outside; else there is nothing to look at."""
         self._warned = False
 
     def look(self, peer: str, host: str, forwarded: Forwarded) -> Outside:

@@ -11,7 +11,7 @@ import msgspec
 
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import Clock
-from keryx.server.access.cabinet import Cabinet
+from keryx.server.access.secret_file import SecretFile
 from keryx.server.access.tokens import hashed
 
 FILE: Final = "logins.json"
@@ -30,7 +30,7 @@ class Logins:
     """The logins of a home. Belongs to one loop, asks the disk in threads."""
 
     def __init__(self, home: Path, threads: Bridge, clock: Clock) -> None:
-        self._cabinet = Cabinet(home / FILE, _Held, _Held)
+        self._cabinet = SecretFile(home / FILE, _Held, _Held)
         self._threads = threads
         self._clock = clock
         self._expires: dict[str, float] = {}

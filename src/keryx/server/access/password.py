@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from keryx.errors import UserMustActError
-from keryx.server.access.cabinet import Cabinet
+from keryx.server.access.secret_file import SecretFile
 
 FILE: Final = "password.json"
 SHORTEST: Final = 8
@@ -32,7 +32,7 @@ class Password:
     """Asks the disk, and takes its time: use a thread."""
 
     def __init__(self, home: Path) -> None:
-        self._cabinet = Cabinet(home / FILE, _Held, _Held)
+        self._cabinet = SecretFile(home / FILE, _Held, _Held)
         self._held = _Held()
 
     def load(self, given: str | None) -> bool:

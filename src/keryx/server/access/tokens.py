@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from keryx.errors import UserMustActError
-from keryx.server.access.cabinet import Cabinet, Stamp
+from keryx.server.access.secret_file import SecretFile, Stamp
 
 FILE: Final = "tokens.json"
 PREFIX: Final = "kx_"
@@ -51,7 +51,7 @@ class Tokens:
     """The tokens of a home."""
 
     def __init__(self, home: Path) -> None:
-        self._cabinet = Cabinet(home / FILE, _Held, _Held)
+        self._cabinet = SecretFile(home / FILE, _Held, _Held)
 
     def make(self, name: str) -> str:
         """A new token; its secret is told once and kept nowhere."""

@@ -13,10 +13,10 @@ from msgspec import Meta
 from keryx.ports.store import UsageRow
 from keryx.server.access.auth import COOKIE
 from keryx.server.access.forwarded import Outside
-from keryx.server.access.link import token_in
+from keryx.server.access.login_link import token_in
 from keryx.server.access.logins import LASTS
 from keryx.server.routes.params import TheCaller, TheOutside, TheService
-from keryx.server.shapes import ID_PATTERN, Secret
+from keryx.server.schemas import ID_PATTERN, Secret
 
 LARGEST_LOGIN = 10_000
 """Bytes of a request from someone who is not let in yet."""
@@ -132,7 +132,7 @@ def _cookie(outside: Outside, value: str, age: int) -> Cookie:
 @get("/api/models")
 async def models(service: TheService) -> ModelList:
     """The models that are configured and found."""
-    found = service.front.models
+    found = service.host_client.models
     known = tuple(dict.fromkeys(found.known()))
     return ModelList(found.default or None, known)
 
@@ -140,7 +140,7 @@ async def models(service: TheService) -> ModelList:
 @get("/api/tools")
 async def tools(service: TheService) -> ToolList:
     """The tools of this host, and the sets that they come in."""
-    found = service.front.tools
+    found = service.host_client.tools
     named = {tool.name: name for name, each in found.sets.items() for tool in each}
     return ToolList(
         tuple(
@@ -154,8 +154,8 @@ async def tools(service: TheService) -> ToolList:
 @get("/api/profiles")
 async def profiles(service: TheService) -> ProfileList:
     """The profiles, and where sessions can work."""
-    found = service.front.config.profiles
-    rows = await service.front.store.sessions(limit=RECENT)
+    found = service.host_client.config.profiles
+    rows = await service.host_client.store.sessions(limit=RECENT)
     return ProfileList(
         tuple(
             ProfileInfo(name, tuple(each.personalities), each.model) for name, each in found.items()
@@ -170,7 +170,7 @@ async def usage(
     service: TheService, session_id: OfSession = None, since: Since = None
 ) -> UsageList:
     """What was used, by session and model."""
-    return UsageList(tuple(await service.front.store.usage(session_id, since=since)))
+    return UsageList(tuple(await service.host_client.store.usage(session_id, since=since)))
 
 
 ROUTES = (health, log_in, log_out, models, tools, profiles, usage)

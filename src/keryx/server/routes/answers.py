@@ -12,11 +12,11 @@ from litestar.params import JSONBody
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.app.host.rules import configured_rules, try_command
-from keryx.engine.approval import Trial, rule_in_words
+from keryx.app.host.approval_rules import configured_rules, try_command
+from keryx.engine.approvals import Trial, rule_in_words
 from keryx.errors import AlreadyTakenError
 from keryx.messages import ApprovalMode, Needs
-from keryx.server import shapes
+from keryx.server import schemas
 from keryx.server.problems import not_found
 from keryx.server.routes.params import AskedId, RuleId, SessionId, TheCaller, TheService
 from keryx.server.service import Service
@@ -53,7 +53,7 @@ class TriedCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A command as the terminal tool would get it. No `mode`: the configured one."""
 
     command: Annotated[str, msgspec.Meta(max_length=256 * 1024)]
-    workspace: shapes.Folder | None = None
+    workspace: schemas.Folder | None = None
     mode: ApprovalMode | None = None
     read_only: bool = False
 
@@ -69,8 +69,8 @@ async def answer_approval(
     caller: TheCaller,
     session_id: SessionId,
     approval_id: AskedId,
-    data: JSONBody[shapes.DecisionBody],
-) -> shapes.Nothing:
+    data: JSONBody[schemas.DecisionBody],
+) -> schemas.Nothing:
     """Decide on a call that waits."""
     command = cm.AnswerApproval(
         command_id=service.new_id(),
@@ -86,7 +86,7 @@ async def answer_approval(
         command,
         lambda event: isinstance(event, ev.ApprovalAsked) and event.approval_id == approval_id,
     )
-    return shapes.Nothing()
+    return schemas.Nothing()
 
 
 @post("/api/sessions/{session_id:str}/questions/{question_id:str}", status_code=200)
@@ -95,8 +95,8 @@ async def answer_question(
     caller: TheCaller,
     session_id: SessionId,
     question_id: AskedId,
-    data: JSONBody[shapes.AnswerBody],
-) -> shapes.Nothing:
+    data: JSONBody[schemas.AnswerBody],
+) -> schemas.Nothing:
     """Answer a question of the agent."""
     command = cm.AnswerQuestion(
         command_id=service.new_id(),
@@ -111,7 +111,7 @@ async def answer_question(
         command,
         lambda event: isinstance(event, ev.QuestionAsked) and event.question_id == question_id,
     )
-    return shapes.Nothing()
+    return schemas.Nothing()
 
 
 async def _answer(
@@ -123,7 +123,7 @@ async def _answer(
         await service.do(command)
     except AlreadyTakenError:
         # Also said of what nobody asked: only the log can tell.
-        if any(map(was_asked, await service.front.store.events(command.session_id))):
+        if any(map(was_asked, await service.host_client.store.events(command.session_id))):
             raise
         raise not_found(
             "nothing of that id waits for an answer", "see the session for what does"
@@ -133,7 +133,7 @@ async def _answer(
 @get("/api/approvals/rules")
 async def list_rules(service: TheService) -> ApprovalRules:
     """What is allowed without being asked about, and what the configuration says."""
-    rules = await service.front.rules()
+    rules = await service.host_client.rules()
     return ApprovalRules(
         tuple(
             ApprovalRule(
@@ -153,7 +153,7 @@ async def list_rules(service: TheService) -> ApprovalRules:
             ConfiguredRule(
                 verdict=rule.verdict, says=rule_in_words(rule), tool=rule.tool, pattern=rule.pattern
             )
-            for rule in configured_rules(service.front.config)
+            for rule in configured_rules(service.host_client.config)
         ),
     )
 
@@ -161,7 +161,7 @@ async def list_rules(service: TheService) -> ApprovalRules:
 @delete("/api/approvals/rules/{rule_id:str}", status_code=204)
 async def remove_rule(service: TheService, rule_id: RuleId) -> None:
     """Take back what was allowed for always; from now on such calls are asked about again."""
-    if not await service.front.remove_rule(rule_id):
+    if not await service.host_client.remove_rule(rule_id):
         raise not_found("there is no such rule", "it may have been removed before; list them again")
 
 
@@ -169,11 +169,11 @@ async def remove_rule(service: TheService, rule_id: RuleId) -> None:
 async def test_command(service: TheService, data: JSONBody[TriedCommand]) -> Trial:
     """What would be decided about a command, by which rules, and what it needs. Runs nothing."""
     workspace = await service.folder(data.workspace or ".")
-    front = service.front
+    host_client = service.host_client
     return try_command(
-        front.config,
-        await front.rules(),
-        front.tools.by_name,
+        host_client.config,
+        await host_client.rules(),
+        host_client.tools.by_name,
         data.command,
         Path(workspace),
         mode=data.mode,

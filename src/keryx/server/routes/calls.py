@@ -10,8 +10,8 @@ from litestar.openapi import ResponseSpec
 from litestar.params import JSONBody
 
 from keryx import commands as cm
-from keryx.engine.desk import mint
-from keryx.server import shapes
+from keryx.ids import new_id
+from keryx.server import schemas
 from keryx.server.routes.params import (
     CallId,
     IdempotencyKey,
@@ -23,11 +23,11 @@ from keryx.server.routes.params import (
 
 ACCEPTED = 202
 OVER = 200
-_IS_OVER = {OVER: ResponseSpec(shapes.Cancelled, description="It was over already.")}
+_IS_OVER = {OVER: ResponseSpec(schemas.Cancelled, description="It was over already.")}
 
 
-def _cancelled(done: bool) -> Response[shapes.Cancelled]:  # noqa: FBT001 (its only meaning)
-    return Response(shapes.Cancelled(done), status_code=ACCEPTED if done else OVER)
+def _cancelled(done: bool) -> Response[schemas.Cancelled]:  # noqa: FBT001 (its only meaning)
+    return Response(schemas.Cancelled(done), status_code=ACCEPTED if done else OVER)
 
 
 @post(
@@ -37,7 +37,7 @@ def _cancelled(done: bool) -> Response[shapes.Cancelled]:  # noqa: FBT001 (its o
 )
 async def cancel_turn(
     service: TheService, caller: TheCaller, session_id: SessionId, turn_id: TurnId
-) -> Response[shapes.Cancelled]:
+) -> Response[schemas.Cancelled]:
     """End the turn, started or not; its one terminal event follows."""
     command = cm.CancelTurn(
         command_id=service.new_id(), session_id=session_id, by=caller.name, turn_id=turn_id
@@ -52,7 +52,7 @@ async def cancel_turn(
 )
 async def cancel_call(
     service: TheService, caller: TheCaller, session_id: SessionId, call_id: CallId
-) -> Response[shapes.Cancelled]:
+) -> Response[schemas.Cancelled]:
     """End one call; its turn goes on with the outcome."""
     command = cm.CancelCall(
         command_id=service.new_id(), session_id=session_id, by=caller.name, call_id=call_id
@@ -65,13 +65,13 @@ async def run_call(
     service: TheService,
     caller: TheCaller,
     session_id: SessionId,
-    data: JSONBody[shapes.NewCall],
+    data: JSONBody[schemas.NewCall],
     idempotency_key: IdempotencyKey = None,
-) -> shapes.CallAccepted:
+) -> schemas.CallAccepted:
     """Run a tool by hand; answered once that is durable, and its events follow."""
     await service.row(session_id)
     key = data.key or idempotency_key
-    call_id = mint("k") if key is None else _call_id(session_id, key)
+    call_id = new_id("k") if key is None else _call_id(session_id, key)
     command = cm.RunCall(
         command_id=service.new_id() if key is None else key,
         session_id=session_id,
@@ -82,7 +82,7 @@ async def run_call(
         workspace=None if data.workspace is None else await service.folder(data.workspace),
     )
     await service.do(command)
-    return shapes.CallAccepted(call_id)
+    return schemas.CallAccepted(call_id)
 
 
 def _call_id(session_id: str, key: str) -> str:

@@ -19,12 +19,12 @@ from litestar.params import QueryParameter
 from keryx.app.tools import hidden_places
 from keryx.errors import ToolFailedError
 from keryx.ports.files import FileChange
-from keryx.server import shapes
+from keryx.server import schemas
 from keryx.server.problems import ProblemError, not_found
 from keryx.server.routes.params import BlobHash, SessionId, TheService
 from keryx.server.service import PICTURES, UNKNOWN_TYPE, Service
-from keryx.tools.files import content, disk
-from keryx.tools.files.space import FileSpace
+from keryx.tools.files import content, safe_open
+from keryx.tools.files.file_access import FileAccess
 
 SHOWN: Final = 512 * 1024
 """Bytes of a file that are shown."""
@@ -41,7 +41,7 @@ Within = Annotated[
 @get("/api/sessions/{session_id:str}/files")
 async def look(
     service: TheService, session_id: SessionId, path: Within = "."
-) -> shapes.FolderShown | shapes.FileShown:
+) -> schemas.FolderShown | schemas.FileShown:
     """A folder or file of the session's workspace."""
     return await _read(service, session_id, path or ".", _shown)
 
@@ -56,15 +56,15 @@ async def picture(service: TheService, session_id: SessionId, path: Within) -> R
 
 async def _read(service: Service, session_id: str, path: str, read: Callable[[Path, str], T]) -> T:
     await service.row(session_id)
-    settings = (await service.front.view(session_id)).settings
-    hidden = hidden_places(service.front.config)
+    settings = (await service.host_client.view(session_id)).settings
+    hidden = hidden_places(service.host_client.config)
     return await service.threads.to_thread(_look, settings.workspace, path, hidden, read)
 
 
 def _look(workspace: str, path: str, hidden: Sequence[Path], read: Callable[[Path, str], T]) -> T:
     if Path(path).is_absolute() or path.startswith(("~", "$")):
         _refuse()
-    space = FileSpace(Path(workspace), keep=_keep, changing=_changing, hidden=hidden)
+    space = FileAccess(Path(workspace), keep=_keep, changing=_changing, hidden=hidden)
     try:
         target = space.resolve(path, write=False)
     except (ToolFailedError, ValueError):
@@ -77,12 +77,12 @@ def _look(workspace: str, path: str, hidden: Sequence[Path], read: Callable[[Pat
         ) from None
 
 
-def _shown(target: Path, name: str) -> shapes.FolderShown | shapes.FileShown:
-    return _folder(target, name) if disk.is_folder(target, name) else _file(target, name)
+def _shown(target: Path, name: str) -> schemas.FolderShown | schemas.FileShown:
+    return _folder(target, name) if safe_open.is_folder(target, name) else _file(target, name)
 
 
 def _picture(target: Path, name: str) -> bytes:
-    with disk.open_file(target, name) as file:
+    with safe_open.open_file(target, name) as file:
         if file.size > LARGEST_PICTURE or content.image_type(file.read(0, 64)) not in PICTURES:
             raise not_found(f"{name} is no picture that can be shown", "look at it as a file")
         return file.read(0, file.size)
@@ -97,38 +97,38 @@ def _refuse() -> NoReturn:
     )
 
 
-def _folder(target: Path, name: str) -> shapes.FolderShown:
-    entries: list[shapes.Entry] = []
-    with disk.open_folder(target, listed=True) as folder, os.scandir(folder) as found:
+def _folder(target: Path, name: str) -> schemas.FolderShown:
+    entries: list[schemas.Entry] = []
+    with safe_open.open_folder(target, listed=True) as folder, os.scandir(folder) as found:
         for entry in found:
             entries.append(_entry(entry))
             if len(entries) > MOST_ENTRIES:
                 break
     shown = sorted(entries[:MOST_ENTRIES], key=lambda each: (each.kind != "folder", each.name))
     truncated = len(entries) > MOST_ENTRIES
-    return shapes.FolderShown(path=name, entries=tuple(shown), truncated=truncated)
+    return schemas.FolderShown(path=name, entries=tuple(shown), truncated=truncated)
 
 
-def _entry(entry: os.DirEntry[str]) -> shapes.Entry:
+def _entry(entry: os.DirEntry[str]) -> schemas.Entry:
     name = os.fsencode(entry.name).decode(errors="backslashreplace")
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:
-        return shapes.Entry(name, "other", None)
+        return schemas.Entry(name, "other", None)
     if stat.S_ISDIR(status.st_mode):
-        return shapes.Entry(name, "folder", None)
+        return schemas.Entry(name, "folder", None)
     if stat.S_ISREG(status.st_mode):
-        return shapes.Entry(name, "file", status.st_size)
-    return shapes.Entry(name, "link" if stat.S_ISLNK(status.st_mode) else "other", None)
+        return schemas.Entry(name, "file", status.st_size)
+    return schemas.Entry(name, "link" if stat.S_ISLNK(status.st_mode) else "other", None)
 
 
-def _file(target: Path, name: str) -> shapes.FileShown:
-    with disk.open_file(target, name) as file:
+def _file(target: Path, name: str) -> schemas.FileShown:
+    with safe_open.open_file(target, name) as file:
         head, size = file.read(0, SHOWN), file.size
     cut = size > len(head)
     encoding = content.encoding_of(head[: content.SAMPLE], cut=len(head) > content.SAMPLE)
     text = None if encoding is None else head.decode(encoding, errors="replace")
-    return shapes.FileShown(
+    return schemas.FileShown(
         path=name,
         size=size,
         text=text,
@@ -145,7 +145,7 @@ def _plain(text: str | None) -> str:
 async def blob(service: TheService, session_id: SessionId, blob_hash: BlobHash) -> Response[bytes]:
     """A blob that this session names: pictures to be shown, all else to be saved."""
     await service.row(session_id)
-    store = service.front.store
+    store = service.host_client.store
     data = await store.blob(blob_hash) if await store.names_blob(session_id, blob_hash) else None
     if data is None:
         raise not_found("the session names no such blob", "see its events for those it does")

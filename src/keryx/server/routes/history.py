@@ -10,12 +10,12 @@ from litestar.response import Stream
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.engine.context.sent import weigh
-from keryx.engine.desk import mint
-from keryx.engine.log.folding import folded
+from keryx.engine.context.window import weigh
+from keryx.engine.log.rebuild import folded
 from keryx.errors import ModelError, StoreError, UnsupportedError, UserMustActError
+from keryx.ids import new_id
 from keryx.ports.store import Store
-from keryx.server import shapes
+from keryx.server import schemas
 from keryx.server.problems import CONFLICT, conflict, told, unprocessable
 from keryx.server.routes.params import PAGE, After, Before, Limit, SessionId, TheCaller, TheService
 from keryx.server.service import Service
@@ -30,31 +30,33 @@ async def transcript(
     before: Before = None,
     after: After = None,
     limit: Limit = PAGE,
-) -> shapes.TranscriptPage:
+) -> schemas.TranscriptPage:
     """What a person reads, oldest first: the page before a place or after it, or the last one."""
     if before is not None and after is not None:
         raise unprocessable("a page lies before a place or after it", "name one of the two")
     upto = (await service.row(session_id)).last_seq
-    rows = await service.front.store.transcript(session_id, before=before, after=after, limit=limit)
+    rows = await service.host_client.store.transcript(
+        session_id, before=before, after=after, limit=limit
+    )
     edge = 0 if after is None else -1
     following = rows[edge].seq if len(rows) == limit else None
-    entries = tuple(shapes.TranscriptEntry(row.seq, row.event) for row in rows)
-    return shapes.TranscriptPage(entries, following, upto)
+    entries = tuple(schemas.TranscriptEntry(row.seq, row.event) for row in rows)
+    return schemas.TranscriptPage(entries, following, upto)
 
 
 @get("/api/sessions/{session_id:str}/context")
-async def context(service: TheService, session_id: SessionId) -> shapes.Context:
+async def context(service: TheService, session_id: SessionId) -> schemas.Context:
     """What the model is told besides the messages, and in place of the earlier ones."""
     await service.row(session_id)
-    view = await service.front.view(session_id)
-    fold = await folded(session_id, await service.front.store.events(session_id))
-    shown: list[shapes.PromptPart] = []
+    view = await service.host_client.view(session_id)
+    fold = await folded(session_id, await service.host_client.store.events(session_id))
+    shown: list[schemas.PromptPart] = []
     for part, blob in fold.prompt.items():
-        data = await service.front.store.blob(blob)
+        data = await service.host_client.store.blob(blob)
         if data is not None:
-            shown.append(shapes.PromptPart(part, data.decode(errors="replace")))
+            shown.append(schemas.PromptPart(part, data.decode(errors="replace")))
     summary = None if fold.compacted is None else fold.compacted.summary
-    return shapes.Context(
+    return schemas.Context(
         parts=tuple(shown),
         tools=view.settings.tools,
         context=view.context,
@@ -64,23 +66,26 @@ async def context(service: TheService, session_id: SessionId) -> shapes.Context:
 
 
 @get("/api/sessions/{session_id:str}/changes")
-async def changes(service: TheService, session_id: SessionId) -> shapes.Changes:
+async def changes(service: TheService, session_id: SessionId) -> schemas.Changes:
     """What the session changed on the disk."""
     await service.row(session_id)
-    inherited, found = 0, list[shapes.FileChanged]()
-    for event in await service.front.store.events(session_id):
+    inherited, found = 0, list[schemas.FileChanged]()
+    for event in await service.host_client.store.events(session_id):
         if isinstance(event, ev.SessionOpened) and event.fork is not None:
             inherited = event.fork.up_to
         if isinstance(event, ev.FilesChanged) and event.seq > inherited:
             changed = (event.seq, event.path, event.call_id, event.turn_id, event.at)
-            found.append(shapes.FileChanged(*changed))
-    return shapes.Changes(await service.front.diff(session_id), tuple(found))
+            found.append(schemas.FileChanged(*changed))
+    return schemas.Changes(await service.host_client.diff(session_id), tuple(found))
 
 
 @post("/api/sessions/{session_id:str}/changes/revert", status_code=200)
 async def revert(
-    service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[shapes.RevertBody]
-) -> shapes.Nothing:
+    service: TheService,
+    caller: TheCaller,
+    session_id: SessionId,
+    data: JSONBody[schemas.RevertBody],
+) -> schemas.Nothing:
     """Take back changes of files: all of these, or none."""
     command = cm.RevertFiles(
         command_id=service.new_id(),
@@ -89,13 +94,13 @@ async def revert(
         changes=data.changes,
     )
     await _do(service, command)
-    return shapes.Nothing()
+    return schemas.Nothing()
 
 
 @post("/api/sessions/{session_id:str}/undo", status_code=200)
 async def undo(
-    service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[shapes.UndoBody]
-) -> shapes.Undone:
+    service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[schemas.UndoBody]
+) -> schemas.Undone:
     """Undo a turn that is over, with its changes of files."""
     command = cm.UndoTurn(
         command_id=service.new_id(),
@@ -104,17 +109,17 @@ async def undo(
         turn_id=data.turn_id,
         files=data.files,
     )
-    return shapes.Undone(await _do(service, command))
+    return schemas.Undone(await _do(service, command))
 
 
 @post("/api/sessions/{session_id:str}/fork", status_code=201)
 async def fork(
-    service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[shapes.ForkBody]
-) -> shapes.View:
+    service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[schemas.ForkBody]
+) -> schemas.View:
     """A new session that shares this one's past, up to the end of a turn."""
-    new = data.session_id or mint("s")
+    new = data.session_id or new_id("s")
     if data.session_id is not None:
-        await _refuse_other(service.front.store, session_id, new)
+        await _refuse_other(service.host_client.store, session_id, new)
     command = cm.ForkSession(
         command_id=service.new_id(),
         session_id=session_id,
@@ -127,14 +132,14 @@ async def fork(
 
 
 @post("/api/sessions/{session_id:str}/compact", status_code=200)
-async def compact(service: TheService, caller: TheCaller, session_id: SessionId) -> shapes.Nothing:
+async def compact(service: TheService, caller: TheCaller, session_id: SessionId) -> schemas.Nothing:
     """Let a summary stand for what was said so far, in what the model is sent.
 
     Answered when a model has written it and it is durable; meanwhile the session goes on.
     """
     command = cm.CompactContext(command_id=service.new_id(), session_id=session_id, by=caller.name)
     await _do(service, command)
-    return shapes.Nothing()
+    return schemas.Nothing()
 
 
 @get("/api/sessions/{session_id:str}/export", media_type="application/x-ndjson")
@@ -142,7 +147,7 @@ async def export(service: TheService, session_id: SessionId) -> Stream:
     """The log, a fact a line."""
     await service.row(session_id)
     return Stream(
-        _lines(service.front.store, session_id),
+        _lines(service.host_client.store, session_id),
         media_type="application/x-ndjson",
         headers={"content-disposition": f'attachment; filename="{session_id}.ndjson"'},
     )

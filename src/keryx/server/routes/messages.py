@@ -7,7 +7,7 @@ from litestar.params import JSONBody
 from msgspec import UNSET
 
 from keryx import commands as cm
-from keryx.server import shapes
+from keryx.server import schemas
 from keryx.server.problems import conflict, unprocessable
 from keryx.server.routes.params import IdempotencyKey, MessageId, SessionId, TheCaller, TheService
 
@@ -17,9 +17,9 @@ async def send_message(
     service: TheService,
     caller: TheCaller,
     session_id: SessionId,
-    data: JSONBody[shapes.NewMessage],
+    data: JSONBody[schemas.NewMessage],
     idempotency_key: IdempotencyKey = None,
-) -> shapes.Accepted:
+) -> schemas.Accepted:
     """Say something; answered once it is durable. The same key and body again is one message."""
     if not data.text.strip() or data.attachments or data.workspace is not None:
         # Before anything else is looked at; a plain text is refused by the session's host.
@@ -41,7 +41,7 @@ async def send_message(
             wait=data.wait,
         )
     )
-    return shapes.Accepted(sent.message_id, sent.turn_id, sent.seq)
+    return schemas.Accepted(sent.message_id, sent.turn_id, sent.seq)
 
 
 @patch("/api/sessions/{session_id:str}/messages/{message_id:str}")
@@ -50,8 +50,8 @@ async def change_message(
     caller: TheCaller,
     session_id: SessionId,
     message_id: MessageId,
-    data: JSONBody[shapes.MessageChanges],
-) -> shapes.Changed:
+    data: JSONBody[schemas.MessageChanges],
+) -> schemas.Changed:
     """Change or reorder a message that waits."""
     await service.row(session_id)
     workspace, attachments = data.workspace, data.attachments
@@ -75,13 +75,13 @@ async def change_message(
             "no such message waits: it was delivered or withdrawn",
             "see the session's queue for what can still be changed",
         )
-    return shapes.Changed(changed=True)
+    return schemas.Changed(changed=True)
 
 
 @delete("/api/sessions/{session_id:str}/messages/{message_id:str}", status_code=200)
 async def withdraw_message(
     service: TheService, caller: TheCaller, session_id: SessionId, message_id: MessageId
-) -> shapes.Withdrawn:
+) -> schemas.Withdrawn:
     """Take back a message that waits; false if it was delivered."""
     command = cm.WithdrawMessage(
         command_id=service.new_id(),
@@ -89,12 +89,12 @@ async def withdraw_message(
         by=caller.name,
         message_id=message_id,
     )
-    return shapes.Withdrawn(await service.do(command))
+    return schemas.Withdrawn(await service.do(command))
 
 
 @put("/api/sessions/{session_id:str}/draft", status_code=204)
 async def keep_draft(
-    service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[shapes.DraftBody]
+    service: TheService, caller: TheCaller, session_id: SessionId, data: JSONBody[schemas.DraftBody]
 ) -> None:
     """Keep what a person is typing, for any screen to go on with."""
     await service.row(session_id)

@@ -9,8 +9,8 @@ from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
 from keryx.server.access.auth import Caller
 from keryx.server.access.forwarded import Outside
+from keryx.server.schemas import HASH_PATTERN, ID_PATTERN
 from keryx.server.service import Service
-from keryx.server.shapes import HASH_PATTERN, ID_PATTERN
 
 TheService = NamedDependency[Service]
 TheCaller = NamedDependency[Caller]

@@ -9,11 +9,11 @@ from litestar.params import FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, UnsetType
 
 from keryx import commands as cm
-from keryx.app.host.wire import NewSession
+from keryx.app.host.socket_protocol import NewSession
 from keryx.config import DEFAULT
-from keryx.engine.desk import mint
+from keryx.ids import new_id
 from keryx.ports.store import Store
-from keryx.server import shapes
+from keryx.server import schemas
 from keryx.server.problems import ProblemError, not_found, unprocessable
 from keryx.server.routes.params import (
     PAGE,
@@ -39,21 +39,21 @@ async def list_sessions(
     limit: Limit = PAGE,
     before: Before = None,
     archived: FromQuery[bool] = False,  # noqa: FBT002 (a parameter of the query)
-) -> shapes.SessionList:
+) -> schemas.SessionList:
     """The sessions, last changed first; or with `search`, what was found in them."""
-    store = service.front.store
+    store = service.host_client.store
     if search is not None:
-        return shapes.SessionList(hits=await _hits(store, search, limit))
+        return schemas.SessionList(hits=await _hits(store, search, limit))
     rows = await store.sessions(limit=limit, before=before, archived=archived)
     following = rows[-1].position if len(rows) == limit else None
-    return shapes.SessionList(sessions=tuple(rows), next=following)
+    return schemas.SessionList(sessions=tuple(rows), next=following)
 
 
-async def _hits(store: Store, words: str, limit: int) -> tuple[shapes.Hit, ...]:
+async def _hits(store: Store, words: str, limit: int) -> tuple[schemas.Hit, ...]:
     found = await store.search(words, limit=limit) if words.strip() else []
     rows = {each.session_id: await store.session(each.session_id) for each in found}
     return tuple(
-        shapes.Hit(
+        schemas.Hit(
             session=row,
             seq=each.seq,
             turn_id=each.turn_id,
@@ -69,12 +69,12 @@ async def _hits(store: Store, words: str, limit: int) -> tuple[shapes.Hit, ...]:
 @post("/api/sessions", status_code=201)
 async def open_session(
     service: TheService,
-    data: JSONBody[shapes.NewSessionBody],
+    data: JSONBody[schemas.NewSessionBody],
     idempotency_key: IdempotencyKey = None,
-) -> shapes.View:
+) -> schemas.View:
     """A new session. The same `session_id` again gives that session as it is."""
-    session_id = data.session_id or _own_id(idempotency_key) or mint("s")
-    if await service.front.store.session(session_id) is None:
+    session_id = data.session_id or _own_id(idempotency_key) or new_id("s")
+    if await service.host_client.store.session(session_id) is None:
         _check_names(service, data.profile, data.personality)
         wanted = NewSession(
             session_id=session_id,
@@ -88,14 +88,14 @@ async def open_session(
             approvals=data.approvals,
             read_only=data.read_only,
         )
-        await service.front.open(wanted)
+        await service.host_client.open(wanted)
     return await service.view(session_id)
 
 
 def _own_id(key: str | None) -> str | None:
     if key is None:
         return None
-    if not shapes.is_id(key):
+    if not schemas.is_id(key):
         raise ProblemError(
             400,
             "bad_request",
@@ -106,7 +106,7 @@ def _own_id(key: str | None) -> str | None:
 
 
 def _check_names(service: Service, profile: str | None, personality: str | None) -> None:
-    profiles = service.front.config.profiles
+    profiles = service.host_client.config.profiles
     if profile is not None and profile not in profiles:
         raise unprocessable("no profile has that name", f"there are: {', '.join(profiles)}")
     known = profiles[profile or DEFAULT].personalities
@@ -119,12 +119,12 @@ def _tools(
     service: Service, names: tuple[str, ...] | None, profile: str | None
 ) -> tuple[str, ...] | None:
     if names is None:
-        return service.front.config.profile(profile or DEFAULT).toolsets.get("web")
-    return service.front.tools.chosen(names)
+        return service.host_client.config.profile(profile or DEFAULT).toolsets.get("web")
+    return service.host_client.tools.chosen(names)
 
 
 @get("/api/sessions/{session_id:str}")
-async def show_session(service: TheService, session_id: SessionId) -> shapes.View:
+async def show_session(service: TheService, session_id: SessionId) -> schemas.View:
     """The session as it is now: open its event stream with `after=seq`."""
     return await service.view(session_id)
 
@@ -134,8 +134,8 @@ async def change_session(
     service: TheService,
     caller: TheCaller,
     session_id: SessionId,
-    data: JSONBody[shapes.SessionChanges],
-) -> shapes.View:
+    data: JSONBody[schemas.SessionChanges],
+) -> schemas.View:
     """Change what is given; a running turn keeps what it has."""
     now = (await service.view(session_id)).settings
     profile = _or(data.profile, now.profile)
@@ -143,7 +143,7 @@ async def change_session(
         _check_names(service, profile, _or(data.personality, now.personality))
     tools, workspace = data.tools, data.workspace
     if isinstance(tools, tuple):
-        tools = service.front.tools.chosen(tools)
+        tools = service.host_client.tools.chosen(tools)
     if isinstance(workspace, str):
         workspace = await service.folder(workspace)
     command = cm.ChangeSession(
@@ -173,7 +173,7 @@ def _or(given: T | UnsetType, now: T) -> T:
 @delete("/api/sessions/{session_id:str}", status_code=204)
 async def delete_session(service: TheService, session_id: SessionId) -> None:
     """Everything of the session is gone."""
-    if not await service.front.delete(session_id):
+    if not await service.host_client.delete(session_id):
         raise not_found(f"there is no session {session_id}", "it may have been deleted before")
 
 

@@ -11,11 +11,11 @@ from msgspec import Meta
 
 from keryx.app.models import TOUR
 from keryx.config import OPENAI_URL, Provider, keep_key, keep_model
-from keryx.models.servers.listing import FoundServer
+from keryx.models.servers.discovery import FoundServer
 from keryx.server.problems import conflict, unprocessable
 from keryx.server.routes.params import TheService
+from keryx.server.schemas import Secret, Word
 from keryx.server.service import Service
-from keryx.server.shapes import Secret, Word
 
 SOME = 20
 """Models that are named to who asked for one that is not there."""
@@ -69,44 +69,44 @@ async def setup(service: TheService) -> Setup:
 
 
 def _now(service: Service) -> Setup:
-    found = service.front.models.default or None
+    found = service.host_client.models.default or None
     return Setup(found is not None and found != TOUR, found)
 
 
 @get("/api/setup/servers")
 async def servers(service: TheService) -> FoundServers:
     """Model servers that run on this machine."""
-    return FoundServers(tuple(await service.front.models.on_this_machine()))
+    return FoundServers(tuple(await service.host_client.models.on_this_machine()))
 
 
 @get("/api/setup/models")
 async def offered(service: TheService) -> OfferedModels:
     """The models that the configured servers offer right now."""
-    return OfferedModels(*await service.front.models.offered())
+    return OfferedModels(*await service.host_client.models.offered())
 
 
 @post("/api/setup/model", status_code=200)
 async def choose(service: TheService, data: JSONBody[NewModel]) -> Setup:
     """Make a model of a configured server the one that new sessions begin with."""
-    front = service.front
-    if front.config.is_model_written or front.models.is_given:
+    host_client = service.host_client
+    if host_client.config.is_model_written or host_client.models.is_given:
         raise conflict(
             "the model is named where this server was started",
             "change KERYX_MODEL, `model` in config.toml, or what starts it",
         )
     provider, _, name = data.model.partition(":")
-    found = front.config.default.providers.get(provider)
+    found = host_client.config.default.providers.get(provider)
     if found is None:
-        known = ", ".join(front.config.default.providers) or "none"
+        known = ", ".join(host_client.config.default.providers) or "none"
         raise unprocessable(
             f"no server is configured as {provider!r}",
             f"write provider:name; there is {known}",
         )
-    has = await front.models.at(found.base_url, found.api_key)
+    has = await host_client.models.at(found.base_url, found.api_key)
     if name not in has:
         raise unprocessable(f"{provider} has no model {name!r}", _some_of(has))
-    await service.threads.to_thread(keep_model, front.config.home, data.model)
-    await front.reconfigure()
+    await service.threads.to_thread(keep_model, host_client.config.home, data.model)
+    await host_client.reconfigure()
     return _now(service)
 
 
@@ -117,23 +117,23 @@ async def configure(service: TheService, data: JSONBody[NewProvider]) -> Configu
     They are for the person's eyes only. The name in the answer is another one if the wanted one is
     that of another address.
     """
-    front = service.front
+    host_client = service.host_client
     key = (data.api_key or "").strip() or None
-    tried = await front.models.try_out(data.base_url, key, data.model)
+    tried = await host_client.models.try_out(data.base_url, key, data.model)
     provider = Provider(data.base_url, key)
-    await front.reconfigure()
+    await host_client.reconfigure()
     name = await service.threads.to_thread(
         keep_key,
-        front.config.home,
+        host_client.config.home,
         data.name,
         provider,
         tried.model,
-        front.config.default.providers,
+        host_client.config.default.providers,
     )
-    await front.reconfigure()
+    await host_client.reconfigure()
     model = f"{name}:{tried.model}"
     return Configured(
-        front.models.default or model, tuple(f"{name}:{each}" for each in tried.models)
+        host_client.models.default or model, tuple(f"{name}:{each}" for each in tried.models)
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from litestar import Request, post
 from litestar.params import QueryParameter
 
-from keryx.server import shapes
+from keryx.server import schemas
 from keryx.server.problems import ProblemError, unprocessable
 from keryx.server.routes.params import TheService
 from keryx.server.service import clean_media_type, clean_name
@@ -21,13 +21,13 @@ FileName = Annotated[str, QueryParameter(max_length=1_000, description="What the
 @post("/api/uploads", status_code=201, request_max_body_size=None)
 async def upload(
     request: Request[Any, Any, Any], service: TheService, name: FileName = ""
-) -> shapes.Uploaded:
+) -> schemas.Uploaded:
     """Bring something to be attached: the body is its bytes, Content-Type its media type."""
     data = await _read(request, service.upload_limit)
     if not data:
         raise unprocessable("the upload is empty", "send the bytes of the file as the body")
-    kept = shapes.Uploaded(
-        upload_id=await service.front.keep_upload(data),
+    kept = schemas.Uploaded(
+        upload_id=await service.host_client.keep_upload(data),
         name=clean_name(name),
         media_type=clean_media_type(request.headers.get("content-type", "")),
         size=len(data),

@@ -1,7 +1,7 @@
 """The store in plain tables of one process, for tests: the same contract, and nothing survives.
 
-Every method changes all it changes between two awaits, so nothing needs to be taken back: what
-is refused is refused before the first change.
+Every method makes all its changes between two awaits and refuses before the first change, so
+nothing needs to be rolled back.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from keryx.ports.store import (
     UsageRow,
     records_of,
 )
-from keryx.ports.view import Resting
+from keryx.ports.view import IdleSessions
 from keryx.store.memory.tables import (
     Session,
     apply,
     check_free,
     check_inbox,
     check_sequence,
-    found_in,
+    hits_in,
     session_row,
     transcript_row,
 )
-from keryx.store.projections import project, spent_since, usage_row
-from keryx.store.search.wanted import Wanted
+from keryx.store.projections import project, usage_row, usage_since
+from keryx.store.search.query import Query
 
-PAGE: Final = 500  # events that stand for a page of any size
+MAX_PAGE: Final = 500  # the most events in a page, whatever its size in bytes
 
 
 class MemoryStore:
-    """Keeps the logs of all sessions until it is closed."""
+    """Stores the logs of all sessions until it is closed."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
@@ -111,12 +111,12 @@ class MemoryStore:
         session = self._sessions.get(session_id)
         if session is None:
             raise FencedError(f"there is no session {session_id!r}")
-        found = session.inbox.get(row.key)
-        if found is not None and found != row:
+        stored = session.inbox.get(row.key)
+        if stored is not None and stored != row:
             raise KeyReusedError(f"the key {row.key!r} was used for another command")
-        if found is None:
+        if stored is None:
             session.inbox[row.key] = session.pending[row.key] = row
-        return found is None
+        return stored is None
 
     async def sent(self, ids: Sequence[str]) -> None:
         self._check_open()
@@ -143,7 +143,7 @@ class MemoryStore:
             del self._records[key]
         for id_ in session.outbox:
             self._outbox.pop(id_, None)
-        for hash_ in session.blobs.difference(*(other.blobs for other in self._sessions.values())):
+        for hash_ in session.blobs.difference(*(s.blobs for s in self._sessions.values())):
             self._blobs.pop(hash_, None)
         return True
 
@@ -171,7 +171,7 @@ class MemoryStore:
     ) -> list[LoggedEvent]:
         session = self._find(session_id)
         events = [] if session is None else session.log[max(after, 0) :]
-        return events[:limit] if size is None else events[: min(limit or size, PAGE)]
+        return events[:limit] if size is None else events[: min(limit or size, MAX_PAGE)]
 
     async def sessions(
         self,
@@ -188,7 +188,7 @@ class MemoryStore:
             if session.log
             and (before is None or session.position < before)
             and (after is None or session.position > after)
-            and (archived is None or bool(session.facts.archived) is archived)
+            and (archived is None or bool(session.fields.archived) is archived)
         ]
         return sorted(rows, key=lambda row: -row.position)[:limit]
 
@@ -196,25 +196,25 @@ class MemoryStore:
         session = self._find(session_id)
         return None if session is None or not session.log else session_row(session_id, session)
 
-    async def resting(self, session_id: str) -> Resting | None:
+    async def resting(self, session_id: str) -> IdleSessions | None:
         session = self._find(session_id)
         if session is None or not session.log or session.open or session.pending:
             return None
-        last = next((e for e in reversed(session.log) if isinstance(e, StepReplied)), None)
-        since = session.log[0 if last is None else last.seq :]
-        return Resting(
+        last_reply = next((e for e in reversed(session.log) if isinstance(e, StepReplied)), None)
+        since = session.log[0 if last_reply is None else last_reply.seq :]
+        return IdleSessions(
             seq=len(session.log),
             settings=tuple(
-                each for each in session.log if isinstance(each, SessionOpened | SessionChanged)
+                event for event in session.log if isinstance(event, SessionOpened | SessionChanged)
             ),
-            last_reply=last,
+            last_reply=last_reply,
             compacted=next((e for e in reversed(since) if isinstance(e, ContextCompacted)), None),
         )
 
     async def unfinished(self) -> list[str]:
         self._check_open()
-        found = [item for item in self._sessions.items() if item[1].open or item[1].pending]
-        return [session_id for session_id, _ in sorted(found, key=lambda item: item[1].position)]
+        items = [item for item in self._sessions.items() if item[1].open or item[1].pending]
+        return [session_id for session_id, _ in sorted(items, key=lambda item: item[1].position)]
 
     async def transcript(
         self,
@@ -227,12 +227,12 @@ class MemoryStore:
         session = self._find(session_id)
         if session is None:
             return []
-        places = sorted(
+        seqs = sorted(
             seq
-            for seq in session.shown
+            for seq in session.transcript
             if (before is None or seq < before) and (after is None or seq > after)
         )
-        page = places[max(0, len(places) - limit) :] if after is None else places[:limit]
+        page = seqs[max(0, len(seqs) - limit) :] if after is None else seqs[:limit]
         return [transcript_row(session, seq) for seq in page]
 
     async def usage(
@@ -240,11 +240,11 @@ class MemoryStore:
     ) -> list[UsageRow]:
         self._check_open()
         return [
-            usage_row(name, model, spent)
-            for name, session in self._sessions.items()
-            if session_id in (None, name)
+            usage_row(id_, model, entries)
+            for id_, session in self._sessions.items()
+            if session_id in (None, id_)
             for model in sorted(session.usage)
-            if (spent := spent_since(session.usage[model], since))
+            if (entries := usage_since(session.usage[model], since))
         ]
 
     async def account(self, session_id: str) -> tuple[SessionRow, list[UsageRow]] | None:
@@ -261,15 +261,15 @@ class MemoryStore:
 
     async def search(self, words: str, *, limit: int = 20) -> list[Found]:
         self._check_open()
-        wanted = Wanted(words)
-        if not wanted:
+        query = Query(words)
+        if not query:
             return []
-        found = [
-            each
+        hits = [
+            hit
             for session_id, session in self._sessions.items()
-            for each in found_in(session_id, session, wanted)
+            for hit in hits_in(session_id, session, query)
         ]
-        return [each for _, each in sorted(found, key=lambda each: each[0])[:limit]]
+        return [hit for _, hit in sorted(hits, key=lambda ranked: ranked[0])[:limit]]
 
     async def covered(self) -> Covered:
         self._check_open()

@@ -1,6 +1,6 @@
-"""Everything of one session, in plain tables, and what a commit does to them.
+"""The tables of one session in memory, and the changes that a commit makes to them.
 
-A commit is checked before the first change, so nothing ever needs to be taken back.
+A commit is checked before the first change, so nothing ever needs to be rolled back.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from keryx.errors import AlreadyEnteredError, AlreadyTakenError, KeyReusedError, SequenceError
 from keryx.events import LoggedEvent
 from keryx.ports.store import Commit, Found, InboxRow, SessionRow, SessionState, TranscriptRow
-from keryx.store.changes import NEW, OpenKey, Projection, SessionFacts, Spent
 from keryx.store.projections import as_delivered, state_of
-from keryx.store.search.texts import texts_of
-from keryx.store.search.wanted import Wanted
+from keryx.store.search.query import Query
+from keryx.store.search.searchable_text import texts_of
+from keryx.store.table_changes import NEW_SESSION, OpenKey, Projection, SessionFields, UsageEntry
 
-_Shown = tuple[str | None, list[int]]
-"""The turn of an entry of the transcript, and the facts that it is made of."""
+_Entry = tuple[str | None, list[int]]
+"""The turn of an entry of the transcript, and the numbers of its source events."""
 
 
 @dataclass(slots=True)
 class Session:
-    """Everything of one session."""
+    """The tables of one session."""
 
     epoch: int
     log: list[LoggedEvent] = field(default_factory=list[LoggedEvent])
@@ -30,11 +30,11 @@ class Session:
     pending: dict[str, InboxRow] = field(default_factory=dict[str, InboxRow])
     claims: set[str] = field(default_factory=set[str])
     open: dict[OpenKey, list[int]] = field(default_factory=dict[OpenKey, list[int]])
-    shown: dict[int, _Shown] = field(default_factory=dict[int, _Shown])
-    usage: dict[str, list[Spent]] = field(default_factory=dict[str, list[Spent]])
+    transcript: dict[int, _Entry] = field(default_factory=dict[int, _Entry])
+    usage: dict[str, list[UsageEntry]] = field(default_factory=dict[str, list[UsageEntry]])
     blobs: set[str] = field(default_factory=set[str])
     outbox: set[str] = field(default_factory=set[str])
-    facts: SessionFacts = field(default_factory=lambda: NEW)
+    fields: SessionFields = field(default_factory=lambda: NEW_SESSION)
     step_model: str = ""
     position: int = 0
     is_damaged: bool = False
@@ -56,10 +56,10 @@ def check_sequence(session: Session, commit: Commit) -> None:
 def check_inbox(session: Session, commit: Commit) -> None:
     entering: dict[str, InboxRow] = {}
     for row in commit.enters:
-        found = session.inbox.get(row.key)
-        if found == row:
-            raise AlreadyEnteredError(f"the command {row.key!r} is in already")
-        if found is not None or row.key in entering:
+        stored = session.inbox.get(row.key)
+        if stored == row:
+            raise AlreadyEnteredError(f"the command {row.key!r} was entered already")
+        if stored is not None or row.key in entering:
             raise KeyReusedError(f"the key {row.key!r} was used for another command")
         entering[row.key] = row
     for key in commit.consumes:
@@ -71,43 +71,45 @@ def check_inbox(session: Session, commit: Commit) -> None:
             raise SequenceError(f"no command {key!r} waits, so it cannot be withdrawn")
 
 
-def check_free(names: Sequence[str], taken: Container[str]) -> None:
-    if len(set(names)) < len(names) or any(name in taken for name in names):
+def check_free(names: Sequence[str], used_names: Container[str]) -> None:
+    if len(set(names)) < len(names) or any(name in used_names for name in names):
         raise AlreadyTakenError(f"one of {names} was taken before")
 
 
 def apply(session: Session, changes: Projection) -> None:
     session.step_model = changes.step_model
-    session.facts = changes.settle(session.facts)
+    session.fields = changes.fields_after(session.fields)
     for message_id, seq in changes.changed:
         if ("message", message_id) in session.open:
             session.open["message", message_id].append(seq)
-    for shown in changes.shown:
-        sources = list(shown.sources)
-        if shown.message_id is not None:
-            sources = session.open.get(("message", shown.message_id), [])
+    for entry in changes.entries:
+        sources = list(entry.sources)
+        if entry.message_id is not None:
+            sources = session.open.get(("message", entry.message_id), [])
         if sources:
-            session.shown[shown.seq] = (shown.turn_id, sources)
+            session.transcript[entry.seq] = (entry.turn_id, sources)
     for key in changes.closed:
         session.open.pop(key, None)
     for key, sources in changes.opened.items():
         session.open.setdefault(key, sources)
     for turn_id in changes.undone:
-        session.shown = {s: it for s, it in session.shown.items() if it[0] != turn_id}
-    for spent in changes.spent:
-        session.usage.setdefault(spent.model, []).append(spent)
+        session.transcript = {
+            seq: entry for seq, entry in session.transcript.items() if entry[0] != turn_id
+        }
+    for usage in changes.usages:
+        session.usage.setdefault(usage.model, []).append(usage)
 
 
 def session_row(session_id: str, session: Session) -> SessionRow:
     return SessionRow(
         session_id=session_id,
-        title=session.facts.title or "",
+        title=session.fields.title or "",
         state=session.state,
-        model=session.facts.model or "",
-        workspace=session.facts.workspace or "",
-        pinned=bool(session.facts.pinned),
-        archived=bool(session.facts.archived),
-        failed=bool(session.facts.failed_turn),
+        model=session.fields.model or "",
+        workspace=session.fields.workspace or "",
+        pinned=bool(session.fields.pinned),
+        archived=bool(session.fields.archived),
+        failed=bool(session.fields.failed_turn),
         last_seq=len(session.log),
         created_at=session.log[0].at,
         changed_at=session.log[-1].at,
@@ -116,28 +118,28 @@ def session_row(session_id: str, session: Session) -> SessionRow:
 
 
 def transcript_row(session: Session, seq: int) -> TranscriptRow:
-    turn_id, sources = session.shown[seq]
+    turn_id, sources = session.transcript[seq]
     source, *later = [session.log[number - 1] for number in sources]
     return TranscriptRow(seq=seq, event=as_delivered(source, later, turn_id))
 
 
-def found_in(
-    session_id: str, session: Session, wanted: Wanted
+def hits_in(
+    session_id: str, session: Session, query: Query
 ) -> Iterator[tuple[tuple[int, ...], Found]]:
-    """Where the words stand in one session, each with its rank."""
-    for seq in sorted(session.shown, reverse=True):
+    """Yield the places in one session that match, each with its rank."""
+    for seq in sorted(session.transcript, reverse=True):
         event = transcript_row(session, seq).event
         for number, (kind, text) in enumerate(texts_of(event)):
-            closeness = wanted.closeness(text)
-            if closeness is not None:
+            rank = query.rank(text)
+            if rank is not None:
                 yield (
-                    (closeness, -session.position, -seq, number),
+                    (rank, -session.position, -seq, number),
                     Found(
                         session_id=session_id,
                         seq=seq,
-                        turn_id=session.shown[seq][0],
+                        turn_id=session.transcript[seq][0],
                         kind=kind,
                         at=event.at,
-                        snippet=wanted.snippet(text),
+                        snippet=query.snippet(text),
                     ),
                 )

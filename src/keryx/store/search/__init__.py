@@ -1,1 +1,1 @@
-"""What a search means: which texts there are, what their words are, which of them fit."""
+"""The meaning of a search: which texts are searched, what a word is, which texts match."""

@@ -1,4 +1,4 @@
-"""What SQLite and the file system refuse, said so that a person knows what to do.
+"""Errors of SQLite and of the file system, as errors that tell a person what to do.
 
 It owns the texts. It refuses to know what was being read or written.
 """
@@ -25,8 +25,8 @@ _ADVICE: Final = {
     sqlite3.SQLITE_NOMEM: "there is not enough memory",
 }
 DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-# These say that one statement was wrong, so the others of its transaction are none the worse.
-OF_ONE_STATEMENT: Final = (
+# One statement was wrong; the other statements of its transaction are still valid.
+STATEMENT_ERRORS: Final = (
     sqlite3.IntegrityError,
     sqlite3.ProgrammingError,
     sqlite3.InterfaceError,
@@ -34,29 +34,29 @@ OF_ONE_STATEMENT: Final = (
 )
 
 
-def damaged(path: Path, why: str) -> StoreDamagedError:
+def damaged(path: Path, cause: str) -> StoreDamagedError:
     return StoreDamagedError(
-        f"{path} is damaged ({why}). Nothing of it was changed. Restore a backup, or save what "
+        f"{path} is damaged ({cause}). Nothing of it was changed. Restore a backup, or save what "
         "can be read of it with `keryx sessions repair`, which keeps the damaged file too."
     )
 
 
-def session_damaged(session_id: str, why: str) -> SessionDamagedError:
+def session_damaged(session_id: str, cause: str) -> SessionDamagedError:
     return SessionDamagedError(
-        f"session {session_id} is damaged ({why}); the other sessions work. "
+        f"session {session_id} is damaged ({cause}); the other sessions work. "
         "`keryx sessions repair` saves what can be read of it, "
         f"`keryx sessions delete {session_id}` removes it"
     )
 
 
 def primary_code(error: sqlite3.Error) -> int:
-    """Which of SQLite's errors it is; the codes of its own are in the upper bits."""
+    """Return SQLite's primary error code, without the extended code in the upper bits."""
     code: object = getattr(error, "sqlite_errorcode", None)
     return code & 0xFF if isinstance(code, int) else sqlite3.SQLITE_ERROR
 
 
 def as_store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:
-    """The same, as an error that names the file and says what to do."""
+    """Return the error as a `StoreError` that names the file and says what to do."""
     if isinstance(error, OSError):
         return StoreError(
             f"{path} cannot be used: {error.strerror}; check the folder's permissions"
@@ -68,14 +68,14 @@ def as_store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:
 
 
 def read_event(path: Path, session_id: str, seq: int, body: bytes) -> LoggedEvent:
-    """Decode a fact that was logged; what cannot be read is named."""
+    """Decode a logged event; if that fails, raise an error that names the event."""
     try:
         return decode_logged(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        where = f"event {seq} of session {session_id}"
+        place = f"event {seq} of session {session_id}"
         if "Invalid value" in str(error) and "$.type" in str(error):
             raise StoreTooNewError(
-                f"{path}: {where} is of a kind that this version of Keryx does not know; "
+                f"{path}: {place} is of a kind that this version of Keryx does not know; "
                 "update Keryx"
             ) from error
         raise session_damaged(session_id, f"event {seq} cannot be read: {error}") from error

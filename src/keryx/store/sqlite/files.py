@@ -1,7 +1,7 @@
-"""Opening the file: what is looked at before it is touched, and how connections are set up.
+"""Opening the file: the checks before anything is written, and the settings of connections.
 
-Blocking code. A file that is damaged, too new or another program's is refused before anything of
-it is written. It refuses to know what is in the tables.
+Blocking code. A file that is damaged, too new or another program's is refused before anything is
+written to it. It refuses to know what is in the tables.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from keryx.store.sqlite.faults import as_store_error, damaged, primary_code
 from keryx.store.sqlite.migrations import MIGRATIONS, migrate, version_of
 
 Durability = Literal["normal", "full"]
-"""normal: survives the death of the process. full: survives the loss of power too."""
+"""normal: commits survive the death of the process. full: they survive a loss of power too."""
 
-# How long a lock of another process is waited for. It holds back all that is written, so not long.
-LOCK_PATIENCE: Final = 1.0
-# Two processes that both turn a new file into a store are told "locked" at once, without a wait.
+# How long to wait for a lock of another process. All writes wait meanwhile, so not long.
+LOCK_TIMEOUT: Final = 1.0
+# If two processes set up a new file, SQLite reports "locked" at once and does not wait by itself.
 _LOCK_PAUSE: Final = 0.01
-# Looking through a whole file takes 1 ms per 1.5 MB; larger ones tell of damage when they are read.
-LOOK_THROUGH: Final = 32 * 1024 * 1024
+# To check a whole file takes 1 ms per 1.5 MB; damage in larger files is noticed when they are read.
+FULL_CHECK_SIZE: Final = 32 * 1024 * 1024
 
-# When the write-ahead log is written back, by the commit that fills it. Four times SQLite's own
-# choice: pages that change with every commit are then written back a quarter as often.
+# The size at which a commit writes the write-ahead log back. Four times SQLite's default: pages
+# that change with every commit are written back a quarter as often.
 LOG_PAGES: Final = 4000
 
 _CANNOT_SHARE: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
@@ -37,16 +37,16 @@ _Access = Literal["mode=rw", "mode=ro", "mode=ro&immutable=1"]
 
 
 def open_for_writing(path: Path, durability: Durability) -> sqlite3.Connection:
-    """The one connection that writes, to a file that exists and is up to date."""
-    until = time.monotonic() + LOCK_PATIENCE
+    """Return the one connection that writes; create or migrate the file if needed."""
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
-            _make_file(path)
+            _create_file(path)
             if path.stat().st_size:
-                _look_at(path)
+                _check_file(path)
             return _connect_writer(path, durability)
         except sqlite3.Error as error:
-            if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+            if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise as_store_error(path, error) from error
         except OSError as error:
             raise as_store_error(path, error) from error
@@ -54,11 +54,11 @@ def open_for_writing(path: Path, durability: Durability) -> sqlite3.Connection:
 
 
 def check_for_reading(path: Path) -> None:
-    """Refuse what cannot be read by this version without changing it."""
+    """Raise `StoreError` if this version cannot read the file without changing it."""
     try:
         if not path.is_file():
             raise StoreError(f"there is no store at {path}")
-        version = _look_at(path)
+        version = _check_file(path)
     except sqlite3.Error as error:
         raise as_store_error(path, error) from error
     except OSError as error:
@@ -71,7 +71,7 @@ def check_for_reading(path: Path) -> None:
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write."""
+    """Return a connection that cannot write."""
     connection = _connect(path, "mode=ro")
     try:
         connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
@@ -79,18 +79,18 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         connection.close()
         if primary_code(error) not in _CANNOT_SHARE or _log_of(path).exists():
             raise
-        # In a folder that is not writable SQLite cannot make the files that it shares with writers.
-        # There is no writer's log, so there is no writer.
+        # In a read-only folder SQLite cannot create the files that it shares with writers.
+        # There is no write-ahead log, so there is no writer.
         return _connect(path, "mode=ro&immutable=1")
     return connection
 
 
 def close_unchanged(path: Path, connection: sqlite3.Connection) -> None:
-    """Close without the usual tidying up, for a file that must stay as it is."""
-    # Only the last to close tidies up, and a reader cannot.
-    with suppress(sqlite3.Error), closing(_connect(path, "mode=ro")) as last:
+    """Close the connection and leave the file as it is, without the usual checkpoint."""
+    # Only the last connection that closes does a checkpoint, and a reader cannot do one.
+    with suppress(sqlite3.Error), closing(_connect(path, "mode=ro")) as reader:
         with suppress(sqlite3.Error):
-            last.execute("SELECT 1 FROM sqlite_schema").fetchone()
+            reader.execute("SELECT 1 FROM sqlite_schema").fetchone()
         connection.close()
     connection.close()
 
@@ -99,23 +99,23 @@ def _log_of(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
-def _make_file(path: Path) -> None:
+def _create_file(path: Path) -> None:
     if path.is_dir():
         raise StoreError(f"{path} is a folder; the store needs a file")
     for folder in reversed([folder for folder in path.parents if not folder.exists()]):
         folder.mkdir(mode=0o700, exist_ok=True)
-    # Never opened if it is there: closing it would drop the locks that this process holds on it.
+    # An existing file is never opened here: to close it would drop the locks of this process on it.
     with suppress(FileExistsError):
         path.touch(mode=0o600, exist_ok=False)
 
 
-def _look_at(path: Path) -> int:
+def _check_file(path: Path) -> int:
     with closing(open_for_reading(path)) as connection:
         version = version_of(connection, path)
-        if path.stat().st_size <= LOOK_THROUGH:
-            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            if found != "ok":
-                raise damaged(path, " ".join(str(found).split()))
+        if path.stat().st_size <= FULL_CHECK_SIZE:
+            (report,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if report != "ok":
+                raise damaged(path, " ".join(str(report).split()))
         return version
 
 
@@ -123,9 +123,9 @@ def _connect(path: Path, access: _Access) -> sqlite3.Connection:
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?{access}",
         uri=True,
-        timeout=LOCK_PATIENCE,
+        timeout=LOCK_TIMEOUT,
         isolation_level=None,
-        # Threads change from one use to the next; there is never more than one use at a time.
+        # Different threads use it, but never two at the same time.
         check_same_thread=False,
     )
 
@@ -138,7 +138,7 @@ def _connect_writer(path: Path, durability: Durability) -> sqlite3.Connection:
         connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}").fetchone()
         connection.execute("PRAGMA secure_delete = ON").fetchone()
         migrate(connection, path)
-        # SQLite opens what it may not write for reading, and says so only at the first change.
+        # SQLite opens a read-only file without an error and reports it only at the first change.
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ROLLBACK")
     except BaseException:

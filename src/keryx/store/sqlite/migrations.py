@@ -1,8 +1,8 @@
-"""The shape of the file, and how a file of an earlier version gets it.
+"""The tables of the file, and how a file of an earlier version gets them.
 
 Each migration is a list of statements, and of functions where a new column must be filled from
-the log; its number is its place in `MIGRATIONS`. One that was released never changes. The file
-keeps the number of the last one as its `user_version`.
+the log; its number is its place in `MIGRATIONS`. A released migration
+never changes. The file stores the number of the last one as its `user_version`.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ import msgspec
 
 from keryx.errors import StoreError, StoreTooNewError
 from keryx.events import LoggedEvent, decode_logged
-from keryx.store.changes import NEW, SessionFacts
 from keryx.store.projections import project
 from keryx.store.sqlite.projected import fill
+from keryx.store.table_changes import NEW_SESSION, SessionFields
 
 Step = str | Callable[[sqlite3.Connection], None]
 Migration = Sequence[Step]
 
 APPLICATION_ID: Final = 0x4B455259
-"""Marks a file as ours ("KERY")."""
+"""Marks a file as a store of Keryx ("KERY")."""
 
-# Rows that hold large values have a rowid: they are appended, never moved, and may be long. Those
-# that are only looked up by their key have none. `no` stands for the session, to keep keys short.
+# Tables with large values have a rowid: rows are appended and never moved. Tables that are only
+# read by key have none. `no` is a short number for the session, to keep keys short.
 _FIRST: Final = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
-    # position and floor: the last position and the newest epoch of all sessions that were deleted,
-    # so that no position is given twice and no old owner comes back.
-    # purge: remains of deleted sessions may still stand in unused parts of the file.
+    # position and floor: the last position and the newest epoch of all deleted sessions, so that
+    # no position is used twice and no old owner can write again.
+    # purge: unused parts of the file may still hold data of deleted sessions.
     "INSERT INTO meta VALUES ('position', 0), ('floor', 0), ('purge', 0)",
     """CREATE TABLE sessions (
         no INTEGER PRIMARY KEY,
@@ -56,7 +56,7 @@ _FIRST: Final = (
         body BLOB NOT NULL,
         PRIMARY KEY (no, seq)
     )""",
-    # pending: its place among those to be consumed; NULL once it was.
+    # pending: the place in the queue of commands; NULL once the command was consumed.
     """CREATE TABLE inbox (
         no INTEGER NOT NULL,
         key TEXT NOT NULL,
@@ -68,7 +68,7 @@ _FIRST: Final = (
     """CREATE TABLE claims (
         no INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (no, name)
     ) WITHOUT ROWID""",
-    # later: the facts that changed a message since it was accepted by the fact seq.
+    # later: the events that changed a message after event seq had accepted it.
     """CREATE TABLE open (
         no INTEGER NOT NULL,
         kind TEXT NOT NULL,
@@ -77,7 +77,7 @@ _FIRST: Final = (
         later TEXT NOT NULL DEFAULT '',
         PRIMARY KEY (no, kind, id)
     ) WITHOUT ROWID""",
-    # source: the fact that is shown at seq; later: those that had changed it by then.
+    # source: the event that is shown at seq; later: the events that had changed it by then.
     """CREATE TABLE transcript (
         no INTEGER NOT NULL,
         seq INTEGER NOT NULL,
@@ -115,29 +115,31 @@ _FIRST: Final = (
 )
 
 
-def _fill_session_facts(connection: sqlite3.Connection) -> None:
+def _fill_session_fields(connection: sqlite3.Connection) -> None:
     rows = connection.execute(
         "SELECT no, body FROM events WHERE type IN ('session.opened', 'session.changed',"
         " 'turn.started', 'turn.finished', 'turn.undone') ORDER BY no, seq"
     )
-    # Read by a cursor of its own while others change the rows of another table.
-    for no, found in groupby(rows, key=lambda row: int(row[0])):
-        keep_facts(connection, no, project(_readable(found), "").settle(NEW))
+    # The cursor stays open while rows of another table are changed.
+    for no, events_of_session in groupby(rows, key=lambda row: int(row[0])):
+        write_session_fields(
+            connection, no, project(_readable(events_of_session), "").fields_after(NEW_SESSION)
+        )
 
 
 def _readable(rows: Iterable[tuple[int, bytes]]) -> Iterator[LoggedEvent]:
     for _, body in rows:
-        # One damaged row must not keep all the others from being read.
+        # The other rows can be read even if one is damaged.
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
             yield decode_logged(body)
 
 
-def keep_facts(connection: sqlite3.Connection, no: int, facts: SessionFacts) -> None:
-    """Write what a session is called and set to."""
+def write_session_fields(connection: sqlite3.Connection, no: int, fields: SessionFields) -> None:
+    """Write the fields of a session's row in the list."""
     connection.execute(
         "UPDATE sessions SET title = ?, model = ?, workspace = ?, pinned = ?, archived = ?,"
         " failed_turn = ? WHERE no = ?",
-        (*msgspec.structs.astuple(facts), no),
+        (*msgspec.structs.astuple(fields), no),
     )
 
 
@@ -148,25 +150,25 @@ _SECOND: Final = (
     "ALTER TABLE sessions ADD COLUMN archived INTEGER NOT NULL DEFAULT 0",
     # The last turn, if it ended badly.
     "ALTER TABLE sessions ADD COLUMN failed_turn TEXT NOT NULL DEFAULT ''",
-    _fill_session_facts,
+    _fill_session_fields,
     # One index for all lists, because every commit must change it.
     "DROP INDEX sessions_by_position",
     "CREATE INDEX sessions_by_change ON sessions (archived, position)",
-    # identity: tells this file from every other, for what is kept beside it.
-    # deleted: how many sessions were. no: the largest number of those, so that none comes back.
-    # host: rises when a host takes the store from another one, which can write no more.
+    # identity: distinguishes this file from every other, for the index beside it.
+    # deleted: the count of deleted sessions. no: the largest number of one, so that none is reused.
+    # host: rises when a host takes the store over; the earlier host can then write no more.
     "INSERT INTO meta VALUES ('identity', random()), ('deleted', 0), ('no', 0), ('host', 0)",
 )
 
 
 def _fill_transcripts_and_usage(connection: sqlite3.Connection) -> None:
     rows = connection.execute("SELECT no, body FROM events ORDER BY no, seq")
-    for no, found in groupby(rows, key=lambda row: int(row[0])):
-        fill(connection, no, project(_readable(found), ""))
+    for no, events_of_session in groupby(rows, key=lambda row: int(row[0])):
+        fill(connection, no, project(_readable(events_of_session), ""))
 
 
 _THIRD: Final = (
-    # What was spent, by quarters of an hour, so that a day can be summed up.
+    # Usage by quarters of an hour, so that a day can be summed up.
     "DROP TABLE usage",
     """CREATE TABLE usage (
         no INTEGER NOT NULL,
@@ -179,10 +181,10 @@ _THIRD: Final = (
         cost REAL,
         PRIMARY KEY (no, model, quarter)
     ) WITHOUT ROWID""",
-    # Transcripts have the quiet lines too: restarts, retries, fallbacks, changed settings.
+    # Transcripts show notices too: restarts, retries, fallbacks, changed settings.
     "DELETE FROM transcript",
     _fill_transcripts_and_usage,
-    # What a session is set to is read without the rest of its log.
+    # The settings of a session are read without the rest of its log.
     """CREATE INDEX events_of_settings ON events (no, seq)
         WHERE type IN ('session.opened', 'session.changed')""",
 )
@@ -193,7 +195,7 @@ MIGRATIONS: Final[Sequence[Migration]] = (_FIRST, _SECOND, _THIRD)
 def version_of(
     connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] = MIGRATIONS
 ) -> int:
-    """The file's version, 0 if it is empty. A file that this program must not touch is refused."""
+    """Return the file's version, 0 if it is empty. Raise if it is not a file of this program."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -212,12 +214,12 @@ def version_of(
 def migrate(
     connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] = MIGRATIONS
 ) -> None:
-    """Bring the file to the newest version, or leave it as it was."""
+    """Bring the file to the newest version; if that fails, the file stays as it was."""
     if version_of(connection, path, migrations) == len(migrations):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Asked again, because another process may have done it meanwhile.
+        # Read the version again: another process may have migrated the file meanwhile.
         for migration in migrations[version_of(connection, path, migrations) :]:
             for step in migration:
                 if isinstance(step, str):

@@ -1,6 +1,6 @@
 """The tables that are projections of the log, changed in the transaction that appends to it.
 
-What changes is said by `keryx.store.projections`; how, here. Blocking code.
+`keryx.store.projections` says what changes; this module executes it. Blocking code.
 """
 
 from __future__ import annotations
@@ -9,29 +9,28 @@ import sqlite3
 from collections.abc import Sequence
 
 from keryx.ports.store import Blob, SessionState
-from keryx.store.changes import Projection, Shown, Spent
 from keryx.store.projections import state_of
+from keryx.store.table_changes import Projection, TranscriptEntry, UsageEntry
 
 
 def current_state(connection: sqlite3.Connection, no: int) -> SessionState:
-    """The state of a session, by what is open in it."""
+    """Return the state of a session, from what is open in it."""
     turn, person = connection.execute(
-        "SELECT EXISTS (SELECT 1 FROM open WHERE no = ?1 AND kind = 'turn'),"
-        " EXISTS (SELECT 1 FROM open WHERE no = ?1 AND kind IN ('approval', 'question'))",
+        "SELECT max(kind = 'turn'), max(kind IN ('approval', 'question')) FROM open WHERE no = ?",
         (no,),
     ).fetchone()
     return state_of(turn=bool(turn), person=bool(person))
 
 
-def keep_blobs(
-    connection: sqlite3.Connection, no: int, blobs: Sequence[Blob], named: Sequence[str]
+def write_blobs(
+    connection: sqlite3.Connection, no: int, blobs: Sequence[Blob], hashes: Sequence[str]
 ) -> None:
-    if not blobs and not named:
+    if not blobs and not hashes:
         return
     connection.executemany(
         "INSERT OR IGNORE INTO blobs VALUES (?, ?)", [(blob.hash, blob.data) for blob in blobs]
     )
-    names = [(name, no) for name in {*named, *(blob.hash for blob in blobs)}]
+    names = [(name, no) for name in {*hashes, *(blob.hash for blob in blobs)}]
     connection.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", names)
 
 
@@ -43,8 +42,8 @@ def apply(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
             " WHERE no = ? AND kind = 'message' AND id = ?",
             (seq, no, message_id),
         )
-    for shown in changes.shown:
-        _show(connection, no, shown)
+    for entry in changes.entries:
+        _insert_entry(connection, no, entry)
     for kind, name in changes.closed:
         run("DELETE FROM open WHERE no = ? AND kind = ? AND id = ?", (no, kind, name))
     for (kind, name), (seq, *later) in changes.opened.items():
@@ -55,40 +54,40 @@ def apply(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
     _undo_and_spend(connection, no, changes)
 
 
-def fill(connection: sqlite3.Connection, no: int, whole: Projection) -> None:
-    """Write the transcript and the usage of a session anew, from all of its log."""
-    for shown in whole.shown:
-        _show(connection, no, shown)
-    _undo_and_spend(connection, no, whole)
+def fill(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
+    """Write the transcript and the usage of a session again, from the changes of its whole log."""
+    for entry in changes.entries:
+        _insert_entry(connection, no, entry)
+    _undo_and_spend(connection, no, changes)
 
 
 def _undo_and_spend(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
     for turn_id in changes.undone:
         connection.execute("DELETE FROM transcript WHERE no = ? AND turn_id = ?", (no, turn_id))
-    for spent in changes.spent:
-        _add_usage(connection, no, spent)
+    for usage in changes.usages:
+        _add_usage(connection, no, usage)
 
 
-def _show(connection: sqlite3.Connection, no: int, shown: Shown) -> None:
-    if shown.message_id is None:
-        source, *rest = shown.sources
-        later = " ".join(map(str, rest))
+def _insert_entry(connection: sqlite3.Connection, no: int, entry: TranscriptEntry) -> None:
+    if entry.message_id is None:
+        source, *later_seqs = entry.sources
+        later = " ".join(map(str, later_seqs))
     else:
         row = connection.execute(
             "SELECT seq, later FROM open WHERE no = ? AND kind = 'message' AND id = ?",
-            (no, shown.message_id),
+            (no, entry.message_id),
         ).fetchone()
         if row is None:
-            return  # a message that nobody accepted has no text to show
+            return  # the message was never accepted, so it has no text
         source, later = row
     connection.execute(
         "INSERT INTO transcript VALUES (?, ?, ?, ?, ?)",
-        (no, shown.seq, shown.turn_id, source, later),
+        (no, entry.seq, entry.turn_id, source, later),
     )
 
 
-def _add_usage(connection: sqlite3.Connection, no: int, spent: Spent) -> None:
-    # A cost that is unknown once stays unknown: NULL plus anything is NULL.
+def _add_usage(connection: sqlite3.Connection, no: int, entry: UsageEntry) -> None:
+    # One unknown cost makes the sum unknown: NULL plus anything is NULL.
     connection.execute(
         "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
         " input_tokens = input_tokens + excluded.input_tokens,"
@@ -97,8 +96,8 @@ def _add_usage(connection: sqlite3.Connection, no: int, spent: Spent) -> None:
         " reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,"
         " cost = cost + excluded.cost",
         (
-            *(no, spent.model, spent.quarter),
-            *(spent.usage.input_tokens, spent.usage.output_tokens),
-            *(spent.usage.cached_tokens, spent.usage.reasoning_tokens, spent.cost),
+            *(no, entry.model, entry.quarter),
+            *(entry.usage.input_tokens, entry.usage.output_tokens),
+            *(entry.usage.cached_tokens, entry.usage.reasoning_tokens, entry.cost),
         ),
     )

@@ -1,4 +1,4 @@
-"""What each reading asks of the tables.
+"""The queries of the store, one function for each method that reads.
 
 Blocking code: it runs in a reader's thread, on a connection that cannot write. It refuses to
 know about threads and files.
@@ -21,10 +21,10 @@ from keryx.events import (
     StepReplied,
 )
 from keryx.ports.store import InboxRow, OutboxRow, SessionRow, TranscriptRow, UsageRow
-from keryx.ports.view import Resting
-from keryx.store.changes import QUARTER
+from keryx.ports.view import IdleSessions
 from keryx.store.projections import as_delivered
 from keryx.store.sqlite.faults import read_event
+from keryx.store.table_changes import QUARTER
 
 _SESSION: Final = (
     "SELECT session_id, title, state, model, workspace, pinned, archived, failed_turn, last_seq,"
@@ -37,7 +37,7 @@ _END: Final = 2**62
 
 @contextmanager
 def _snapshot(connection: sqlite3.Connection) -> Generator[None]:
-    """Several statements that see one and the same state."""
+    """Let several statements see the same state of the tables."""
     connection.execute("BEGIN")
     try:
         yield
@@ -73,14 +73,14 @@ def events(
         f"SELECT seq, body FROM events WHERE {_IN_SESSION} AND seq > ? ORDER BY seq LIMIT ?",  # noqa: S608 (a text of ours)
         (session_id, after, -1 if limit is None else limit),
     )
-    # Closed in any case: a cursor that was left in the middle keeps its connection at an old view.
+    # A cursor that is left open in the middle would keep its connection at an old state.
     with closing(cursor):
         page = cursor.fetchall() if size is None else list(_page(cursor, size))
     return [read_event(path, session_id, seq, body) for seq, body in page]
 
 
 def _page(cursor: Iterable[tuple[int, bytes]], size: int) -> Iterator[tuple[int, bytes]]:
-    """Rows of about so many bytes, and one at least."""
+    """Yield rows of about `size` bytes, at least one."""
     for row in cursor:
         yield row
         size -= len(row[1])
@@ -96,12 +96,12 @@ def sessions(
     after: int | None,
     archived: bool | None,
 ) -> list[SessionRow]:
-    # Both kinds together are two walks along the index, merged.
+    # For both kinds SQLite reads the index twice and merges the results.
     kinds = (0, 1) if archived is None else (int(archived),)
-    one = f"{_SESSION} AND archived = ? AND position < ? AND position > ?"
+    select = f"{_SESSION} AND archived = ? AND position < ? AND position > ?"
     bounds = (_END if before is None else before, -1 if after is None else after)
     rows = connection.execute(
-        " UNION ALL ".join([one] * len(kinds)) + " ORDER BY position DESC LIMIT ?",
+        " UNION ALL ".join([select] * len(kinds)) + " ORDER BY position DESC LIMIT ?",
         (*(value for kind in kinds for value in (kind, *bounds)), limit),
     )
     return [_session_row(row) for row in rows]
@@ -129,7 +129,7 @@ def _session_row(row: Sequence[Any]) -> SessionRow:
     )
 
 
-def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> Resting | None:
+def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> IdleSessions | None:
     with _snapshot(connection):
         row = connection.execute(
             "SELECT no, last_seq FROM sessions s WHERE session_id = ? AND last_seq > 0"
@@ -141,23 +141,27 @@ def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> Rest
             return None
         no, last_seq = row
 
-        def read(which: str) -> list[LoggedEvent]:
+        def read_events(condition: str) -> list[LoggedEvent]:
             rows = connection.execute(
-                f"SELECT seq, body FROM events WHERE no = ? AND {which}",  # noqa: S608 (a text of ours)
+                f"SELECT seq, body FROM events WHERE no = ? AND {condition}",  # noqa: S608 (a text of ours)
                 (no,),
             ).fetchall()
             return [read_event(path, session_id, seq, body) for seq, body in rows]
 
-        settings = read("type IN ('session.opened', 'session.changed') ORDER BY seq")
-        last = next(iter(read("type = 'step.replied' ORDER BY seq DESC LIMIT 1")), None)
-        # Only of what came since: a search through the whole log would take as long as reading it.
-        since = 0 if last is None else last.seq
-        summed = read(f"type = 'context.compacted' AND seq > {since} ORDER BY seq DESC LIMIT 1")
-        compacted = next(iter(summed), None)
-    return Resting(
+        settings = read_events("type IN ('session.opened', 'session.changed') ORDER BY seq")
+        last_reply = next(
+            iter(read_events("type = 'step.replied' ORDER BY seq DESC LIMIT 1")), None
+        )
+        # Only events after the last reply: a search of the whole log takes as long as reading it.
+        since = 0 if last_reply is None else last_reply.seq
+        compactions = read_events(
+            f"type = 'context.compacted' AND seq > {since} ORDER BY seq DESC LIMIT 1"
+        )
+        compacted = next(iter(compactions), None)
+    return IdleSessions(
         seq=last_seq,
         settings=tuple(e for e in settings if isinstance(e, SessionOpened | SessionChanged)),
-        last_reply=last if isinstance(last, StepReplied) else None,
+        last_reply=last_reply if isinstance(last_reply, StepReplied) else None,
         compacted=compacted if isinstance(compacted, ContextCompacted) else None,
     )
 
@@ -187,15 +191,15 @@ def transcript(
             f" AND t.seq < ? AND t.seq > ? ORDER BY t.seq {order} LIMIT ?",
             (session_id, _END if before is None else before, after or 0, limit),
         ).fetchall()
-        found: list[TranscriptRow] = []
+        entries: list[TranscriptRow] = []
         for no, seq, turn_id, source, later, body in sorted(rows, key=itemgetter(1)):
-            entry = Entry(session_id, no, seq, turn_id, source, later, body)
-            found.append(TranscriptRow(seq=seq, event=read_entry(connection, path, entry)))
-    return found
+            entry = StoredEntry(session_id, no, seq, turn_id, source, later, body)
+            entries.append(TranscriptRow(seq=seq, event=read_entry(connection, path, entry)))
+    return entries
 
 
-class Entry(NamedTuple):
-    """One row of the table of transcripts, with the fact that it shows."""
+class StoredEntry(NamedTuple):
+    """One row of the table of transcripts, with the body of its source event."""
 
     session_id: str
     no: int
@@ -206,8 +210,8 @@ class Entry(NamedTuple):
     body: bytes
 
 
-def read_entry(connection: sqlite3.Connection, path: Path, entry: Entry) -> LoggedEvent:
-    """What is shown at that place."""
+def read_entry(connection: sqlite3.Connection, path: Path, entry: StoredEntry) -> LoggedEvent:
+    """Return the event that this entry shows, with its later changes."""
     later = entry.later.split()
     changes = _events_at(connection, path, entry.session_id, entry.no, later)
     source = read_event(path, entry.session_id, entry.source, entry.body)
@@ -217,19 +221,19 @@ def read_entry(connection: sqlite3.Connection, path: Path, entry: Entry) -> Logg
 def _events_at(
     connection: sqlite3.Connection, path: Path, session_id: str, no: int, seqs: Sequence[str]
 ) -> list[LoggedEvent]:
-    found: list[LoggedEvent] = []
+    events: list[LoggedEvent] = []
     for seq in seqs:
         row = connection.execute(
             "SELECT body FROM events WHERE no = ? AND seq = ?", (no, int(seq))
         ).fetchone()
-        found.append(read_event(path, session_id, int(seq), row[0]))
-    return found
+        events.append(read_event(path, session_id, int(seq), row[0]))
+    return events
 
 
 def usage(
     connection: sqlite3.Connection, session_id: str | None, since: float | None
 ) -> list[UsageRow]:
-    # A cost that is unknown once stays unknown: the sum of some would look like the whole.
+    # One unknown cost makes the sum unknown: a sum of the others would look complete.
     rows = connection.execute(
         "SELECT s.session_id, u.model, sum(input_tokens), sum(output_tokens), sum(cached_tokens),"
         " sum(reasoning_tokens), CASE WHEN count(*) = count(cost) THEN sum(cost) END"

@@ -1,6 +1,6 @@
 """Reading: a few connections that cannot write, each used by one thread at a time.
 
-Reads never wait for writes, nor writes for reads. The tables of who waits belong to the loop.
+Reads never wait for writes, nor writes for reads. The queue of waiting queries belongs to the loop.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from keryx.store.sqlite.files import open_for_reading
 T = TypeVar("T")
 Query = Callable[[sqlite3.Connection], T]
 
-# Reads are short and mostly in memory, so more connections than this would only take turns.
-MOST_READERS: Final = 4
+# Reads are short and mostly in memory, so more connections would not make them faster.
+MAX_READERS: Final = 4
 
 
 class Readers:
-    """The connections that read, and who waits for one."""
+    """The connections that read, and the queue of queries that wait for one."""
 
     def __init__(
         self,
@@ -40,11 +40,11 @@ class Readers:
         self._on_damage = on_damage
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[Query[Any], asyncio.Future[Any]]] = deque()
-        self._all = [_Reader(path) for _ in range(MOST_READERS)]
-        # The last that was used is used next, so that a quiet store keeps one connection.
-        self._idle = self._all[::-1]
-        self._rested: asyncio.Future[None] | None = None
-        self._end: asyncio.Future[None] | None = None
+        self._readers = [_Reader(path) for _ in range(MAX_READERS)]
+        # The reader that was used last is used next, so a quiet store opens one connection.
+        self._idle = self._readers[::-1]
+        self._all_idle: asyncio.Future[None] | None = None
+        self._closing: asyncio.Future[None] | None = None
         self._closed = False
 
     def submit(self, query: Query[T]) -> asyncio.Future[T]:
@@ -52,60 +52,62 @@ class Readers:
             raise ScopeClosedError("the store is closed; nothing can be read")
         future: asyncio.Future[T] = self._loop.create_future()
         self._waiting.append((query, future))
-        self._begin()
+        self._start_queries()
         return future
 
     async def close(self) -> None:
-        """Let those that read finish, then let go of the file."""
+        """Wait for the running queries, then close the connections."""
         self._closed = True
-        while len(self._idle) < len(self._all):
-            self._rested = self._rested or self._loop.create_future()
-            await asyncio.shield(self._rested)
-        if self._end is None:
-            self._end = self._bridge.start_thread(self._let_go, name="close").future
-        await asyncio.shield(self._end)
+        while len(self._idle) < len(self._readers):
+            self._all_idle = self._all_idle or self._loop.create_future()
+            await asyncio.shield(self._all_idle)
+        if self._closing is None:
+            self._closing = self._bridge.start_thread(self._close_all, name="close").future
+        await asyncio.shield(self._closing)
 
-    def _begin(self) -> None:
+    def _start_queries(self) -> None:
         while self._waiting and self._idle:
             query, future = self._waiting.popleft()
             if future.done():
                 continue
             reader = self._idle.pop()
             try:
-                done = self._bridge.start_thread(partial(reader.read, query), name="read").future
+                thread_future = self._bridge.start_thread(
+                    partial(reader.read, query), name="read"
+                ).future
             except Exception as error:  # noqa: BLE001 (no thread, whatever the cause)
                 self._idle.append(reader)
                 future.set_exception(StoreError(f"nothing can be read: {error}"))
                 continue
-            done.add_done_callback(partial(self._ended, reader, future))
+            thread_future.add_done_callback(partial(self._on_query_done, reader, future))
 
-    def _ended(
-        self, reader: _Reader, future: asyncio.Future[Any], done: asyncio.Future[Any]
+    def _on_query_done(
+        self, reader: _Reader, future: asyncio.Future[Any], thread_future: asyncio.Future[Any]
     ) -> None:
         self._idle.append(reader)
-        error = None if done.cancelled() else done.exception()
+        error = None if thread_future.cancelled() else thread_future.exception()
         if isinstance(error, StoreDamagedError):
             self._on_damage(error)
         if not future.done():
-            if done.cancelled():
+            if thread_future.cancelled():
                 future.set_exception(StoreError("the host was closed meanwhile"))
             elif error is not None:
                 future.set_exception(error)
             else:
-                future.set_result(done.result())
-        self._begin()
-        if self._rested is not None and len(self._idle) == len(self._all):
-            self._rested.set_result(None)
-            self._rested = None
+                future.set_result(thread_future.result())
+        self._start_queries()
+        if self._all_idle is not None and len(self._idle) == len(self._readers):
+            self._all_idle.set_result(None)
+            self._all_idle = None
 
-    def _let_go(self) -> None:
-        for reader in self._all:
+    def _close_all(self) -> None:
+        for reader in self._readers:
             reader.close()
         self._on_close()
 
 
 class _Reader:
-    """One connection, made when it is first used."""
+    """One connection; it is opened when it is first used."""
 
     __slots__ = ("_connection", "_path")
 

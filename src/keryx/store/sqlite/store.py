@@ -28,25 +28,25 @@ from keryx.ports.store import (
     TranscriptRow,
     UsageRow,
 )
-from keryx.ports.view import Resting
+from keryx.ports.view import IdleSessions
 from keryx.store.sqlite import queries, writes
 from keryx.store.sqlite.faults import as_store_error
 from keryx.store.sqlite.files import Durability, check_for_reading, open_for_writing
-from keryx.store.sqlite.index import Finder, Indexer, IndexUnreadableError
+from keryx.store.sqlite.index import Indexer, IndexSearch, IndexUnreadableError
 from keryx.store.sqlite.readers import Readers
-from keryx.store.sqlite.transaction import get_meta, take_hold
+from keryx.store.sqlite.transaction import get_meta, host_number
 from keryx.store.sqlite.writer import Change, T, Writer
 
-# Opening takes milliseconds, and as long as its patience with a lock; then it is left to itself.
-UNUSED: Final = 5.0
-# The host may write the file anew after a delete, at 200 MB a second; a guest waits for that.
-GUEST_PATIENCE: Final = 10.0
+# Opening takes milliseconds, or as long as it waits for a lock; after that nobody waits for it.
+OPEN_TIMEOUT: Final = 5.0
+# After a delete the host may rewrite the file, at 200 MB a second; a guest waits for that.
+GUEST_LOCK_TIMEOUT: Final = 10.0
 
 
 class SqliteStore:
-    """Keeps the logs of all sessions of one host in one file. Belongs to the bridge's loop.
+    """Stores the logs of all sessions of one host in one file. Belongs to the bridge's loop.
 
-    Give it a bridge of its own: on one that blocking tools share, commits would wait for them.
+    Give it a bridge of its own: on a bridge that blocking tools share, commits would wait for them.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class SqliteStore:
         """Use `open`."""
         self._path = path
         self._bridge = bridge
-        self._finder = Finder(path)
-        self._readers = Readers(path, bridge, self._on_damage, self._finder.close)
+        self._index_search = IndexSearch(path)
+        self._readers = Readers(path, bridge, self._on_damage, self._index_search.close)
         self._writer: Writer | None = None
         self._indexer: Indexer | None = None
         if opened is not None:
             self._writer = Writer(*opened, path, bridge, self.changed_elsewhere)
             if opened[1] is not None:
-                self._index()
+                self._start_index()
 
     @classmethod
     async def open(
@@ -75,18 +75,18 @@ class SqliteStore:
         take_over: bool = False,
         guest: bool = False,
     ) -> Self:
-        """Open the file, make it if there is none, and bring it up to date.
+        """Open the file, create it if there is none, and bring it up to date.
 
-        `take_over`: whoever had it open for writing before can write nothing more.
-        `guest`: another process leads. It keeps the index and tidies up; what is written here is
-        fenced by the epochs of sessions alone.
-        `StoreError` says why that cannot be; nothing of the file is changed then.
+        `take_over`: a process that had opened it for writing before can write no more.
+        `guest`: another process is the host; it maintains the index and purges. Writes of a guest
+        are fenced only by the epochs of sessions.
+        Raise `StoreError` if the file cannot be opened; then nothing in it is changed.
         """
         if read_only:
             await bridge.to_thread(check_for_reading, path)
             return cls(path, bridge, None)
         opening = bridge.start_thread(
-            partial(_open, path, durability, by_force=take_over, guest=guest),
+            partial(_open, path, durability, take_over=take_over, guest=guest),
             name="open the store",
         ).future
         try:
@@ -96,20 +96,20 @@ class SqliteStore:
             raise
 
     async def lead(self) -> None:
-        """The host is gone, and this guest is the host of the file from now on."""
+        """Become the host of the file, after the earlier host has gone."""
         assert self._writer is not None, "a store that was opened for reading cannot lead"
         host = await self._write(lambda transaction: get_meta(transaction.connection, "host"))
         self._writer.lead(host, self.changed_elsewhere)
-        self._index()
+        self._start_index()
 
     def changed_elsewhere(self) -> None:
-        """Something was committed, here or by a guest: the index has work."""
+        """Wake the indexer: something was committed, here or by a guest."""
         if self._indexer is not None:
             self._indexer.wake()
 
-    def _index(self) -> None:
+    def _start_index(self) -> None:
         self._indexer = self._indexer or Indexer(self._path, self._bridge)
-        # What an earlier process did not get to.
+        # An earlier process may have ended before everything was indexed.
         self._indexer.wake()
 
     # -- writing
@@ -139,14 +139,16 @@ class SqliteStore:
         if self._indexer is None:
             return await self._write(lambda transaction: writes.delete(transaction, session_id))
         try:
-            # Whoever reads holds back the removal of what is left of the deleted rows.
-            await self._indexer.hold()
-            is_gone = await self._write(lambda transaction: writes.delete(transaction, session_id))
+            # The indexer's reads would block the purge of the deleted rows.
+            await self._indexer.pause()
+            is_deleted = await self._write(
+                lambda transaction: writes.delete(transaction, session_id)
+            )
         finally:
-            self._indexer.go_on()
-        if is_gone:
+            self._indexer.resume()
+        if is_deleted:
             await self._indexer.forget()
-        return is_gone
+        return is_deleted
 
     # -- reading
 
@@ -159,8 +161,8 @@ class SqliteStore:
     async def events(
         self, session_id: str, *, after: int = 0, limit: int | None = None, size: int | None = None
     ) -> list[LoggedEvent]:
-        wanted = {"session_id": session_id, "after": after, "limit": limit, "size": size}
-        return await self._readers.submit(partial(queries.events, path=self._path, **wanted))
+        page = {"session_id": session_id, "after": after, "limit": limit, "size": size}
+        return await self._readers.submit(partial(queries.events, path=self._path, **page))
 
     async def sessions(
         self,
@@ -177,7 +179,7 @@ class SqliteStore:
     async def session(self, session_id: str) -> SessionRow | None:
         return await self._readers.submit(partial(queries.session, session_id=session_id))
 
-    async def resting(self, session_id: str) -> Resting | None:
+    async def resting(self, session_id: str) -> IdleSessions | None:
         return await self._readers.submit(
             partial(queries.resting, path=self._path, session_id=session_id)
         )
@@ -223,23 +225,23 @@ class SqliteStore:
         )
 
     async def search(self, words: str, *, limit: int = 20) -> list[Found]:
-        search = partial(self._finder.search, words=words, limit=limit)
+        search = partial(self._index_search.search, words=words, limit=limit)
         if self._indexer is None:
             return await self._readers.submit(search)
         await self._indexer.catch_up()
         try:
             return await self._readers.submit(search)
         except IndexUnreadableError:
-            self._indexer.begin_anew()
+            self._indexer.rebuild()
             await self._indexer.catch_up()
             return await self._readers.submit(search)
 
     async def covered(self) -> Covered:
         if self._indexer is not None:
             await self._indexer.catch_up()
-        found = await self._readers.submit(self._finder.covered)
+        covered = await self._readers.submit(self._index_search.covered)
         problem = None if self._indexer is None else self._indexer.problem
-        return msgspec.structs.replace(found, problem=problem)
+        return msgspec.structs.replace(covered, problem=problem)
 
     async def outbox(self, topic: str, *, limit: int = 100) -> list[OutboxRow]:
         return await self._readers.submit(partial(queries.outbox, topic=topic, limit=limit))
@@ -253,8 +255,8 @@ class SqliteStore:
     # -- the end
 
     async def close(self) -> None:
-        """Write what was accepted, then let go of the file. A second time does nothing."""
-        # The last to close tidies the file up, which a reader cannot.
+        """Write all accepted changes, then close the file. A second call does nothing."""
+        # The last connection that closes does the checkpoint, which a reader cannot do.
         await self._readers.close()
         if self._indexer is not None:
             await self._indexer.close()
@@ -272,15 +274,15 @@ class SqliteStore:
 
 
 def _open(
-    path: Path, durability: Durability, *, by_force: bool, guest: bool
+    path: Path, durability: Durability, *, take_over: bool, guest: bool
 ) -> tuple[sqlite3.Connection, int | None]:
-    """The connection that writes, and the number of the host that it writes for. Blocking."""
+    """Return the connection that writes, and the number of its host. Blocking."""
     connection = open_for_writing(path, durability)
     try:
         if guest:
-            connection.execute(f"PRAGMA busy_timeout = {GUEST_PATIENCE * 1000:.0f}")
+            connection.execute(f"PRAGMA busy_timeout = {GUEST_LOCK_TIMEOUT * 1000:.0f}")
             return connection, None
-        return connection, take_hold(connection, by_force=by_force)
+        return connection, host_number(connection, take_over=take_over)
     except sqlite3.Error as error:
         connection.close()
         raise as_store_error(path, error) from error
@@ -289,7 +291,7 @@ def _open(
 async def _close_unused(
     bridge: Bridge, opening: asyncio.Future[tuple[sqlite3.Connection, int | None]]
 ) -> None:
-    """Let go of a file that nobody wants any more, as soon as it is open."""
-    await asyncio.wait([opening], timeout=UNUSED)
+    """Close the file as soon as it is open, because the caller was cancelled."""
+    await asyncio.wait([opening], timeout=OPEN_TIMEOUT)
     if opening.done() and not opening.cancelled() and opening.exception() is None:
         await bridge.to_thread(opening.result()[0].close)

@@ -1,4 +1,4 @@
-"""One transaction, and what is unique to the file: positions, numbers, the host that writes.
+"""One transaction, and the values that the file has once: positions, counters, the host's number.
 
 Blocking code, in the writer's thread.
 """
@@ -8,31 +8,36 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-LAST_POSITION: Final = (
-    "SELECT max(p) FROM (SELECT max(position) AS p FROM sessions WHERE archived = 0"
-    " UNION ALL SELECT max(position) FROM sessions WHERE archived = 1)"
+_POSITIONS: Final = (
+    "SELECT max(position) AS p FROM sessions WHERE archived = 0"
+    " UNION ALL SELECT max(position) FROM sessions WHERE archived = 1"
 )
-"""The position of the last change that is still there; each half is one look into the index."""
+LAST_POSITION: Final = f"SELECT max(p) FROM ({_POSITIONS})"  # noqa: S608 (constants of ours)
+"""The last position of any session; each half reads one entry of the index."""
+_LAST_EVER: Final = (
+    f"SELECT max(p) FROM ({_POSITIONS} UNION ALL SELECT value FROM meta WHERE name = 'position')"  # noqa: S608 (constants of ours)
+)
+"""The same, with the sessions that were deleted."""
 
 
 class Transaction:
-    """One transaction, shared by all that is written together."""
+    """One transaction, shared by all changes that are committed together."""
 
-    __slots__ = ("_position", "connection", "owes_purge")
+    __slots__ = ("_position", "connection", "needs_purge")
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
-        self.owes_purge = False
+        self.needs_purge = False
         self._position: int | None = None
 
     def position(self) -> int:
-        """The global position of the last commit."""
+        """Return the global position of the last commit."""
         if self._position is None:
             self._position = last_position(self.connection)
         return self._position
 
     def next_position(self) -> int:
-        """The global position of one more commit."""
+        """Return the global position for one more commit."""
         self._position = self.position() + 1
         return self._position
 
@@ -46,14 +51,13 @@ def set_meta(connection: sqlite3.Connection, name: str, value: int) -> None:
     connection.execute("UPDATE meta SET value = ? WHERE name = ?", (value, name))
 
 
-def take_hold(connection: sqlite3.Connection, *, by_force: bool) -> int:
-    """The number of the host that writes through this connection; by force a new one."""
-    if by_force:
+def host_number(connection: sqlite3.Connection, *, take_over: bool) -> int:
+    """Return the number of the host that writes; `take_over` gives this host a new number."""
+    if take_over:
         set_meta(connection, "host", 1 + get_meta(connection, "host"))
     return get_meta(connection, "host")
 
 
 def last_position(connection: sqlite3.Connection) -> int:
-    # The table of what is unique to the file is only touched when a session goes.
-    (position,) = connection.execute(LAST_POSITION).fetchone()
-    return max(position or 0, get_meta(connection, "position"))
+    (position,) = connection.execute(_LAST_EVER).fetchone()
+    return int(position)

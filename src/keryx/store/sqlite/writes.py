@@ -1,7 +1,7 @@
-"""What each change does to the tables, inside a transaction that somebody else began.
+"""The changes of the tables, one function for each method of the store that writes.
 
-Blocking code: it runs in the writer's thread. A change that is refused raises, and its caller
-takes back what it had done so far. It refuses to know about threads, files and who waits.
+Blocking code: it runs in the writer's thread, in a transaction of the caller. A refused change
+raises, and the caller rolls it back. It refuses to know about threads, files and waiting callers.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from keryx.errors import (
 )
 from keryx.events import encode, type_of
 from keryx.ports.store import Commit, InboxRow, OutboxRow, RecordChange, records_of
-from keryx.store.changes import Projection, SessionFacts
 from keryx.store.projections import project
-from keryx.store.sqlite.migrations import keep_facts
-from keryx.store.sqlite.projected import apply, current_state, keep_blobs
+from keryx.store.sqlite.migrations import write_session_fields
+from keryx.store.sqlite.projected import apply, current_state, write_blobs
 from keryx.store.sqlite.transaction import Transaction, get_meta, last_position, set_meta
+from keryx.store.table_changes import Projection, SessionFields
 
 
 class _Session(msgspec.Struct, frozen=True):
-    """What a commit needs to know of its session."""
+    """The columns of a session that a commit needs."""
 
     no: int
     epoch: int
@@ -38,25 +38,27 @@ class _Session(msgspec.Struct, frozen=True):
     step_model: str
     created_at: float
     changed_at: float
-    facts: SessionFacts
+    fields: SessionFields
 
 
 def claim(transaction: Transaction, session_id: str) -> int:
-    run = transaction.connection.execute
-    row = run(
+    execute = transaction.connection.execute
+    row = execute(
         "UPDATE sessions SET epoch = epoch + 1 WHERE session_id = ? RETURNING epoch", (session_id,)
     ).fetchall()
     if row:
         return int(row[0][0])
     epoch = get_meta(transaction.connection, "floor") + 1
-    (last,) = run("SELECT max(no) FROM sessions").fetchone()
+    (last,) = execute("SELECT max(no) FROM sessions").fetchone()
     no = 1 + max(last or 0, get_meta(transaction.connection, "no"))
-    run("INSERT INTO sessions (no, session_id, epoch) VALUES (?, ?, ?)", (no, session_id, epoch))
+    execute(
+        "INSERT INTO sessions (no, session_id, epoch) VALUES (?, ?, ?)", (no, session_id, epoch)
+    )
     return epoch
 
 
 def create(transaction: Transaction, commit: Commit) -> int:
-    if _number(transaction.connection, commit.session_id) is not None:
+    if _session_number(transaction.connection, commit.session_id) is not None:
         raise AlreadyTakenError(f"there is a session {commit.session_id!r}; nothing was written")
     epoch = claim(transaction, commit.session_id)
     append(transaction, msgspec.structs.replace(commit, epoch=epoch))
@@ -67,8 +69,10 @@ def append(transaction: Transaction, commit: Commit) -> int:
     connection = transaction.connection
     session = _owned_session(connection, commit)
     _check_sequence(session, commit)
-    for row in commit.enters:
-        _check_key(connection, session.no, row)
+    if commit.consumes or commit.withdraws:
+        # Which error a commit with several faults gets must not depend on the store.
+        for row in commit.enters:
+            _check_key(connection, session.no, row)
     for key in commit.consumes:
         _consume(connection, session.no, key)
     for key in commit.withdraws:
@@ -79,7 +83,7 @@ def append(transaction: Transaction, commit: Commit) -> int:
         _change_record(connection, record)
     _insert_outbox(connection, session.no, commit.outbox)
     changes = project(commit.events, session.step_model)
-    keep_blobs(connection, session.no, commit.blobs, changes.blobs)
+    write_blobs(connection, session.no, commit.blobs, changes.blobs)
     bodies = commit.bodies or tuple(map(encode, commit.events))
     connection.executemany(
         "INSERT INTO events VALUES (?, ?, ?, ?)",
@@ -90,16 +94,16 @@ def append(transaction: Transaction, commit: Commit) -> int:
     )
     apply(connection, session.no, changes)
     if commit.only_records:
-        # What a person types is no news of the session.
+        # A draft that a person types does not change the session's place in the list.
         return transaction.position()
     return _move_session(transaction, session, commit, changes)
 
 
 def enter(transaction: Transaction, session_id: str, row: InboxRow) -> bool:
     connection = transaction.connection
-    no = _number(connection, session_id)
+    no = _session_number(connection, session_id)
     if no is None:
-        raise FencedError(f"there is no session {session_id!r}; the command was not kept")
+        raise FencedError(f"there is no session {session_id!r}; the command was not stored")
     try:
         _check_key(connection, no, row)
     except AlreadyEnteredError:
@@ -125,8 +129,8 @@ def mark_damaged(transaction: Transaction, session_id: str) -> None:
 
 
 def drop_record(transaction: Transaction, key: str) -> bool:
-    dropped = transaction.connection.execute("DELETE FROM records WHERE key = ?", (key,))
-    return dropped.rowcount > 0
+    cursor = transaction.connection.execute("DELETE FROM records WHERE key = ?", (key,))
+    return cursor.rowcount > 0
 
 
 def delete(transaction: Transaction, session_id: str) -> bool:
@@ -155,14 +159,14 @@ def delete(transaction: Transaction, session_id: str) -> bool:
         *("transcript", "usage", "outbox", "sessions"),
     ):
         connection.execute(f"DELETE FROM {table} WHERE no = ?", (no,))  # noqa: S608 (names of ours)
-    transaction.owes_purge = True
+    transaction.needs_purge = True
     return True
 
 
-# -- what an append is made of
+# -- the parts of an append
 
 
-def _number(connection: sqlite3.Connection, session_id: str) -> int | None:
+def _session_number(connection: sqlite3.Connection, session_id: str) -> int | None:
     row = connection.execute(
         "SELECT no FROM sessions WHERE session_id = ?", (session_id,)
     ).fetchone()
@@ -177,7 +181,7 @@ def _owned_session(connection: sqlite3.Connection, commit: Commit) -> _Session:
     ).fetchone()
     if row is None:
         raise FencedError(f"there is no session {commit.session_id!r}; nothing was written")
-    session = _Session(*row[:7], facts=SessionFacts(*row[7:]))
+    session = _Session(*row[:7], fields=SessionFields(*row[7:]))
     if session.epoch != commit.epoch:
         raise FencedError(
             f"session {commit.session_id!r} is at epoch {session.epoch}, the writer at "
@@ -196,43 +200,46 @@ def _check_sequence(session: _Session, commit: Commit) -> None:
 
 
 def _check_key(connection: sqlite3.Connection, no: int, row: InboxRow) -> None:
-    found = connection.execute(
+    stored = connection.execute(
         "SELECT body FROM inbox WHERE no = ? AND key = ?", (no, row.key)
     ).fetchone()
-    if found is None:
+    if stored is None:
         return
-    if found[0] == row.body:
-        raise AlreadyEnteredError(f"the command {row.key!r} is in already")
+    if stored[0] == row.body:
+        raise AlreadyEnteredError(f"the command {row.key!r} was entered already")
     raise KeyReusedError(f"the key {row.key!r} was used for another command; make a new key")
 
 
 def _insert_inbox(connection: sqlite3.Connection, no: int, rows: Sequence[InboxRow]) -> None:
+    inserted: set[str] = set()
     for row in rows:
         try:
             connection.execute("INSERT INTO inbox VALUES (?, ?, ?, NULL)", (no, row.key, row.body))
         except sqlite3.IntegrityError:
-            # They were free a moment ago, so it is twice in this very commit.
-            raise KeyReusedError(f"the key {row.key!r} is twice in one commit") from None
+            if row.key not in inserted:
+                _check_key(connection, no, row)
+            raise KeyReusedError(f"the key {row.key!r} is in this commit twice") from None
+        inserted.add(row.key)
 
 
 def _consume(connection: sqlite3.Connection, no: int, key: str) -> None:
-    done = connection.execute(
+    cursor = connection.execute(
         "UPDATE inbox SET pending = NULL WHERE no = ? AND key = ? AND pending IS NOT NULL",
         (no, key),
     )
-    if done.rowcount:
+    if cursor.rowcount:
         return
-    found = connection.execute("SELECT 1 FROM inbox WHERE no = ? AND key = ?", (no, key)).fetchone()
-    if found is None:
+    row = connection.execute("SELECT 1 FROM inbox WHERE no = ? AND key = ?", (no, key)).fetchone()
+    if row is None:
         raise SequenceError(f"no command {key!r} has entered, so it cannot be consumed")
     raise AlreadyTakenError(f"the command {key!r} was consumed before")
 
 
 def _withdraw(connection: sqlite3.Connection, no: int, key: str) -> None:
-    done = connection.execute(
+    cursor = connection.execute(
         "DELETE FROM inbox WHERE no = ? AND key = ? AND pending IS NOT NULL", (no, key)
     )
-    if not done.rowcount:
+    if not cursor.rowcount:
         raise SequenceError(f"no command {key!r} waits, so it cannot be withdrawn")
 
 
@@ -245,10 +252,8 @@ def _take_claims(connection: sqlite3.Connection, no: int, names: Sequence[str]) 
 
 
 def _change_record(connection: sqlite3.Connection, change: RecordChange) -> None:
-    found = connection.execute(
-        "SELECT version FROM records WHERE key = ?", (change.key,)
-    ).fetchone()
-    version = 0 if found is None else int(found[0])
+    row = connection.execute("SELECT version FROM records WHERE key = ?", (change.key,)).fetchone()
+    version = 0 if row is None else int(row[0])
     if version != change.version:
         raise RecordChangedError(
             f"record {change.key!r} has version {version}, not {change.version}; read it again"
@@ -275,9 +280,9 @@ def _move_session(
     state = session.state
     if changes.opened or changes.closed or state == "damaged":
         state = current_state(transaction.connection, session.no)
-    facts = changes.settle(session.facts)
-    if facts != session.facts:
-        keep_facts(transaction.connection, session.no, facts)
+    fields = changes.fields_after(session.fields)
+    if fields != session.fields:
+        write_session_fields(transaction.connection, session.no, fields)
     created_at, changed_at = session.created_at, session.changed_at
     if commit.events:
         changed_at = commit.events[-1].at

@@ -11,9 +11,18 @@ It keeps what it was asked and tells by events what happens to each answer. It r
 the API does not take, with the API's own errors.
 """
 
-from keryx.testing.modelserver.answer import Asked
+from keryx.testing.modelserver.answer import ReceivedRequest
 from keryx.testing.modelserver.rules import RefusedError
 from keryx.testing.modelserver.script import Call, Fault, Reply, Script
 from keryx.testing.modelserver.server import MODEL, ModelServer
 
-__all__ = ["MODEL", "Asked", "Call", "Fault", "ModelServer", "RefusedError", "Reply", "Script"]
+__all__ = [
+    "MODEL",
+    "Call",
+    "Fault",
+    "ModelServer",
+    "ReceivedRequest",
+    "RefusedError",
+    "Reply",
+    "Script",
+]

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from keryx.aio.loops import run_loop
-from keryx.testing.modelserver.answer import Asked
+from keryx.testing.modelserver.answer import ReceivedRequest
 from keryx.testing.modelserver.script import Reply, Script
 from keryx.testing.modelserver.server import ModelServer
 
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def _serve(script: Script, *, port: int, key: str | None) -> None:
     replies = script.replies
 
-    def repeat(asked: Asked) -> Reply:
+    def repeat(asked: ReceivedRequest) -> Reply:
         return replies[(asked.number - 1) % len(replies)]
 
     ended = asyncio.Event()

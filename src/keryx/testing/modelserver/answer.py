@@ -21,7 +21,7 @@ _GARBAGE: Final = b"\x00\xff\xfe\x13garbage\n\n\x80\x81 more of it\n"
 
 
 @dataclass(slots=True)
-class Asked:
+class ReceivedRequest:
     """One request, and what became of its answer."""
 
     number: int
@@ -44,7 +44,9 @@ class Asked:
 class Answer:
     """One reply being written, with its fault."""
 
-    def __init__(self, request: web.Request, asked: Asked, body: ChatBody, reply: Reply) -> None:
+    def __init__(
+        self, request: web.Request, asked: ReceivedRequest, body: ChatBody, reply: Reply
+    ) -> None:
         self._request = request
         self._asked = asked
         self._body = body

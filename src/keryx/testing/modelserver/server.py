@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.client_exceptions import ClientConnectionResetError
 
-from keryx.testing.modelserver.answer import Answer, Asked, error_response, json_response
+from keryx.testing.modelserver.answer import Answer, ReceivedRequest, error_response, json_response
 from keryx.testing.modelserver.rules import RefusedError, check
 from keryx.testing.modelserver.script import Reply
 
@@ -21,7 +21,7 @@ SHUTDOWN: Final = 0.05
 LARGEST_BODY: Final = 1 << 28
 
 
-Answers = Sequence[Reply] | Callable[[Asked], Reply]
+Answers = Sequence[Reply] | Callable[[ReceivedRequest], Reply]
 """Replies in order, or a function that chooses one."""
 
 
@@ -49,7 +49,7 @@ class ModelServer:
         self._more = asyncio.Event()
         self.url = ""
         """Up to and with `/v1`, once it is entered."""
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
         """Everything that came, refused or not; nothing if it is not to be kept."""
         self.refused: list[RefusedError] = []
 
@@ -72,7 +72,7 @@ class ModelServer:
         assert self._runner is not None
         await self._runner.cleanup()
 
-    async def wait_asked(self, number: int) -> Asked:
+    async def wait_asked(self, number: int) -> ReceivedRequest:
         """The request of that number, counted from 1, once it has come."""
         while len(self.asked) < number:
             self._more.clear()
@@ -96,7 +96,7 @@ class ModelServer:
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
         self._count += 1
-        asked = Asked(self._count, dict(request.headers), raw)
+        asked = ReceivedRequest(self._count, dict(request.headers), raw)
         if self._keeps_asked:
             self.asked.append(asked)
         self._more.set()
@@ -124,7 +124,7 @@ class ModelServer:
             # Real servers show a part of the key; this one all, to prove that nobody repeats it.
             raise RefusedError(f"Incorrect API key provided: {given}", 401, "invalid_api_key")
 
-    def _reply(self, asked: Asked) -> Reply:
+    def _reply(self, asked: ReceivedRequest) -> Reply:
         if callable(self._answers):
             return self._answers(asked)
         if asked.number > len(self._answers):

@@ -1,6 +1,6 @@
-"""From the bytes of a file to text and back: encodings, line endings, and what is no text at all.
+"""Converts the bytes of a file to text and back: encodings, line endings, binary data.
 
-Pure; it knows nothing of paths, disks and tools.
+Pure functions; they know nothing of paths, disks and tools.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final, Literal
 import msgspec
 
 SAMPLE: Final = 64 * 1024
-"""How many bytes at the beginning tell what a file is."""
+"""How many bytes at the beginning are enough to recognize the type of a file."""
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, because it begins with the mark of UTF-16
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -28,7 +28,7 @@ _IMAGES: Final = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-_KNOWN: Final = (
+_BINARY_TYPES: Final = (
     (b"%PDF-", "a PDF document"),
     (b"PK\x03\x04", "a ZIP archive (or an office document)"),
     (b"\x1f\x8b", "gzip data"),
@@ -44,42 +44,45 @@ _KNOWN: Final = (
     (b"ID3", "MP3 audio"),
     (b"fLaC", "FLAC audio"),
 )
-# Controls that text may hold: bell to carriage return, and escape, which colours a log.
+# Text may have the controls from bell to carriage return, and escape, which colours logs.
 _CONTROLS: Final = bytes({*range(32)} - {*range(7, 14), 27})
-# Text in some old encoding has hardly any; compressed data is an eighth of them.
-_MOST_CONTROLS: Final = 0.02
+# Text in an old encoding has hardly any controls; in compressed data they are an eighth.
+_MAX_CONTROLS: Final = 0.02
 # Half of the bytes of Latin text in UTF-16 are zero, all on the same side.
-_WIDE: Final = 0.7
+_MIN_ZEROS: Final = 0.7
 
 Ending = Literal["\n", "\r\n"]
 
 
 def image_type(head: bytes) -> str | None:
-    """The media type, if it is an image that models can see."""
+    """Return the media type if the file is an image that models can see, else None."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for magic, kind in _IMAGES if head.startswith(magic)), None)
 
 
 def binary_type(head: bytes) -> str:
-    """What it is, for a person, given that it is no text."""
-    return next((kind for magic, kind in _KNOWN if head.startswith(magic)), "binary data")
+    """Return the type of a file that is not text, in words for a person."""
+    return next((kind for magic, kind in _BINARY_TYPES if head.startswith(magic)), "binary data")
 
 
 def encoding_of(sample: bytes, *, cut: bool = False) -> str | None:
-    """The encoding of a text, by its beginning; None if it is no text. `cut`: more follows."""
+    """Return the encoding of a text from its beginning; None if it is not text.
+
+    `cut`: the sample is not the whole file.
+    """
     for mark, name in _MARKS:
         if sample.startswith(mark):
             return name
     if 0 in sample:
-        return _unmarked_wide(sample)
+        return _wide_without_mark(sample)
     if is_utf8(sample, cut=cut):
         return "utf-8"
     return "latin-1" if _is_clean(sample) else None
 
 
 def is_utf8(data: bytes, *, cut: bool = False) -> bool:
-    """Whether it is; if it was cut, the last character may be a part of one."""
+    """Return whether the data is UTF-8; with `cut` the last character may be incomplete."""
     try:
         codecs.utf_8_decode(data, "strict", not cut)
     except UnicodeDecodeError:
@@ -88,73 +91,77 @@ def is_utf8(data: bytes, *, cut: bool = False) -> bool:
 
 
 def _is_clean(data: bytes) -> bool:
-    """Whether there are as few controls as in a text."""
-    return len(data) - len(data.translate(None, _CONTROLS)) <= len(data) * _MOST_CONTROLS
+    """Return whether the data has as few control characters as a text."""
+    return len(data) - len(data.translate(None, _CONTROLS)) <= len(data) * _MAX_CONTROLS
 
 
-def _unmarked_wide(sample: bytes) -> str | None:
+def _wide_without_mark(sample: bytes) -> str | None:
     even, odd = sample[::2], sample[1::2]
     if not odd:
         return None
     for zeros, others, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
-        if zeros.count(0) >= _WIDE * len(zeros) and _is_clean(others):
+        if zeros.count(0) >= _MIN_ZEROS * len(zeros) and _is_clean(others):
             return name
     return None
 
 
 class Content(msgspec.Struct, frozen=True):
-    """A text file as lines, with all that is needed to write it back as it was."""
+    """A text file as lines, with all that is needed to write it back unchanged."""
 
     encoding: str
     mark: bytes
-    """The byte order mark that it begins with, if any."""
+    """The byte order mark at the beginning, if any."""
     lines: tuple[str, ...]
-    """Without their `\\n`, but with a `\\r` before it."""
+    """The lines without their `\\n`; a `\\r` before it stays."""
     ends_with_newline: bool
 
     @property
     def ending(self) -> Ending:
-        """How most of its lines end."""
+        """The line ending of most lines."""
         ended = self.lines if self.ends_with_newline else self.lines[:-1]
         returns = sum(line.endswith("\r") for line in ended)
         return "\r\n" if returns * 2 > len(ended) else "\n"
 
     def encoded(self, lines: list[str], *, ends_with_newline: bool) -> bytes:
-        """Other lines in the same form; `UnicodeEncodeError` if they do not fit it."""
+        """Encode other lines in the same form; `UnicodeEncodeError` if a character is lacking."""
         text = "\n".join(lines) + ("\n" if ends_with_newline and lines else "")
         return self.mark + text.encode(self.encoding)
 
 
 def decode(data: bytes) -> Content | None:
-    """A whole file as text; None if it is no text."""
-    name = encoding_of(data)
-    if name is None:
+    """Return a whole file as text; None if it is not text."""
+    encoding_name = encoding_of(data)
+    if encoding_name is None:
         return None
     mark = b""
-    for known, marked in _MARKS:
-        if name == marked and data.startswith(known):
-            mark = known
-            name = "utf-8" if name == "utf-8-sig" else _WIDE_BIG.get(known, f"{name}-le")
+    for bom, bom_encoding in _MARKS:
+        if encoding_name == bom_encoding and data.startswith(bom):
+            mark = bom
+            encoding_name = (
+                "utf-8"
+                if encoding_name == "utf-8-sig"
+                else _WIDE_BIG.get(bom, f"{encoding_name}-le")
+            )
             break
     try:
-        text = data[len(mark) :].decode(name)
+        text = data[len(mark) :].decode(encoding_name)
     except UnicodeDecodeError:
         return None
     lines = text.split("\n")
-    ends = lines[-1] == ""
-    if ends:
+    ends_with_newline = lines[-1] == ""
+    if ends_with_newline:
         lines.pop()
-    return Content(name, mark, tuple(lines), ends)
+    return Content(encoding_name, mark, tuple(lines), ends_with_newline)
 
 
 def line_counts(before: str, after: str) -> tuple[int, int]:
-    """How many lines came and went, whatever their order."""
+    """Return how many lines were added and removed, whatever their order."""
     old, new = Counter(before.split("\n")), Counter(after.split("\n"))
     return (new - old).total(), (old - new).total()
 
 
 def sized(count: int) -> str:
-    """A number of bytes as people read it."""
+    """Return a number of bytes in words for people, such as 1.5 MB."""
     if count < 1024:  # noqa: PLR2004 (the unit itself)
         return f"{count} bytes"
     size = float(count)

@@ -1,9 +1,9 @@
-"""Several files replaced, made or deleted: all of them, or none.
+"""Replaces, creates or deletes several files: all of them, or none.
 
-Everything is written beside its place first, then the change is recorded, then the files change
-places with what was there. What was there is looked at once more at that instant: if it is not
-what the edit was made for, everything goes back to where it was. Reasons to edit, and what the
-model is told of success, belong to the tools.
+New content is first written to temporary files in the same folders, then the change is recorded,
+then each temporary file is exchanged with the old file. The old file is checked at that moment:
+if it is not the one that the edit was made for, all files are restored. The tools know why they
+edit, and what they tell the model.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from keryx.errors import ToolFailedError
 from keryx.ports.files import FileChange, Files, Stamp
 from keryx.ports.store import blob_hash
 from keryx.ports.tool import ToolContext
-from keryx.tools.files import disk
-from keryx.tools.files.swap import exchange, rename_to_free
+from keryx.tools.files import safe_open
+from keryx.tools.files.renames import exchange, rename_to_free
 
-KEPT: Final = 8 * 1024 * 1024
-"""Content up to this size is kept in the log, to be shown and restored."""
+MAX_LOGGED: Final = 8 * 1024 * 1024
+"""Content up to this size is stored in the log, to be shown and restored."""
 
-_EFFECTIVE: Final = os.access in os.supports_effective_ids
+_USE_EFFECTIVE_IDS: Final = os.access in os.supports_effective_ids
 
 Record = Callable[[Sequence[FileChange]], None]
-"""Makes the changes durable, and blocks until they are."""
+"""A function that makes the changes durable, and blocks until they are."""
 
 
-class Before(msgspec.Struct, frozen=True):
-    """A file as it was found; its data only if that is not too large."""
+class FileBefore(msgspec.Struct, frozen=True):
+    """A file before an edit; without its data if that is too large."""
 
     stamp: Stamp
     hash: str
@@ -49,61 +49,66 @@ class Before(msgspec.Struct, frozen=True):
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """What one file is to become; None: there is no file."""
+    """The new content of one file; `after` is None if the file is to be deleted."""
 
     path: Path
     name: str
-    before: Before | None
+    before: FileBefore | None
     after: bytes | None
     mode: int | None = None
     """For a new file; None leaves it to the umask."""
     after_hash: str | None = None
-    """If the caller has it already; that of a large file costs some milliseconds."""
+    """The hash of `after`, if the caller has it; for a large file it takes some milliseconds."""
 
     def change(self) -> FileChange:
         before = self.before
         data = None if before is None else before.data
-        hashed = None if self.after is None else self.after_hash or blob_hash(self.after)
+        after_hash = None if self.after is None else self.after_hash or blob_hash(self.after)
         return FileChange(
             path=self.path,
             before_hash=None if before is None else before.hash,
-            after_hash=hashed,
-            before=None if data is None or len(data) > KEPT else data,
+            after_hash=after_hash,
+            before=None if data is None or len(data) > MAX_LOGGED else data,
         )
 
 
-def look(path: Path, name: str, last: Stamp | None = None) -> Before | None:
-    """What is there now, None if nothing is; `last` may save reading what will not be kept."""
-    with disk.telling(name):
+def read_before(path: Path, name: str, last_stamp: Stamp | None = None) -> FileBefore | None:
+    """Return the file as it is now, None if there is none.
+
+    With `last_stamp` a large file that has not changed is not read again.
+    """
+    with safe_open.readable_errors(name):
         try:
-            with disk.open_file(path, name) as file:
-                data, hashed = _taken(file, last)
+            with safe_open.open_file(path, name) as file:
+                data, hash_ = _content_and_hash(file, last_stamp)
                 mode = stat.S_IMODE(file.status.st_mode) & 0o777
-                return Before(file.stamped(hashed), hashed, mode, data)
+                return FileBefore(file.stamped(hash_), hash_, mode, data)
         except FileNotFoundError:
             return None
 
 
-def _taken(file: disk.OpenFile, last: Stamp | None) -> tuple[bytes | None, str]:
-    if last is not None and last.hash is not None and file.size > KEPT:
-        is_same = last.identity == file.stamped(None).identity
-        if is_same and not file.may_change_unseen:
-            return None, last.hash
+def _content_and_hash(
+    file: safe_open.OpenFile, last_stamp: Stamp | None
+) -> tuple[bytes | None, str]:
+    if last_stamp is not None and last_stamp.hash is not None and file.size > MAX_LOGGED:
+        is_same = last_stamp.identity == file.stamped(None).identity
+        if is_same and not file.changed_just_now:
+            return None, last_stamp.hash
     data = file.read_whole()
-    if len(data) > disk.WHOLE:
+    if len(data) > safe_open.MAX_WHOLE:
         return None, file.hash()
     return data, blob_hash(data)
 
 
-def refuse_stale(files: Files, path: Path, name: str, before: Before) -> None:
-    """Refuse to edit what is not as the session last saw it."""
-    last = files.last_seen(path)
-    if last is not None and not last.matches(before.stamp):
+def refuse_stale(files: Files, path: Path, name: str, before: FileBefore) -> None:
+    """Raise `ToolFailedError` if the file changed since the session last read it."""
+    last_stamp = files.last_seen(path)
+    if last_stamp is not None and not last_stamp.matches(before.stamp):
         raise ToolFailedError(f"{name} changed since you read it; read it again. Nothing was done.")
 
 
 def recorder(context: ToolContext) -> Record:
-    """Makes the changes of a call known, from its thread."""
+    """Return a function that records the changes of a call, from the call's thread."""
 
     def record(changes: Sequence[FileChange]) -> None:
         context.from_thread(context.files.changing, changes, context.call_id)
@@ -114,52 +119,53 @@ def recorder(context: ToolContext) -> Record:
 def replace_all(files: Files, edits: Sequence[Edit], record: Record) -> None:
     """Make all edits, or raise with every file as it was."""
     changes = [edit.change() for edit in edits]
-    made: list[Path] = []
+    new_folders: list[Path] = []
     steps: list[_Step] = []
     with ExitStack() as stack:
         try:
             for edit in edits:
-                with disk.telling(edit.name):
+                with safe_open.readable_errors(edit.name):
                     if edit.after is not None:
-                        made += disk.make_folders(edit.path.parent)
-                    folder = stack.enter_context(disk.open_folder(edit.path.parent))
+                        new_folders += safe_open.create_folders(edit.path.parent)
+                    folder = stack.enter_context(safe_open.open_folder(edit.path.parent))
                     steps.append(_Step(edit, folder))
                     steps[-1].prepare()
             record(changes)
             for step in steps:
-                with disk.telling(step.edit.name):
-                    step.act()
+                with safe_open.readable_errors(step.edit.name):
+                    step.perform()
         except BaseException as error:
-            _undo(steps, made, error)
+            _undo_all(steps, new_folders, error)
             raise
         for step, change in zip(steps, changes, strict=True):
-            step.settle()
+            step.clean_up()
             files.seen(step.edit.path, step.stamp(change.after_hash))
 
 
-def _undo(steps: Sequence[_Step], made: list[Path], error: BaseException) -> None:
-    lost: list[str] = []
+def _undo_all(steps: Sequence[_Step], new_folders: list[Path], error: BaseException) -> None:
+    not_undone: list[str] = []
     for step in reversed(steps):
         try:
             step.undo()
         except OSError:
-            lost.append(step.edit.name)
-    disk.remove_folders(made)
-    if lost:
+            not_undone.append(step.edit.name)
+    safe_open.remove_folders(new_folders)
+    if not_undone:
         raise ToolFailedError(
-            f"{error} And what had been done to {', '.join(lost)} could not be undone; look at it."
+            f"{error} The changes of {', '.join(not_undone)} could not be undone; "
+            "check these files."
         ) from error
 
 
 class _Step:
-    """One edit on its way: `beside` names the new content first, and then what was there."""
+    """One edit: the temporary file has the new content, and after the exchange the old content."""
 
     def __init__(self, edit: Edit, folder: int) -> None:
         self.edit = edit
         self._folder = folder
-        self._beside: str | None = None
-        self._new: os.stat_result | None = None
-        self._acted = False
+        self._temporary: str | None = None
+        self._new_status: os.stat_result | None = None
+        self._is_done = False
 
     def prepare(self) -> None:
         edit, before = self.edit, self.edit.before
@@ -167,89 +173,93 @@ class _Step:
             raise ToolFailedError(f"{edit.name} is read-only; change its mode first")
         if edit.after is not None:
             mode = edit.mode if before is None else before.mode
-            self._beside = disk.make_temporary(self._folder, edit.after, mode)
-            self._new = self._status(self._beside)
+            self._temporary = safe_open.write_temporary(self._folder, edit.after, mode)
+            self._new_status = self._status(self._temporary)
 
-    def act(self) -> None:
+    def perform(self) -> None:
         name, before = self.edit.path.name, self.edit.before
         if before is None:
-            self._make(name)
-        elif self._beside is None:
-            # Out of the way, not yet gone.
-            self._beside = disk.temporary_name()
-            rename_to_free(self._folder, name, self._beside)
-            self._acted = True
-            self._check(self._beside, before)
-        elif exchange(self._folder, self._beside, name):
-            self._acted = True
-            self._check(self._beside, before)
+            self._create(name)
+        elif self._temporary is None:
+            # Moved aside only: it is deleted at the end.
+            self._temporary = safe_open.temporary_name()
+            rename_to_free(self._folder, name, self._temporary)
+            self._is_done = True
+            self._check(self._temporary, before)
+        elif exchange(self._folder, self._temporary, name):
+            self._is_done = True
+            self._check(self._temporary, before)
         else:
             self._check(name, before)
-            self._rename(self._beside, name)
-            self._beside = None
-            self._acted = True
+            self._rename(self._temporary, name)
+            self._temporary = None
+            self._is_done = True
 
     def undo(self) -> None:
         name, before = self.edit.path.name, self.edit.before
-        if not self._acted:
-            self.settle()
+        if not self._is_done:
+            self.clean_up()
         elif before is None:
             self._refuse_foreign(name)
             os.unlink(name, dir_fd=self._folder)
-        elif self._beside is None:
+        elif self._temporary is None:
             self._refuse_foreign(name)
             self._write_back(name, before)
         elif self.edit.after is None:
-            rename_to_free(self._folder, self._beside, name)
+            rename_to_free(self._folder, self._temporary, name)
         else:
-            exchange(self._folder, self._beside, name)
-            self._refuse_foreign(self._beside)
-            self.settle()
+            exchange(self._folder, self._temporary, name)
+            self._refuse_foreign(self._temporary)
+            self.clean_up()
 
-    def settle(self) -> None:
-        """Remove what is left beside."""
-        if self._beside is not None:
+    def clean_up(self) -> None:
+        """Delete the temporary file."""
+        if self._temporary is not None:
             with contextlib.suppress(OSError):
-                os.unlink(self._beside, dir_fd=self._folder)
-            self._beside = None
+                os.unlink(self._temporary, dir_fd=self._folder)
+            self._temporary = None
 
-    def stamp(self, hashed: str | None) -> Stamp | None:
-        new = self._new
-        return None if new is None else Stamp(new.st_ino, new.st_size, new.st_mtime_ns, hashed)
+    def stamp(self, hash_: str | None) -> Stamp | None:
+        status = self._new_status
+        return (
+            None
+            if status is None
+            else Stamp(status.st_ino, status.st_size, status.st_mtime_ns, hash_)
+        )
 
-    def _make(self, name: str) -> None:
-        assert self._beside is not None
+    def _create(self, name: str) -> None:
+        assert self._temporary is not None
         try:
-            rename_to_free(self._folder, self._beside, name)
+            rename_to_free(self._folder, self._temporary, name)
         except FileExistsError:
             raise ToolFailedError(
                 f"{self.edit.name} was made by someone else just now; read it first. "
                 "Nothing was done."
             ) from None
-        self._beside = None
-        self._acted = True
+        self._temporary = None
+        self._is_done = True
 
-    def _check(self, name: str, before: Before) -> None:
-        found = self._status(name)
-        if (found.st_ino, found.st_size, found.st_mtime_ns) != before.stamp.identity:
+    def _check(self, name: str, before: FileBefore) -> None:
+        status = self._status(name)
+        if (status.st_ino, status.st_size, status.st_mtime_ns) != before.stamp.identity:
             raise ToolFailedError(
                 f"{self.edit.name} was changed by someone else just now; read it again. "
                 "Nothing was done."
             )
 
     def _is_writable(self, name: str) -> bool:
-        """A rename would replace a read-only file too, which is not what its mode asks for."""
-        return os.access(name, os.W_OK, dir_fd=self._folder, effective_ids=_EFFECTIVE)
+        """Return whether the file may be written: a rename would replace a read-only file too."""
+        return os.access(name, os.W_OK, dir_fd=self._folder, effective_ids=_USE_EFFECTIVE_IDS)
 
     def _refuse_foreign(self, name: str) -> None:
-        """To undo must not destroy what someone else has put there since."""
-        if self._new is None or self._status(name).st_ino != self._new.st_ino:
+        """Raise `FileExistsError` if someone else has replaced the file since."""
+        if self._new_status is None or self._status(name).st_ino != self._new_status.st_ino:
             raise FileExistsError(errno.EEXIST, "someone else was here", name)
 
-    def _write_back(self, name: str, before: Before) -> None:
+    def _write_back(self, name: str, before: FileBefore) -> None:
         if before.data is None:
             raise OSError(errno.EFBIG, "too large to be kept", name)
-        self._rename(disk.make_temporary(self._folder, before.data, before.mode), name)
+        self._rename(safe_open.write_temporary(self._folder, before.data, before.mode), name)
 
     def _rename(self, old: str, new: str) -> None:
         os.rename(old, new, src_dir_fd=self._folder, dst_dir_fd=self._folder)

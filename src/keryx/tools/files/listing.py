@@ -1,4 +1,4 @@
-"""`list_files`: a bounded tree of a folder, read without following links."""
+"""`list_files`: a bounded tree of a folder, without following links."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import msgspec
 from keryx.errors import ToolFailedError
 from keryx.ports.files import Files
 from keryx.ports.tool import Exact, ToolContext
-from keryx.tools.files import disk
+from keryx.tools.files import safe_open
 from keryx.tools.files.content import sized
+from keryx.tools.files.file_access import reading_risk
 from keryx.tools.files.reading import reads_path
 from keryx.tools.files.scripts import listing as script_listing
-from keryx.tools.files.space import reading_risk
 from keryx.tools.function import tool
 
-MOST: Final = 1_000
-"""Entries that are shown at most."""
-MOST_IN_ONE: Final = 20_000
-"""Entries of one folder that are looked at; who has more needs a search."""
-_UNENTERED: Final = ".git"
+MAX_ENTRIES: Final = 1_000
+"""The most entries that are shown."""
+MAX_FOLDER_ENTRIES: Final = 20_000
+"""The most entries of one folder that are read; a larger folder needs a search."""
+_NOT_ENTERED: Final = ".git"
 
 
 @tool(effects=reads_path, risk=reading_risk, replay="safe")
@@ -44,14 +44,14 @@ def list_files(
     target = files.resolve(path, write=False)
     name = files.name(target)
     listing = _Listing(files, depth, hidden)
-    with disk.telling(name):
+    with safe_open.readable_errors(name):
         try:
-            with disk.open_folder(target, listed=True) as folder:
+            with safe_open.open_folder(target, listed=True) as folder:
                 if context.nested:
-                    every = script_listing.Listing(files, depth, hidden)
-                    every.take(folder, target)
-                    return every.value()
-                listing.show(folder, target, 1)
+                    values = script_listing.ListingValues(files, depth, hidden)
+                    values.add(folder, target)
+                    return values.value()
+                listing.add(folder, target, 1)
         except NotADirectoryError as error:
             raise ToolFailedError(f"{name} is not a folder; use read_file to read it") from error
     return listing.text()
@@ -62,56 +62,56 @@ class _Listing(msgspec.Struct):
     depth: int
     hidden: bool
     lines: list[str] = msgspec.field(default_factory=list[str])
-    unshown: int = 0
-    skipped: int = 0
-    unread: int = 0
+    not_shown: int = 0
+    hidden_count: int = 0
+    cut_folders: int = 0
 
-    def show(self, folder: int, path: Path, level: int) -> None:
-        """Add what is in the folder, and below it as deep as asked."""
+    def add(self, folder: int, path: Path, level: int) -> None:
+        """Add the entries of the folder, down to the requested depth."""
         indent = "  " * (level - 1)
         for entry in self._entries(folder, path):
-            if len(self.lines) >= MOST:
-                self.unshown += 1
+            if len(self.lines) >= MAX_ENTRIES:
+                self.not_shown += 1
                 continue
             self.lines.append(indent + _line(entry, folder))
-            if level < self.depth and _is_folder(entry) and entry.name != _UNENTERED:
+            if level < self.depth and _is_folder(entry) and entry.name != _NOT_ENTERED:
                 self._descend(folder, path / entry.name, level)
 
     def text(self) -> str:
         notes: list[str] = []
-        if self.unshown:
-            notes.append(f"{self.unshown} more entries; name a folder below, or a smaller depth")
-        if self.unread:
-            notes.append(f"only the first {MOST_IN_ONE} entries of a folder were looked at")
-        if self.skipped:
-            notes.append(f"{self.skipped} hidden entries not shown; hidden=true shows them")
+        if self.not_shown:
+            notes.append(f"{self.not_shown} more entries; name a folder below, or a smaller depth")
+        if self.cut_folders:
+            notes.append(f"only the first {MAX_FOLDER_ENTRIES} entries of a folder were looked at")
+        if self.hidden_count:
+            notes.append(f"{self.hidden_count} hidden entries not shown; hidden=true shows them")
         if not self.lines and not notes:
             notes.append("empty folder")
         return "\n".join([*self.lines, *(f"[{note}]" for note in notes)])
 
     def _entries(self, folder: int, path: Path) -> list[os.DirEntry[str]]:
-        found: list[os.DirEntry[str]] = []
+        shown: list[os.DirEntry[str]] = []
         with os.scandir(folder) as entries:
             for number, entry in enumerate(entries):
-                if number >= MOST_IN_ONE:
-                    self.unread += 1
+                if number >= MAX_FOLDER_ENTRIES:
+                    self.cut_folders += 1
                     break
                 if path / entry.name in self.files.hidden:
                     continue
                 if entry.name.startswith(".") and not self.hidden:
-                    self.skipped += 1
+                    self.hidden_count += 1
                     continue
-                found.append(entry)
-        return sorted(found, key=lambda entry: (not _is_folder(entry), entry.name))
+                shown.append(entry)
+        return sorted(shown, key=lambda entry: (not _is_folder(entry), entry.name))
 
     def _descend(self, folder: int, path: Path, level: int) -> None:
         try:
-            below = os.open(path.name, disk.LISTED, dir_fd=folder)
+            below = os.open(path.name, safe_open.LIST_FLAGS, dir_fd=folder)
         except OSError:
             self.lines[-1] += "  (cannot be read)"
             return
         try:
-            self.show(below, path, level + 1)
+            self.add(below, path, level + 1)
         finally:
             os.close(below)
 
@@ -131,5 +131,5 @@ def _line(entry: os.DirEntry[str], folder: int) -> str:
         if not entry.is_file(follow_symlinks=False):
             return f"{name}  (not a regular file)"
         return f"{name}  {sized(entry.stat(follow_symlinks=False).st_size)}"
-    except OSError:  # gone while it was listed
+    except OSError:  # it was deleted meanwhile
         return name

@@ -1,4 +1,4 @@
-"""`write_file`: a whole file at once, atomically, and never over what the session has not seen."""
+"""`write_file`: replaces a whole file atomically, and only one that the session has read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,20 @@ from keryx.ports.files import Stamp
 from keryx.ports.store import blob_hash
 from keryx.ports.tool import Complete, Exact, Risk, ToolContext
 from keryx.tools.files.content import decode, line_counts, sized
-from keryx.tools.files.edits import Before, Edit, look, recorder, refuse_stale, replace_all
+from keryx.tools.files.edits import (
+    Edit,
+    FileBefore,
+    read_before,
+    recorder,
+    refuse_stale,
+    replace_all,
+)
+from keryx.tools.files.file_access import writing_risk
 from keryx.tools.files.scripts import encoding
-from keryx.tools.files.space import writing_risk
 from keryx.tools.function import tool
 
-COUNTED: Final = 1024 * 1024
-"""Bytes up to which lines are counted and compared."""
+MAX_COMPARED: Final = 1024 * 1024
+"""The largest file, in bytes, whose lines are counted and compared."""
 
 
 def _writes_path(args: Any) -> Effects:
@@ -47,12 +54,12 @@ def write_file(
     files = context.files
     target = files.resolve(path, write=True)
     name = files.name(target)
-    last = files.last_seen(target)
-    before = look(target, name, last)
-    form = _form(before, last) if context.nested else None
-    data, used = _encoded(content, form, name)
-    hashed = blob_hash(data)
-    facts = {"path": name, "size": len(data), "encoding": used, "new": before is None}
+    last_stamp = files.last_seen(target)
+    before = read_before(target, name, last_stamp)
+    form = _form_read(before, last_stamp) if context.nested else None
+    data, encoding_name = _encoded(content, form, name)
+    new_hash = blob_hash(data)
+    fields = {"path": name, "size": len(data), "encoding": encoding_name, "new": before is None}
     if before is not None:
         refuse_stale(files, target, name, before)
         if files.last_seen(target) is None and before.size and not overwrite:
@@ -60,27 +67,27 @@ def write_file(
                 f"{name} exists, and you have not read it; read it first, or say overwrite=true. "
                 "Nothing was done."
             )
-        if before.hash == hashed:
+        if before.hash == new_hash:
             files.seen(target, msgspec.structs.replace(before.stamp, encoding=form))
-            return _result(context, f"{name} holds exactly this already", **facts, changed=False)
-    # From here on it is short, and is finished even if a steer comes.
+            return _result(context, f"{name} holds exactly this already", **fields, changed=False)
+    # The rest is short: it is finished even if a steer arrives.
     context.token.raise_if_cancelled()
     record = recorder(context)
-    replace_all(files, [Edit(target, name, before, data, after_hash=hashed)], record)
-    if context.nested and (now := files.last_seen(target)) is not None:
-        files.seen(target, msgspec.structs.replace(now, encoding=form or used))
-    return _result(context, _told(name, before, content, len(data)), **facts, changed=True)
+    replace_all(files, [Edit(target, name, before, data, after_hash=new_hash)], record)
+    if context.nested and (stamp := files.last_seen(target)) is not None:
+        files.seen(target, msgspec.structs.replace(stamp, encoding=form or encoding_name))
+    return _result(context, _summary(name, before, content, len(data)), **fields, changed=True)
 
 
-def _form(before: Before | None, last: Stamp | None) -> str | None:
-    """How a script has read what is there: written back so, it becomes the same bytes again."""
-    if before is None or last is None:
+def _form_read(before: FileBefore | None, last_stamp: Stamp | None) -> str | None:
+    """Return the form in which a script has read the file; in it the text gives the same bytes."""
+    if before is None or last_stamp is None:
         return None
-    return last.encoding or encoding.form_of(before.data)
+    return last_stamp.encoding or encoding.form_of(before.data)
 
 
 def _encoded(text: str, form: str | None, name: str) -> tuple[bytes, str]:
-    """What is to be written, in the encoding of what a script has read there."""
+    """Return the new bytes, in the encoding of the file that a script has read."""
     try:
         return encoding.encoded(text, form)
     except UnicodeEncodeError as error:
@@ -92,20 +99,24 @@ def _encoded(text: str, form: str | None, name: str) -> tuple[bytes, str]:
         ) from error
 
 
-def _result(context: ToolContext, text: str, **facts: Any) -> Complete:
-    """A sentence for a model; facts as well for a script."""
-    return Complete(Exact({**facts, "text": text}) if context.nested else text)
+def _result(context: ToolContext, text: str, **fields: Any) -> Complete:
+    """Return a sentence for a model; for a script also the fields."""
+    return Complete(Exact({**fields, "text": text}) if context.nested else text)
 
 
-def _told(name: str, before: Before | None, text: str, size: int) -> str:
-    said = f"{name}: {sized(size)} written"
-    if size <= COUNTED:
+def _summary(name: str, before: FileBefore | None, text: str, size: int) -> str:
+    summary = f"{name}: {sized(size)} written"
+    if size <= MAX_COMPARED:
         lines = text.count("\n") + (not text.endswith("\n") and bool(text))
-        said = f"{name}: {lines} line{'' if lines == 1 else 's'}, {sized(size)} written"
+        summary = f"{name}: {lines} line{'' if lines == 1 else 's'}, {sized(size)} written"
     if before is None:
-        return f"{said}, new"
-    old = None if before.data is None or max(before.size, size) > COUNTED else decode(before.data)
+        return f"{summary}, new"
+    old = (
+        None
+        if before.data is None or max(before.size, size) > MAX_COMPARED
+        else decode(before.data)
+    )
     if old is None:
-        return f"{said} over {sized(before.size)}"
+        return f"{summary} over {sized(before.size)}"
     added, removed = line_counts("\n".join(old.lines), text.removesuffix("\n"))
-    return f"{said}; lines +{added} -{removed}"
+    return f"{summary}; lines +{added} -{removed}"

@@ -19,7 +19,7 @@ from keryx.tools.shell.judgement.findings import Findings, Need
 from keryx.tools.shell.judgement.paths import Ground
 from keryx.tools.shell.judgement.subjects import subjects
 from keryx.tools.shell.judgement.walk import Walker
-from keryx.tools.shell.rules.deeds import Level
+from keryx.tools.shell.rules.actions import Level
 from keryx.tools.shell.syntax import DEPTH, ParseError, Script, parse
 from keryx.tools.shell.syntax.nodes import Chain, Part, Pipeline, Simple, Text, Word
 

@@ -19,7 +19,7 @@ from keryx.messages import Needs
 from keryx.ports.background import BackgroundProcess
 from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, uses, writes
 from keryx.ports.tool import Emitted, Exact, Risk, Tool, ToolContext
-from keryx.tools import exact
+from keryx.tools import exact_bytes
 from keryx.tools.function import tool
 
 if TYPE_CHECKING:
@@ -39,13 +39,15 @@ class Shell(msgspec.Struct, frozen=True):
 
     program: str = SHELLS[-1]
     on_pty: str = ""
-    """The text of the program that gives a command a terminal (`onpty.py`)."""
+    """The text of the program that gives a command a terminal (`pseudo_terminal.py`)."""
 
 
 def find_shell() -> Shell:
     """The shell that models know best, if it is there. Asks the disk."""
     program = next((each for each in SHELLS if Path(each).exists()), SHELLS[-1])
-    return Shell(program, Path(__file__).with_name("onpty.py").read_text(encoding="utf-8"))
+    return Shell(
+        program, Path(__file__).with_name("pseudo_terminal.py").read_text(encoding="utf-8")
+    )
 
 
 def shell_tools(shell: Shell, home: Path | None = None, *, confined: bool = True) -> list[Tool]:
@@ -103,7 +105,7 @@ def _terminal(shell: Shell, judge: Any) -> Tool:
         async with await context.place.spawn(argv, cwd=folder) as process:
             context.cancel_after(timeout)  # it may have waited for others of its session to end
             ended = await process.wait()
-        result = {**exact.output_of(context), "exit_code": ended.code}
+        result = {**exact_bytes.output_of(context), "exit_code": ended.code}
         if ended.signal is not None:
             result["signal"] = ended.signal
         if ended.cause:
@@ -165,7 +167,7 @@ def _read(context: ToolContext, name: str, after: int) -> dict[str, Any] | Exact
     if not context.nested:
         return {"output": piece.data.decode(errors="replace"), **place}
     # What is missing here is at the beginning, and is said.
-    whole = exact.printed(Emitted(piece.data, 0))
+    whole = exact_bytes.printed(Emitted(piece.data, 0))
     return Exact({**whole, **place, "truncated": piece.left_out > 0})
 
 

@@ -1,10 +1,10 @@
 """The index of words, in a file of its own beside the store.
 
-The index proposes, the log decides: what it names is looked up in the log before it is shown. So
-it may lag, and hold what was undone or deleted meanwhile; and it can be made anew at any time.
+The index proposes, the log decides: every hit is checked in the log before it is shown. So the
+index may lag or still have entries that were undone or deleted, and it can be rebuilt at any time.
 """
 
-from keryx.store.sqlite.index.finding import Finder, IndexUnreadableError
 from keryx.store.sqlite.index.indexer import Indexer
+from keryx.store.sqlite.index.search import IndexSearch, IndexUnreadableError
 
-__all__ = ["Finder", "IndexUnreadableError", "Indexer"]
+__all__ = ["IndexSearch", "IndexUnreadableError", "Indexer"]

@@ -1,1 +1,1 @@
-"""Patches: from a text that a model wrote to files that are changed, all of them or none."""
+"""Patches: a text of a model is parsed and changes files, all of them or none."""

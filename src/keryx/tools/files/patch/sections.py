@@ -1,7 +1,7 @@
-"""What a patch says: for each file, what is to happen to it and where.
+"""The sections of a patch: for each file, what to change and where.
 
-Two ways of writing are read into the same words: sections that begin with `*** Update File:`, and
-unified diffs as `diff -u` and git make them. Whether it fits any file is not known here.
+Two formats are parsed into the same structs: sections that begin with `*** Update File:`, and
+unified diffs of `diff -u` and git. It refuses to know whether a patch matches any file.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Sign = Literal[" ", "-", "+"]
 
 
 class Hunk(msgspec.Struct, frozen=True):
-    """One place to change: the lines that are there, those that go and those that come."""
+    """One place to change: its context lines, removed lines and added lines."""
 
     lines: tuple[tuple[Sign, str], ...]
     at: int
     """Its line in the patch, for reports."""
     anchors: tuple[str, ...] = ()
-    """Lines that stand somewhere above it."""
+    """Lines that are somewhere above it in the file."""
     expected: int | None = None
     """The line of the file where it should be, counted from 0."""
     at_end: bool = False
@@ -39,7 +39,7 @@ class Hunk(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """What is to happen to one file."""
+    """The changes of one file."""
 
     action: Action
     path: str
@@ -48,30 +48,30 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class PatchError(Exception):
-    """The text is not a patch; says where and why."""
+    """The text is not a valid patch; the message says where and why."""
 
-    def __init__(self, at: int, why: str) -> None:
-        super().__init__(f"line {at} of the patch: {why}")
+    def __init__(self, at: int, reason: str) -> None:
+        super().__init__(f"line {at} of the patch: {reason}")
 
 
 NO_NEWLINE: Final = "\\"
-"""How the line begins that says: the one above has no newline."""
+"""The beginning of the line that says that the line above has no newline."""
 
-# A text: compiled when the first patch comes.
-_NAMED: Final = (
+# A plain text: it is compiled with the first patch.
+_PATHS: Final = (
     r"^(?:\*\*\* (?:Update|Add|Delete) File: |\*\*\* Move to: |(?:---|\+\+\+) (?:[ab]/)?"
     r"|rename (?:from|to) |diff --git a/.* b/)([^\t\r\n]+)"
 )
 
 
 def paths_named(text: str) -> list[str]:
-    """All paths that the patch may touch, and perhaps more: a look, not a reading."""
-    found = {match.strip() for match in re.findall(_NAMED, text, re.MULTILINE)}
-    return sorted(path for path in found if path and path != "/dev/null" and "\0" not in path)
+    """Return all paths that the patch may change, and perhaps more: it is not parsed for this."""
+    paths = {match.strip() for match in re.findall(_PATHS, text, re.MULTILINE)}
+    return sorted(path for path in paths if path and path != "/dev/null" and "\0" not in path)
 
 
-class Body:
-    """The lines of a hunk, gathered one by one."""
+class HunkBuilder:
+    """Collects the lines of a hunk one by one."""
 
     def __init__(self, at: int, expected: int | None = None) -> None:
         self.at = at
@@ -79,34 +79,34 @@ class Body:
         self.at_end = False
         self._expected = expected
         self._lines: list[tuple[Sign, str]] = []
-        self._blank = 0
-        self._lacking: set[Sign] = set()
+        self._blank_count = 0
+        self._without_newline: set[Sign] = set()
 
     @property
     def empty(self) -> bool:
         return not self._lines
 
     def add(self, line: str) -> bool:
-        """Take a line with its sign; False if it has none."""
+        """Add a line with its sign; return False if it has none."""
         if line in ("", "\r"):
-            # Editors and models cut the blank off an empty line. At the end of a hunk it means
-            # nothing, so it counts only if another line follows.
-            self._blank += 1
+            # Editors and models remove the blank of an empty line. At the end of a hunk an empty
+            # line means nothing, so it counts only if another line follows.
+            self._blank_count += 1
             return True
         match line[0]:
             case " " | "-" | "+" as sign:
-                for _ in range(self._blank):
-                    self.take_blank()
-                self._blank = 0
+                for _ in range(self._blank_count):
+                    self.add_blank()
+                self._blank_count = 0
                 self._lines.append((sign, line[1:]))
             case "\\":
-                self._lack()
+                self._mark_no_newline()
             case _:
                 return False
         return True
 
-    def take_blank(self) -> None:
-        """An empty line that is known to belong to the hunk."""
+    def add_blank(self) -> None:
+        """Add an empty line that belongs to the hunk for certain."""
         self._lines.append((" ", ""))
 
     def hunk(self) -> Hunk:
@@ -116,10 +116,10 @@ class Body:
             anchors=tuple(self.anchors),
             expected=self._expected,
             at_end=self.at_end,
-            old_lacks_newline=bool(self._lacking & {" ", "-"}),
-            new_lacks_newline=bool(self._lacking & {" ", "+"}),
+            old_lacks_newline=bool(self._without_newline & {" ", "-"}),
+            new_lacks_newline=bool(self._without_newline & {" ", "+"}),
         )
 
-    def _lack(self) -> None:
+    def _mark_no_newline(self) -> None:
         if self._lines:
-            self._lacking.add(self._lines[-1][0])
+            self._without_newline.add(self._lines[-1][0])

@@ -11,17 +11,24 @@ from keryx.errors import ToolFailedError
 from keryx.ports.effects import NO_EFFECTS, Effects, writes
 from keryx.ports.files import Files
 from keryx.ports.tool import Complete, Exact, Risk, ToolContext
-from keryx.tools.files import content, disk
-from keryx.tools.files.edits import Before, Edit, look, recorder, refuse_stale, replace_all
+from keryx.tools.files import content, safe_open
+from keryx.tools.files.edits import (
+    Edit,
+    FileBefore,
+    read_before,
+    recorder,
+    refuse_stale,
+    replace_all,
+)
+from keryx.tools.files.file_access import writing_risk
 from keryx.tools.files.patch.marked import is_marked, read_marked
 from keryx.tools.files.patch.matching import apply
 from keryx.tools.files.patch.sections import PatchError, Section, paths_named
 from keryx.tools.files.patch.unified import is_unified, read_unified
-from keryx.tools.files.space import writing_risk
 from keryx.tools.function import tool
 
-REPORT: Final = 20_000
-"""Characters of a report on what did not match."""
+MAX_REPORT: Final = 20_000
+"""The most characters of a report about failures."""
 
 
 def _effects(args: Any) -> Effects:
@@ -64,18 +71,20 @@ def patch(patch: str, context: ToolContext) -> Complete:
     plan = _Plan(context.files)
     for section in _sections(patch):
         try:
-            plan.take(section)
+            plan.add(section)
         except ToolFailedError as error:
             plan.failures.append(str(error))
     if plan.failures:
         report = "\n\n".join(plan.failures)
-        raise ToolFailedError(f"the patch does not fit, and nothing was done.\n{report[:REPORT]}")
+        raise ToolFailedError(
+            f"the patch does not fit, and nothing was done.\n{report[:MAX_REPORT]}"
+        )
     edits = plan.edits()
-    # From here on it is short, and is finished even if a steer comes.
+    # The rest is short: it is finished even if a steer arrives.
     context.token.raise_if_cancelled()
     if edits:
         replace_all(context.files, edits, recorder(context))
-    text = "\n".join(plan.told)
+    text = "\n".join(plan.summary)
     if context.nested:
         return Complete(Exact({"files": [edit.name for edit in edits], "text": text}))
     return Complete(text)
@@ -98,28 +107,28 @@ def _sections(text: str) -> list[Section]:
     )
 
 
-class _Planned(msgspec.Struct):
-    """One file on its way through the patch."""
+class _PlannedFile(msgspec.Struct):
+    """The planned content of one file."""
 
     name: str
-    before: Before | None
+    before: FileBefore | None
     data: bytes | None
     mode: int | None = None
 
 
 class _Plan(msgspec.Struct):
-    """What all files are to become, section by section, in memory only."""
+    """Collects the new content of all files in memory, section by section."""
 
     files: Files
     failures: list[str] = msgspec.field(default_factory=list[str])
-    told: list[str] = msgspec.field(default_factory=list[str])
-    _planned: dict[Path, _Planned] = msgspec.field(default_factory=dict[Path, _Planned])
+    summary: list[str] = msgspec.field(default_factory=list[str])
+    _planned: dict[Path, _PlannedFile] = msgspec.field(default_factory=dict[Path, _PlannedFile])
 
-    def take(self, section: Section) -> None:
+    def add(self, section: Section) -> None:
         path = self.files.resolve(section.path, write=True)
         file = self._file(path)
         if section.action == "add":
-            self._add(file, section)
+            self._create(file, section)
         elif file.data is None:
             raise ToolFailedError(f"{file.name} does not exist; use `*** Add File:` to make it")
         elif section.action == "delete":
@@ -134,31 +143,31 @@ class _Plan(msgspec.Struct):
             if file.data != (None if file.before is None else file.before.data)
         ]
 
-    def _file(self, path: Path) -> _Planned:
+    def _file(self, path: Path) -> _PlannedFile:
         file = self._planned.get(path)
         if file is None:
             name = self.files.name(path)
-            before = look(path, name)
+            before = read_before(path, name)
             if before is not None:
                 refuse_stale(self.files, path, name, before)
                 if before.data is None:
                     raise ToolFailedError(
                         f"{name} has {content.sized(before.size)}, too much to be patched; the "
-                        f"limit is {content.sized(disk.WHOLE)}"
+                        f"limit is {content.sized(safe_open.MAX_WHOLE)}"
                     )
-            file = _Planned(name, before, None if before is None else before.data)
+            file = _PlannedFile(name, before, None if before is None else before.data)
             self._planned[path] = file
         return file
 
-    def _add(self, file: _Planned, section: Section) -> None:
+    def _create(self, file: _PlannedFile, section: Section) -> None:
         if file.data is not None:
             raise ToolFailedError(f"{file.name} exists already; use `*** Update File:`")
         lines = [line for hunk in section.hunks for line in hunk.new]
-        ends = not any(hunk.new_lacks_newline for hunk in section.hunks)
-        file.data = ("\n".join(lines) + ("\n" if ends and lines else "")).encode()
-        self.told.append(f"added {file.name}: {len(lines)} lines")
+        ends_with_newline = not any(hunk.new_lacks_newline for hunk in section.hunks)
+        file.data = ("\n".join(lines) + ("\n" if ends_with_newline and lines else "")).encode()
+        self.summary.append(f"added {file.name}: {len(lines)} lines")
 
-    def _delete(self, file: _Planned, path: Path, section: Section) -> None:
+    def _delete(self, file: _PlannedFile, path: Path, section: Section) -> None:
         if section.hunks:
             self._apply(file, section)
             if file.data:
@@ -168,30 +177,34 @@ class _Plan(msgspec.Struct):
                 f"{file.name}: you have not read it; read it before you delete it"
             )
         file.data = None
-        self.told.append(f"deleted {file.name}")
+        self.summary.append(f"deleted {file.name}")
 
-    def _update(self, file: _Planned, section: Section) -> None:
+    def _update(self, file: _PlannedFile, section: Section) -> None:
         if not section.hunks and section.move_to is None:
-            raise ToolFailedError(f"{file.name}: the patch says nothing of what to change")
-        said = self._apply(file, section) if section.hunks else ""
+            raise ToolFailedError(
+                f"{file.name}: the patch has no changes for it; add a hunk or `*** Move to:`"
+            )
+        counts = self._apply(file, section) if section.hunks else ""
         if section.move_to is None:
-            self.told.append(f"changed {file.name}{said}")
+            self.summary.append(f"changed {file.name}{counts}")
             return
-        there = self._file(self.files.resolve(section.move_to, write=True))
-        if there.data is not None:
-            raise ToolFailedError(f"{there.name} exists already; {file.name} cannot move there")
-        there.data, file.data = file.data, None
-        there.mode = file.mode if file.before is None else file.before.mode
-        self.told.append(f"moved {file.name} to {there.name}{said}")
+        target = self._file(self.files.resolve(section.move_to, write=True))
+        if target.data is not None:
+            raise ToolFailedError(f"{target.name} exists already; {file.name} cannot move there")
+        target.data, file.data = file.data, None
+        target.mode = file.mode if file.before is None else file.before.mode
+        self.summary.append(f"moved {file.name} to {target.name}{counts}")
 
-    def _apply(self, file: _Planned, section: Section) -> str:
+    def _apply(self, file: _PlannedFile, section: Section) -> str:
         assert file.data is not None
         text = content.decode(file.data)
         if text is None:
             raise ToolFailedError(f"{file.name} is not text, it cannot be patched")
         applied = apply(text, section.hunks)
         if applied.failures:
-            raise ToolFailedError("\n".join(f"{file.name}, {said}" for said in applied.failures))
+            raise ToolFailedError(
+                "\n".join(f"{file.name}, {failure}" for failure in applied.failures)
+            )
         file.data = applied.data
         notes = "".join(f"\n  {note}" for note in applied.notes)
         return f": +{applied.added} -{applied.removed}{notes}"

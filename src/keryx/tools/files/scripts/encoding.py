@@ -1,4 +1,4 @@
-"""Text that becomes the same bytes again. Pure; it knows nothing of paths, disks and tools."""
+"""Decodes text so that it can be encoded to the same bytes. Pure: no paths, disks or tools."""
 
 from __future__ import annotations
 
@@ -8,70 +8,72 @@ from typing import Final, NamedTuple
 from keryx.tools.files import content
 
 MARK: Final = "\ufeff"
-"""A byte order mark, as the character that it is."""
-_BIG: Final = (codecs.BOM_UTF32_BE, codecs.BOM_UTF16_BE)
+"""The byte order mark, as a character."""
+_BIG_ENDIAN_MARKS: Final = (codecs.BOM_UTF32_BE, codecs.BOM_UTF16_BE)
 _WIDE: Final = ("utf-16", "utf-32")
-MARKED: Final = "with a mark"
-_MARKED: Final = {
-    f"{name}-{end} {MARKED}": f"{name}-{end}" for name in _WIDE for end in ("le", "be")
+MARKED_SUFFIX: Final = "with a mark"
+_MARKED_FORMS: Final = {
+    f"{name}-{end} {MARKED_SUFFIX}": f"{name}-{end}" for name in _WIDE for end in ("le", "be")
 }
 
 
-class Exact(NamedTuple):
-    """`text.encode(encoding)` is what the file holds, marks and line endings included."""
+class ExactText(NamedTuple):
+    """`text.encode(encoding)` gives the bytes of the file, with marks and line endings."""
 
     text: str
     encoding: str
 
     @property
     def form(self) -> str:
-        """The encoding, and whether a mark tells of it; see `encoded`."""
+        """The encoding, and whether the text has a byte order mark; see `encoded`."""
         is_wide = self.encoding.startswith(_WIDE)
         return (
-            f"{self.encoding} {MARKED}" if is_wide and self.text.startswith(MARK) else self.encoding
+            f"{self.encoding} {MARKED_SUFFIX}"
+            if is_wide and self.text.startswith(MARK)
+            else self.encoding
         )
 
 
-def exact(data: bytes) -> Exact | None:
-    """A whole file as text; None if it is none."""
+def decode_exact(data: bytes) -> ExactText | None:
+    """Return a whole file as text; None if it is not text."""
     if 0 not in data:
         try:
-            return Exact(data.decode(), "utf-8")
+            return ExactText(data.decode(), "utf-8")
         except UnicodeDecodeError:
             pass
-    # What looks like wide characters may also be UTF-8 with NULs in it.
-    for encoding in (_likely(data), "utf-8"):
+    # Data that looks like UTF-16 may also be UTF-8 with NULs in it.
+    for encoding in (_guess(data), "utf-8"):
         try:
             if encoding is not None:
-                return Exact(data.decode(encoding), encoding)
+                return ExactText(data.decode(encoding), encoding)
         except UnicodeDecodeError:
             continue
     return None
 
 
 def form_of(data: bytes | None) -> str | None:
-    """The form of a file, by its content; None if there is none, or no text."""
-    found = None if data is None else exact(data)
-    return None if found is None else found.form
+    """Return the form of a file's content; None if there is no file, or it is not text."""
+    text = None if data is None else decode_exact(data)
+    return None if text is None else text.form
 
 
-def encoded(text: str, former: str | None) -> tuple[bytes, str]:
-    """The text in the encoding of what it replaces, and which that is.
+def encoded(text: str, form: str | None) -> tuple[bytes, str]:
+    """Return the text in the encoding of the file that it replaces, and the name of the encoding.
 
-    Text without the mark of the wide encoding that a file had is another text, and becomes UTF-8.
-    `UnicodeEncodeError` if there are characters that the encoding lacks.
+    If the file had a byte order mark and the text has none, the text becomes UTF-8.
+    Raise `UnicodeEncodeError` if the encoding lacks a character.
     """
-    encoding = former or "utf-8"
-    if encoding in _MARKED:
-        encoding = _MARKED[encoding] if text.startswith(MARK) else "utf-8"
+    encoding = form or "utf-8"
+    if encoding in _MARKED_FORMS:
+        encoding = _MARKED_FORMS[encoding] if text.startswith(MARK) else "utf-8"
     return text.encode(encoding), encoding
 
 
-def _likely(data: bytes) -> str | None:
+def _guess(data: bytes) -> str | None:
     encoding = content.encoding_of(data)
     if encoding == "utf-8-sig":
         return "utf-8"
     if encoding in _WIDE:
-        # By its full name: the short one would take the mark away.
-        return f"{encoding}-{'be' if data.startswith(_BIG) else 'le'}"
+        # The full name of the encoding: the short one would remove the mark.
+        return f"{encoding}-{'be' if data.startswith(_BIG_ENDIAN_MARKS) else 'le'}"
     return encoding

@@ -10,41 +10,41 @@ import msgspec
 
 from keryx.ports.files import Files
 from keryx.ports.tool import Exact
-from keryx.tools.exact import in_base64
-from keryx.tools.files import disk
+from keryx.tools.exact_bytes import in_base64
+from keryx.tools.files import safe_open
 
-MOST: Final = 100_000
-"""Entries that are given at most."""
-_UNENTERED: Final = ".git"
+MAX_ENTRIES: Final = 100_000
+"""The most entries that are returned."""
+_NOT_ENTERED: Final = ".git"
 
 
-class Listing(msgspec.Struct):
-    """What is in a folder, and below it as deep as asked. The order is that of the names."""
+class ListingValues(msgspec.Struct):
+    """The entries of a folder, down to the requested depth, in the order of their names."""
 
     files: Files
     depth: int
     hidden: bool
     entries: list[dict[str, Any]] = msgspec.field(default_factory=list[dict[str, Any]])
-    skipped: int = 0
+    hidden_count: int = 0
     truncated: bool = False
 
-    def take(self, folder: int, path: Path, level: int = 1, above: str = "") -> None:
+    def add(self, folder: int, path: Path, level: int = 1, prefix: str = "") -> None:
         for entry in self._sorted(folder, path):
-            if len(self.entries) >= MOST:
+            if len(self.entries) >= MAX_ENTRIES:
                 self.truncated = True
                 return
-            below = above + entry.name
-            self.entries.append(_described(entry, folder, below))
+            relative = prefix + entry.name
+            self.entries.append(_entry_fields(entry, folder, relative))
             is_folder = entry.is_dir(follow_symlinks=False)
-            if is_folder and level < self.depth and entry.name != _UNENTERED:
-                self._descend(folder, path / entry.name, level + 1, f"{below}/")
+            if is_folder and level < self.depth and entry.name != _NOT_ENTERED:
+                self._descend(folder, path / entry.name, level + 1, f"{relative}/")
 
     def value(self) -> Exact:
         value: dict[str, Any] = {
             "entries": self.entries,
             "text": "\n".join(entry["path"] for entry in self.entries),
             "truncated": self.truncated,
-            "hidden_entries": self.skipped,
+            "hidden_entries": self.hidden_count,
         }
         if self.truncated:
             value["hint"] = "list the folders below one by one, or a smaller depth"
@@ -57,47 +57,47 @@ class Listing(msgspec.Struct):
                 if path / entry.name in self.files.hidden:
                     continue
                 if entry.name.startswith(".") and not self.hidden:
-                    self.skipped += 1
-                elif len(entries) >= MOST:
+                    self.hidden_count += 1
+                elif len(entries) >= MAX_ENTRIES:
                     self.truncated = True
                     break
                 else:
                     entries.append(entry)
         return sorted(entries, key=lambda entry: entry.name)
 
-    def _descend(self, folder: int, path: Path, level: int, above: str) -> None:
+    def _descend(self, folder: int, path: Path, level: int, prefix: str) -> None:
         try:
-            below = os.open(path.name, disk.LISTED, dir_fd=folder)
+            below = os.open(path.name, safe_open.LIST_FLAGS, dir_fd=folder)
         except OSError as error:
             self.entries[-1]["error"] = error.strerror
             return
         try:
-            self.take(below, path, level, above)
+            self.add(below, path, level, prefix)
         finally:
             os.close(below)
 
 
-def _described(entry: os.DirEntry[str], folder: int, path: str) -> dict[str, Any]:
-    """One entry. A name that is not UTF-8 is shown with escapes, and its bytes are in base64."""
-    described: dict[str, Any] = named("path", path)
+def _entry_fields(entry: os.DirEntry[str], folder: int, path: str) -> dict[str, Any]:
+    """Return one entry. A name that is not UTF-8 is escaped, and its bytes are added in base64."""
+    fields: dict[str, Any] = name_fields("path", path)
     try:
         if entry.is_symlink():
             target = os.readlink(entry.name, dir_fd=folder)
-            return {**described, "type": "link", **named("target", target)}
+            return {**fields, "type": "link", **name_fields("target", target)}
         if entry.is_dir(follow_symlinks=False):
-            return {**described, "type": "folder"}
+            return {**fields, "type": "folder"}
         size = entry.stat(follow_symlinks=False).st_size
         kind = "file" if entry.is_file(follow_symlinks=False) else "other"
-    except OSError:  # gone while it was listed
-        return {**described, "type": "gone"}
-    return {**described, "type": kind, "size": size}
+    except OSError:  # it was deleted meanwhile
+        return {**fields, "type": "gone"}
+    return {**fields, "type": kind, "size": size}
 
 
-def named(key: str, name: str) -> dict[str, str]:
-    """A name of a file. JSON has only UTF-8, so the bytes of any other are there too."""
+def name_fields(key: str, name: str) -> dict[str, str]:
+    """Return the name of a file; JSON is UTF-8, so for other names also their bytes."""
     data = os.fsencode(name)
     try:
         return {key: data.decode()}
     except UnicodeDecodeError:
-        shown = data.decode(errors="backslashreplace")
-        return {key: shown, f"{key}_base64": in_base64(data)}
+        escaped = data.decode(errors="backslashreplace")
+        return {key: escaped, f"{key}_base64": in_base64(data)}

@@ -1,4 +1,4 @@
-"""`search_files` for a script: every finding as values, its line whole, from ripgrep's own JSON."""
+"""`search_files` for a script: every match as values with its whole line, from ripgrep's JSON."""
 
 from __future__ import annotations
 
@@ -9,26 +9,24 @@ from typing import Any, Final
 
 import msgspec
 
-from keryx.errors import ToolFailedError
 from keryx.ports.tool import Exact
-from keryx.tools.exact import in_base64, text_or_bytes
+from keryx.tools.exact_bytes import in_base64, text_or_bytes
+from keryx.tools.ripgrep_output import RipgrepOutput
 
-MOST: Final = 8 * 1024 * 1024
-"""Bytes of findings, as ripgrep writes them, that are taken at most."""
-ERRORS: Final = 4_000
-"""Bytes of ripgrep's complaints that are kept."""
-_FOUND: Final = b'{"type":"match"'  # quotes within a text are escaped, so this is in none
+MAX_OUTPUT: Final = 8 * 1024 * 1024
+"""The most bytes of ripgrep's output that are collected."""
+_MATCH: Final = b'{"type":"match"'  # in texts quotes are escaped, so no text has this
 
 
-class Unsaid(enum.IntEnum):
-    """Defaults that can be told from the same number in a caller's own words."""
+class Default(enum.IntEnum):
+    """Default values that differ from the same number when a caller passes it."""
 
     LIMIT = 200
-    """Findings that a model is shown. A script that does not say how many it wants gets all."""
+    """The most matches for a model. A script that passes no limit gets all matches."""
 
 
 class _Text(msgspec.Struct):
-    """Text, or what is not UTF-8 in base64."""
+    """Text, or base64 if it is not UTF-8."""
 
     text: str | None = None
     bytes: str = ""
@@ -52,55 +50,28 @@ class _Message(msgspec.Struct):
 
 _decode: Final = msgspec.json.Decoder(_Message).decode
 
-MayBeShown = Callable[[bytes], bool]
+IsAllowed = Callable[[bytes], bool]
 Name = Callable[[bytes], str]
 
 
-class Findings:
-    """Takes what ripgrep prints, until there is more than can be given or was asked for."""
+class MatchValues(RipgrepOutput):
+    """The matches as values for a script."""
 
     def __init__(self, limit: int, *, names: bool) -> None:
-        self._limit = None if isinstance(limit, Unsaid) else limit
+        self._limit = None if isinstance(limit, Default) else limit
+        super().__init__(b"\0" if names else _MATCH, self._limit, MAX_OUTPUT)
         self._names = names
-        self._is_shown: MayBeShown = bool
+        self._is_allowed: IsAllowed = bool
         self.options = () if names else ("--json",)
-        self._data = bytearray()
-        self._errors = bytearray()
-        self._count = 0
-        self._stop: Callable[[], None] | None = None
-        self.full = False
-        self.failed = False
 
-    def stop_when_full(self, stop: Callable[[], None]) -> None:
-        self._stop = stop
-        if self.full:
-            stop()
+    def drop_forbidden(self, is_allowed: IsAllowed) -> None:
+        """Drop files that may not be shown."""
+        self._is_allowed = is_allowed
 
-    def feed(self, stream: str, data: bytes) -> None:
-        if stream == "stderr":
-            self._errors += data[: ERRORS - len(self._errors)]
-            return
-        if self.full:
-            return
-        self._data += data
-        self._count += data.count(b"\0" if self._names else _FOUND)
-        # One more than the limit tells that there are more.
-        is_past_limit = self._limit is not None and self._count > self._limit
-        if is_past_limit or len(self._data) > MOST:
-            self.full = True
-            if self._stop is not None:
-                self._stop()
-
-    def keep(self, may_be_shown: MayBeShown) -> None:
-        """Leave out what may not be shown."""
-        self._is_shown = may_be_shown
-
-    def told(self, name: Name, pattern: str) -> Exact:
-        """All findings, as values."""
+    def result(self, name: Name, pattern: str) -> Exact:
+        """Return all matches as values."""
         del pattern
-        errors = self._errors.decode(errors="replace").strip()
-        if self.failed and not self._data:
-            raise ToolFailedError(f"ripgrep could not search: {errors}")
+        errors = self.errors()
         value = self._paths(name) if self._names else self._lines(name)
         value["truncated"] = self.full
         if self.full:
@@ -110,24 +81,24 @@ class Findings:
         return Exact(value)
 
     def _paths(self, name: Name) -> dict[str, Any]:
-        *whole, _ = bytes(self._data).split(b"\0")
-        paths = sorted(path.removeprefix(b"./") for path in whole if self._is_shown(path))
-        entries = [_path(path, name) for path in paths[: self._limit]]
-        shown = [entry["path"] for entry in entries]
-        return {"entries": entries, "paths": shown, "text": "\n".join(shown)}
+        *records, _ = bytes(self.data).split(b"\0")
+        paths = sorted(path.removeprefix(b"./") for path in records if self._is_allowed(path))
+        entries = [_path_fields(path, name) for path in paths[: self._limit]]
+        paths_shown = [entry["path"] for entry in entries]
+        return {"entries": entries, "paths": paths_shown, "text": "\n".join(paths_shown)}
 
     def _lines(self, name: Name) -> dict[str, Any]:
-        *whole, _ = bytes(self._data).split(b"\n")
-        shown: dict[bytes, bool] = {}
+        *records, _ = bytes(self.data).split(b"\n")
+        allowed: dict[bytes, bool] = {}
         matches: list[tuple[bytes, int, dict[str, Any]]] = []
         binary: list[str] = []
         count = 0
-        for message in map(_decode, whole):
+        for message in map(_decode, records):
             path = b"" if message.data.path is None else message.data.path.data
             path = path.removeprefix(b"./")
-            if path not in shown:
-                shown[path] = bool(path) and self._is_shown(path)
-            if not shown[path]:
+            if path not in allowed:
+                allowed[path] = bool(path) and self._is_allowed(path)
+            if not allowed[path]:
                 continue
             if message.data.binary_offset is not None:
                 binary.append(name(path))
@@ -138,26 +109,28 @@ class Findings:
                 self.full = True
                 break
             number = message.data.line_number or 0
-            matches.append((path, number, {**_path(path, name), **_line(number, message)}))
-        every = [match for _, _, match in sorted(matches, key=lambda match: match[:2])]
-        text = "\n".join(f"{match['path']}:{match['line']}:{match['text']}" for match in every)
-        value: dict[str, Any] = {"matches": every, "text": text}
+            matches.append(
+                (path, number, {**_path_fields(path, name), **_line_fields(number, message)})
+            )
+        values = [match for _, _, match in sorted(matches, key=lambda match: match[:2])]
+        text = "\n".join(f"{match['path']}:{match['line']}:{match['text']}" for match in values)
+        value: dict[str, Any] = {"matches": values, "text": text}
         if binary:
             value["binary"] = binary
         return value
 
 
-def _path(found: bytes, name: Name) -> dict[str, str]:
-    """As other tools take it. One that is not UTF-8 is shown with escapes, and comes in base64."""
+def _path_fields(path: bytes, name: Name) -> dict[str, str]:
+    """Return a path as other tools accept it; if it is not UTF-8, escaped and in base64."""
     try:
-        found.decode()
+        path.decode()
     except UnicodeDecodeError:
-        return {"path": name(found), "path_base64": in_base64(found)}
-    return {"path": name(found)}
+        return {"path": name(path), "path_base64": in_base64(path)}
+    return {"path": name(path)}
 
 
-def _line(number: int, message: _Message) -> dict[str, Any]:
-    """A line without its end. Lines around a finding say that they are context."""
+def _line_fields(number: int, message: _Message) -> dict[str, Any]:
+    """Return a line without its end. A line around a match is marked as context."""
     assert message.data.lines is not None
     text = message.data.lines.data.removesuffix(b"\n")
     line = {"line": number, **text_or_bytes("text", text)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from keryx.tools.shell.rules.deeds import Argument, Arguments
+from keryx.tools.shell.rules.actions import Argument, Arguments
 from keryx.tools.shell.syntax.braces import expand as expand_braces
 from keryx.tools.shell.syntax.nodes import (
     Part,

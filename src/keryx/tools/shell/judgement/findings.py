@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from keryx.tools.shell.rules.deeds import Arguments, Level
+from keryx.tools.shell.rules.actions import Arguments, Level
 
 _ORDER: tuple[Level, ...] = ("none", "low", "high")
 MOST_REASONS = 3

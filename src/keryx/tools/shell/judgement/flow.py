@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from keryx.tools.shell.rules.deeds import Argument
+from keryx.tools.shell.rules.actions import Argument
 
 MOST_BASES = 6
 """Directories that are kept apart; with more of them, a command may run anywhere."""

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from posixpath import join, normpath
 
-from keryx.tools.shell.rules.deeds import Argument, names
+from keryx.tools.shell.rules.actions import Argument, names
 
 _HARMLESS_DEVICES = names(
     """/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/stdin /dev/stdout /dev/stderr

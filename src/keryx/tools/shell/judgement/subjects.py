@@ -14,7 +14,7 @@ from posixpath import basename
 
 from keryx.ports.tool import ANY_NAME, ANY_TEXT
 from keryx.tools.shell.rules import name_of
-from keryx.tools.shell.rules.deeds import Argument, Arguments
+from keryx.tools.shell.rules.actions import Argument, Arguments
 
 LONGEST = 2000
 """Characters of a command that rules see; the rest may be anything."""

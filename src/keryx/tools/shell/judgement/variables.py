@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from keryx.tools.shell.rules.deeds import Argument, Level, names
+from keryx.tools.shell.rules.actions import Argument, Level, names
 
 SECRET_VARIABLE = re.compile(
     r"(?i).*(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|CREDENTIAL|PRIVATE_?KEY|ACCESS_?KEY)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from keryx.tools.shell.judgement import expand
-from keryx.tools.shell.judgement.commands import Runner
+from keryx.tools.shell.judgement.command_risk import Runner
 from keryx.tools.shell.judgement.findings import Findings
 from keryx.tools.shell.judgement.flow import NOTHING, After, Bases, Feed, merged
 from keryx.tools.shell.judgement.paths import Ground

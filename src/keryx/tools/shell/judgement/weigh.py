@@ -10,8 +10,8 @@ from keryx.tools.shell.judgement import paths, variables
 from keryx.tools.shell.judgement.findings import Findings, Need
 from keryx.tools.shell.judgement.flow import Bases
 from keryx.tools.shell.judgement.paths import Ground
+from keryx.tools.shell.rules.actions import Action, Argument
 from keryx.tools.shell.rules.clients.addresses import is_local
-from keryx.tools.shell.rules.deeds import Argument, Deed
 
 
 class Scale:
@@ -21,7 +21,7 @@ class Scale:
         self._ground = ground
         self.findings = findings
 
-    def weigh(self, deed: Deed, bases: Bases) -> None:
+    def weigh(self, deed: Action, bases: Bases) -> None:
         """All that the deed says of itself; what it starts is not weighed here."""
         add = self.findings.add
         add(deed.level, deed.why, changes=deed.changes)
@@ -41,7 +41,7 @@ class Scale:
         for argument in deed.downloads:
             self.keep(argument, bases)
 
-    def _touch(self, deed: Deed, bases: Bases) -> None:
+    def _touch(self, deed: Action, bases: Bases) -> None:
         for argument in deed.reads:
             if not (deed.shallow and self._ground.resolve(argument, bases[0]) == "/"):
                 self.read(argument, bases, deep=deed.deep)
@@ -59,21 +59,21 @@ class Scale:
         if (path := self._ground.resolve(argument, bases[0])) is not None:
             self.findings.downloads.add(path)
 
-    def _network(self, deed: Deed) -> None:
+    def _network(self, deed: Action) -> None:
         apart = self._ground.walled  # behind walls, this machine is the session's own
         hosts = [host for host in deed.hosts or ("",) if not (apart and is_local(host))]
         self.findings.needs.update(Need("network", host) for host in hosts)
         if deed.level == "none":
             self.findings.add("low", "uses the network", changes=False)
 
-    def _entered(self, deed: Deed, directory: Argument, bases: Bases) -> Bases:
+    def _entered(self, deed: Action, directory: Argument, bases: Bases) -> Bases:
         if deed.changes:
             self.write(directory, bases)
         else:
             self.read(directory, bases)
         return tuple(self._ground.resolve(directory, base) for base in bases)
 
-    def _outside(self, deed: Deed, base: str | None) -> None:
+    def _outside(self, deed: Action, base: str | None) -> None:
         """A command may well use the directory that it runs in without naming it."""
         if base is None or self._ground.inside(base) or deed.enters is not None:
             return

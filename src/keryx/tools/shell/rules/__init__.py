@@ -8,10 +8,10 @@ from dataclasses import replace
 from posixpath import basename, dirname
 
 from keryx.tools.shell.rules import files, git, tables
+from keryx.tools.shell.rules.actions import Action, Argument, Arguments, high, low, names, opaque
 from keryx.tools.shell.rules.clients import cloud, databases, downloads, programs
 from keryx.tools.shell.rules.clients.addresses import hosts_in
-from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names, opaque
-from keryx.tools.shell.rules.facts import deed_of
+from keryx.tools.shell.rules.rule_rows import action_of
 from keryx.tools.shell.rules.running import (
     environment,
     interpreters,
@@ -21,9 +21,9 @@ from keryx.tools.shell.rules.running import (
     wrappers,
 )
 
-__all__ = ["Argument", "Arguments", "Deed", "deed", "is_known", "name_of"]
+__all__ = ["Action", "Argument", "Arguments", "deed", "is_known", "name_of"]
 
-_SPECIAL: Mapping[str, Callable[[Arguments], Deed]] = {
+_SPECIAL: Mapping[str, Callable[[Arguments], Action]] = {
     "git": git.git,
     "cd": files.cd,
     "chdir": files.cd,
@@ -113,26 +113,26 @@ def is_known(name: str) -> bool:
     )
 
 
-def deed(words: Arguments) -> Deed:
+def deed(words: Arguments) -> Action:
     """What a command does; `words` begin with its name, and are not empty."""
     command, arguments = words[0], words[1:]
     if not command.known or command.pattern:
         return opaque(f"runs a command that only the shell knows: {command.text}")
     name = name_of(command.text)
     if len(arguments) == 1 and arguments[0].text in tables.VERSIONS and is_known(name):
-        return Deed(pattern=f"{name} {arguments[0].text}")
+        return Action(pattern=f"{name} {arguments[0].text}")
     does = _deed(name, command, arguments)
     if options.starts_program(name, arguments):
         does = replace(does, level="high", why=options.WHY, changes=True, opaque=True)
     return replace(does, pattern=name) if does.pattern == "" else does
 
 
-def _deed(name: str, command: Argument, arguments: Arguments) -> Deed:
+def _deed(name: str, command: Argument, arguments: Arguments) -> Action:
     for table, rule in (
         (_SPECIAL, lambda: _SPECIAL[name](arguments)),
-        (tables.READERS, lambda: deed_of(tables.READERS[name], arguments)),
-        (tables.CHANGERS, lambda: deed_of(tables.CHANGERS[name], arguments)),
-        (tables.HARMLESS, Deed),
+        (tables.READERS, lambda: action_of(tables.READERS[name], arguments)),
+        (tables.CHANGERS, lambda: action_of(tables.CHANGERS[name], arguments)),
+        (tables.HARMLESS, Action),
         (tables.HIGH, lambda: high(tables.HIGH[name])),
         (tables.REMOTE, lambda: _remote(name, arguments)),
         (tables.PROBES, lambda: _probe(arguments)),
@@ -151,7 +151,7 @@ def _deed(name: str, command: Argument, arguments: Arguments) -> Deed:
     return _unknown(command, arguments)
 
 
-def _remote(name: str, arguments: Arguments) -> Deed:
+def _remote(name: str, arguments: Arguments) -> Action:
     why = tables.REMOTE[name]
     hosts = hosts_in(arguments, bare=name not in _COPYING)
     if name in _KNOCKING and any(one.text.startswith("-z") for one in arguments):
@@ -159,12 +159,14 @@ def _remote(name: str, arguments: Arguments) -> Deed:
     return replace(high(why), network=True, hosts=hosts)
 
 
-def _probe(arguments: Arguments) -> Deed:
+def _probe(arguments: Arguments) -> Action:
     hosts = hosts_in(arguments, bare=True)
-    return Deed("low", f"reaches out to {', '.join(hosts) or 'a host'}", network=True, hosts=hosts)
+    return Action(
+        "low", f"reaches out to {', '.join(hosts) or 'a host'}", network=True, hosts=hosts
+    )
 
 
-def _unknown(command: Argument, arguments: Arguments) -> Deed:
+def _unknown(command: Argument, arguments: Arguments) -> Action:
     """A program that no rule knows: it may do what a local program may."""
     local = (command,) if "/" in command.text else ()
     return replace(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from keryx.tools.shell.rules.clients.addresses import hosts_in
-from keryx.tools.shell.rules.deeds import (
+from keryx.tools.shell.rules.actions import (
+    Action,
     Argument,
     Arguments,
-    Deed,
     Level,
     Split,
     low,
@@ -17,6 +16,7 @@ from keryx.tools.shell.rules.deeds import (
     opaque,
     split,
 )
+from keryx.tools.shell.rules.clients.addresses import hosts_in
 from keryx.tools.shell.rules.git_verbs import HISTORY, REMOTE, RUNS, VERBS, Verb
 from keryx.tools.shell.rules.running.wrappers import joined
 
@@ -31,11 +31,11 @@ _PLAIN = names("true false yes no")
 _MAGIC = re.compile(r":(?:\([^)]*\)|[/!^]*)")
 
 
-def git(arguments: Arguments) -> Deed:
+def git(arguments: Arguments) -> Action:
     """One git command, with the options that come before its name."""
     outer = split(arguments, _TAKES, until_operand=True)
     if not outer.operands:
-        return Deed() if outer.has("--version", "--help") else low("runs git")
+        return Action() if outer.has("--version", "--help") else low("runs git")
     name, inner = outer.operands[0], outer.operands[1:]
     if not name.known:
         return opaque("runs a git command that only the shell knows")
@@ -46,10 +46,10 @@ def git(arguments: Arguments) -> Deed:
     return replace(_outer(outer, deed), plain=(Argument("git"), *outer.operands))
 
 
-def _verb(name: str, verb: Verb, parts: Split) -> Deed:
+def _verb(name: str, verb: Verb, parts: Split) -> Action:
     level, why = _level(name, verb, parts)
     network = verb.network or name == "ls-remote"
-    return Deed(
+    return Action(
         level,
         why,
         changes=level != "none",
@@ -109,7 +109,7 @@ def _only_looks(verb: Verb, parts: Split, first: str) -> bool:
     return verb.lists and not parts.operands and not parts.has("-d", "-m", "--delete", "--move")
 
 
-def _extras(name: str, deed: Deed, parts: Split, inner: Arguments) -> Deed:
+def _extras(name: str, deed: Action, parts: Split, inner: Arguments) -> Action:
     """What single commands do besides: start others, write elsewhere, look outside."""
     operands = parts.operands
     if name == "clone":
@@ -127,7 +127,7 @@ def _extras(name: str, deed: Deed, parts: Split, inner: Arguments) -> Deed:
     return _looking(name, deed, operands, inner)
 
 
-def _looking(name: str, deed: Deed, operands: Arguments, inner: Arguments) -> Deed:
+def _looking(name: str, deed: Action, operands: Arguments, inner: Arguments) -> Action:
     if name == "grep" and any(one.text.startswith(("-O", "--open")) for one in inner):
         return replace(deed, level="high", why=RUNS, changes=True)
     if name in ("add", "diff", "log", "blame", "grep", "show"):
@@ -140,7 +140,7 @@ def _runs_programs(key: Argument) -> bool:
     return bool(_PROGRAM_KEYS.match(key.text) or _REFUSED_KEYS.match(key.text))
 
 
-def _outer(outer: Split, deed: Deed) -> Deed:
+def _outer(outer: Split, deed: Action) -> Action:
     if any(value is not None and value.text.startswith("ext::") for _, value in outer.options):
         return replace(deed, level="high", why=RUNS)
     texts: list[Argument] = []

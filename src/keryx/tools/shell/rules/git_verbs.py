@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from keryx.tools.shell.rules.deeds import Level, names
+from keryx.tools.shell.rules.actions import Level, names
 
 HISTORY = "rewrites history"
 REMOTE = "rewrites history on the remote"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keryx.tools.shell.rules.deeds import names
-from keryx.tools.shell.rules.facts import ALWAYS, Fact
+from keryx.tools.shell.rules.actions import names
+from keryx.tools.shell.rules.rule_rows import ALWAYS, RuleRow
 
 _EXECUTES = "runs a command on every file that it finds"
 _FILTER = "runs a program on what it reads"
@@ -20,54 +20,56 @@ HARMLESS = names(
 )
 """They change nothing but the shell that runs them."""
 
-READERS: Mapping[str, Fact] = {
+READERS: Mapping[str, RuleRow] = {
     **dict.fromkeys(
         names(
             """cat tac nl rev wc paste join comm cmp md5sum sha1sum sha224sum sha256sum sha384sum
             sha512sum b2sum cksum sum shasum strings file readlink realpath zcat bzcat xzcat
             zstdcat zless nm readelf size cloc tokei bat ldd objdump otool hexyl"""
         ),
-        Fact("reads"),
+        RuleRow("reads"),
     ),
-    "ls": Fact(
+    "ls": RuleRow(
         "reads", here=True, shallow=True, takes="-I --ignore -w --width", deep="-R --recursive"
     ),
-    "dir": Fact("reads", here=True, shallow=True, deep="-R --recursive"),
-    "vdir": Fact("reads", here=True, shallow=True, deep="-R --recursive"),
-    "exa": Fact("reads", here=True, takes="-L --level -I --ignore-glob"),
-    "eza": Fact("reads", here=True, takes="-L --level -I --ignore-glob"),
-    "tree": Fact("reads", here=True, takes="-L -I -P --filelimit", writing="-o"),
-    "du": Fact("reads", here=True, takes="-d --max-depth --exclude -t --threshold -B --block-size"),
-    "stat": Fact("reads", shallow=True, takes="-c --format -f --printf"),
-    "head": Fact("reads", takes="-n -c --lines --bytes"),
-    "tail": Fact("reads", takes="-n -c -s --lines --bytes --pid"),
-    "less": Fact("reads", takes="-p -x", writing="-o -O --log-file"),
-    "more": Fact("reads", takes="-n"),
-    "cut": Fact("reads", takes="-d -f -c -b --delimiter --fields --output-delimiter"),
-    "tr": Fact("text"),
-    "fold": Fact("reads", takes="-w --width"),
-    "fmt": Fact("reads", takes="-w --width"),
-    "pr": Fact("reads", takes="-l -w -h"),
-    "expand": Fact("reads", takes="-t"),
-    "unexpand": Fact("reads", takes="-t"),
-    "column": Fact("reads", takes="-s -o -c -N"),
-    "od": Fact("reads", takes="-A -t -N -j"),
-    "hexdump": Fact("reads", takes="-n -s -e"),
-    "diff": Fact("reads", takes="-U -C -x -I --exclude --label", deep="-r --recursive"),
-    "sort": Fact(
+    "dir": RuleRow("reads", here=True, shallow=True, deep="-R --recursive"),
+    "vdir": RuleRow("reads", here=True, shallow=True, deep="-R --recursive"),
+    "exa": RuleRow("reads", here=True, takes="-L --level -I --ignore-glob"),
+    "eza": RuleRow("reads", here=True, takes="-L --level -I --ignore-glob"),
+    "tree": RuleRow("reads", here=True, takes="-L -I -P --filelimit", writing="-o"),
+    "du": RuleRow(
+        "reads", here=True, takes="-d --max-depth --exclude -t --threshold -B --block-size"
+    ),
+    "stat": RuleRow("reads", shallow=True, takes="-c --format -f --printf"),
+    "head": RuleRow("reads", takes="-n -c --lines --bytes"),
+    "tail": RuleRow("reads", takes="-n -c -s --lines --bytes --pid"),
+    "less": RuleRow("reads", takes="-p -x", writing="-o -O --log-file"),
+    "more": RuleRow("reads", takes="-n"),
+    "cut": RuleRow("reads", takes="-d -f -c -b --delimiter --fields --output-delimiter"),
+    "tr": RuleRow("text"),
+    "fold": RuleRow("reads", takes="-w --width"),
+    "fmt": RuleRow("reads", takes="-w --width"),
+    "pr": RuleRow("reads", takes="-l -w -h"),
+    "expand": RuleRow("reads", takes="-t"),
+    "unexpand": RuleRow("reads", takes="-t"),
+    "column": RuleRow("reads", takes="-s -o -c -N"),
+    "od": RuleRow("reads", takes="-A -t -N -j"),
+    "hexdump": RuleRow("reads", takes="-n -s -e"),
+    "diff": RuleRow("reads", takes="-U -C -x -I --exclude --label", deep="-r --recursive"),
+    "sort": RuleRow(
         "reads",
         takes="-k -t -S -T --key --field-separator --parallel",
         reading="--files0-from",
         writing="-o --output",
         risky={"--compress-program": _FILTER},
     ),
-    "shuf": Fact("reads", takes="-n -i", writing="-o --output"),
-    "iconv": Fact("reads", takes="-f -t", writing="-o --output"),
-    "base64": Fact("reads", takes="-w --wrap"),
-    "base32": Fact("reads", takes="-w --wrap"),
+    "shuf": RuleRow("reads", takes="-n -i", writing="-o --output"),
+    "iconv": RuleRow("reads", takes="-f -t", writing="-o --output"),
+    "base64": RuleRow("reads", takes="-w --wrap"),
+    "base32": RuleRow("reads", takes="-w --wrap"),
     **dict.fromkeys(
         names("grep egrep fgrep zgrep ack ag"),
-        Fact(
+        RuleRow(
             "reads",
             skip=1,
             takes="""-e -A -B -C -m -d --regexp --include --exclude --exclude-dir --context
@@ -76,7 +78,7 @@ READERS: Mapping[str, Fact] = {
             deep="-r -R --recursive --dereference-recursive",
         ),
     ),
-    "rg": Fact(
+    "rg": RuleRow(
         "reads",
         here=True,
         skip=1,
@@ -88,7 +90,7 @@ READERS: Mapping[str, Fact] = {
     ),
     **dict.fromkeys(
         names("fd fdfind"),
-        Fact(
+        RuleRow(
             "reads",
             here=True,
             skip=1,
@@ -96,53 +98,55 @@ READERS: Mapping[str, Fact] = {
             risky=dict.fromkeys(("-x", "-X", "--exec", "--exec-batch"), _EXECUTES),
         ),
     ),
-    "locate": Fact("text"),
-    "jq": Fact("reads", skip=1, takes="--arg --argjson --indent", reading="-f --from-file"),
+    "locate": RuleRow("text"),
+    "jq": RuleRow("reads", skip=1, takes="--arg --argjson --indent", reading="-f --from-file"),
 }
 
-CHANGERS: Mapping[str, Fact] = {
-    "touch": Fact("writes", takes="-d -t --date --time", reading="-r --reference"),
-    "mkdir": Fact("writes", takes="-m --mode"),
-    "tee": Fact("writes", empties=True),
-    "sponge": Fact("writes"),
-    "truncate": Fact("writes", empties=True, takes="-s --size", reading="-r --reference"),
-    "fallocate": Fact("writes", takes="-l -o"),
-    "mkfifo": Fact("writes", takes="-m"),
-    "mknod": Fact("writes", level="high", why="makes a device"),
-    "split": Fact("writes", takes="-b -l -n -d -a"),
-    "rm": Fact("deletes"),
-    "rmdir": Fact("deletes"),
-    "unlink": Fact("deletes"),
-    "trash": Fact("deletes"),
-    "srm": Fact("deletes"),
-    "shred": Fact("deletes", takes="-n -s"),
-    "cpio": Fact("writes", here=True, takes="-H -C", writing="-D --directory -O -F"),
-    "ar": Fact("writes", skip=1, writing="--output"),
-    **dict.fromkeys(names("7z 7za 7zr"), Fact("writes", skip=1, writing="-o", takes="-p -x -i")),
-    "xmllint": Fact("reads", takes="--xpath --encode", writing="--output -o"),
-    "strip": Fact("writes", takes="-K -N", writing="-o"),
-    "cp": Fact(
+CHANGERS: Mapping[str, RuleRow] = {
+    "touch": RuleRow("writes", takes="-d -t --date --time", reading="-r --reference"),
+    "mkdir": RuleRow("writes", takes="-m --mode"),
+    "tee": RuleRow("writes", empties=True),
+    "sponge": RuleRow("writes"),
+    "truncate": RuleRow("writes", empties=True, takes="-s --size", reading="-r --reference"),
+    "fallocate": RuleRow("writes", takes="-l -o"),
+    "mkfifo": RuleRow("writes", takes="-m"),
+    "mknod": RuleRow("writes", level="high", why="makes a device"),
+    "split": RuleRow("writes", takes="-b -l -n -d -a"),
+    "rm": RuleRow("deletes"),
+    "rmdir": RuleRow("deletes"),
+    "unlink": RuleRow("deletes"),
+    "trash": RuleRow("deletes"),
+    "srm": RuleRow("deletes"),
+    "shred": RuleRow("deletes", takes="-n -s"),
+    "cpio": RuleRow("writes", here=True, takes="-H -C", writing="-D --directory -O -F"),
+    "ar": RuleRow("writes", skip=1, writing="--output"),
+    **dict.fromkeys(names("7z 7za 7zr"), RuleRow("writes", skip=1, writing="-o", takes="-p -x -i")),
+    "xmllint": RuleRow("reads", takes="--xpath --encode", writing="--output -o"),
+    "strip": RuleRow("writes", takes="-K -N", writing="-o"),
+    "cp": RuleRow(
         "copies",
         empties=True,
         takes="-S --suffix",
         writing="-t --target-directory",
         deep="-r -R -a --recursive",
     ),
-    "mv": Fact("moves", takes="-S --suffix", writing="-t --target-directory"),
-    "ln": Fact("links", takes="-S --suffix", writing="-t --target-directory"),
-    "link": Fact("links"),
-    "install": Fact("copies", empties=True, takes="-m -o -g -S", writing="-t --target-directory"),
-    "chown": Fact("writes", skip=1, takes="--from"),
-    "chgrp": Fact("writes", skip=1),
-    "chattr": Fact("writes", skip=1),
-    "setfacl": Fact("writes", takes="-m -x"),
-    "xattr": Fact("writes", takes="-w -d"),
-    "patch": Fact(
+    "mv": RuleRow("moves", takes="-S --suffix", writing="-t --target-directory"),
+    "ln": RuleRow("links", takes="-S --suffix", writing="-t --target-directory"),
+    "link": RuleRow("links"),
+    "install": RuleRow(
+        "copies", empties=True, takes="-m -o -g -S", writing="-t --target-directory"
+    ),
+    "chown": RuleRow("writes", skip=1, takes="--from"),
+    "chgrp": RuleRow("writes", skip=1),
+    "chattr": RuleRow("writes", skip=1),
+    "setfacl": RuleRow("writes", takes="-m -x"),
+    "xattr": RuleRow("writes", takes="-w -d"),
+    "patch": RuleRow(
         "writes", here=True, takes="-p -d", reading="-i --input", writing="-o -d --directory"
     ),
     **dict.fromkeys(
         names("gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 dos2unix unix2dos"),
-        Fact("writes", takes="-T -S --suffix", writing="-o"),
+        RuleRow("writes", takes="-T -S --suffix", writing="-o"),
     ),
 }
 """They change the files that they name."""

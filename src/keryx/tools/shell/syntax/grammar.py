@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from keryx.tools.shell.syntax.commands import SimpleReader
+from keryx.tools.shell.syntax.command_parser import SimpleReader
 from keryx.tools.shell.syntax.nodes import (
     Case,
     Chain,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from keryx.tools.shell.rules.deeds import Argument
+from keryx.tools.shell.rules.actions import Argument
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/@\s]*@)?(\[[^\]]+\]|[^/:?#\s]+)")
 _SCP = re.compile(r"(?:[\w.-]+@(?=[\w.-]+:))([\w.-]+):|([\w-]+(?:\.[\w-]+)+|localhost):(?!//)")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, names, split
+from keryx.tools.shell.rules.actions import Action, Argument, Arguments, high, names, split
 from keryx.tools.shell.rules.running.wrappers import suspects
 
 _READING = (
@@ -116,7 +116,7 @@ SERVICES: Mapping[str, Service] = {
 }
 
 
-def service(name: str, arguments: Arguments) -> Deed:
+def service(name: str, arguments: Arguments) -> Action:
     """What a tool does with an account, by its verb."""
     tool = SERVICES[name]
     parts = split(arguments, names(tool.takes), until_operand=True)
@@ -127,7 +127,7 @@ def service(name: str, arguments: Arguments) -> Deed:
     plain = (Argument(name), *parts.operands)
     # `gh alias set` and the like keep a command for later.
     pattern = " ".join([name, *words[:2]])
-    deed = Deed(network=not re.match(tool.local, text), pattern=pattern, plain=plain)
+    deed = Action(network=not re.match(tool.local, text), pattern=pattern, plain=plain)
     deed = replace(deed, doubtful=suspects(arguments))
     if re.match(tool.guarded, text):
         return replace(deed, level="high", why=_KEYS)

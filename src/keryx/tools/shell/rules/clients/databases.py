@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from keryx.tools.shell.rules.actions import Action, Arguments, Level, names, split
 from keryx.tools.shell.rules.clients.addresses import hosts_in, is_local
-from keryx.tools.shell.rules.deeds import Arguments, Deed, Level, names, split
 
 CLIENTS = names("psql mysql mariadb sqlite3 redis-cli mongo mongosh flushall")
 
@@ -21,7 +21,7 @@ _FILES = names("-f --file -init -cmd --eval --init-command --pager")
 _HOSTS = names("-h --host")
 
 
-def client(name: str, arguments: Arguments) -> Deed:
+def client(name: str, arguments: Arguments) -> Action:
     """A client of a database."""
     texts = [one.text for one in arguments]
     words = {word.strip(";\"'()").lower() for text in texts for word in text.split()}
@@ -35,7 +35,7 @@ def client(name: str, arguments: Arguments) -> Deed:
         level, why = "high", "runs statements that nobody sees"
     hosts = _hosts(arguments)
     local = name == "sqlite3" or all(map(is_local, hosts))
-    return Deed(
+    return Action(
         level, why, changes=True, network=not local, hosts=hosts, pattern=name, stdin="statements"
     )
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from posixpath import basename
 from urllib.parse import urlsplit
 
+from keryx.tools.shell.rules.actions import Action, Argument, Arguments, Split, names, split
 from keryx.tools.shell.rules.clients.addresses import hosts_in
-from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, Split, names, split
 
 _CURL_TAKES = names(
     """-A -b -c -C -d -D -e -E -F -H -K -m -o -P -Q -r -T -u -U -w -x -X -y -Y -z --data
@@ -29,7 +29,7 @@ _WGET_TAKES = names(
 _STDOUT = ("-", "/dev/stdout")
 
 
-def curl(arguments: Arguments) -> Deed:
+def curl(arguments: Arguments) -> Action:
     """`curl`: prints what it gets, unless it is told to keep it."""
     parts = split(arguments, _CURL_TAKES)
     urls = (*parts.operands, *parts.values(("--url",)))
@@ -48,7 +48,7 @@ def curl(arguments: Arguments) -> Deed:
     return replace(deed, writes=(*kept, *_kept(logs)), reads=(*_files(sent), *_read(parts)))
 
 
-def wget(arguments: Arguments) -> Deed:
+def wget(arguments: Arguments) -> Action:
     """`wget`: keeps what it gets, under the address's own name."""
     parts = split(arguments, _WGET_TAKES)
     outputs = parts.values(("-O", "--output-document"))
@@ -65,13 +65,13 @@ def wget(arguments: Arguments) -> Deed:
     return replace(deed, writes=(*kept, *_kept(logs)), reads=files)
 
 
-def _fetch(name: str, parts: Split, urls: Arguments, kept: Arguments, *, sends: bool) -> Deed:
+def _fetch(name: str, parts: Split, urls: Arguments, kept: Arguments, *, sends: bool) -> Action:
     hosts = hosts_in(urls, bare=True)
     complete = len(hosts) > 0 and all(one.known for one in urls)
     # A proxy sees everything, wherever the address leads.
     proxies = hosts_in(parts.values(("-x", "--proxy")), bare=True)
     where = f" {', '.join(hosts)}" if hosts else " a host"
-    return Deed(
+    return Action(
         "low",
         f"sends data to{where}" if sends else f"fetches from{where}",
         changes=sends,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, Level, names, opaque, split
+from keryx.tools.shell.rules.actions import Action, Argument, Arguments, Level, names, opaque, split
 from keryx.tools.shell.rules.running.wrappers import suspects
 
 
@@ -241,7 +241,7 @@ PROGRAMS: Mapping[str, Program] = {
 }
 
 
-def program(name: str, arguments: Arguments) -> Deed:
+def program(name: str, arguments: Arguments) -> Action:
     """What a program of the table does with its subcommand."""
     known = PROGRAMS[name]
     directories = names(known.directories)
@@ -256,7 +256,7 @@ def program(name: str, arguments: Arguments) -> Deed:
     inner = outer.operands[2 if two in known.acts else 1 :]
     if act.wraps and inner:
         rest = split(inner, names(act.takes), until_operand=True).operands
-        return Deed(
+        return Action(
             network=act.network,
             commands=(rest,) if rest else (),
             doubtful=suspects(inner, rest),
@@ -268,7 +268,7 @@ def program(name: str, arguments: Arguments) -> Deed:
     for option, reason in act.risky.items():
         if parts.has(option):
             level, why = "high", reason
-    return Deed(
+    return Action(
         level,
         "" if level == "none" else why,
         changes=level != "none" and act is not _ASKS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, low, names, split
+from keryx.tools.shell.rules.actions import Action, Argument, Arguments, high, low, names, split
 from keryx.tools.shell.rules.running.wrappers import (
     RIGHTS,
     assigned,
@@ -13,7 +13,7 @@ from keryx.tools.shell.rules.running.wrappers import (
 )
 
 
-def env(arguments: Arguments) -> Deed:
+def env(arguments: Arguments) -> Action:
     """`env` sets variables and runs a command; alone it prints them all."""
     takes = names("-u -C -S --unset --chdir --split-string")
     # A single dash is an option here: it empties the environment.
@@ -28,7 +28,7 @@ def env(arguments: Arguments) -> Deed:
     if not inner and not texts:
         return shows_environment()
     directory = parts.values(("-C", "--chdir"))
-    return Deed(
+    return Action(
         assigns=tuple(assigned(one) for one in parts.operands[:count]),
         commands=(inner,) if inner else (),
         # What is split here stands before the other words.
@@ -38,43 +38,43 @@ def env(arguments: Arguments) -> Deed:
     )
 
 
-def declare(arguments: Arguments) -> Deed:
+def declare(arguments: Arguments) -> Action:
     """`export` and its like; without names they print what is set."""
     operands = split(arguments).operands
     if not operands:
-        return shows_environment() if arguments else Deed()
-    return Deed(assigns=tuple(assigned(one) for one in operands if "=" in one.text))
+        return shows_environment() if arguments else Action()
+    return Action(assigns=tuple(assigned(one) for one in operands if "=" in one.text))
 
 
-def shows_environment() -> Deed:
-    return Deed("low", "shows the environment, which may hold secrets")
+def shows_environment() -> Action:
+    return Action("low", "shows the environment, which may hold secrets")
 
 
-def command(arguments: Arguments) -> Deed:
+def command(arguments: Arguments) -> Action:
     """`command` runs a command, unless it is asked what the command is."""
     parts = split(arguments, until_operand=True)
     if parts.has("-v", "-V") or not parts.operands:
-        return Deed()
-    return Deed(commands=(parts.operands,))
+        return Action()
+    return Action(commands=(parts.operands,))
 
 
-def su(arguments: Arguments) -> Deed:
+def su(arguments: Arguments) -> Action:
     """`su` runs a text, or a shell."""
     parts = split(arguments, names("-c -s -g --command --shell --session-command"))
     texts = parts.values(("-c", "--command", "--session-command"))
     return replace(high(RIGHTS), texts=texts)
 
 
-def flock(arguments: Arguments) -> Deed:
+def flock(arguments: Arguments) -> Action:
     """`flock FILE command`, or `flock FILE -c text`."""
     parts = split(arguments, names("-w -E --timeout"), until_operand=True)
     inner = parts.operands[1:]
     if inner and inner[0].text in ("-c", "--command"):
-        return Deed(writes=parts.operands[:1], texts=inner[1:2])
-    return Deed(writes=parts.operands[:1], commands=(inner,) if inner else ())
+        return Action(writes=parts.operands[:1], texts=inner[1:2])
+    return Action(writes=parts.operands[:1], commands=(inner,) if inner else ())
 
 
-def script(arguments: Arguments) -> Deed:
+def script(arguments: Arguments) -> Action:
     """`script` records what a command prints, or a shell."""
     parts = split(arguments, names("-c -T -t -I -O -B --command"))
     return replace(

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from keryx.tools.shell.rules.deeds import (
+from keryx.tools.shell.rules.actions import (
+    Action,
     Argument,
     Arguments,
-    Deed,
     high,
     low,
     names,
@@ -27,7 +27,7 @@ STDIN = names("- /dev/stdin /dev/fd/0 /proc/self/fd/0")
 """Names of standard input."""
 
 
-def shell(name: str, arguments: Arguments) -> Deed:
+def shell(name: str, arguments: Arguments) -> Action:
     """A shell: `-c text`, a file, or standard input."""
     parts = split(arguments, names("-o -O +o +O --rcfile --init-file"), until_operand=True)
     programs = parts.values(("--rcfile", "--init-file"))
@@ -35,39 +35,39 @@ def shell(name: str, arguments: Arguments) -> Deed:
     if parts.has("-c"):
         if not operands:
             return high(f"runs `{name} -c` without a command")
-        return Deed(texts=operands[:1], programs=programs)
+        return Action(texts=operands[:1], programs=programs)
     if not operands or parts.has("-s") or operands[0].text in STDIN:
         deed = replace(low(f"runs what comes in with `{name}`"), stdin="shell", pattern=None)
         return replace(deed, programs=programs)
     return _runs(name, operands[0], programs)
 
 
-def _runs(name: str, file: Argument, programs: Arguments = ()) -> Deed:
+def _runs(name: str, file: Argument, programs: Arguments = ()) -> Action:
     deed = low(f"runs the program {file.text}")
     return replace(deed, programs=(file, *programs), pattern=f"{name} {file.text}")
 
 
-def evaluate(arguments: Arguments) -> Deed:
+def evaluate(arguments: Arguments) -> Action:
     """`eval`: its arguments are one text."""
-    return Deed(texts=(joined(arguments),) if arguments else ())
+    return Action(texts=(joined(arguments),) if arguments else ())
 
 
-def source(arguments: Arguments) -> Deed:
+def source(arguments: Arguments) -> Action:
     """`.` and `source` run a file in the shell itself."""
     operands = split(arguments, until_operand=True).operands
     if not operands:
-        return Deed()
+        return Action()
     if operands[0].text in STDIN:
         return replace(low("runs what comes in"), stdin="shell")
     return _runs("source", operands[0])
 
 
-def trap(arguments: Arguments) -> Deed:
+def trap(arguments: Arguments) -> Action:
     """`trap text SIGNAL` runs the text later."""
     operands = split(arguments).operands
     if len(operands) > 1 and operands[0].text not in ("", "-"):
-        return Deed(texts=operands[:1])
-    return Deed()
+        return Action(texts=operands[:1])
+    return Action()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ LANGUAGES: Mapping[str, Language] = {
 }
 
 
-def language(name: str, arguments: Arguments) -> Deed:
+def language(name: str, arguments: Arguments) -> Action:
     """An interpreter: code as text, a module, a file, or standard input."""
     known = LANGUAGES[name]
     code = names(known.code)
@@ -121,7 +121,7 @@ def language(name: str, arguments: Arguments) -> Deed:
     return replace(low(f"runs what comes in with `{name}`"), stdin="code", pattern=None)
 
 
-def _module(name: str, module: Argument, arguments: Arguments) -> Deed:
+def _module(name: str, module: Argument, arguments: Arguments) -> Action:
     texts = [one.text for one in arguments]
     # Also `-mpip`, where name and option are one word.
     index = next(i for i, text in enumerate(texts) if text.endswith(module.text))
@@ -130,7 +130,7 @@ def _module(name: str, module: Argument, arguments: Arguments) -> Deed:
     if not module.known:
         return opaque("runs a module that only the shell knows")
     if module.text == "pip":
-        return Deed(commands=((Argument("pip"), *inner),))
+        return Action(commands=((Argument("pip"), *inner),))
     if module.text in ("venv", "virtualenv"):
         deed = low("makes a virtual environment")
         return replace(deed, writes=split(inner, ("--prompt",)).operands, pattern=pattern)
@@ -140,7 +140,7 @@ def _module(name: str, module: Argument, arguments: Arguments) -> Deed:
 _AWK_ACTS = re.compile(r"system\s*\(|getline|>|(?<!\|)\|(?!\|)|@load|ENVIRON")
 
 
-def awk(arguments: Arguments) -> Deed:
+def awk(arguments: Arguments) -> Action:
     """`awk`: its program may start commands and write files."""
     takes = names("-F -v -f -i --file --field-separator --assign --include")
     parts = split(arguments, takes)
@@ -152,4 +152,4 @@ def awk(arguments: Arguments) -> Deed:
     if files or acts or parts.has("-i", "--include"):
         why = "runs an awk program that may write files or start commands"
         return replace(low(why), code=code, programs=files, reads=reads, pattern=None, opaque=acts)
-    return Deed(reads=reads)
+    return Action(reads=reads)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from keryx.tools.shell.rules.deeds import Argument, Arguments, matches, names
+from keryx.tools.shell.rules.actions import Argument, Arguments, matches, names
 
 WHY = "starts a program that the options name"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, high, names
+from keryx.tools.shell.rules.actions import Action, Argument, Arguments, high, names
 
 _ONE = names(
     """-name -iname -path -ipath -wholename -regex -iregex -type -xtype -size -mtime -atime
@@ -16,7 +16,7 @@ _STARTING = names("-exec -execdir -ok -okdir")
 _PRINTING = names("-fprint -fprint0 -fls -fprintf")
 
 
-def find(arguments: Arguments) -> Deed:
+def find(arguments: Arguments) -> Action:
     """`find` reads trees, and may delete what it finds or start commands on it."""
     count = 0
     while count < len(arguments) and not arguments[count].text.startswith(("-", "(", "!", "\\")):
@@ -27,7 +27,7 @@ def find(arguments: Arguments) -> Deed:
     starts: Arguments = arguments[:count] or (Argument("."),)
     writes: list[Argument] = []
     commands: list[Arguments] = []
-    deed = Deed(reads=starts)
+    deed = Action(reads=starts)
     rest = list(reversed(arguments[count:]))
     while rest:
         word = rest.pop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from keryx.tools.shell.rules.deeds import Argument, Arguments, Deed, names, split
+from keryx.tools.shell.rules.actions import Action, Argument, Arguments, names, split
 
 LENGTH = 2000
 """Characters of a script that are looked at; a longer one is not trusted."""
@@ -162,7 +162,7 @@ class _Reader:
         self._at = match.end() if match is not None else self._at + 1
 
 
-def sed(arguments: Arguments) -> Deed:
+def sed(arguments: Arguments) -> Action:
     """`sed`: reads, or changes files in place; a script may write files and start commands."""
     takes = names("-e -f -l --expression --file --line-length")
     # The suffix of `-i` is part of the word; what follows in a cluster is that suffix.
@@ -181,7 +181,7 @@ def sed(arguments: Arguments) -> Deed:
     # Pieces are one script: a bracket may begin in one and end in the next.
     script = read_script("\n".join(one.text for one in scripts))
     reads = tuple(Argument(path) for path in script.reads)
-    deed = Deed(
+    deed = Action(
         reads=(*files, *reads, *(() if in_place else operands)),
         writes=operands if in_place else (),
         empties=script.empties and in_place,

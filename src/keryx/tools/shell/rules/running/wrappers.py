@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from keryx.tools.shell.rules.deeds import (
+from keryx.tools.shell.rules.actions import (
+    Action,
     Argument,
     Arguments,
-    Deed,
     Level,
     Split,
     high,
@@ -129,7 +129,7 @@ _ASSIGNING = names("sudo time cross-env")
 FETCHING = names("npx bunx uvx nix-shell")
 
 
-def wrapped(name: str, arguments: Arguments) -> Deed:
+def wrapped(name: str, arguments: Arguments) -> Action:
     """What a command of the table does, apart from what the inner one does."""
     wrapper = WRAPPERS[name]
     scripts = names(wrapper.scripts)
@@ -140,7 +140,7 @@ def wrapped(name: str, arguments: Arguments) -> Deed:
     count = 0
     while name in _ASSIGNING and inner[count:] and ASSIGNMENT.match(inner[count].text):
         count += 1
-    deed = Deed(
+    deed = Action(
         wrapper.level,
         wrapper.why,
         changes=wrapper.level != "none",
@@ -156,7 +156,7 @@ def wrapped(name: str, arguments: Arguments) -> Deed:
     return _with_inner(wrapper, deed, parts, inner)
 
 
-def _with_inner(wrapper: Wrapper, deed: Deed, parts: Split, inner: Arguments) -> Deed:
+def _with_inner(wrapper: Wrapper, deed: Action, parts: Split, inner: Arguments) -> Action:
     if wrapper.joins or wrapper.each or not inner:
         texts = inner if wrapper.each else (joined(inner),) if inner else ()
         return replace(deed, texts=(*deed.texts, *texts))
@@ -215,7 +215,7 @@ MOST_INPUTS = 20
 """Inputs of `parallel` that are looked at one by one."""
 
 
-def parallel(arguments: Arguments) -> Deed:
+def parallel(arguments: Arguments) -> Action:
     """GNU `parallel`: a shell runs the words with every input, or every input by itself."""
     takes = names("-j --jobs -a --arg-file -N -n -I --joblog --results -S --sshlogin -P --delay")
     parts = split(arguments, takes, until_operand=True)
@@ -228,9 +228,9 @@ def parallel(arguments: Arguments) -> Deed:
         return high("works on another machine")
     if not inputs:
         filled = tuple(_filled(one, {"{}"}) for one in command)
-        return Deed(commands=(filled if filled != command else (*command, UNKNOWN),))
+        return Action(commands=(filled if filled != command else (*command, UNKNOWN),))
     lines = [_line(command, one) for one in inputs[:MOST_INPUTS]]
-    return Deed(texts=tuple(lines), opaque=len(inputs) > MOST_INPUTS)
+    return Action(texts=tuple(lines), opaque=len(inputs) > MOST_INPUTS)
 
 
 def _line(command: Arguments, value: Argument) -> Argument:
@@ -239,13 +239,13 @@ def _line(command: Arguments, value: Argument) -> Argument:
     return Argument(line.strip(), text.known and value.known)
 
 
-def entr(arguments: Arguments) -> Deed:
+def entr(arguments: Arguments) -> Action:
     """`entr` runs a command whenever a file changes; with `-s` that is a text."""
     parts = split(arguments, until_operand=True)
     if parts.has("-s"):
-        return Deed(texts=parts.operands[:1])
+        return Action(texts=parts.operands[:1])
     filled = tuple(_filled(one, {"/_"}) for one in parts.operands)
-    return Deed(commands=(filled,) if filled else ())
+    return Action(commands=(filled,) if filled else ())
 
 
 def joined(arguments: Arguments) -> Argument:

@@ -1,0 +1,113 @@
+"""What people answered with `always`: one rule a record, for all sessions of the host.
+
+Any process of the home reads the records; only the host removes one, so that it takes effect at
+once in every session that runs there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from keryx.config import Config
+from keryx.engine.approvals import Approvals, KeptRule, Rule, Trial, rule, try_call
+from keryx.engine.approvals.answers import ALWAYS
+from keryx.errors import UserMustActError
+from keryx.messages import ApprovalMode
+from keryx.ports.store import Store
+from keryx.ports.tool import Tool
+
+TERMINAL: Final = "terminal"
+_decode: Final = msgspec.json.Decoder(KeptRule).decode
+
+
+async def read_rules(store: Store) -> list[KeptRule]:
+    """All rules, the oldest first. Those of older versions have no time and come before."""
+    records = await store.records(ALWAYS)
+    rules = [
+        msgspec.structs.replace(_decode(value), rule_id=_id_of(key))
+        for key, value in records.items()
+    ]
+    return sorted(rules, key=lambda rule: rule.made_at or 0.0)
+
+
+def set_policy(approvals: Approvals, config: Config) -> None:
+    """What the configuration says of approvals: the mode, how long to wait, and its rules."""
+    approvals.mode, approvals.expires = config.approvals.mode, config.approvals.expires
+    approvals.rules = configured_rules(config)
+
+
+def try_command(
+    config: Config,
+    rules: Sequence[KeptRule],
+    tools: Mapping[str, Tool],
+    command: str,
+    workspace: Path,
+    *,
+    mode: ApprovalMode | None = None,
+    read_only: bool = False,
+) -> Trial:
+    """What would be decided about a command of a new session in that folder. Runs nothing."""
+    tool = tools.get(TERMINAL)
+    if tool is None:
+        raise UserMustActError(f"there is no tool {TERMINAL!r} here that could run a command")
+    approvals = Approvals(always=[*rules])
+    set_policy(approvals, config)
+    arguments = {"command": command}
+    return try_call(approvals, tool, arguments, workspace, mode=mode, read_only=read_only)
+
+
+def configured_rules(config: Config) -> tuple[Rule, ...]:
+    """The rules that stand in the configuration."""
+    written = config.approvals
+    return (
+        *(rule("deny", words) for words in written.deny),
+        *(rule("allow", words) for words in written.allow),
+        *(rule("ask", words) for words in written.ask),
+    )
+
+
+class RuleBook:
+    """The rules as the host's sessions ask them. Belongs to the host's loop."""
+
+    def __init__(self, store: Store, rules: list[KeptRule]) -> None:
+        self._store = store
+        self.rules: list[Rule] = [*rules]
+        """Asked by every call, and changed here alone."""
+
+    async def refresh(self) -> None:
+        """Learn what other hosts of the home recorded."""
+        self.rules[:] = await read_rules(self._store)
+
+    def add(self, rule: Rule) -> None:
+        """A rule that is recorded already."""
+        self.rules.append(rule)
+
+    async def remove(self, rule_id: str) -> bool:
+        """No call is allowed by it any more; durable once this returns. False: there is none."""
+        removed = [rule for rule in self.rules if _is(rule, rule_id)]
+        self.rules[:] = [rule for rule in self.rules if not _is(rule, rule_id)]
+        try:
+            return await self._store.drop_record(_key_of(rule_id))
+        except BaseException:
+            # It is still recorded, and whoever asked is told so.
+            self.rules += removed
+            raise
+
+
+def _is(rule: Rule, rule_id: str) -> bool:
+    return isinstance(rule, KeptRule) and rule.rule_id == rule_id
+
+
+def _id_of(key: str) -> str:
+    """An answer may have made several rules, which are numbered."""
+    approval_id, _, number = key.removeprefix(ALWAYS).rpartition("/")
+    return f"{approval_id}.{number}"
+
+
+def _key_of(rule_id: str) -> str:
+    approval_id, _, number = rule_id.rpartition(".")
+    return f"{ALWAYS}{approval_id}/{number}"

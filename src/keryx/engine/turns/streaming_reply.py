@@ -1,0 +1,163 @@
+"""A reply while it streams: what has come so far, and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from keryx import events as ev
+from keryx.engine.session_context import EVENT_WEIGHT, SessionContext
+from keryx.errors import ModelError
+from keryx.messages import ToolCall, well_formed
+from keryx.ports.model import (
+    CallPiece,
+    Finished,
+    Model,
+    ModelRequest,
+    Piece,
+    ReasoningPiece,
+    Retrying,
+    Switching,
+    TextPiece,
+    defect,
+    unfinished,
+)
+
+
+class StreamingReply:
+    """Collects the pieces of one step's reply and shows each as it comes."""
+
+    def __init__(self, context: SessionContext, turn_id: str, step_id: str) -> None:
+        self._context = context
+        # Looked up once: this is the path that every token takes.
+        self._publish = context.hub.publish
+        self._wall = context.services.clock.wall
+        self._session_id = context.fold.session_id
+        self._turn_id = turn_id
+        self.step_id = step_id
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: dict[int, list[str]] = {}
+        self.finished: Finished | None = None
+        self.is_asked = False
+        """Whether the model was asked: from then on it may cost something."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything of the reply has come."""
+        return bool(self._text or self._reasoning or self._calls)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(self._reasoning)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls, with ids of our own: a provider's may repeat."""
+        return tuple(
+            ToolCall(self._call_id(index), tool, "".join(pieces) or "{}")
+            for index, (tool, *pieces) in sorted(self._calls.items())
+        )
+
+    def snapshot(self) -> ev.StepSnapshot:
+        """The step so far, for a reader that comes late."""
+        return ev.StepSnapshot(
+            session_id=self._context.fold.session_id,
+            at=self._context.services.clock.wall(),
+            after=self._context.hub.last,
+            turn_id=self._turn_id,
+            step_id=self.step_id,
+            text=self.text,
+            reasoning=self.reasoning,
+            calls=self.calls,
+        )
+
+    async def take(
+        self, stream: AsyncIterator[Piece], ready: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Read the stream to its end; nothing of it is shown before it is ready."""
+        self.is_asked = True
+        async for piece in stream:
+            await ready()
+            self._add(piece)
+            break
+        async for piece in stream:
+            self._add(piece)
+
+    def _add(self, piece: Piece) -> None:
+        match piece:
+            case TextPiece():
+                text = well_formed(piece.text)
+                self._text.append(text)
+                self._publish(
+                    ev.TextDelta(
+                        session_id=self._session_id,
+                        at=self._wall(),
+                        step_id=self.step_id,
+                        text=text,
+                    ),
+                    weight=EVENT_WEIGHT + len(text),
+                )
+            case ReasoningPiece():
+                text = well_formed(piece.text)
+                self._reasoning.append(text)
+                self._context.show(ev.ReasoningDelta, step_id=self.step_id, text=text)
+            case CallPiece():
+                self._add_call(piece)
+            case Finished():
+                self.finished = piece
+            case Retrying():
+                self._note(
+                    ev.ModelRetried, cause=piece.cause, message=piece.message, delay=piece.delay
+                )
+            case Switching():
+                self._note(ev.ModelSwitched, cause=piece.cause, from_=piece.from_, to=piece.to)
+
+    def _add_call(self, piece: CallPiece) -> None:
+        tool, arguments = well_formed(piece.tool), well_formed(piece.arguments)
+        call = self._calls.setdefault(piece.index, [tool])
+        if tool:
+            call[0] = tool
+        if arguments:
+            call.append(arguments)
+        self._context.show(
+            ev.ArgumentsDelta,
+            step_id=self.step_id,
+            call_id=self._call_id(piece.index),
+            tool=call[0],
+            text=arguments,
+        )
+
+    def _note(self, kind: type[ev.ModelRetried | ev.ModelSwitched], **fields: object) -> None:
+        """A fact about the asking itself, after which the reply starts anew."""
+        self._context.log.record(kind, turn_id=self._turn_id, step_id=self.step_id, **fields)
+        self._text.clear()
+        self._reasoning.clear()
+        self._calls.clear()
+        self.finished = None
+        self._context.show(ev.StepReset, step_id=self.step_id)
+
+    def _call_id(self, index: int) -> str:
+        return f"{self.step_id}.{index}"
+
+
+async def read(
+    reply: StreamingReply,
+    model: Model,
+    request: ModelRequest,
+    durable: Callable[[], Awaitable[None]],
+) -> ModelError | None:
+    """Read the reply; an error is a result here, for it is the turn's to judge.
+
+    Nothing of it is shown before what it answers is durable.
+    """
+    try:
+        await reply.take(model.stream(request), durable)
+    except ModelError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 (an adapter's defect ends the turn, not the session)
+        return defect(error)
+    return None if reply.finished is not None else unfinished(model.name)

@@ -1,0 +1,165 @@
+"""The OpenAPI document: made from the routes themselves, with the answers that all have in common.
+
+The event streams are served beside the framework, so they are described here by hand.
+"""
+
+from __future__ import annotations
+
+import http
+from typing import Any, Final
+
+import msgspec
+from litestar.openapi import OpenAPIConfig
+
+from keryx.events import LiveEvent, LoggedEvent, NestedCalls
+from keryx.server import routing, schemas
+from keryx.server.access.auth import COOKIE
+from keryx.server.problems import MEDIA_TYPE, Problem
+from keryx.server.routes import about
+from keryx.server.schemas import ID_PATTERN
+
+Document = dict[str, Any]
+
+EVERYWHERE: Final = (400, 401, 403, 500, 503)
+WITH_ID: Final = (404, 422)
+UNSAFE: Final = (409, 413, 422)
+MORE: Final = {
+    "/api/login": (429,),
+    "/api/sessions": (422,),
+}
+OPEN: Final = ("/api/health", "/api/login")
+_SCHEMAS: Final = "#/components/schemas/"
+_METHODS: Final = ("get", "post", "put", "patch", "delete")
+
+
+def document(version: str) -> bytes:
+    """Takes a moment: use a thread."""
+    config = OpenAPIConfig(
+        title="Keryx", version=version, description=_ABOUT, use_handler_docstrings=True
+    )
+    app = routing.framework(None, config)
+    made: Document = msgspec.json.decode(msgspec.json.encode(app.openapi_schema.to_schema()))
+    made["paths"] = {
+        path: found for path, found in made["paths"].items() if path.startswith("/api/")
+    }
+    made["paths"] |= _streams()
+    for path, operations in made["paths"].items():
+        for method in _METHODS:
+            if method in operations:
+                _complete(path, method, operations[method])
+    _add_upload_body(made)
+    components = made.setdefault("components", {})
+    components["schemas"] = _schemas(components.get("schemas", {}))
+    components["responses"] = {str(status): _answer(status) for status in _statuses()}
+    components["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer"},
+        "login": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+    }
+    made["security"] = [{"token": []}, {"login": []}]
+    made.pop("servers", None)
+    return msgspec.json.encode(made)
+
+
+_ABOUT: Final = (
+    "Everything but /api/health and /api/login needs a token made with `keryx tokens make`, or the "
+    "cookie of a login. Errors are problem documents (RFC 9457) with a kind and a hint. "
+    "No GET changes anything."
+)
+
+
+def _statuses() -> list[int]:
+    more = (status for each in MORE.values() for status in each)
+    return sorted({*EVERYWHERE, *WITH_ID, *UNSAFE, *more})
+
+
+def _complete(path: str, method: str, operation: Document) -> None:
+    responses: Document = operation["responses"]
+    for status in [status for status in responses if status >= "400"]:
+        del responses[status]
+    responses.get("204", {}).pop("content", None)
+    statuses = {*EVERYWHERE, *MORE.get(path, ())}
+    statuses |= {*WITH_ID} if "{" in path else set()
+    statuses |= {*UNSAFE} if method != "get" else set()
+    for status in sorted(statuses):
+        responses[str(status)] = {"$ref": f"#/components/responses/{status}"}
+    if path in OPEN:
+        operation["security"] = []
+
+
+def _answer(status: int) -> Document:
+    content: Document = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {"description": http.HTTPStatus(status).phrase, "content": content}
+
+
+def _schemas(described: Document) -> Document:
+    """As msgspec itself describes them: the framework loses bounds that stand deeper in a type.
+
+    Events and blobs of nested calls are read by clients too, though no route answers with them.
+    """
+    structs = [
+        value
+        for value in (*vars(schemas).values(), *vars(about).values(), Problem)
+        if isinstance(value, type) and issubclass(value, msgspec.Struct)
+    ]
+    (logged, live, *_), components = msgspec.json.schema_components(
+        [LoggedEvent, LiveEvent, NestedCalls, *structs], ref_template=f"{_SCHEMAS}{{name}}"
+    )
+    session_event = {"anyOf": [{"$ref": f"{_SCHEMAS}{name}Event"} for name in ("Logged", "Live")]}
+    unions = {"LoggedEvent": logged, "LiveEvent": live, "SessionEvent": session_event}
+    return described | components | unions
+
+
+def _add_upload_body(made: Document) -> None:
+    body = {"schema": {"type": "string", "format": "binary"}}
+    made["paths"]["/api/uploads"]["post"]["requestBody"] = {
+        "required": True,
+        "content": {"application/octet-stream": body},
+    }
+
+
+def _streams() -> Document:
+    session: Document = {
+        "name": "session_id",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string", "pattern": ID_PATTERN},
+    }
+    return {
+        "/api/sessions/{session_id}/events": {
+            "get": _stream(
+                "FollowSession",
+                "What the session says: the facts after that one, what streams now, then whatever "
+                "comes. `data` is a `SessionEvent`. `id` is the `seq` of a fact; other events pass "
+                "by and have none. `deleted` is the last one of a session that was deleted.",
+                [session],
+            )
+        },
+        "/api/events": {
+            "get": _stream(
+                "FollowSessions",
+                "Which sessions change: `session` with the session as the list shows it, and "
+                "`deleted`. `id` is the position of the change.",
+                [],
+            )
+        },
+    }
+
+
+def _stream(name: str, text: str, parameters: list[Document]) -> Document:
+    number = {"type": "integer", "minimum": 0, "maximum": 2**53}
+    return {
+        "operationId": name,
+        "summary": name,
+        "description": text,
+        "parameters": [
+            *parameters,
+            {"name": "after", "in": "query", "required": False, "schema": number},
+            {"name": "Last-Event-ID", "in": "header", "required": False, "schema": number},
+        ],
+        "responses": {
+            "200": {
+                "description": "Server-sent events",
+                "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            }
+        },
+    }

@@ -1,0 +1,141 @@
+/**
+ * The endpoints, one function each. Paths are written here and nowhere else, as seen from the page:
+ * the server may be anywhere below its host.
+ */
+
+import { readText, request, sendBytes } from "./http";
+import { afterChanges, inOrder } from "./request_order";
+import type {
+  ApprovalRules,
+  AttachedUpload,
+  Decision,
+  FileChanges,
+  Hit,
+  MessagePage,
+  ModelContext,
+  Models,
+  NestedCalls,
+  NewProvider,
+  Opening,
+  OutgoingMessage,
+  PageEdge,
+  PathContent,
+  Profiles,
+  Reach,
+  SessionPage,
+  SettingsChanges,
+  Setup,
+  Tools,
+  Upload,
+  View,
+} from "./types";
+import type * as wire from "./wire";
+
+const at = (id: string, rest = ""): string => `api/sessions/${encodeURIComponent(id)}${rest}`;
+const part = encodeURIComponent;
+
+export const login = (proof: wire.Login) => request<void>("POST", "api/login", proof);
+export const logout = () => request<void>("POST", "api/logout");
+export const models = () => request<Models>("GET", "api/models");
+export const profiles = () => request<Profiles>("GET", "api/profiles");
+export const tools = () => request<Tools>("GET", "api/tools");
+/** Since then, in seconds; with nothing said, ever. */
+export const usage = (since?: number) =>
+  request<wire.UsageList>("GET", since === undefined ? "api/usage" : `api/usage?since=${since}`);
+export const setup = () => request<Setup>("GET", "api/setup");
+export const servers = () => request<wire.FoundServers>("GET", "api/setup/servers");
+export const configure = (provider: NewProvider) => request<wire.Configured>("POST", "api/setup", provider);
+/** What the configured servers offer right now. */
+export const offered = () => request<wire.OfferedModels>("GET", "api/setup/models");
+export const chooseDefault = (model: string) =>
+  request<Setup>("POST", "api/setup/model", { model } satisfies wire.NewModel);
+
+export function listSessions(before: number | null, archived: boolean, limit = 50): Promise<SessionPage> {
+  const query = new URLSearchParams({ limit: String(limit), archived: String(archived) });
+  if (before !== null) query.set("before", String(before));
+  return request("GET", `api/sessions?${query}`);
+}
+
+export function search(words: string, signal: AbortSignal): Promise<{ hits: readonly Hit[] }> {
+  const query = new URLSearchParams({ search: words, limit: "40" });
+  return request("GET", `api/sessions?${query}`, undefined, signal);
+}
+
+export const openSession = (opening: Opening) => request<View>("POST", "api/sessions", opening);
+export const view = (id: string, signal?: AbortSignal) => request<View>("GET", at(id), undefined, signal);
+export const changeSession = (id: string, changes: SettingsChanges) =>
+  inOrder(id, () => request<View>("PATCH", at(id), changes));
+export const deleteSession = (id: string) => request<void>("DELETE", at(id));
+
+/** The last page, or the one next to a fact. */
+export function messages(id: string, from: PageEdge, limit: number, signal?: AbortSignal): Promise<MessagePage> {
+  const query = new URLSearchParams({ limit: String(limit) });
+  for (const [edge, seq] of Object.entries(from)) query.set(edge, String(seq));
+  return request("GET", at(id, `/messages?${query}`), undefined, signal);
+}
+
+export const send = (id: string, message: OutgoingMessage) =>
+  afterChanges(id, () => request<wire.Accepted>("POST", at(id, "/messages"), message));
+
+export const changeMessage = (id: string, messageId: string, changes: wire.MessageChanges) =>
+  request<wire.Changed>("PATCH", at(id, `/messages/${part(messageId)}`), changes);
+
+export const withdraw = (id: string, messageId: string) =>
+  request<wire.Withdrawn>("DELETE", at(id, `/messages/${part(messageId)}`));
+
+export const cancelTurn = (id: string, turnId: string) =>
+  request<wire.Cancelled>("POST", at(id, `/turns/${part(turnId)}/cancel`));
+
+export const cancelCall = (id: string, callId: string) =>
+  request<wire.Cancelled>("POST", at(id, `/calls/${part(callId)}/cancel`));
+
+/** A call that a person runs, with no model. */
+export const runCall = (id: string, tool: string, args: Record<string, unknown>, key: string) =>
+  afterChanges(id, () =>
+    request<wire.CallAccepted>("POST", at(id, "/calls"), { tool, arguments: args, key } satisfies wire.NewCall),
+  );
+
+export const approve = (id: string, approvalId: string, decision: Decision, reach: Reach | null) =>
+  request<unknown>("POST", at(id, `/approvals/${part(approvalId)}`), { decision, reach } satisfies wire.DecisionBody);
+
+export const rules = () => request<ApprovalRules>("GET", "api/approvals/rules");
+export const removeRule = (ruleId: string) => request<void>("DELETE", `api/approvals/rules/${part(ruleId)}`);
+
+export const answer = (id: string, questionId: string, words: string) =>
+  request<unknown>("POST", at(id, `/questions/${part(questionId)}`), { answer: words } satisfies wire.AnswerBody);
+
+export const saveDraft = (id: string, text: string, attachments: readonly AttachedUpload[]) =>
+  request<void>("PUT", at(id, "/draft"), { text, attachments } satisfies wire.DraftBody);
+
+export const upload = (file: Blob, name: string, signal: AbortSignal) =>
+  sendBytes<Upload>(`api/uploads?name=${part(name)}`, file, signal);
+
+export const blobText = (id: string, blob: string) => readText(blobAddress(id, blob));
+export const nestedCalls = (id: string, blob: string) => request<NestedCalls>("GET", blobAddress(id, blob));
+
+export const readPath = (id: string, path: string, signal?: AbortSignal) =>
+  request<PathContent>("GET", at(id, `/files?${new URLSearchParams({ path })}`), undefined, signal);
+
+export const fileChanges = (id: string, signal?: AbortSignal) =>
+  request<FileChanges>("GET", at(id, "/changes"), undefined, signal);
+
+export const revert = (id: string, changes: readonly number[]) =>
+  request<unknown>("POST", at(id, "/changes/revert"), { changes } satisfies wire.RevertBody);
+
+export const modelContext = (id: string, signal?: AbortSignal) =>
+  request<ModelContext>("GET", at(id, "/context"), undefined, signal);
+
+export const fork = (id: string, turnId: string | null, newId: string) =>
+  request<View>("POST", at(id, "/fork"), { turn_id: turnId, session_id: newId } satisfies wire.ForkBody);
+
+/** With its changes of files, unless the person says otherwise. */
+export const undo = (id: string, turnId: string, files: boolean) =>
+  request<wire.Undone>("POST", at(id, "/undo"), { turn_id: turnId, files } satisfies wire.UndoBody);
+
+/** Answered when the summary is there. */
+export const compact = (id: string) => afterChanges(id, () => request<unknown>("POST", at(id, "/compact")));
+
+export const pictureAddress = (id: string, path: string) => at(id, `/pictures?path=${part(path)}`);
+export const blobAddress = (id: string, blob: string) => at(id, `/blobs/${part(blob)}`);
+export const eventsAddress = (id: string) => at(id, "/events");
+export const allEventsAddress = "api/events";

@@ -1,0 +1,55 @@
+/** Where the inspector goes: it is fetched when it is first shown, after what it stands beside. */
+
+import { signal } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import type { SessionKeeper } from "../session/session_keeper";
+import type { SessionStore } from "../session/session_store";
+import { texts } from "../texts";
+import { whenIdle } from "../ui/idle";
+import { chosen, show, shown, wide } from "./selection";
+
+const loaded = signal<ComponentType<{ session: SessionStore }> | null>(null);
+
+export function InspectorSlot({ keeper }: { keeper: SessionKeeper | null }) {
+  const session = keeper?.store.value ?? null;
+  const visible = shown.value && session !== null;
+  useEffect(() => {
+    chosen.value = null;
+  }, [keeper]);
+  useEffect(() => {
+    if (!visible || loaded.value !== null) return;
+    return whenIdle(
+      () =>
+        void import("./inspector").then(
+          ({ Inspector }) => (loaded.value = Inspector),
+          () => undefined,
+        ),
+    );
+  }, [visible]);
+  if (!visible) return null;
+  const Inspector = loaded.value;
+  return (
+    <>
+      {wide.value ? null : <div class="inspector-veil" onClick={() => show(false)} />}
+      {Inspector === null ? <div class="inspector" /> : <Inspector session={session} />}
+    </>
+  );
+}
+
+export function InspectorButton() {
+  return (
+    <button
+      type="button"
+      class="chip inspector-toggle"
+      aria-expanded={shown.value}
+      aria-controls="inspector"
+      aria-keyshortcuts="i"
+      aria-label={texts.inspector.label}
+      title={texts.inspector.label}
+      onClick={() => show(!shown.value)}
+    >
+      <span>{texts.inspector.label}</span>
+    </button>
+  );
+}

@@ -1,0 +1,63 @@
+/** What the inspector shows, and whether it is there; a person's choice is kept in this browser. */
+
+import { computed, effect, type ReadonlySignal, signal } from "@preact/signals";
+
+export type Tab = "call" | "files" | "changes" | "context";
+
+const KEY = "keryx.inspector";
+const WIDE = "(min-width: 1180px)";
+const MOST_KEPT = 500;
+
+function stored(): boolean {
+  try {
+    return localStorage.getItem(KEY) !== "closed";
+  } catch {
+    return true;
+  }
+}
+
+export const tab = signal<Tab>("call");
+export const chosen = signal<string | null>(null);
+/** Whether there is room beside the transcript; else it lies over it. */
+export const wide = signal(matchMedia(WIDE).matches);
+const beside = signal(stored());
+const over = signal(false);
+export const shown = computed(() => (wide.value ? beside.value : over.value));
+
+export function watchRoom(): void {
+  const room = matchMedia(WIDE);
+  room.addEventListener("change", () => {
+    wide.value = room.matches;
+    over.value = false;
+  });
+  effect(() => {
+    const { value } = beside;
+    try {
+      localStorage.setItem(KEY, value ? "open" : "closed");
+    } catch {
+      // Storage may be forbidden; then the choice holds until the page is left.
+    }
+  });
+}
+
+export function show(visible: boolean): void {
+  (wide.value ? beside : over).value = visible;
+}
+
+export function choose(callId: string): void {
+  chosen.value = callId;
+  tab.value = "call";
+  show(true);
+}
+
+const choices = new Map<string, ReadonlySignal<boolean>>();
+
+/** One signal per call, so that a choice draws two rows anew and not all of them. */
+export function isChosen(callId: string): ReadonlySignal<boolean> {
+  const existing = choices.get(callId);
+  if (existing !== undefined) return existing;
+  const isShown = computed(() => chosen.value === callId && shown.value);
+  choices.set(callId, isShown);
+  if (choices.size > MOST_KEPT) choices.delete(choices.keys().next().value!);
+  return isShown;
+}

@@ -1,0 +1,25 @@
+/** Which session the address names, and maybe a fact in it, as it changes. */
+
+import { signal } from "@preact/signals";
+import { type Route, readRoute as read, readToken } from "./address";
+
+export const route = signal<Route>(read());
+
+export function go(session: string | null, seq: number | null = null): void {
+  const hash = session === null ? "#/" : `#/s/${encodeURIComponent(session)}${seq === null ? "" : `/${seq}`}`;
+  if (location.hash === hash) route.value = read();
+  else location.hash = hash;
+}
+
+export function watchRoute(): void {
+  window.addEventListener("hashchange", () => {
+    route.value = read();
+  });
+}
+
+/** The one-time token leaves the address, and with it whatever shows or keeps addresses. */
+export function dropToken(): void {
+  if (readToken() === null) return;
+  history.replaceState(null, "", location.pathname + location.search);
+  route.value = read();
+}

@@ -1,0 +1,53 @@
+/** Below the list of sessions: usage, rules, notifications, the archive, the theme, the way out. */
+
+import { rulesShown } from "../approvals/rules_shown";
+import { logOut } from "../login/login_state";
+import { canNotify, notifying, setNotifying } from "../notifications/notifications";
+import { sessions } from "../session_list/sessions";
+import { texts } from "../texts";
+import { Button } from "../ui/button";
+import { attempt } from "../ui/notice";
+import { chooseTheme, type Theme, theme } from "../ui/theme";
+import { UsageButton } from "../usage/usage_chip";
+
+export function ListFooter() {
+  const archived = sessions.archived.value;
+  return (
+    <div class="list-footer">
+      <div class="list-footer-row">
+        <UsageButton />
+        <Button kind="quiet" title={texts.rules.lead} onClick={() => (rulesShown.value = true)}>
+          {texts.rules.title}
+        </Button>
+        {canNotify ? (
+          <Button
+            kind="quiet"
+            pressed={notifying.value}
+            title={texts.notifications.about}
+            onClick={() => void attempt(() => setNotifying(!notifying.value))}
+          >
+            <span class={notifying.value ? "list-footer-switch is-on" : "list-footer-switch"} aria-hidden="true" />{" "}
+            {texts.notifications.label}
+          </Button>
+        ) : null}
+      </div>
+      <Button kind="quiet" pressed={archived} onClick={() => void sessions.showArchived(!archived)}>
+        {archived ? texts.list.backFromArchive : texts.list.archived}
+      </Button>
+      <select
+        aria-label={texts.list.theme}
+        value={theme.value}
+        onChange={(event) => chooseTheme(event.currentTarget.value as Theme)}
+      >
+        {Object.entries(texts.list.themes).map(([name, text]) => (
+          <option key={name} value={name}>
+            {text}
+          </option>
+        ))}
+      </select>
+      <Button kind="quiet" onClick={() => void logOut()}>
+        {texts.list.signOut}
+      </Button>
+    </div>
+  );
+}

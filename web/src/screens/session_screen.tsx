@@ -1,0 +1,124 @@
+/** One session: its header, its transcript, and where one types. */
+
+import { useEffect, useLayoutEffect } from "preact/hooks";
+import { cancelTurn } from "../api/client";
+import { ApprovalRequests } from "../approvals/requests";
+import { Composer } from "../composer/composer";
+import { composerOf } from "../composer/composers";
+import { listShown } from "../navigation/panels";
+import { go } from "../navigation/route";
+import { Queue } from "../queue/queue";
+import type { SessionKeeper } from "../session/session_keeper";
+import type { SessionStore } from "../session/session_store";
+import { sessions } from "../session_list/sessions";
+import { isTour } from "../setup/setup_state";
+import { NoModelLine, TourLine } from "../setup/tour_line";
+import { texts } from "../texts";
+import { Announcer } from "../transcript/announcer";
+import { Transcript, toNewest } from "../transcript/transcript";
+import { Button } from "../ui/button";
+import { attempt } from "../ui/notice";
+import { Header, ListButton } from "./header";
+
+export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
+  const session = keeper.store.value;
+  const problem = keeper.problem.value;
+  if (problem !== null) {
+    return (
+      <>
+        <Unopened title="" />
+        <div class="layout-centre">
+          <p>{problem.kind === "not_found" ? texts.connection.gone : texts.connection.failed}</p>
+          <p class="text-dim">{problem.kind === "unreachable" ? texts.unreachable : problem.message}</p>
+          <Button onClick={() => go(null)}>{texts.list.newSession}</Button>
+        </div>
+      </>
+    );
+  }
+  // One types below while it is loaded above: the box is the same before and after.
+  return (
+    <>
+      {session === null ? <Loading id={keeper.id} /> : <Loaded session={session} keeper={keeper} />}
+      <Dock key="dock" keeper={keeper} />
+    </>
+  );
+}
+
+function Unopened({ title }: { title: string }) {
+  return (
+    <header class="header">
+      <div class="header-bar">
+        <ListButton />
+        {title ? <h1>{title}</h1> : null}
+      </div>
+    </header>
+  );
+}
+
+function Loading({ id }: { id: string }) {
+  return (
+    <>
+      <Unopened title={sessions.summary(id)?.value?.title ?? ""} />
+      <p class="layout-centre text-dim">{texts.loading}</p>
+    </>
+  );
+}
+
+function Loaded({ session, keeper }: { session: SessionStore; keeper: SessionKeeper }) {
+  const { model } = session.head.settings.value;
+  return (
+    <>
+      <Header session={session} />
+      {isTour(model) ? <TourLine session={session} keeper={keeper} /> : model === "" ? <NoModelLine /> : null}
+      {keeper.connection.value === "lost" ? (
+        <p class="text-lost" role="status">
+          {texts.connection.lost}
+        </p>
+      ) : null}
+      <Transcript key={session.id} session={session} />
+      <Announcer session={session} />
+    </>
+  );
+}
+
+function Dock({ keeper }: { keeper: SessionKeeper }) {
+  const session = keeper.store.value;
+  const composing = composerOf(keeper.id);
+  const turn = session?.head.turn.value ?? null;
+  const stop = (): void => {
+    const running = keeper.store.peek()?.head.turn.peek() ?? null;
+    if (running !== null) void attempt(() => cancelTurn(keeper.id, running.turnId));
+  };
+  useLayoutEffect(() => {
+    if (session === null) return;
+    composing.restore(session.draft);
+    // Whoever says something wants to see what becomes of it.
+    composing.onSent = () => toNewest(session);
+  }, [composing, session]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key !== "Escape" || event.defaultPrevented || listShown.peek()) return;
+      // Escape in another field or in a dialog leaves that, and nothing more.
+      if ((event.target as Element).closest("input, select, textarea, dialog")) return;
+      stop();
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, [keeper]);
+  return (
+    <div class="footer">
+      <div class="footer-column">
+        {session === null ? null : <ApprovalRequests session={session} />}
+        {session === null ? null : <Queue session={session} />}
+        <Composer
+          key="composer"
+          composing={composing}
+          running={turn !== null}
+          stopping={turn?.cancelling ?? false}
+          onStop={stop}
+          keeper={keeper}
+        />
+      </div>
+    </div>
+  );
+}

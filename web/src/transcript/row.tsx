@@ -1,0 +1,135 @@
+/** One row of the transcript, whatever it is. */
+
+import { useMemo } from "preact/hooks";
+import { AttachmentView } from "../calls/attachment";
+import type { Compacted, EndRow, MessageRow, NoteRow, Row } from "../session/rows";
+import type { SessionStore } from "../session/session_store";
+import { texts } from "../texts";
+import { fullTime } from "../texts/amounts";
+import { axisOf } from "../timeline/axis";
+import { TurnLine } from "../timeline/turn_line";
+import { Copy } from "../ui/code";
+import { Disclosure } from "../ui/disclosure";
+import { disclosureOf } from "../ui/disclosure_state";
+import { SummaryText } from "../ui/summary_text";
+import { CallView } from "./call_row";
+import { StepView } from "./step";
+import { TurnMenu } from "./turn_menu";
+
+export function RowContent({ session, row }: { session: SessionStore; row: Row }) {
+  return (
+    <>
+      <Content session={session} row={row} />
+      <TurnLine session={session} row={row} />
+    </>
+  );
+}
+
+function Content({ session, row }: { session: SessionStore; row: Row }) {
+  switch (row.kind) {
+    case "message":
+      return <MessageView session={session} row={row} />;
+    case "step":
+      return <StepView session={session} row={row} />;
+    case "call":
+      return (
+        <div class="step-calls is-own" role="group" aria-label={texts.call.byYou}>
+          <OwnCall session={session} id={row.key} />
+        </div>
+      );
+    case "note":
+      return <NoteView session={session} row={row} />;
+    case "end":
+      return <EndView row={row} />;
+  }
+}
+
+function OwnCall({ session, id }: { session: SessionStore; id: string }) {
+  const axis = useMemo(() => axisOf(session, [id], null), [session, id]);
+  return <CallView session={session} id={id} axis={axis} />;
+}
+
+function MessageView({ session, row }: { session: SessionStore; row: MessageRow }) {
+  const steered = row.mode === "steer";
+  const said = (
+    <article
+      class={steered ? "row-message is-steered" : "row-message"}
+      aria-label={texts.transcript.you}
+      title={fullTime(row.at)}
+    >
+      {steered ? <em>{texts.transcript.steered}</em> : null}
+      {row.text ? <div class="row-text">{row.text}</div> : null}
+      {row.attachments.length > 0 ? (
+        <div class="row-files">
+          {row.attachments.map((file, index) => (
+            <AttachmentView key={index} sessionId={session.id} file={file} />
+          ))}
+        </div>
+      ) : null}
+    </article>
+  );
+  if (steered || row.turnId === null) return said;
+  return (
+    <div class="row-turn">
+      {said}
+      <TurnMenu session={session} row={row} />
+    </div>
+  );
+}
+
+function NoteView({ session, row: { note, key } }: { session: SessionStore; row: NoteRow }) {
+  switch (note.what) {
+    case "retried":
+      return <p class="row-note">{texts.notes.retried(note.cause, note.delay)}</p>;
+    case "switched":
+      return <p class="row-note">{texts.notes.switched(note.from, note.to, note.cause)}</p>;
+    case "resumed":
+      return <p class="row-note">{texts.notes.resumed(note.attempt)}</p>;
+    case "warning":
+      return <p class="row-note is-warning">{note.text}</p>;
+    case "changed":
+      return <p class="row-note">{texts.notes.changed({ ...note.changes })}</p>;
+    case "compacted":
+      return <CompactedView note={note} name={`${session.id} ${key}`} />;
+  }
+}
+
+/** The name tells it from the lines of other sessions, which are numbered alike. */
+function CompactedView({ note, name }: { note: Compacted; name: string }) {
+  const open = disclosureOf(name);
+  return (
+    <div class="row-note is-compacted">
+      <div class="row-summary">
+        <Disclosure open={open}>{texts.compaction.done(note.before, note.after)}</Disclosure>
+        {open.value ? <Copy text={note.summary} /> : null}
+      </div>
+      {open.value ? <SummaryText text={note.summary} owner={note} /> : null}
+    </div>
+  );
+}
+
+function EndView({ row }: { row: EndRow }) {
+  const { ended } = texts.transcript;
+  if (row.error !== null) {
+    return (
+      <div class="row-end is-failed" role="group" aria-label={ended.failed()}>
+        <b>{texts.error(row.error.kind)}</b>
+        <p>{row.error.message}</p>
+        {row.error.hint ? <p class="text-dim">{row.error.hint}</p> : null}
+      </div>
+    );
+  }
+  const said = !row.started
+    ? ended.notStarted
+    : row.outcome === "cancelled"
+      ? ended.cancelled(row.reason)
+      : row.outcome === "parked"
+        ? ended.parked(row.reason)
+        : ended.failed();
+  return (
+    <p class={row.outcome === "cancelled" ? "row-note" : "row-note is-warning"}>
+      {said}
+      {row.leftOver > 0 ? ` ${ended.leftOver(row.leftOver)}` : ""}
+    </p>
+  );
+}

@@ -1,0 +1,129 @@
+/** What can be done with a turn, at the message that began it: fork from it, undo it. */
+
+import { useRef, useState } from "preact/hooks";
+import * as keryx from "../api/client";
+import { newSessionId } from "../api/ids";
+import { asProblem, type Problem } from "../api/problem";
+import { go } from "../navigation/route";
+import type { MessageRow } from "../session/rows";
+import type { SessionStore } from "../session/session_store";
+import { texts } from "../texts";
+import { Button } from "../ui/button";
+import { Copy } from "../ui/code";
+import { Dialog } from "../ui/dialog";
+import { disclosureOf } from "../ui/disclosure_state";
+import { attempt } from "../ui/notice";
+import { Refusal } from "../ui/refusal";
+
+export function TurnMenu({ session, row }: { session: SessionStore; row: MessageRow }) {
+  const open = disclosureOf(`turn ${row.key}`);
+  const dots = useRef<HTMLButtonElement>(null);
+  const name = texts.turn.actions;
+  return (
+    <>
+      <button
+        ref={dots}
+        type="button"
+        class="turn-menu-dots"
+        aria-expanded={open.value}
+        aria-label={name}
+        title={name}
+        onClick={() => {
+          open.value = !open.value;
+        }}
+      />
+      {open.value ? (
+        <Actions
+          session={session}
+          row={row}
+          onDone={() => {
+            open.value = false;
+            dots.current?.focus();
+          }}
+        />
+      ) : null}
+    </>
+  );
+}
+
+function Actions({ session, row, onDone }: { session: SessionStore; row: MessageRow; onDone: () => void }) {
+  const [undoing, setUndoing] = useState(false);
+  const turnId = row.turnId!;
+  // A turn that is under way has no end yet to fork from, and is stopped rather than undone.
+  const over = session.head.turn.value?.turnId !== turnId;
+  const fork = async (): Promise<void> => {
+    const id = newSessionId();
+    if (await attempt(() => keryx.fork(session.id, turnId, id))) go(id);
+  };
+  return (
+    <div
+      class="turn-menu-actions"
+      role="group"
+      aria-label={texts.turn.actions}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || undoing) return;
+        event.preventDefault();
+        onDone();
+      }}
+    >
+      <Copy text={row.text} />
+      <Button kind="quiet" disabled={!over} onClick={() => void fork()}>
+        {texts.turn.fork}
+      </Button>
+      <Button kind="quiet" disabled={!over} onClick={() => setUndoing(true)}>
+        {texts.turn.undo}
+      </Button>
+      {undoing ? (
+        <Undoing
+          sessionId={session.id}
+          turnId={turnId}
+          onClose={(done) => {
+            setUndoing(false);
+            if (done) onDone();
+          }}
+        />
+      ) : null}
+    </div>
+  );
+}
+
+interface UndoingProps {
+  sessionId: string;
+  turnId: string;
+  onClose: (done: boolean) => void;
+}
+
+function Undoing({ sessionId, turnId, onClose }: UndoingProps) {
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [busy, setBusy] = useState(false);
+  const undo = async (files: boolean): Promise<void> => {
+    setBusy(true);
+    try {
+      await keryx.undo(sessionId, turnId, files);
+      onClose(true);
+    } catch (error) {
+      setProblem(asProblem(error));
+      setBusy(false);
+    }
+  };
+  const { turn } = texts;
+  return (
+    <Dialog title={turn.undoTitle} onClose={() => onClose(false)}>
+      <h2>{turn.undoTitle}</h2>
+      <p>{turn.undoBody}</p>
+      {problem === null ? null : <Refusal problem={problem} lead={turn.refused} />}
+      <div class="layout-buttons">
+        <Button onClick={() => onClose(false)}>{texts.cancel}</Button>
+        {problem?.kind === "conflict" ? (
+          <Button kind="stop" busy={busy} onClick={() => void undo(false)}>
+            {turn.undoKeepFiles}
+          </Button>
+        ) : (
+          <Button kind="stop" busy={busy} onClick={() => void undo(true)}>
+            {turn.undoConfirm}
+          </Button>
+        )}
+      </div>
+    </Dialog>
+  );
+}

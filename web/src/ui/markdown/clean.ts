@@ -1,0 +1,20 @@
+/** The last gate before HTML is shown: only what text and code need, whoever wrote it. */
+
+import DOMPurify from "dompurify";
+import { SAFE_ADDRESS } from "./parser";
+
+const ALLOWED = {
+  ALLOWED_TAGS:
+    "a blockquote br code del div em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul".split(
+      " ",
+    ),
+  ALLOWED_ATTR: ["href", "rel", "target", "class", "start", "tabindex"],
+  ALLOWED_URI_REGEXP: SAFE_ADDRESS,
+  // Every other attribute would have to look like such an address too.
+  ADD_URI_SAFE_ATTR: ["rel", "target", "start", "tabindex"],
+  ALLOW_DATA_ATTR: false,
+};
+
+export function clean(html: string): string {
+  return DOMPurify.sanitize(html, ALLOWED);
+}
