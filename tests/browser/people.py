@@ -74,7 +74,7 @@ class Tab:
         self.said = self.transcript.get_by_role("article", name="You")
         self.articles = self.transcript.get_by_role("article")
         self.queue = page.get_by_role("list", name="Queued messages")
-        self.asks = page.get_by_role("region", name="Waits for you")
+        self.asks = page.get_by_role("region", name="Waiting for you")
         self.list = page.get_by_role("navigation", name="Sessions")
         self.stop = self.button("Stop")
 
@@ -104,7 +104,7 @@ class Tab:
 
     async def starts_anew(self) -> None:
         await self.list.get_by_role("button", name="New session", exact=True).first.click()
-        await expect(self.page.get_by_role("heading", name="What shall be done?")).to_be_visible()
+        await expect(self.page.get_by_role("heading", name="What can I help with?")).to_be_visible()
 
     async def begin(self, text: str) -> None:
         """Open a new session with these words."""

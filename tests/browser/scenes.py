@@ -125,7 +125,7 @@ async def _asking(tab: Tab, house: House) -> str:
     house.stage.on("Tidy up", Reply(text="Two calls.", calls=(touch, Call("clarify", ask))))
     await tab.starts_anew()
     approvals = tab.page.get_by_role("combobox", name="Approvals")
-    await approvals.select_option(label="Ask about every change")
+    await approvals.select_option(label="Ask before every change")
     address = await _begin(tab, "Tidy up", anew=False)
     await expect(tab.asks.get_by_role("group", name="Allow terminal?")).to_be_visible()
     await expect(tab.asks.get_by_role("textbox", name="Answer")).to_be_visible()

@@ -11,7 +11,7 @@ from tests.browser.people import Person, Tab
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.6")]
 
-ASK = "Ask about every change"
+ASK = "Ask before every change"
 
 
 async def begins_carefully(tab: Tab, words: str) -> None:
@@ -36,9 +36,9 @@ async def test_an_approval_given_in_one_tab_is_gone_in_the_other(
     for each in (tab, other):
         ask = each.asks.get_by_role("group", name="Allow terminal?")
         await expect(ask).to_contain_text("touch made-here")
-        await expect(each.call("terminal")).to_contain_text("asks you")
+        await expect(each.call("terminal")).to_contain_text("Waiting for you")
     assert not (house.served.workspace / "made-here").exists()
-    await other.asks.get_by_role("button", name="Once").press("Enter")
+    await other.asks.get_by_role("button", name="Allow once").press("Enter")
     for each in (other, tab):
         await each.looks_here()
         await expect(each.asks).to_be_hidden()
@@ -61,7 +61,7 @@ async def test_a_denied_call_is_shown_as_denied(somebody: Person, tab: Tab, hous
     for each in (other, tab):
         await each.looks_here()
         await expect(each.replies.last).to_have_text("Then not.")
-        await expect(each.call("terminal")).to_contain_text("denied")
+        await expect(each.call("terminal")).to_contain_text("Denied")
         await expect(each.asks).to_be_hidden()
     assert not (house.served.workspace / "unwanted").exists()
 
@@ -74,7 +74,7 @@ async def test_consent_for_the_session_is_not_asked_for_again(tab: Tab, house: H
         Reply(text="Both are made."),
     )
     await begins_carefully(tab, "Make two files")
-    await tab.asks.get_by_role("button", name="This session").click()
+    await tab.asks.get_by_role("button", name="Allow for this session").click()
     await expect(tab.replies.last).to_have_text("Both are made.")
     assert (house.served.workspace / "two-of-two").exists()
 
@@ -109,4 +109,4 @@ async def test_stopping_a_turn_takes_back_what_it_asked(tab: Tab, house: House) 
     await expect(tab.asks).to_be_visible()
     await tab.stop.click()
     await expect(tab.asks).to_be_hidden()
-    await expect(tab.transcript.get_by_text("Stopped: by you")).to_be_visible()
+    await expect(tab.transcript.get_by_text("Stopped by you")).to_be_visible()

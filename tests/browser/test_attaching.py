@@ -110,7 +110,7 @@ async def test_a_file_that_is_too_large_says_so_and_is_not_sent(
     )
     attached = tab.page.get_by_role("list", name="Attached files").get_by_role("listitem")
     await expect(attached).to_contain_text(["huge.bin"])
-    await expect(attached).not_to_contain_text("uploading…")
+    await expect(attached).not_to_contain_text("Uploading…")
     await expect(tab.button("Send")).to_be_disabled()
 
 
@@ -142,7 +142,9 @@ async def test_enter_while_a_file_is_uploading_sends_when_the_upload_is_done(
         await give(tab.box, "drop", "slow.txt", "text/plain", b"slow")
         upload = await uploads.next()
         await tab.say("Read this slow one")
-        await expect(tab.page.get_by_text("Sends when the upload is done.")).to_be_visible()
+        await expect(
+            tab.page.get_by_text("Keryx sends your message when the upload is done.")
+        ).to_be_visible()
         await expect(tab.box).to_have_value("Read this slow one")
         await upload.continue_()
     await expect(tab.replies).to_have_text(["Read."])
@@ -155,7 +157,7 @@ async def test_enter_while_a_file_is_uploading_sends_when_the_upload_is_done(
 async def test_a_message_that_waits_for_an_upload_can_be_taken_back(tab: Tab, stage: Stage) -> None:
     part = stage.on("Not this one", Reply(text="Sent by hand."))
     await tab.starts_anew()
-    waits = tab.page.get_by_role("status").filter(has_text="Sends when")
+    waits = tab.page.get_by_role("status").filter(has_text="Keryx sends")
     async with HeldUploads(tab) as uploads:
         await give(tab.box, "drop", "slow.txt", "text/plain", b"slow")
         upload = await uploads.next()
@@ -168,7 +170,7 @@ async def test_a_message_that_waits_for_an_upload_can_be_taken_back(tab: Tab, st
         await tab.box.press_sequentially(", but this")
         await expect(waits).to_be_hidden()
         await tab.button("Send").click()
-        await tab.button("send yet").click()
+        await tab.button("Cancel sending").click()
         await expect(waits).to_be_hidden()
         await upload.continue_()
     attached = tab.page.get_by_role("list", name="Attached files").get_by_role("listitem")
@@ -192,8 +194,10 @@ async def test_an_upload_that_fails_keeps_the_words_and_says_so(
         upload = await uploads.next()
         await tab.say("Read this lost one")
         await upload.abort()
-    told = tab.page.get_by_role("alert").filter(has_text="Not sent; your text is still here.")
-    await expect(told).to_contain_text("lost.txt could not be uploaded")
+    told = tab.page.get_by_role("alert").filter(
+        has_text="Your message was not sent. Your text is still here."
+    )
+    await expect(told).to_contain_text("lost.txt was not uploaded")
     await expect(tab.box).to_have_value("Read this lost one")
     await tab.box.press("Enter")
     await expect(told).to_be_visible()

@@ -49,8 +49,8 @@ BOUND = 64
 ```
 
 """ + "\n\n".join(f"Point {number} that must not be lost." for number in range(40))
-RUNS = re.compile(r"^Summing up what was said so far \((\S+) tokens\)…$")
-SUMMED = re.compile(r"^Summed up: (\S+) → (\S+) tokens$")
+RUNS = re.compile(r"^Compacting the context \((\S+) tokens\)…$")
+SUMMED = re.compile(r"^Compacted: (\S+) → (\S+) tokens$")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -100,7 +100,7 @@ def summary(tab: Tab) -> Locator:
 
 
 def meter(tab: Tab) -> Locator:
-    return tab.page.get_by_role("main").get_by_role("meter", name="Context in use")
+    return tab.page.get_by_role("main").get_by_role("meter", name="Context used")
 
 
 def notice(tab: Tab) -> Locator:
@@ -156,7 +156,7 @@ async def test_a_line_says_that_it_is_summed_up_and_the_line_of_the_fact_takes_i
         await expect(running(each)).to_have_count(0)
     known = await fact(somebody, tab)
     before, after = told(known["tokens_before"]), told(known["tokens_after"])
-    await expect(summed(tab)).to_have_text(re.compile(rf"Summed up: {before} → {after} tokens$"))
+    await expect(summed(tab)).to_have_text(re.compile(rf"Compacted: {before} → {after} tokens$"))
     assert known["tokens_after"] < known["tokens_before"] / 2
     await expect_the_same(somebody, tab, late)
 
@@ -187,10 +187,10 @@ async def test_the_summary_is_read_folded_and_copied_with_the_keyboard_and_stays
     hands = Hands(tab)
     await hands.do(summed(tab), "Shift+Tab")
     await expect(summary(tab).get_by_role("heading", name="What is wanted")).to_be_visible()
-    await expect(tab.button("To the latest")).to_be_visible()
+    await expect(tab.button("Jump to latest")).to_be_visible()
     # Folded again all is in view, so there is no way to be shown.
     await hands.press("Enter")
-    await expect(tab.button("To the latest")).to_have_count(0)
+    await expect(tab.button("Jump to latest")).to_have_count(0)
     await hands.press("Enter")
     await expect(summary(tab).get_by_role("listitem")).to_have_count(2)
     await expect(summary(tab).locator("pre")).to_have_text("BOUND = 64\n")
@@ -230,7 +230,7 @@ async def test_the_meter_falls_when_the_fact_comes_and_stays_there(
     await chip.click()
     dialog = tab.page.get_by_role("dialog", name="Usage")
     own = dialog.get_by_role("region", name="This session")
-    await expect(own).to_contain_text(f"Summed up by itself at {told(ENOUGH)}.")
+    await expect(own).to_contain_text(f"Auto-compacts at {told(ENOUGH)}")
 
 
 async def test_the_inspector_sums_up_and_shows_what_stands_for_the_earlier_part(
@@ -241,17 +241,19 @@ async def test_the_inspector_sums_up_and_shows_what_stands_for_the_earlier_part(
     await inspector.get_by_role("tab", name="Context").click()
     earlier = inspector.get_by_role("group", name=re.compile("^Summary of everything before"))
     await expect(inspector.get_by_role("group", name="Prompt")).to_be_visible()
-    await expect(inspector).to_contain_text("Summed up by itself at 16k.")
+    await expect(inspector).to_contain_text("Auto-compacts at 16k")
     await expect(earlier).to_have_count(0)
-    await inspector.get_by_role("button", name="Sum up now").click()
+    await inspector.get_by_role("button", name="Compact now").click()
     held = await part.held()
     await expect(running(tab)).to_be_visible()
-    busy = inspector.get_by_role("button", name="Summing up…")
+    busy = inspector.get_by_role("button", name="Compacting…")
     await expect(busy).to_have_attribute("aria-disabled", "true")
     held.resume.set()
-    await expect(inspector.get_by_role("button", name="Sum up now")).to_be_visible()
+    await expect(inspector.get_by_role("button", name="Compact now")).to_be_visible()
     for _ in range(2):
-        await expect(earlier).to_contain_text("The model reads it in place of that part.")
+        await expect(earlier).to_contain_text(
+            "The model reads this summary instead of the earlier messages."
+        )
         await earlier.get_by_role("button", name="Summary").click()
         text = earlier.get_by_role("group", name="Summary", exact=True)
         await expect(text.get_by_role("heading", name="What is wanted")).to_be_visible()
@@ -333,13 +335,13 @@ async def test_who_reads_above_stays_there_all_the_while(chromium: Browser, hous
         await expect(running(tab)).to_be_in_viewport()
         above = tab.transcript.get_by_text("Paragraph 20 of")
         await above.scroll_into_view_if_needed()
-        await expect(tab.button("To the latest")).to_be_visible()
+        await expect(tab.button("Jump to latest")).to_be_visible()
         before = await above.bounding_box()
         held.resume.set()
         log = tab.page.get_by_role("log", name="Reply")
         await expect(log.get_by_text(SUMMED)).to_be_attached()
         assert await above.bounding_box() == before
-        await tab.button("To the latest").click()
+        await tab.button("Jump to latest").click()
         await expect(summed(tab)).to_be_in_viewport()
 
 

@@ -45,7 +45,7 @@ async def test_what_is_said_while_a_turn_runs_can_be_changed_until_its_turn_come
     await expect(waiting.nth(0)).to_contain_text("then rest")
     await tab.button("Move down: then rest").click()
     await expect(waiting.nth(1)).to_contain_text("then rest")
-    await tab.button("Withdraw: then sing").click()
+    await tab.button("Remove: then sing").click()
     await expect(waiting).to_have_count(2)
     held.resume.set()
     await expect(tab.said).to_have_text(["Work for long", "then walk", "then rest"])
@@ -63,7 +63,7 @@ async def test_a_steer_cuts_the_tool_that_runs_and_the_model_sees_it(
         await expect(tab.printed("terminal")).to_have_text("going left")
         await tab.say("Go right instead", "Control+Enter")
         await expect(tab.replies.last).to_have_text("I go right.")
-    await expect(tab.call("terminal")).to_contain_text("cancelled: by your steer")
+    await expect(tab.call("terminal")).to_contain_text("Cancelled by your steer")
     await expect(tab.said.last).to_contain_text("Steered")
     messages = (await steered.asked()).body["messages"]
     assert messages[-2]["role"] == "tool"
@@ -82,9 +82,9 @@ async def test_escape_stops_the_turn_and_the_next_message_starts(tab: Tab, stage
     await expect(tab.replies.first).to_contain_text("one two")
     await tab.box.press("Escape")
     await asked.gone.wait()
-    await expect(tab.transcript.get_by_text("Stopped: by you")).to_be_visible()
+    await expect(tab.transcript.get_by_text("Stopped by you")).to_be_visible()
     await expect(tab.replies.first).to_contain_text("one two")
-    await expect(tab.replies.first).to_contain_text("cut short")
+    await expect(tab.replies.first).to_contain_text("The reply was cut off.")
     await tab.say("Say hello")
     await expect(tab.replies.last).to_have_text("Hello.")
 
@@ -123,8 +123,8 @@ async def test_what_could_not_be_sent_stays_and_is_sent_once(
     await somebody.context.set_offline(True)
     await tab.say("Now say it")
     alert = tab.page.get_by_role("form", name="Message").get_by_role("alert")
-    await expect(alert).to_contain_text("Not sent; your text is still here.")
-    await expect(alert).to_contain_text("The server cannot be reached.")
+    await expect(alert).to_contain_text("Your message was not sent. Your text is still here.")
+    await expect(alert).to_contain_text("Cannot reach the server.")
     await expect(tab.box).to_have_value("Now say it")
     await somebody.context.set_offline(False)
     await tab.box.press("Enter")
@@ -170,7 +170,7 @@ async def test_what_is_typed_for_a_session_that_is_not_there_yet_is_there_when_t
     await tab.starts_anew()
     await expect(tab.box).to_have_value("")
     await tab.page.reload()
-    await expect(tab.page.get_by_role("heading", name="What shall be done?")).to_be_visible()
+    await expect(tab.page.get_by_role("heading", name="What can I help with?")).to_be_visible()
     await expect(tab.box).to_have_value("")
 
 

@@ -38,14 +38,14 @@ async def test_steering_says_what_it_stops_and_after_this_step_stops_nothing(
         await expect(tab.printed("terminal")).to_have_text("one")
         await tab.box.fill("By the way")
         steer = tab.button("Steer")
-        says = "Steer stops 1 running call and tells the agent now."
+        says = "Steer cancels 1 running call and sends your message now."
         await expect(steer).to_have_accessible_description(says)
         await tab.box.press("Alt+Enter")
-        await expect(tab.queue).to_contain_text("Joins at the next boundary")
-        await expect(tab.call("terminal")).to_contain_text("running")
+        await expect(tab.queue).to_contain_text("After this step")
+        await expect(tab.call("terminal")).to_contain_text("Running")
         closed.open()
         await expect(tab.replies.last).to_have_text("I heard it in time.")
-    await expect(tab.call("terminal")).not_to_contain_text("cancelled")
+    await expect(tab.call("terminal")).not_to_contain_text("Cancelled")
     assert "two" in str((await part.asked()).body["messages"])
 
 
@@ -59,7 +59,7 @@ async def test_slash_commands_are_found_while_typing_and_done_by_keys(
     await tab.box.press_sequentially("/")
     await expect(options).to_have_count(10)
     await tab.box.press_sequentially("eff")
-    await expect(options).to_have_text(["/effort LEVELChoose how hard it thinks"])
+    await expect(options).to_have_text(["/effort LEVELChange how much the model thinks"])
     await tab.box.press("Tab")
     await expect(options).to_have_count(5)
     await tab.box.press("ArrowDown")
@@ -98,10 +98,12 @@ async def test_a_turn_is_stopped_by_a_command_and_escape_first_closes_the_menu(
     await expect(tab.stop).to_be_enabled()
     await tab.box.press_sequentially("op")
     await tab.box.press("Enter")
-    await expect(tab.transcript.get_by_text("Stopped: by you")).to_be_visible()
+    await expect(tab.transcript.get_by_text("Stopped by you")).to_be_visible()
 
 
-async def test_files_are_completed_folder_by_folder(tab: Tab, house: House) -> None:
+async def test_files_are_completed_folder_by_folder(
+    somebody: Person, tab: Tab, house: House
+) -> None:
     folder = house.served.workspace / "plans" / "deep"
     folder.mkdir(parents=True)
     (folder / "first plan.md").write_text("one")
@@ -113,9 +115,9 @@ async def test_files_are_completed_folder_by_folder(tab: Tab, house: House) -> N
     await tab.settles()
     options = tab.page.get_by_role("listbox", name="Suggestions").get_by_role("option")
     await tab.box.press_sequentially("Compare @pla")
-    await expect(options.first).to_have_text("plans/folder")
+    await expect(options.first).to_have_text("plans/Folder")
     await tab.box.press("Enter")
-    await expect(options.first).to_have_text("deep/folder")
+    await expect(options.first).to_have_text("deep/Folder")
     await tab.box.press("Enter")
     await expect(options).to_have_count(3)
     await tab.box.press_sequentially("sec")
@@ -129,6 +131,10 @@ async def test_files_are_completed_folder_by_folder(tab: Tab, house: House) -> N
     await expect(tab.box).to_have_value(expected)
     await tab.box.press("Enter")
     await expect(tab.replies.last).to_have_text("Compared.")
+    somebody.watch.expects("404")
+    await tab.box.press_sequentially("Compare @nowhere/")
+    composer = tab.page.get_by_role("form", name="Message")
+    await expect(composer).to_contain_text("That folder doesn't exist.")
 
 
 async def test_files_are_completed_before_there_is_a_session_if_another_works_there(
@@ -151,16 +157,16 @@ async def test_files_are_completed_before_there_is_a_session_if_another_works_th
     await tab.box.fill("")
     await tab.box.press_sequentially("Read @notes")
     composer = tab.page.get_by_role("form", name="Message")
-    await expect(composer).to_contain_text("once a session works in it")
+    await expect(composer).to_contain_text("when a session works in this folder")
     await expect(options).to_have_count(0)
 
 
 async def test_a_person_runs_commands_and_code_with_no_model(tab: Tab, house: House) -> None:
     await tab.starts_anew()
     await tab.box.fill("!echo made by hand | tee by-hand.txt")
-    await expect(tab.page.get_by_role("form", name="Message")).to_contain_text("no model")
+    await expect(tab.page.get_by_role("form", name="Message")).to_contain_text("without a model")
     await tab.button("Run").click()
-    own = tab.transcript.get_by_role("group", name="run by you")
+    own = tab.transcript.get_by_role("group", name="Run by you")
     await own.get_by_role("button", expanded=False).click()
     result = own.get_by_role("group", name="Result")
     await expect(result.locator("pre")).to_have_text("made by hand\n")
@@ -171,7 +177,7 @@ async def test_a_person_runs_commands_and_code_with_no_model(tab: Tab, house: Ho
     await expect(code.get_by_role("group", name="Result")).to_contain_text("42")
     await expect(tab.replies).to_have_count(0)
     await tab.page.reload()
-    await expect(tab.transcript.get_by_role("group", name="run by you")).to_have_count(2)
+    await expect(tab.transcript.get_by_role("group", name="Run by you")).to_have_count(2)
 
 
 async def test_tools_are_chosen_by_their_sets(somebody: Person, tab: Tab, stage: Stage) -> None:
@@ -251,9 +257,9 @@ async def test_usage_is_told_and_a_cost_that_is_unknown_is_not_nothing(
     await tab.settles()
     await tab.page.get_by_role("main").get_by_role("button", name="Usage").click()
     dialog = tab.page.get_by_role("dialog", name="Usage")
-    await expect(dialog.get_by_role("region", name="This session")).to_contain_text("Costunknown")
+    await expect(dialog.get_by_role("region", name="This session")).to_contain_text("CostUnknown")
     everything = dialog.get_by_role("region", name="All time")
-    await expect(everything.get_by_role("row").last).to_contain_text("unknown")
+    await expect(everything.get_by_role("row").last).to_contain_text("Unknown")
     await dialog.get_by_role("button", name="Close").click()
     await tab.list.get_by_role("button", name="Usage").click()
     await expect(dialog).to_be_visible()
@@ -275,7 +281,7 @@ async def test_who_looks_elsewhere_is_told_of_questions_and_ends(
         Reply(calls=(Call("clarify", {"question": "Now?"}),)),
         Reply(text="Good", fault="hang mid-stream", after=1),
     )
-    switch = tab.button("Tell me")
+    switch = tab.button("Notifications")
     await expect(switch).to_have_attribute("aria-pressed", "false")
     await switch.click()
     await expect(switch).to_have_attribute("aria-pressed", "true")
@@ -288,7 +294,7 @@ async def test_who_looks_elsewhere_is_told_of_questions_and_ends(
     held.resume.set()
     await later.asked()
     told = tab.page.locator("html")
-    await expect(told).to_have_attribute("data-told", "Ask me later asks you")
+    await expect(told).to_have_attribute("data-told", "Ask me later is waiting for you")
     await expect(tab.page).to_have_title("(1) Ask me later · Keryx")
     await tab.page.evaluate(HIDE, arg=False)
     await tab.asks.get_by_role("textbox", name="Answer").fill("Yes")
@@ -298,4 +304,4 @@ async def test_who_looks_elsewhere_is_told_of_questions_and_ends(
     answered = await later.held(2)
     await tab.page.evaluate(HIDE, arg=True)
     answered.resume.set()
-    await expect(told).to_have_attribute("data-told", "Ask me later has finished")
+    await expect(told).to_have_attribute("data-told", "Ask me later is done")

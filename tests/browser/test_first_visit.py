@@ -20,15 +20,15 @@ async def test_the_printed_link_logs_in_once(chromium: Browser, own_house: House
     served = own_house.served
     async with person(chromium, served.url) as first:
         tab = await first.opens(served.link)
-        await expect(tab.page.get_by_role("heading", name="What shall be done?")).to_be_visible()
+        await expect(tab.page.get_by_role("heading", name="What can I help with?")).to_be_visible()
         assert "token" not in tab.page.url
         again = await first.opens()
         await expect(again.box).to_be_visible()
     async with person(chromium, served.url) as second:
         second.watch.expects("401")
         late = await second.opens(served.link)
-        form = late.page.get_by_role("form", name="Log in to Keryx")
-        await expect(form.get_by_role("alert")).to_contain_text("This link was used already")
+        form = late.page.get_by_role("form", name="Sign in to Keryx")
+        await expect(form.get_by_role("alert")).to_contain_text("This link was already used")
         assert "token" not in late.page.url
         await expect(late.box).to_be_hidden()
 
@@ -65,8 +65,8 @@ async def test_a_page_that_is_left_before_it_is_let_in_has_not_used_up_the_link(
     async with person(chromium, served.url) as second:
         second.watch.expects("401")
         late = await second.opens(served.link)
-        form = late.page.get_by_role("form", name="Log in to Keryx")
-        await expect(form.get_by_role("alert")).to_contain_text("This link was used already")
+        form = late.page.get_by_role("form", name="Sign in to Keryx")
+        await expect(form.get_by_role("alert")).to_contain_text("This link was already used")
         await expect(late.box).to_be_hidden()
 
 
@@ -78,13 +78,13 @@ async def test_the_link_works_in_the_tab_that_asks_for_a_login(
     async with person(chromium, served.url) as somebody:
         somebody.watch.expects("401")
         tab = await somebody.opens()
-        form = tab.page.get_by_role("form", name="Log in to Keryx")
+        form = tab.page.get_by_role("form", name="Sign in to Keryx")
         await expect(form).to_be_visible()
         await tab.page.evaluate("window.__same = true")
         await tab.page.goto(f"{served.url}#token=nothing")
-        await expect(form.get_by_role("alert")).to_contain_text("This link was used already")
+        await expect(form.get_by_role("alert")).to_contain_text("This link was already used")
         await tab.page.goto(served.link)
-        await expect(tab.page.get_by_role("heading", name="What shall be done?")).to_be_visible()
+        await expect(tab.page.get_by_role("heading", name="What can I help with?")).to_be_visible()
         assert "token" not in tab.page.url
         # Whoever is in stays in, whatever link is opened.
         await tab.page.goto(f"{served.url}#token=nothing")
@@ -102,9 +102,9 @@ async def test_the_whole_link_can_be_pasted_as_the_token(
     async with person(chromium, served.url) as somebody:
         somebody.watch.expects("401")
         tab = await somebody.opens()
-        form = tab.page.get_by_role("form", name="Log in to Keryx")
+        form = tab.page.get_by_role("form", name="Sign in to Keryx")
         await form.get_by_role("textbox", name="Token").fill(f" {served.link} ")
-        await form.get_by_role("button", name="Log in").click()
+        await form.get_by_role("button", name="Sign in").click()
         await expect(tab.box).to_be_visible()
 
 
@@ -116,14 +116,16 @@ async def test_without_a_login_there_is_nothing_but_the_login(
     async with person(chromium, served.url) as stranger:
         stranger.watch.expects("401")
         tab = await stranger.opens()
-        form = tab.page.get_by_role("form", name="Log in to Keryx")
+        form = tab.page.get_by_role("form", name="Sign in to Keryx")
         await form.get_by_role("textbox", name="Token").fill("wrong")
-        await form.get_by_role("button", name="Log in").click()
-        await expect(form.get_by_role("alert")).to_have_text("That was not accepted.")
+        await form.get_by_role("button", name="Sign in").click()
+        await expect(form.get_by_role("alert")).to_have_text(
+            "The token or password is wrong. Check it and try again."
+        )
         await form.get_by_role("textbox", name="Token").fill(token)
-        await form.get_by_role("button", name="Log in").click()
+        await form.get_by_role("button", name="Sign in").click()
         await expect(tab.box).to_be_visible()
-        await tab.button("Log out").click()
+        await tab.button("Sign out").click()
         await expect(form).to_be_visible()
         await tab.page.reload()
         await expect(form).to_be_visible()

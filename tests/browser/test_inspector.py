@@ -62,10 +62,10 @@ async def test_a_call_is_seen_whole_by_its_bar_while_it_runs_and_when_it_is_over
         house.stage.on("Show it whole", Reply(calls=(whole.call,)), Reply(text="Shown."))
         await tab.begin("Show it whole")
         await expect(tab.replies.first).to_contain_text("11 done")
-        await expect(inspector(tab)).to_contain_text("its bar in the transcript leads here")
+        await expect(inspector(tab)).to_contain_text("click its bar in the transcript")
         await tab.button("Details of execute_code").click()
         await expect(fact(tab, "Tool")).to_have_text("execute_code")
-        await expect(fact(tab, "State")).to_contain_text("running")
+        await expect(fact(tab, "State")).to_contain_text("Running")
         await expect(fact(tab, "Where")).to_contain_text(str(house.served.workspace))
         arguments = inspector(tab).get_by_role("group", name="Arguments")
         await expect(arguments).to_contain_text("from keryx_tools import parallel, terminal")
@@ -75,7 +75,7 @@ async def test_a_call_is_seen_whole_by_its_bar_while_it_runs_and_when_it_is_over
         await expect(nested).to_contain_text("12/13")
         whole.second.open()
         await expect(tab.replies.last).to_have_text("Shown.")
-    await expect(fact(tab, "State")).to_contain_text("done in")
+    await expect(fact(tab, "State")).to_contain_text("Done in")
     result = inspector(tab).get_by_role("group", name="Result")
     await expect(result.locator("pre")).to_contain_text("region-0\nregion-1\n")
     await expect(inspector(tab).get_by_role("group", name="Nested calls")).to_contain_text("13/13")
@@ -93,7 +93,7 @@ async def test_the_keyboard_chooses_a_call_reads_its_output_and_cancels_it(
         output = inspector(tab).get_by_role("group", name="Output so far")
         await expect(output.locator("pre")).to_have_text("so far\n")
         await inspector(tab).get_by_role("button", name="Cancel this call").press("Enter")
-        await expect(fact(tab, "State")).to_contain_text("cancelled, by you")
+        await expect(fact(tab, "State")).to_contain_text("Cancelled by you")
         await expect(tab.replies.last).to_have_text("Cut.")
 
 
@@ -106,10 +106,11 @@ async def test_a_call_that_waits_says_for_whom(tab: Tab, house: House) -> None:
     await begins_carefully(tab, "Wait for me")
     await expect(tab.asks).to_be_visible()
     await tab.button("Details of terminal").click()
-    await expect(fact(tab, "Waits for")).to_have_text("you")
+    await expect(fact(tab, "State")).to_have_text("Waiting for you")
+    await expect(fact(tab, "Waiting for")).to_have_text("you")
     await tab.asks.get_by_role("button", name="Deny").click()
-    await expect(fact(tab, "State")).to_contain_text("denied")
-    await expect(fact(tab, "Waits for")).to_have_count(0)
+    await expect(fact(tab, "State")).to_contain_text("Denied")
+    await expect(fact(tab, "Waiting for")).to_have_count(0)
 
 
 async def test_files_are_walked_and_shown_as_text_and_as_pictures(tab: Tab, house: House) -> None:
@@ -134,7 +135,7 @@ async def test_files_are_walked_and_shown_as_text_and_as_pictures(tab: Tab, hous
     assert await image.evaluate("(img) => img.decode().then(() => img.naturalWidth)") == 40
     await path.get_by_role("button", name="gallery").click()
     await panel.get_by_role("button", name="noise.bin").click()
-    await expect(panel).to_contain_text("It is no text, so it is not shown.")
+    await expect(panel).to_contain_text("This file is not text, so it is not shown.")
     await path.get_by_role("button", name="Workspace").click()
     await expect(panel.get_by_role("button", name="gallery/")).to_be_visible()
 
@@ -167,7 +168,7 @@ async def test_changes_are_a_diff_and_a_revert_brings_back_what_was_on_the_disk(
     await expect(dialog).to_contain_text("kept.txt")
     await dialog.get_by_role("button", name="Revert").press("Enter")
     await expect(dialog).to_be_hidden()
-    await expect(panel.get_by_role("region", name="kept.txt")).to_contain_text("as it was before")
+    await expect(panel.get_by_role("region", name="kept.txt")).to_contain_text("Same as before")
     await expect(panel).to_contain_text("1 file changed")
     assert (workspace / "kept.txt").read_text() == "one\ntwo\n"
 
@@ -190,7 +191,7 @@ async def test_what_the_model_is_told_is_there_to_be_read(tab: Tab, house: House
     await tab.settles()
     await turns_to(tab, "Context")
     panel = inspector(tab).get_by_role("tabpanel")
-    await expect(panel.get_by_role("group", name="Context in use")).to_contain_text("10")
+    await expect(panel.get_by_role("group", name="Context used")).to_contain_text("10")
     tools = panel.get_by_role("group", name="tools")
     await expect(tools.get_by_role("listitem").filter(has_text="execute_code")).to_have_count(1)
     prompt = panel.get_by_role("group", name="Prompt")

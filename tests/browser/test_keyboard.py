@@ -54,8 +54,8 @@ async def queues_and_cancels(tab: Tab, hands: Hands) -> None:
     await expect(waiting.first).to_be_focused()
     calls = tab.call("terminal")
     await hands.do(calls.nth(0).get_by_role("button", name="Cancel terminal"), "Shift+Tab")
-    await expect(calls.nth(0)).to_contain_text("cancelled: by you")
-    await expect(calls.nth(1)).to_contain_text("running")
+    await expect(calls.nth(0)).to_contain_text("Cancelled by you")
+    await expect(calls.nth(1)).to_contain_text("Running")
     await expect(tab.page.locator("body")).not_to_be_focused()
     await hands.reach(tab.box)
 
@@ -63,13 +63,13 @@ async def queues_and_cancels(tab: Tab, hands: Hands) -> None:
 async def steers_and_stops(tab: Tab, hands: Hands, steered: Part) -> None:
     await hands.type("Rather this", "Control+Enter")
     await steered.held()
-    await expect(tab.call("terminal").nth(1)).to_contain_text("cancelled: by your steer")
+    await expect(tab.call("terminal").nth(1)).to_contain_text("Cancelled by your steer")
     await hands.press("Escape")
-    await expect(tab.transcript.get_by_text("Stopped: by you")).to_be_visible()
+    await expect(tab.transcript.get_by_text("Stopped by you")).to_be_visible()
 
 
 async def answers(tab: Tab, hands: Hands) -> None:
-    await hands.do(tab.asks.get_by_role("button", name="Once"), "Shift+Tab")
+    await hands.do(tab.asks.get_by_role("button", name="Allow once"), "Shift+Tab")
     await expect(tab.replies.filter(has_text="Removed.")).to_be_visible()
     await expect(tab.box).to_be_focused()
     await expect(tab.replies.last).to_have_text("Written.")
@@ -85,7 +85,7 @@ async def reverts(tab: Tab, hands: Hands) -> None:
     dialog = tab.page.get_by_role("dialog", name="Revert 1 file?")
     await hands.do(dialog.get_by_role("button", name="Revert"))
     await expect(dialog).to_be_hidden()
-    await expect(inspector).to_contain_text("No change is left")
+    await expect(inspector).to_contain_text("No changes are left")
     await expect(tab.page.locator("body")).not_to_be_focused()
 
 
@@ -120,9 +120,7 @@ async def test_a_whole_session_is_had_without_a_mouse(
     async with tab.page.expect_response(re.compile(r"\bsearch=Written\b")):
         await tab.page.keyboard.type("Written")
     # There may be other hits before it: what a call wrote, and what was asked for.
-    hits = tab.page.get_by_role("dialog", name="Search everything").locator(
-        ".search-dialog-hits button"
-    )
+    hits = tab.page.get_by_role("dialog", name="Search").locator(".search-dialog-hits button")
     hit = hits.filter(has_text="reply").filter(has_text="Written.")
     await expect(hit).to_have_count(1)
     await by_hand.reach(hit, "ArrowDown")
@@ -141,7 +139,7 @@ async def test_sessions_are_begun_and_opened_from_the_list_by_keys(
     await tab.settles()
     await by_hand.back(tab.transcript)
     await by_hand.press("n")
-    await expect(tab.page.get_by_role("heading", name="What shall be done?")).to_be_visible()
+    await expect(tab.page.get_by_role("heading", name="What can I help with?")).to_be_visible()
     await expect(tab.box).to_be_focused()
     line = tab.session("The one to find")
     await by_hand.do(line.get_by_role("button").first, "Shift+Tab")
@@ -169,7 +167,7 @@ async def test_a_dialog_gives_the_focus_back_to_what_opened_it(
         await expect(opener).to_be_focused()
 
     await by_hand.press("Control+k")
-    await leaves("Search everything", tab.box)
+    await leaves("Search", tab.box)
     await by_hand.type("/help")
     await leaves("Commands and keys", tab.box)
     dots = tab.transcript.get_by_role("button", name="Actions for this turn")
@@ -221,7 +219,7 @@ async def test_words_typed_right_after_a_key_land_where_that_key_leads(
     for _ in range(5):
         await by_hand.press("Control+k")
         await tab.page.keyboard.type("no hurry")
-        words = tab.page.get_by_role("searchbox", name="Search in all sessions")
+        words = tab.page.get_by_role("searchbox", name="Search all sessions")
         await expect(words).to_have_value("no hurry")
         await expect(tab.box).to_have_value("")
         await by_hand.press("Escape")
@@ -244,7 +242,7 @@ async def test_words_typed_right_after_a_key_land_where_that_key_leads(
     await tab.page.keyboard.type("no hurry")
     await expect(tab.page.locator(".search-dialog-hits button").first).to_contain_text("No hurry")
     await by_hand.press("Enter")
-    await expect(tab.transcript.get_by_role("group", name="The place found")).to_be_focused()
+    await expect(tab.transcript.get_by_role("group", name="Search result")).to_be_focused()
     await expect(tab.box).to_have_value("")
 
 

@@ -80,7 +80,7 @@ async def test_killed_while_a_tool_runs(two: tuple[Person, Tab, Tab], house: Hou
         await dies_and_comes_back(house, tab)
         await part.asked(2)
         await ends_true(somebody, tab, other, last="I cannot know how it ended.")
-    await expect(tab.call("terminal")).to_contain_text("unknown")
+    await expect(tab.call("terminal")).to_contain_text("Unknown")
 
 
 async def test_killed_while_an_approval_waits(two: tuple[Person, Tab, Tab], house: House) -> None:
@@ -99,7 +99,7 @@ async def test_killed_while_an_approval_waits(two: tuple[Person, Tab, Tab], hous
     await dies_and_comes_back(house, tab)
     await other.looks_here()
     await expect(other.page.get_by_text("Connection lost")).to_have_count(0)
-    await other.asks.get_by_role("button", name="Once").click()
+    await other.asks.get_by_role("button", name="Allow once").click()
     await ends_true(somebody, tab, other, last="It is changed.")
     assert (house.served.workspace / "changed").exists()
 

@@ -24,15 +24,15 @@ async def test_the_list_shows_live_what_every_session_is_doing(tab: Tab, house: 
     stage.on("This one fails", Reply(status=401, message="no", code="invalid_api_key"))
     for words in ("This one runs", "This one asks", "This one fails"):
         await tab.begin(words)
-    await expect(tab.session("This one runs")).to_contain_text("running")
-    await expect(tab.session("This one asks")).to_contain_text("asks you")
-    await expect(tab.session("This one fails")).to_contain_text("failed")
+    await expect(tab.session("This one runs")).to_contain_text("Running")
+    await expect(tab.session("This one asks")).to_contain_text("Waiting for you")
+    await expect(tab.session("This one fails")).to_contain_text("Failed")
     (await runs.held()).resume.set()
-    await expect(tab.session("This one runs")).not_to_contain_text("running")
+    await expect(tab.session("This one runs")).not_to_contain_text("Running")
     await tab.session("This one asks").get_by_role("button").first.click()
     await tab.asks.get_by_role("button", name="A", exact=True).click()
     await expect(tab.replies.last).to_have_text("Then A.")
-    await expect(tab.session("This one asks")).not_to_contain_text("asks you")
+    await expect(tab.session("This one asks")).not_to_contain_text("Waiting for you")
 
 
 async def test_search_marks_what_it_found_and_opens_at_the_hit(
@@ -48,8 +48,8 @@ async def test_search_marks_what_it_found_and_opens_at_the_hit(
     await tab.settles()
     await tab.starts_anew()
     await tab.page.keyboard.press("Control+k")
-    search = tab.page.get_by_role("dialog", name="Search everything")
-    field = search.get_by_role("searchbox", name="Search in all sessions")
+    search = tab.page.get_by_role("dialog", name="Search")
+    field = search.get_by_role("searchbox", name="Search all sessions")
     await expect(field).to_be_focused()
     hit = search.get_by_role("listitem").filter(has_text="heliotrope")
     await field.fill("heliotrope")
@@ -60,7 +60,7 @@ async def test_search_marks_what_it_found_and_opens_at_the_hit(
     await expect(search).to_be_hidden()
     found = tab.replies.filter(has_text="The heliotrope stands by the well.")
     await expect(found).to_be_in_viewport()
-    await expect(tab.button("To the latest")).to_be_visible()
+    await expect(tab.button("Jump to latest")).to_be_visible()
 
 
 async def test_a_session_is_renamed_pinned_archived_and_brought_back(
@@ -110,10 +110,10 @@ async def test_deleting_asks_first_and_the_session_is_gone_everywhere(
     await dialog.get_by_role("button", name="Delete").click()
     for each in (tab, other):
         await expect(each.session("Forget me")).to_be_hidden()
-        await expect(each.page.get_by_role("heading", name="What shall be done?")).to_be_visible()
+        await expect(each.page.get_by_role("heading", name="What can I help with?")).to_be_visible()
     somebody.watch.expects("404")
     late = await somebody.opens(address)
-    await expect(late.page.get_by_text("This session does not exist any more.")).to_be_visible()
+    await expect(late.page.get_by_text("This session no longer exists.")).to_be_visible()
 
 
 async def test_a_new_session_begins_with_one_key(tab: Tab, stage: Stage) -> None:
@@ -122,6 +122,6 @@ async def test_a_new_session_begins_with_one_key(tab: Tab, stage: Stage) -> None
     await tab.settles()
     await tab.transcript.focus()
     await tab.page.keyboard.press("n")
-    await expect(tab.page.get_by_role("heading", name="What shall be done?")).to_be_visible()
+    await expect(tab.page.get_by_role("heading", name="What can I help with?")).to_be_visible()
     await expect(tab.box).to_be_focused()
     await expect(tab.box).to_have_value("")

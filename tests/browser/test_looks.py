@@ -94,7 +94,7 @@ class Eye:
 
 
 async def look_at_the_start(tab: Tab, eye: Eye, *, narrow: bool) -> None:
-    await eye.sees("empty", tab.page.get_by_role("heading", name="What shall be done?"))
+    await eye.sees("empty", tab.page.get_by_role("heading", name="What can I help with?"))
     tools = tab.page.get_by_role("main").get_by_text("Tools", exact=True)
     await tools.click()
     await eye.sees("toolsets", tab.page.get_by_role("checkbox", name="code"))
@@ -107,8 +107,8 @@ async def look_at_the_start(tab: Tab, eye: Eye, *, narrow: bool) -> None:
     await tab.page.keyboard.press("Escape")
     await tab.button("Models…").click()
     await eye.sees("models", tab.page.get_by_role("combobox", name="Default model"))
-    await tab.button("Another model server or key").click()
-    await eye.sees("more-models", tab.page.get_by_role("form", name="Paste a key"))
+    await tab.button("Add a model server or key").click()
+    await eye.sees("more-models", tab.page.get_by_role("form", name="Add an API key"))
     await tab.page.keyboard.press("Escape")
     if narrow:
         await tab.button("Sessions").click()
@@ -118,7 +118,7 @@ async def look_at_the_start(tab: Tab, eye: Eye, *, narrow: bool) -> None:
     await eye.sees("deletion", tab.page.get_by_role("dialog", name="Delete this session?"))
     await tab.page.keyboard.press("Escape")
     await tab.page.keyboard.press("Control+k")
-    search = tab.page.get_by_role("dialog", name="Search everything")
+    search = tab.page.get_by_role("dialog", name="Search")
     await search.get_by_role("searchbox").fill("reader")
     await eye.sees("search", search.locator("mark").first)
 
@@ -171,7 +171,7 @@ async def look_at_work(tab: Tab, house: House, eye: Eye, *, narrow: bool) -> Non
     await inspector.get_by_role("tab", name="Call").click()
     if narrow:
         await tab.page.keyboard.press("Escape")
-    await tab.button("Withdraw: then write the result").click()
+    await tab.button("Remove: then write the result").click()
     await tab.stop.click()
     await tab.settles()
 
@@ -186,7 +186,7 @@ async def look_at_the_rest(tab: Tab, scene: Scene, eye: Eye) -> None:
     await tab.page.goto(scene.long)
     await eye.sees("long", tab.transcript.get_by_text("This turn:").last)
     await tab.transcript.press("PageUp")
-    await eye.sees("long-above", tab.button("To the latest"))
+    await eye.sees("long-above", tab.button("Jump to latest"))
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -206,7 +206,7 @@ async def test_everything_can_be_seen_and_used(
         stranger.watch.expects("401")
         tab = await stranger.opens()
         eye = Eye(tab, tmp_path, look, axe)
-        await eye.sees("login", tab.page.get_by_role("form", name="Log in to Keryx"))
+        await eye.sees("login", tab.page.get_by_role("form", name="Sign in to Keryx"))
         assert eye.found == []
 
 

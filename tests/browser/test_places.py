@@ -28,7 +28,7 @@ TURNS = 2_500
 FAR_UP = 41
 NEAR = TURNS - 120
 """Before the pages that are read at first, and few enough pages away from the end."""
-BACK = "Back to the newest"
+BACK = "Earlier messages Jump to latest"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -101,13 +101,13 @@ def pages_read(tab: Tab) -> Generator[list[str]]:
 
 
 def place(tab: Tab) -> Locator:
-    return tab.transcript.get_by_role("group", name="The place found", exact=True)
+    return tab.transcript.get_by_role("group", name="Search result", exact=True)
 
 
 async def find(tab: Tab, number: int) -> None:
     """As a person does: by the words, and with the keyboard."""
-    await tab.list.get_by_role("button", name="Search everything").press("Enter")
-    search = tab.page.get_by_role("dialog", name="Search everything")
+    await tab.list.get_by_role("button", name="Search").press("Enter")
+    search = tab.page.get_by_role("dialog", name="Search")
     await search.get_by_role("searchbox").fill(f"Message {number}")
     hit = search.get_by_role("listitem").filter(has_text=f"Message {number}:")
     await hit.get_by_role("button").press("Enter")
@@ -190,8 +190,7 @@ async def test_reading_on_from_a_place_meets_the_end_and_misses_nothing(reader: 
     numbers = [int(found[1]) for text in seen if (found := re.match(r"Message (\d+):", text))]
     assert numbers[numbers.index(NEAR) :] == list(range(NEAR, TURNS))
     await tab.page.keyboard.press("End")
-    await expect(tab.button(BACK)).to_have_count(0)
-    await expect(tab.button("To the latest")).to_have_count(0)
+    await expect(tab.button("Jump to latest")).to_have_count(0)
 
 
 async def _note(tab: Tab, seen: list[str]) -> None:
@@ -263,7 +262,7 @@ async def test_retries_and_settings_are_told_after_a_reload_as_they_were(
     await tab.settles()
     await tab.say("/effort high")
     await expect(tab.transcript).to_contain_text("Effort is now high.")
-    await expect(tab.transcript).to_contain_text("Asked again after")
+    await expect(tab.transcript).to_contain_text("Retrying in")
     told = await tab.transcript.aria_snapshot()
     await tab.page.reload()
     await expect(tab.transcript).to_contain_text("Effort is now high.")

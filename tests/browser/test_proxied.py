@@ -79,9 +79,9 @@ async def test_the_page_works_below_a_path_with_https(chromium: Browser, proxied
         address = await link.evaluate("(link) => link.href")
         assert address.startswith(url)
         assert len(await (await somebody.context.request.get(address)).body()) == 2_000_000
-        await tab.list.get_by_role("button", name="Log out").click()
+        await tab.list.get_by_role("button", name="Sign out").click()
         somebody.watch.expects("401")
-        await expect(tab.page.get_by_role("form", name="Log in to Keryx")).to_be_visible()
+        await expect(tab.page.get_by_role("form", name="Sign in to Keryx")).to_be_visible()
         assert await somebody.context.cookies() == []
         await tab.page.get_by_role("radio", name="Password").check()
         await tab.page.get_by_role("textbox", name="Password").fill(PASSWORD)

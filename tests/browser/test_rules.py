@@ -1,4 +1,4 @@
-"""What “Always” covers is said before it is done, listed afterwards, and taken back."""
+"""What “Always allow” covers is said before it is done, listed afterwards, and taken back."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ async def test_always_says_what_it_covers_and_is_taken_back(
     folder = house.served.workspace
     house.stage.on("Write the app", write("app.py"), write("app.py"), Reply(text="Written."))
     await begins_carefully(tab, "Write the app")
-    await tab.asks.get_by_role("button", name="Always").click()
-    choices = tab.asks.get_by_role("group", name="Always allow")
+    await tab.asks.get_by_role("button", name="Always allow write_file").click()
+    choices = tab.asks.get_by_role("group", name="Always allow write_file")
     options = choices.locator(".reach-choice-option")
     await expect(options).to_have_count(3)
     await expect(options.nth(0)).to_be_focused()
@@ -37,7 +37,7 @@ async def test_always_says_what_it_covers_and_is_taken_back(
     await expect(options.nth(2)).to_contain_text("write_file: every call, in every folder")
     await tab.page.keyboard.press("Escape")
     await expect(choices).to_be_hidden()
-    await tab.asks.get_by_role("button", name="Always").click()
+    await tab.asks.get_by_role("button", name="Always allow write_file").click()
     await options.nth(0).press("Enter")
     await expect(tab.replies.last).to_have_text("Written.")
     # Another session in this folder is covered as well, and in the list one sees by what.
@@ -49,7 +49,7 @@ async def test_always_says_what_it_covers_and_is_taken_back(
     await expect(other.asks.get_by_role("group", name="Allow write_file?")).to_contain_text(
         "other.py"
     )
-    await other.asks.get_by_role("button", name="Once").click()
+    await other.asks.get_by_role("button", name="Allow once").click()
     await expect(other.replies.last).to_have_text("Written again.")
     await other.list.get_by_role("button", name="Approval rules").click()
     dialog = other.page.get_by_role("dialog", name="Approval rules")
@@ -58,7 +58,7 @@ async def test_always_says_what_it_covers_and_is_taken_back(
     await expect(rules.first).to_contain_text(f"app.py, in sessions that work in {folder}")
     await rules.first.get_by_role("button", name="Remove").click()
     await expect(rules).to_have_count(0)
-    await expect(dialog).to_contain_text("Nothing is allowed for good.")
+    await expect(dialog).to_contain_text("No rules yet.")
     await dialog.get_by_role("button", name="Close").click()
     # Also in the session that it was made in, and at once.
     house.stage.on("Write it once more", write("app.py"), Reply(text="Not this time."))
@@ -73,8 +73,8 @@ async def test_consent_for_the_session_can_be_for_the_folder(tab: Tab, house: Ho
         "Write three", write("one.py"), write("lib/two.py"), write("three.py"), Reply(text="Three.")
     )
     await begins_carefully(tab, "Write three")
-    await tab.asks.get_by_role("button", name="This session").click()
-    choices = tab.asks.get_by_role("group", name="Allow until this session ends")
+    await tab.asks.get_by_role("button", name="Allow for this session").click()
+    choices = tab.asks.get_by_role("group", name="Allow for this session")
     await expect(choices.locator(".reach-choice-option")).to_have_count(2)
     await expect(choices).not_to_contain_text("in sessions that work in")
     await choices.get_by_role("button", name="Everything in this folder").click()
@@ -91,17 +91,17 @@ async def test_the_choice_and_the_list_can_be_seen_and_used(
         tab = await somebody.opens()
         eye = Eye(tab, tmp_path, look, AXE.read_text())
         await tab.page.get_by_role("combobox", name="Approvals").select_option(
-            label="Ask about every change"
+            label="Ask before every change"
         )
         await tab.say(words)
-        await tab.asks.get_by_role("button", name="Always").click()
-        choices = tab.asks.get_by_role("group", name="Always allow")
+        await tab.asks.get_by_role("button", name="Always allow write_file").click()
+        choices = tab.asks.get_by_role("group", name="Always allow write_file")
         await eye.sees("reaches", choices)
-        await choices.get_by_role("button", name="Just this").click()
+        await choices.get_by_role("button", name="Only this").click()
         await expect(tab.asks.get_by_role("group", name="Allow write_file?")).to_contain_text(
             "never.py"
         )
-        await tab.asks.get_by_role("button", name="Always").click()
+        await tab.asks.get_by_role("button", name="Always allow write_file").click()
         await choices.get_by_role("button", name="Approval rules").click()
         dialog = tab.page.get_by_role("dialog", name="Approval rules")
         rule = dialog.get_by_role("listitem").filter(has_text=f"{look}.py")

@@ -122,7 +122,7 @@ async def test_scripts_in_titles_stay_text(tab: Tab, stage: Stage) -> None:
     await expect(dialog).to_contain_text(title)
     await dialog.get_by_role("button", name="Cancel").click()
     await tab.page.keyboard.press("Control+k")
-    search = tab.page.get_by_role("dialog", name="Search everything")
+    search = tab.page.get_by_role("dialog", name="Search")
     await search.get_by_role("searchbox").fill("quicksilver")
     await expect(search.get_by_role("listitem").filter(has_text=title)).to_be_visible()
 

@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 WORDS = " ".join(f"word{number}" for number in range(40))
-LOST = "Connection lost. Trying again…"
+LOST = "Connection lost. Reconnecting…"
 SILENCE_MS = 41_000
 """Longer than the page waits for the server's beat."""
 
@@ -62,7 +62,7 @@ async def test_a_reload_while_a_tool_runs_shows_what_it_printed_and_then_its_end
         await tab.begin("Run and reload")
         await expect(tab.printed("terminal")).to_have_text("printed before")
         await tab.page.reload()
-        await expect(tab.call("terminal")).to_contain_text("running")
+        await expect(tab.call("terminal")).to_contain_text("Running")
         await expect(tab.printed("terminal")).to_have_text("printed before")
         closed.open()
         await expect(tab.replies.last).to_have_text("It ran.")

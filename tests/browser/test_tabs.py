@@ -74,12 +74,12 @@ async def test_six_tabs_are_live_at_once_and_all_lists_show_what_happens_in_one(
             held = house.stage.on(cue, Reply(text="On it", fault="hang mid-stream", after=1))
             await tab.say(cue)
             for other in tabs:
-                await expect(other.session(title)).to_contain_text("running")
+                await expect(other.session(title)).to_contain_text("Running")
             (await held.held()).resume.set()
             await expect(tab.replies.last).to_have_text("On it")
             await tab.settles()
             for other in tabs:
-                await expect(other.session(title)).not_to_contain_text("running")
+                await expect(other.session(title)).not_to_contain_text("Running")
         assert len(readers.asked) == 1
 
 
@@ -151,7 +151,7 @@ async def test_who_looks_at_a_session_that_another_deletes_is_told_by_its_own_st
             await other.choose("Looked at", "Delete")
             await other.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
             await expect(other.session("Looked at")).to_have_count(0)
-        await expect(tab.page.get_by_text("This session does not exist any more.")).to_be_visible()
+        await expect(tab.page.get_by_text("This session no longer exists.")).to_be_visible()
         # It did not have to ask again to know.
         streams = [each for each in asked if each.url.endswith("/events") and "/s-" in each.url]
         assert len(streams) == 1
@@ -207,4 +207,4 @@ async def test_where_there_are_no_locks_each_tab_reads_by_itself(
             Reply(text="Both."),
         )
         await tabs[0].begin("Ask the other too")
-        await expect(tabs[1].session("Ask the other too")).to_contain_text("asks you")
+        await expect(tabs[1].session("Ask the other too")).to_contain_text("Waiting for you")

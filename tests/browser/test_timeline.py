@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("pag
 
 TIMES = re.compile(
     r"This turn: model [\d.]+ m?s, tools ([\d.]+) (m?s); "
-    r"one after another ([\d.]+) (m?s), saved ([\d.]+) (m?s)\."
+    r"running calls in parallel saved ([\d.]+) (m?s) \(([\d.]+) (m?s) one after another\)\."
 )
 
 
@@ -69,14 +69,16 @@ async def test_how_a_call_ended_is_told_by_the_form_of_its_bar_and_in_words(
             await expect(calls.nth(2).locator("pre")).to_have_text("to be cut")
             moving = await form_of(calls.nth(3).locator(".lane-bar"))
             await calls.nth(2).get_by_role("button", name="Cancel terminal").click()
-            await expect(calls.nth(2)).to_contain_text("cancelled: by you")
+            await expect(calls.nth(2)).to_contain_text("Cancelled by you")
             somebody.watch.expects_outage()
             await served.kill()
             await served.start()
             await expect(tab.replies.last).to_have_text("Four ways.")
-            await expect(calls.nth(0)).not_to_contain_text(re.compile("failed|cancelled|unknown"))
-            await expect(calls.nth(1)).to_contain_text("failed")
-            await expect(calls.nth(3)).to_contain_text("unknown")
+            await expect(calls.nth(0)).not_to_contain_text(
+                re.compile("failed|cancelled|unknown", re.IGNORECASE)
+            )
+            await expect(calls.nth(1)).to_contain_text("Failed")
+            await expect(calls.nth(3)).to_contain_text("Unknown")
             forms = [await form_of(calls.nth(number).locator(".lane-bar")) for number in range(4)]
     done, failed, cancelled, unknown = forms
     assert len({*forms, moving}) == 5
@@ -122,10 +124,10 @@ async def test_nested_calls_stand_under_their_script_and_one_of_them_is_cancelle
         await tab.button(f"{runs}one").click()
         await expect(lines.filter(has_text="cancelled")).to_have_count(1)
         await expect(tab.button(runs)).to_have_count(1)
-        await expect(tab.call("terminal")).not_to_contain_text("cancelled")
+        await expect(tab.call("terminal")).not_to_contain_text("Cancelled")
         spread.second.open()
         await expect(tab.replies.last).to_have_text("Gathered.")
-    await expect(script).not_to_contain_text("running")
+    await expect(script).not_to_contain_text("Running")
     await expect(nested.get_by_role("button", name="terminal: 12 done")).to_be_visible()
     await expect(lines.filter(has_text="cancelled")).to_have_count(1)
     await tab.page.reload()
@@ -158,7 +160,7 @@ async def test_one_call_of_a_crowd_is_cancelled_by_itself_and_so_is_another_afte
         # It is told among those that have ended.
         told = (f"terminal: {CROWD} done", "terminal: cancelled", "crowd-two: running")
         await expect(lines).to_have_text([re.compile(each) for each in told])
-        await expect(script).to_contain_text("running")
+        await expect(script).to_contain_text("Running")
         # Who comes late sees the same of it, and can do so with the one that is left.
         await tab.page.reload()
         await expect(lines).to_have_text([re.compile(each) for each in told])
@@ -187,8 +189,8 @@ async def test_the_keyboard_cancels_one_bar_while_the_others_go_on(tab: Tab, hou
         await tab.page.keyboard.press("Tab")
         await expect(calls.nth(0).get_by_role("button", name="Cancel terminal")).to_be_focused()
         await tab.page.keyboard.press("Enter")
-        await expect(calls.nth(0)).to_contain_text("cancelled: by you")
-        await expect(calls.nth(1)).to_contain_text("running")
+        await expect(calls.nth(0)).to_contain_text("Cancelled by you")
+        await expect(calls.nth(1)).to_contain_text("Running")
         # The button is gone with what it was for; the focus stays around.
         await expect(tab.page.locator("body")).not_to_be_focused()
         stays.open()
@@ -206,11 +208,11 @@ async def test_a_turn_says_where_its_time_went_and_what_one_after_another_would_
     await expect(line).to_have_text(TIMES)
     found = TIMES.fullmatch(await line.inner_text())
     assert found is not None
-    tools, serial, saved = (seconds(found[at], found[at + 1]) for at in (1, 3, 5))
+    tools, saved, serial = (seconds(found[at], found[at + 1]) for at in (1, 3, 5))
     assert serial >= 1.8
     assert serial - tools == pytest.approx(saved, abs=0.2)
     inspector = tab.page.get_by_role("complementary", name="Inspector")
-    await expect(inspector).to_contain_text("Run one after another these calls would have taken")
+    await expect(inspector).to_contain_text("One after another, these calls would take")
 
 
 async def test_a_turn_is_undone_with_its_files_and_says_so_if_they_are_not_as_it_left_them(
@@ -238,7 +240,7 @@ async def test_a_turn_is_undone_with_its_files_and_says_so_if_they_are_not_as_it
     await undo(tab).get_by_role("button", name="Undo", exact=True).click()
     await expect(undo(tab).get_by_role("alert")).to_contain_text("poem.txt")
     assert (workspace / "poem.txt").read_text() == "by hand\n"
-    await undo(tab).get_by_role("button", name="Undo without its files").click()
+    await undo(tab).get_by_role("button", name="Undo, but keep the files").click()
     await expect(tab.said).to_have_count(0)
     assert (workspace / "poem.txt").read_text() == "by hand\n"
 

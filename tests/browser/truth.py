@@ -19,7 +19,16 @@ QUIET = (
     "context.compacted",
 )
 """What the screen says in lines of their own, which are no rows of somebody's."""
-OUTCOMES = ("failed", "denied", "cancelled", "did not start", "unknown", "running", "asks you")
+OUTCOMES = {
+    "Failed": "failed",
+    "Denied": "denied",
+    "Cancelled": "cancelled",
+    "Not started": "cancelled",
+    "Unknown": "unknown",
+    "Running": "running",
+    "Waiting for you": "waiting",
+}
+"""What the screen calls them, and what the API does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +106,11 @@ async def _call(call: Locator) -> Call:
     if await fold.count() > 0:
         await fold.first.click()
     standing = await call.locator(".call-line-standing").inner_text()
-    outcome = next((each for each in OUTCOMES if each in standing), "completed")
+    outcome = next((OUTCOMES[text] for text in OUTCOMES if text in standing), "completed")
     parts = call.get_by_role("group", name="Result").locator("pre")
     results = [await each.text_content() or "" for each in await parts.all()]
     tool = await call.get_attribute("aria-label") or ""
-    return Call(tool, "cancelled" if outcome == "did not start" else outcome, _read(results))
+    return Call(tool, outcome, _read(results))
 
 
 def _read(results: list[str]) -> list[Any]:

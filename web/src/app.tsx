@@ -38,7 +38,7 @@ function Page() {
   const beside = shown.value && wide.value && (keeper?.store.value ?? null) !== null;
   const title = keeper?.store.value?.head.settings.value.title ?? "";
   useEffect(() => {
-    document.title = texts.telling.badge(waitingCount.value, title ? `${title} · ${texts.name}` : texts.name);
+    document.title = texts.notifications.tabTitle(waitingCount.value, title ? `${title} · ${texts.name}` : texts.name);
   }, [title, waitingCount.value]);
   return (
     <div class={`page${listShown.value ? " is-listed" : ""}${beside ? " is-inspected" : ""}`}>

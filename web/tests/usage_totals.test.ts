@@ -45,8 +45,8 @@ const summary = (state: SessionSummary["state"], failed = false): SessionSummary
 });
 
 it("tells of what asks and of what ends, and of nothing else", () => {
-  expect(newsText(summary("running"), summary("waiting"))).toBe("Tidy up asks you");
-  expect(newsText(summary("running"), summary("idle"))).toBe("Tidy up has finished");
+  expect(newsText(summary("running"), summary("waiting"))).toBe("Tidy up is waiting for you");
+  expect(newsText(summary("running"), summary("idle"))).toBe("Tidy up is done");
   expect(newsText(summary("running"), summary("idle", true))).toBe("Tidy up failed");
   expect(newsText(summary("idle"), summary("running"))).toBeNull();
   expect(newsText(summary("waiting"), summary("running"))).toBeNull();

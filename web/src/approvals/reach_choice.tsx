@@ -17,13 +17,14 @@ export function choices(approval: ApprovalAsked, lasting: Lasting): readonly Off
 
 interface Props {
   lasting: Lasting;
+  title: string;
   offers: readonly Offer[];
   busy: boolean;
   onChoose: (offer: Offer) => void;
   onBack: () => void;
 }
 
-export function ReachChoice({ lasting, offers, busy, onChoose, onBack }: Props) {
+export function ReachChoice({ lasting, title, offers, busy, onChoose, onBack }: Props) {
   const group = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => group.current?.querySelector("button")?.focus(), []);
   return (
@@ -31,7 +32,7 @@ export function ReachChoice({ lasting, offers, busy, onChoose, onBack }: Props) 
       ref={group}
       class="reach-choice"
       role="group"
-      aria-label={texts.asks.reaches[lasting]}
+      aria-label={title}
       onKeyDown={(event) => {
         if (event.key !== "Escape") return;
         event.preventDefault();
@@ -39,7 +40,7 @@ export function ReachChoice({ lasting, offers, busy, onChoose, onBack }: Props) 
         onBack();
       }}
     >
-      <b>{texts.asks.reaches[lasting]}</b>
+      <b>{title}</b>
       {offers.map((offer) => (
         <button
           key={offer.reach}
@@ -48,19 +49,21 @@ export function ReachChoice({ lasting, offers, busy, onChoose, onBack }: Props) 
           aria-disabled={busy || undefined}
           onClick={busy ? undefined : () => onChoose(offer)}
         >
-          <span>{texts.asks.reach[offer.reach]}</span>
-          <small>{lasting === "always" ? offer.says : texts.asks.here(offer.says, offer.workspace ?? null)}</small>
+          <span>{texts.approvals.reach[offer.reach]}</span>
+          <small>
+            {lasting === "always" ? offer.says : texts.approvals.inThisSession(offer.says, offer.workspace ?? null)}
+          </small>
         </button>
       ))}
       <div class="layout-buttons">
         {lasting === "always" ? (
           <Button kind="quiet" onClick={() => (rulesShown.value = true)}>
-            {texts.rules.open}
+            {texts.rules.title}
           </Button>
         ) : null}
         <span class="layout-grow" />
         <Button keys="Esc" onClick={onBack}>
-          {texts.asks.back}
+          {texts.approvals.back}
         </Button>
       </div>
     </div>

@@ -17,7 +17,7 @@ export function ApprovalRequests({ session }: { session: SessionStore }) {
   const questions = session.head.questions.value;
   if (approvals.length + questions.length === 0) return null;
   return (
-    <section class="requests" aria-label={texts.asks.label}>
+    <section class="requests" aria-label={texts.approvals.label}>
       {approvals.map((approval) => (
         <Approval key={approval.approval_id} sessionId={session.id} approval={approval} />
       ))}
@@ -41,7 +41,8 @@ function Approval({ sessionId, approval }: { sessionId: string; approval: Approv
   const [busy, setBusy] = useState(false);
   const [lasting, setLasting] = useState<Lasting | null>(null);
   const card = useRef<HTMLDivElement>(null);
-  const title = texts.asks.allow(approval.tool || approval.what);
+  const title = texts.approvals.question(approval.tool || approval.what);
+  const lastingText = (how: Lasting): string => texts.approvals.allowLasting(how, approval.tool ?? "");
   const decide = async (decision: Decision, reach: Reach | null = null): Promise<void> => {
     setBusy(true);
     await attempt(() => first(() => keryx.approve(sessionId, approval.approval_id, decision, reach)));
@@ -70,13 +71,14 @@ function Approval({ sessionId, approval }: { sessionId: string; approval: Approv
         <b>{title}</b>
         {approval.tool ? <pre tabIndex={0}>{without(approval.what, approval.tool)}</pre> : null}
         <p class="text-dim">
-          {[texts.asks.risks[approval.risk], approval.why, ...needs(approval)].filter(Boolean).join(" · ")}
+          {[texts.approvals.risks[approval.risk], approval.why, ...needs(approval)].filter(Boolean).join(" · ")}
           <Expiry at={approval.expires} />
         </p>
       </div>
       {lasting !== null ? (
         <ReachChoice
           lasting={lasting}
+          title={lastingText(lasting)}
           offers={choices(approval, lasting)}
           busy={busy}
           onChoose={({ reach }) => void decide(lasting, reach)}
@@ -84,18 +86,18 @@ function Approval({ sessionId, approval }: { sessionId: string; approval: Approv
         />
       ) : (
         <div class="layout-buttons">
-          {button("deny", texts.asks.deny)}
+          {button("deny", texts.approvals.deny)}
           {wider ? (
             <Button busy={busy} onClick={() => last("session")}>
-              {texts.asks.session}
+              {lastingText("session")}
             </Button>
           ) : null}
           {wider ? (
             <Button busy={busy} onClick={() => last("always")}>
-              {texts.asks.always}
+              {lastingText("always")}
             </Button>
           ) : null}
-          {button("once", texts.asks.once, "main")}
+          {button("once", texts.approvals.allowOnce, "main")}
         </div>
       )}
     </div>
@@ -110,16 +112,16 @@ function without(what: string, tool: string): string {
 function needs({ needs: access }: ApprovalAsked): string[] {
   const { network = false, reads = [], writes = [] } = access ?? {};
   return [
-    network ? texts.asks.network : "",
-    reads.length > 0 ? texts.asks.reads(reads.join(", ")) : "",
-    writes.length > 0 ? texts.asks.writes(writes.join(", ")) : "",
+    network ? texts.approvals.network : "",
+    reads.length > 0 ? texts.approvals.reads(reads.join(", ")) : "",
+    writes.length > 0 ? texts.approvals.writes(writes.join(", ")) : "",
   ];
 }
 
 function Expiry({ at }: { at: number | null }) {
   if (at === null) return null;
   const left = at - serverTime(second.value);
-  return left > 0 ? <span> · {texts.asks.expires(Math.ceil(left))}</span> : null;
+  return left > 0 ? <span> · {texts.approvals.expires(Math.ceil(left))}</span> : null;
 }
 
 function Question({ sessionId, question }: { sessionId: string; question: QuestionAsked }) {
@@ -154,13 +156,13 @@ function Question({ sessionId, question }: { sessionId: string; question: Questi
       ) : null}
       <div class="requests-answer">
         <input
-          aria-label={texts.asks.answer}
-          placeholder={texts.asks.answer}
+          aria-label={texts.approvals.answer}
+          placeholder={texts.approvals.answer}
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
         />
         <Button type="submit" kind="main" busy={busy} disabled={text.trim() === ""}>
-          {texts.asks.send}
+          {texts.approvals.sendAnswer}
         </Button>
       </div>
     </form>

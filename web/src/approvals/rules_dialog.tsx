@@ -71,7 +71,7 @@ function Shown() {
                   {rule.made_at === null ? null : <small>{texts.rules.since(shortTime(rule.made_at))}</small>}
                 </span>
                 <Button
-                  label={texts.rules.removeThis(rule.says)}
+                  label={texts.rules.removeRule(rule.says)}
                   busy={removing !== null}
                   onClick={() => void remove(rule)}
                 >

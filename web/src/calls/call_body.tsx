@@ -73,7 +73,7 @@ export function Result({ parts, sessionId }: { parts: readonly ResultPart[]; ses
 function Value({ value }: { value: unknown }) {
   const { output, ...rest } = typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
   if (typeof output !== "string") return <Code text={shortened(JSON.stringify(value, null, 2))} language="json" />;
-  const more = Object.entries(rest).map(([name, field]) => texts.call.also(name, field));
+  const more = Object.entries(rest).map(([name, field]) => texts.call.resultField(name, field));
   return (
     <>
       <pre class="code-output" tabIndex={0} aria-label={texts.call.result}>

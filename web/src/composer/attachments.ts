@@ -77,7 +77,7 @@ export class Attachments {
     const preview = PREVIEWED.test(file.type) ? URL.createObjectURL(file) : null;
     const description = {
       key,
-      name: file.name || texts.composer.pasted,
+      name: file.name || texts.composer.pastedName,
       mediaType: file.type || UNKNOWN_TYPE,
       size: file.size,
       preview,

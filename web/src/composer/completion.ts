@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import * as keryx from "../api/client";
+import { asProblem } from "../api/problem";
 import type { Entry } from "../api/types";
 import { models, profiles } from "../session/choices";
 import { texts } from "../texts";
@@ -35,7 +36,7 @@ export class Completion {
   readonly says = signal("");
   private from = 0;
   private request: AbortController | null = null;
-  private folder: { path: string; entries: readonly Entry[] } | null = null;
+  private folder: { path: string; entries: readonly Entry[]; missing?: boolean } | null = null;
   private closed: string | null = null;
 
   /** The text or the caret has changed. */
@@ -88,12 +89,13 @@ export class Completion {
       try {
         const shown = await keryx.readPath(sessionId, target.folder || ".", abort.signal);
         this.folder = { path: target.folder, entries: shown.kind === "folder" ? shown.entries : [] };
-      } catch {
-        // There is no such folder, or it must not be seen: then nothing fits.
-        if (!abort.signal.aborted) this.folder = { path: target.folder, entries: [] };
+      } catch (error) {
+        const missing = asProblem(error).kind === "not_found";
+        if (!abort.signal.aborted) this.folder = { path: target.folder, entries: [], missing };
       }
       if (abort.signal.aborted) return;
     }
+    if (this.folder?.missing) return this.show([], 0, texts.commands.noFolder);
     const list = files(target, this.folder?.entries ?? []);
     this.show(list, target.from, list.length === 0 ? texts.commands.noFile : "");
   }
@@ -118,9 +120,9 @@ function values(name: string, typed: string, choices: Choices): Suggestion[] {
   const all = offered(name, choices);
   const suggestions = all.map((value) => ({
     key: `${name} ${value}`,
-    name: value || texts.commands.standard,
-    about: (value || null) === now ? texts.commands.now : value ? "" : texts.commands.standardAbout,
-    text: value || texts.commands.standard,
+    name: value || texts.commands.default,
+    about: (value || null) === now ? texts.commands.current : value ? "" : texts.commands.defaultAbout,
+    text: value || texts.commands.default,
     followUp: "done" as const,
   }));
   return rankMatches(suggestions, typed, (suggestion) => suggestion.name).slice(0, MOST);
@@ -136,7 +138,7 @@ function offered(name: string, { profile }: Choices): readonly string[] {
     case "personality":
       return ["", ...((all.find((entry) => entry.name === profile) ?? all[0])?.personalities ?? [])];
     case "effort":
-      return ["", ...Object.keys(texts.header.efforts)];
+      return ["", ...Object.keys(texts.settings.efforts)];
     default:
       return [];
   }
@@ -157,7 +159,7 @@ function files({ folder, typed }: CompletionTarget & { what: "file" }, entries: 
   const here: Suggestion = {
     key: `${folder}.`,
     name: folder,
-    about: texts.commands.here,
+    about: texts.commands.thisFolder,
     text: `${quotedPath(folder)} `,
     followUp: "nothing",
   };

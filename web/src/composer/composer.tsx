@@ -148,9 +148,9 @@ function Failure({ composing }: { composing: ComposerState }) {
 function PostponedLine({ composing }: { composing: ComposerState }) {
   return (
     <p class="composer-line">
-      <span role="status">{texts.composer.postponed}</span>
+      <span role="status">{texts.composer.sendsAfterUpload}</span>
       <Button kind="quiet" keys="Esc" onClick={() => composing.takeBack()}>
-        {texts.composer.takeBack}
+        {texts.composer.cancelSend}
       </Button>
     </p>
   );

@@ -19,7 +19,7 @@ export function HelpDialog() {
     <Dialog title={texts.help.title} onClose={close} kind="help-dialog">
       <h2>{texts.help.title}</h2>
       <dl>
-        {[...commands, ...texts.help.more].map(([name, about]) => (
+        {[...commands, ...texts.help.prefixes].map(([name, about]) => (
           <div key={name}>
             <dt>
               <code>{name}</code>
@@ -30,7 +30,7 @@ export function HelpDialog() {
       </dl>
       <h3>{texts.help.keys}</h3>
       <dl>
-        {texts.help.list.map(([key, about]) => (
+        {texts.help.keyList.map(([key, about]) => (
           <div key={key}>
             <dt>
               <kbd>{key}</kbd>

@@ -48,7 +48,7 @@ export async function runCommand(parsed: ParsedText, session: SessionStore | nul
       if (parsed.slash.inSession && session === null) return refuse(texts.commands.needsSession);
       if (parsed.slash.takes === "nothing") return act(parsed.slash.name, session);
       if (parsed.rest === "") {
-        return refuse(texts.commands.needs(parsed.slash.name, texts.commands.takes[parsed.slash.name] ?? ""));
+        return refuse(texts.commands.needsValue(parsed.slash.name, texts.commands.takes[parsed.slash.name] ?? ""));
       }
       return choose(parsed.slash.name, parsed.rest, session);
     case "message":
@@ -69,7 +69,7 @@ async function run(
 }
 
 async function choose(name: SlashName, rest: string, session: SessionStore | null): Promise<void> {
-  const value = rest === texts.commands.standard && (name === "personality" || name === "effort") ? null : rest;
+  const value = rest === texts.commands.default && (name === "personality" || name === "effort") ? null : rest;
   if (session !== null) return void (await keryx.changeSession(session.id, { [name]: value } as SettingsChanges));
   const { [name as "model"]: _before, ...others } = opening.value;
   opening.value = value === null ? others : { ...others, [name]: value };

@@ -23,8 +23,8 @@ export function SteerLine({ session, onAfter }: { session: SessionStore; onAfter
   return (
     <p class="composer-line">
       <span id={STEER_SAYS}>{said}</span>
-      <Button kind="quiet" keys="Alt ↵" title={texts.steer.afterAbout} onClick={onAfter}>
-        {texts.steer.after}
+      <Button kind="quiet" keys="Alt ↵" title={texts.steer.afterStepAbout} onClick={onAfter}>
+        {texts.steer.afterStep}
       </Button>
     </p>
   );

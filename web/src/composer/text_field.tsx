@@ -75,7 +75,7 @@ export function TextField({ composing, completion, choices, running, onSend, onS
         aria-autocomplete="list"
         aria-controls={open ? MENU : undefined}
         aria-activedescendant={open ? optionId(completion.at.value) : undefined}
-        placeholder={running ? texts.composer.busy : texts.composer.idle}
+        placeholder={running ? texts.composer.placeholderRunning : texts.composer.placeholder}
         value={text}
         onInput={(event) => {
           composing.type(event.currentTarget.value);

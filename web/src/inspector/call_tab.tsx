@@ -25,7 +25,7 @@ export function CallTab({ session }: { session: SessionStore }) {
   if (call === undefined) {
     return (
       <>
-        <p class="text-dim">{id === null ? texts.inspector.call.none : texts.inspector.call.gone}</p>
+        <p class="text-dim">{id === null ? texts.inspector.call.none : texts.inspector.call.notLoaded}</p>
         <TurnSection session={session} />
       </>
     );
@@ -75,7 +75,7 @@ function Facts({ session, call }: { session: SessionStore; call: Call }) {
       </dd>
       {call.phase === "finished" ? null : (
         <>
-          <dt>{words.waits}</dt>
+          <dt>{words.waitingFor}</dt>
           <dd>
             {call.asking
               ? words.waitsFor.person
@@ -91,8 +91,8 @@ function Facts({ session, call }: { session: SessionStore; call: Call }) {
       </dd>
       {call.startedAt === null || !call.started ? null : (
         <>
-          <dt>{words.began}</dt>
-          <dd>{words.beganAt(clockTime(call.startedAt), waitedFor(session, call))}</dd>
+          <dt>{words.started}</dt>
+          <dd>{words.startedAt(clockTime(call.startedAt), waitedFor(session, call))}</dd>
         </>
       )}
     </dl>
@@ -114,23 +114,22 @@ function waitedFor(session: SessionStore, call: Call): string {
 function Running({ call, at }: { call: Call; at: number }) {
   const since = useElapsed(at).value;
   const far = call.done === null ? call.note : `${texts.call.progress(call.done, call.total)} ${call.note}`;
-  const doing = call.asking ? texts.call.asking : texts.inspector.call.running(since);
+  const doing = call.asking ? texts.call.waitingForYou : texts.inspector.call.running(since);
   return <>{[doing, far.trim()].filter(Boolean).join(", ")}</>;
 }
 
 function State({ call }: { call: Call }) {
   const words = texts.inspector.call;
   if (call.phase === "started" && call.startedAt !== null) return <Running call={call} at={call.startedAt} />;
-  if (call.phase !== "finished") return <>{call.phase === "writing" ? texts.call.writing : texts.call.waiting}</>;
+  if (call.asking && call.phase !== "finished") return <>{texts.call.waitingForYou}</>;
+  if (call.phase !== "finished") return <>{call.phase === "writing" ? texts.call.preparing : texts.call.queued}</>;
   const outcome = call.outcome ?? "unknown";
   if (outcome === "completed") return <>{words.done(seconds(call.duration ?? 0))}</>;
-  if (!call.started && outcome === "cancelled") return <>{texts.call.unstarted}</>;
-  const why = [
-    call.reason === outcome ? "" : texts.call.why(call.reason),
-    call.settled ? texts.call.settled : "",
-  ].filter(Boolean);
+  if (!call.started && outcome === "cancelled") return <>{texts.call.notStarted}</>;
   const took = call.started && call.duration !== null ? [seconds(call.duration)] : [];
-  return <>{[texts.call.outcome(outcome), ...why, ...took].join(", ")}</>;
+  return (
+    <>{[`${texts.call.outcome(outcome)}${texts.call.why(outcome, call.reason, call.settled)}`, ...took].join(", ")}</>
+  );
 }
 
 interface Sum {
@@ -168,7 +167,7 @@ function NestedSums({ session, call }: { session: SessionStore; call: Call }) {
 function sumsOf(lines: readonly NestedLine[]): Sum[] {
   const sums = new Map<string, { all: number; done: number; others: Map<string, number> }>();
   for (const { tool, form, count, ended } of lines) {
-    const name = tool || texts.timeline.nestedCalls;
+    const name = tool || texts.timeline.nestedTool;
     const sum = sums.get(name) ?? { all: 0, done: 0, others: new Map<string, number>() };
     sums.set(name, sum);
     sum.all += count;

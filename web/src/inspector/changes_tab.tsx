@@ -35,7 +35,7 @@ export function ChangesTab({ session }: { session: SessionStore }) {
   return (
     <>
       <div class="changes-tab-head">
-        <span class="text-dim">{left.length === 0 ? words.undone : words.files(left.length)}</span>
+        <span class="text-dim">{left.length === 0 ? words.allReverted : words.files(left.length)}</span>
         <span class="layout-grow" />
         {picked.length > 0 ? (
           <Button kind="stop" onClick={() => setReverting(picked)}>

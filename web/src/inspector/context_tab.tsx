@@ -86,7 +86,7 @@ function Meter({ size }: { size: ContextSize | null }) {
       )}
       <p class="text-dim">
         {words.used(used, window)}
-        {compact_at === null ? "" : `. ${texts.summing.at(compact_at)}`}
+        {compact_at === null ? "" : ` · ${texts.compaction.auto(compact_at)}`}
       </p>
     </>
   );

@@ -29,7 +29,7 @@ export function FilesTab({ session }: { session: SessionStore }) {
       <div class="files-tab-head">
         <Crumbs path={path} onOpen={setPath} />
         <Button kind="quiet" onClick={again}>
-          {words.again}
+          {words.refresh}
         </Button>
       </div>
       {problem !== null ? <LoadError problem={problem} onRetry={again} /> : null}

@@ -45,11 +45,11 @@ export function InspectorButton() {
       aria-expanded={shown.value}
       aria-controls="inspector"
       aria-keyshortcuts="i"
-      aria-label={texts.inspector.open}
-      title={texts.inspector.open}
+      aria-label={texts.inspector.label}
+      title={texts.inspector.label}
       onClick={() => show(!shown.value)}
     >
-      <span>{texts.inspector.open}</span>
+      <span>{texts.inspector.label}</span>
     </button>
   );
 }

@@ -12,7 +12,7 @@ import { Disclosure } from "../ui/disclosure";
 import { disclosureOf } from "../ui/disclosure_state";
 import { SummaryText } from "../ui/summary_text";
 
-const words = texts.summing;
+const words = texts.compaction;
 
 /** What the server says of it; no text: there is none. */
 export interface ServerSummary {
@@ -35,7 +35,7 @@ export function SummarySection({ session, last, serverSummary }: Props) {
   if (text === "") return null;
   const tokens = serverSummary?.tokens ?? null;
   return (
-    <Labelled label={words.of(last?.since == null ? "" : shortTime(last.since))} copy={text}>
+    <Labelled label={words.summaryOf(last?.since == null ? "" : shortTime(last.since))} copy={text}>
       <div class="context-tab-part">
         <Disclosure open={open}>
           <span class="context-tab-name">{words.summary}</span>
@@ -59,7 +59,7 @@ export function CompactButton({ session }: { session: SessionStore }) {
   };
   return (
     <Button busy={busy} onClick={() => void ask()}>
-      {busy ? words.underway : words.now}
+      {busy ? words.compacting : words.compactNow}
     </Button>
   );
 }

@@ -26,11 +26,11 @@ export function LoginScreen() {
         <h1>{texts.login.title}</h1>
         <p class="text-dim">{texts.login.lead}</p>
         <fieldset>
-          <legend>{texts.login.how}</legend>
+          <legend>{texts.login.method}</legend>
           {(["token", "password"] as const).map((way) => (
             <label key={way} class="fields-check">
               <input type="radio" name="by" checked={by === way} onChange={() => setBy(way)} />
-              <span>{way === "token" ? texts.login.byToken : texts.login.byPassword}</span>
+              <span>{way === "token" ? texts.login.token : texts.login.password}</span>
             </label>
           ))}
         </fieldset>
@@ -53,10 +53,10 @@ export function LoginScreen() {
 function Trouble() {
   const problem = loginProblem.value;
   if (problem === null) return null;
-  const { wrong, slow } = texts.login;
+  const { wrong, tooManyAttempts } = texts.login;
   const said = {
-    unauthorized: problem.message === texts.usedLink ? texts.usedLink : wrong,
-    busy: slow,
+    unauthorized: problem.message === texts.login.linkUsed ? texts.login.linkUsed : wrong,
+    busy: tooManyAttempts,
     unreachable: texts.unreachable,
   }[problem.kind as string];
   return (

@@ -48,7 +48,7 @@ export async function enterByLink(token: string): Promise<void> {
       forgetSecret();
       dropToken();
     }
-    loginProblem.value = used ? new Problem("unauthorized", problem.status, texts.usedLink) : problem;
+    loginProblem.value = used ? new Problem("unauthorized", problem.status, texts.login.linkUsed) : problem;
   }
   await enter();
   if (login.peek() === "done") loginProblem.value = null;

@@ -7,7 +7,7 @@ import { texts } from "../texts";
 export function newsText(before: SessionSummary, now: SessionSummary): string | null {
   if (before.state === now.state) return null;
   const title = now.title || texts.list.untitled;
-  if (now.state === "waiting") return texts.telling.asks(title);
+  if (now.state === "waiting") return texts.notifications.waiting(title);
   if (now.state === "running") return null;
-  return now.failed ? texts.telling.failed(title) : texts.telling.finished(title);
+  return now.failed ? texts.notifications.failed(title) : texts.notifications.done(title);
 }

@@ -35,7 +35,7 @@ export async function setNotifying(on: boolean): Promise<void> {
   } catch {
     // Storage may be forbidden; then the choice holds until the page is left.
   }
-  if (on && !allowed) throw new Problem("refused", 0, texts.telling.refused);
+  if (on && !allowed) throw new Problem("refused", 0, texts.notifications.blocked);
 }
 
 export function watchSessions(sessions: Sessions): void {

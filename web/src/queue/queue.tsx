@@ -15,7 +15,7 @@ export function Queue({ session }: { session: SessionStore }) {
   return (
     <ol class="queue" aria-label={texts.queue.label}>
       {steers.map((message) => (
-        <Item key={message.message_id} sessionId={session.id} message={message} label={texts.queue.steers} />
+        <Item key={message.message_id} sessionId={session.id} message={message} label={texts.queue.afterStep} />
       ))}
       {queue.map((message, index) => (
         <Item
@@ -43,7 +43,7 @@ interface ItemProps {
 function Item({ sessionId, message, label, up, down }: ItemProps) {
   const [editing, setEditing] = useState(false);
   const id = message.message_id;
-  const named = (action: string): string => texts.queue.of(action, message.text);
+  const named = (action: string): string => texts.queue.action(action, message.text);
   const move = (before: string | null): void => void attempt(() => keryx.changeMessage(sessionId, id, { before }));
   const files = message.attachments?.length ?? 0;
   if (editing) return <Editor sessionId={sessionId} message={message} onDone={() => setEditing(false)} />;
@@ -70,7 +70,7 @@ function Item({ sessionId, message, label, up, down }: ItemProps) {
         <button
           type="button"
           class="button-x"
-          aria-label={named(texts.queue.withdraw)}
+          aria-label={named(texts.queue.remove)}
           onClick={() => void attempt(() => keryx.withdraw(sessionId, id))}
         >
           ✕

@@ -41,10 +41,10 @@ export function Header({ session }: { session: SessionStore }) {
   const change = (changes: SettingsChanges): void => void attempt(() => keryx.changeSession(session.id, changes));
   /** What it is, all of it, and the part of it that there is room for. */
   const chips: [string, string, string][] = [
-    [texts.header.workspace, settings.workspace, folderName(settings.workspace)],
-    [texts.header.model, settings.model, settings.model.replace(/^\w+:/, "")],
-    [texts.header.personality, settings.personality ?? "", settings.personality ?? ""],
-    [texts.header.effort, settings.effort ?? "", settings.effort ?? ""],
+    [texts.settings.workspace, settings.workspace, folderName(settings.workspace)],
+    [texts.settings.model, settings.model, settings.model.replace(/^\w+:/, "")],
+    [texts.settings.personality, settings.personality ?? "", settings.personality ?? ""],
+    [texts.settings.effort, settings.effort ?? "", settings.effort ?? ""],
   ];
   return (
     <header
@@ -66,11 +66,11 @@ export function Header({ session }: { session: SessionStore }) {
               type="button"
               key={name}
               class={
-                name === texts.header.workspace || name === texts.header.model
+                name === texts.settings.workspace || name === texts.settings.model
                   ? "chip is-shrinking is-whole"
                   : "chip is-shrinking"
               }
-              aria-label={texts.header.change(name, value)}
+              aria-label={texts.settings.change(name, value)}
               title={value}
               onClick={() => setOpen(!open)}
             >
@@ -84,8 +84,8 @@ export function Header({ session }: { session: SessionStore }) {
           type="button"
           class="chip"
           aria-expanded={open}
-          aria-label={texts.header.settings}
-          title={texts.header.settings}
+          aria-label={texts.settings.label}
+          title={texts.settings.label}
           onClick={() => setOpen(!open)}
         >
           <span aria-hidden="true">⋯</span>
@@ -93,9 +93,9 @@ export function Header({ session }: { session: SessionStore }) {
         <InspectorButton />
       </div>
       {open ? (
-        <section class="header-panel" aria-label={texts.header.settings}>
+        <section class="header-panel" aria-label={texts.settings.label}>
           <label>
-            <span>{texts.header.title}</span>
+            <span>{texts.settings.title}</span>
             <input value={settings.title} onChange={(event) => change({ title: event.currentTarget.value })} />
           </label>
           <SettingsFields chosen={settings} profile={settings.profile} onChange={change} />
@@ -105,7 +105,7 @@ export function Header({ session }: { session: SessionStore }) {
               checked={settings.read_only}
               onChange={(event) => change({ read_only: event.currentTarget.checked })}
             />
-            <span>{texts.header.readOnly}</span>
+            <span>{texts.settings.readOnly}</span>
           </label>
           <div class="layout-buttons">
             <Button kind="quiet" onClick={showModels}>

@@ -17,17 +17,17 @@ export function ListFooter() {
       <div class="list-footer-row">
         <UsageButton />
         <Button kind="quiet" title={texts.rules.lead} onClick={() => (rulesShown.value = true)}>
-          {texts.rules.open}
+          {texts.rules.title}
         </Button>
         {canNotify ? (
           <Button
             kind="quiet"
             pressed={notifying.value}
-            title={texts.telling.about}
+            title={texts.notifications.about}
             onClick={() => void attempt(() => setNotifying(!notifying.value))}
           >
             <span class={notifying.value ? "list-footer-switch is-on" : "list-footer-switch"} aria-hidden="true" />{" "}
-            {texts.telling.name}
+            {texts.notifications.label}
           </Button>
         ) : null}
       </div>
@@ -46,7 +46,7 @@ export function ListFooter() {
         ))}
       </select>
       <Button kind="quiet" onClick={() => void logOut()}>
-        {texts.list.logout}
+        {texts.list.signOut}
       </Button>
     </div>
   );

@@ -30,7 +30,7 @@ export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
         <div class="layout-centre">
           <p>{problem.kind === "not_found" ? texts.connection.gone : texts.connection.failed}</p>
           <p class="text-dim">{problem.kind === "unreachable" ? texts.unreachable : problem.message}</p>
-          <Button onClick={() => go(null)}>{texts.list.fresh}</Button>
+          <Button onClick={() => go(null)}>{texts.list.newSession}</Button>
         </div>
       </>
     );

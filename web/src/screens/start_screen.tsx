@@ -39,10 +39,10 @@ function Start() {
   };
   return (
     <div class="layout-centre start-screen">
-      <h1>{texts.empty.title}</h1>
+      <h1>{texts.newSession.title}</h1>
       <p class="text-dim" role="status">
         {readyModel.value === null ? "" : `${texts.setup.ready(readyModel.value)} `}
-        {texts.empty.lead}
+        {texts.newSession.lead}
       </p>
       <SettingsFields
         chosen={opening.value as ChosenSettings}

@@ -27,7 +27,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
         <input
           type="search"
           aria-label={texts.search.label}
-          placeholder={texts.search.hint}
+          placeholder={texts.search.placeholder}
           value={words}
           onInput={(event) => setWords(event.currentTarget.value)}
           onKeyDown={(event) => {

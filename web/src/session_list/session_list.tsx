@@ -44,7 +44,7 @@ export function SessionList({ ready, onRetry, footer }: Props) {
       </div>
       <button type="button" class="session-list-new" aria-keyshortcuts="n" onClick={startNew}>
         <span aria-hidden="true">+</span>
-        <span class="layout-grow">{texts.list.fresh}</span>
+        <span class="layout-grow">{texts.list.newSession}</span>
         <kbd aria-hidden="true">N</kbd>
       </button>
       <button
@@ -54,7 +54,7 @@ export function SessionList({ ready, onRetry, footer }: Props) {
         onClick={() => (searchShown.value = true)}
       >
         <span class="layout-grow">{texts.list.search}</span>
-        <kbd aria-hidden="true">Ctrl K</kbd>
+        <kbd aria-hidden="true">{texts.list.searchKeys}</kbd>
       </button>
       <div class="session-list-groups">
         {sessions.connection.value === "lost" ? <p class="text-lost">{texts.connection.lost}</p> : null}

@@ -17,8 +17,8 @@ interface Props {
   onChange: (changes: ChosenSettings) => void;
 }
 
-const EFFORTS = Object.entries(texts.header.efforts);
-const APPROVALS = Object.entries(texts.header.approvalModes);
+const EFFORTS = Object.entries(texts.settings.efforts);
+const APPROVALS = Object.entries(texts.settings.approvalModes);
 
 export function SettingsFields({ chosen, profile, onChange }: Props) {
   const { models: offered, default: standard } = models.value;
@@ -27,9 +27,9 @@ export function SettingsFields({ chosen, profile, onChange }: Props) {
   return (
     <div class="fields">
       <Choice
-        label={texts.header.model}
+        label={texts.settings.model}
         value={chosen.model ?? ""}
-        standard={standard === null ? texts.header.standard : `${texts.header.standard} (${standard})`}
+        standard={standard === null ? texts.settings.default : `${texts.settings.default} (${standard})`}
         options={withValue([...new Set([...offered, ...offeredModels.value])], chosen.model).map((name) => [
           name,
           name,
@@ -40,7 +40,7 @@ export function SettingsFields({ chosen, profile, onChange }: Props) {
         required={chosen.model !== undefined}
       />
       <label>
-        <span>{texts.header.workspace}</span>
+        <span>{texts.settings.workspace}</span>
         <input
           list="workspaces"
           value={chosen.workspace ?? ""}
@@ -56,32 +56,32 @@ export function SettingsFields({ chosen, profile, onChange }: Props) {
       </label>
       {all.length > 1 ? (
         <Choice
-          label={texts.tools.profile}
+          label={texts.settings.profile}
           value={profile ?? ""}
-          standard={texts.header.standard}
+          standard={texts.settings.default}
           options={all.map(({ name }) => [name, name])}
           onChange={(chosenProfile) => onChange({ profile: chosenProfile })}
           required
         />
       ) : null}
       <Choice
-        label={texts.header.personality}
+        label={texts.settings.personality}
         value={chosen.personality ?? ""}
-        standard={texts.header.standard}
+        standard={texts.settings.profileDefault}
         options={withValue(mine?.personalities ?? [], chosen.personality).map((name) => [name, name])}
         onChange={(personality) => onChange({ personality: personality || null })}
       />
       <Choice
-        label={texts.header.effort}
+        label={texts.settings.effort}
         value={chosen.effort ?? ""}
-        standard={texts.header.standard}
+        standard={texts.settings.profileDefault}
         options={EFFORTS}
         onChange={(effort) => onChange({ effort: effort || null })}
       />
       <Choice
-        label={texts.header.approvals}
+        label={texts.settings.approvals}
         value={chosen.approvals ?? ""}
-        standard={texts.header.standard}
+        standard={texts.settings.default}
         options={APPROVALS}
         onChange={(approvals) => approvals && onChange({ approvals: approvals as ApprovalMode })}
       />

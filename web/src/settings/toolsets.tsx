@@ -28,7 +28,7 @@ export function Toolsets({ chosen, onChange }: Props) {
   return (
     <details class="toolsets">
       <summary>
-        <span>{texts.tools.tools}</span>
+        <span>{texts.tools.label}</span>
         <span>{sum}</span>
       </summary>
       {toolsets.map((set) => {

@@ -25,14 +25,14 @@ export function DefaultModel() {
   return (
     <div class="default-model">
       <label>
-        <span>{texts.setup.standard}</span>
+        <span>{texts.setup.defaultModel}</span>
         <select value={now} disabled={busy} onChange={(event) => void choose(event.currentTarget.value)}>
           {all.map((name) => (
             <option key={name}>{name}</option>
           ))}
         </select>
       </label>
-      <p class="text-dim">{texts.setup.standardLead}</p>
+      <p class="text-dim">{texts.setup.defaultModelLead}</p>
       {modelProblems.value.map((why) => (
         <p key={why} class="text-error">
           {why}

@@ -16,7 +16,7 @@ function Trouble({ problem }: { problem: Problem | null }) {
   const message = problem.kind === "unreachable" ? texts.unreachable : problem.message;
   return (
     <div class="text-error error-box" role="alert">
-      {UNNAMED.has(problem.serverKind) ? null : <b>{texts.transcript.error(problem.serverKind)}</b>}
+      {UNNAMED.has(problem.serverKind) ? null : <b>{texts.error(problem.serverKind)}</b>}
       <p>{message}</p>
       {problem.hint ? <p>{problem.hint}</p> : null}
     </div>
@@ -25,7 +25,7 @@ function Trouble({ problem }: { problem: Problem | null }) {
 
 export function Servers() {
   const local = servers.value;
-  const { title, lead, looking, none, again } = texts.setup.servers;
+  const { title, lead, searching, none, refresh } = texts.setup.servers;
   useEffect(() => {
     if (servers.peek() === null) void lookForServers();
   }, []);
@@ -33,7 +33,7 @@ export function Servers() {
     <section class="model-sources-card" aria-label={title}>
       <h2>{title}</h2>
       {local === null ? (
-        <p class="text-dim">{looking}</p>
+        <p class="text-dim">{searching}</p>
       ) : local.length === 0 ? (
         <p class="text-dim">{none}</p>
       ) : (
@@ -48,7 +48,7 @@ export function Servers() {
       )}
       {local === null ? null : (
         <Button kind="quiet" onClick={() => void lookForServers()}>
-          {again}
+          {refresh}
         </Button>
       )}
     </section>
@@ -76,7 +76,7 @@ function Server({ server }: { server: FoundServer }) {
       </span>
       {server.models.length > 1 ? (
         <select
-          aria-label={texts.setup.servers.which(server.name)}
+          aria-label={texts.setup.servers.modelOf(server.name)}
           value={model}
           onChange={(event) => setModel(event.currentTarget.value)}
         >
@@ -148,12 +148,12 @@ export function PasteKey({ onKept }: { onKept?: () => void }) {
           </select>
         </label>
         <label>
-          <span>{texts.setup.key.address}</span>
+          <span>{texts.setup.key.baseUrl}</span>
           <input
             type="url"
             required
             spellcheck={false}
-            placeholder="https://…/v1"
+            placeholder={texts.setup.key.baseUrlExample}
             value={address}
             onInput={(event) => setAddress(event.currentTarget.value)}
           />
@@ -166,7 +166,7 @@ export function PasteKey({ onKept }: { onKept?: () => void }) {
           <span>{texts.setup.key.model}</span>
           <input
             spellcheck={false}
-            placeholder={texts.setup.key.anyModel}
+            placeholder={texts.setup.key.firstModel}
             value={model}
             onInput={(event) => setModel(event.currentTarget.value)}
           />
@@ -174,7 +174,7 @@ export function PasteKey({ onKept }: { onKept?: () => void }) {
       </div>
       <Trouble problem={problem} />
       <Button type="submit" kind="main" disabled={busy || address.trim() === ""}>
-        {busy ? texts.setup.key.trying : texts.setup.key.try}
+        {busy ? texts.setup.key.testing : texts.setup.key.save}
       </Button>
     </form>
   );

@@ -31,7 +31,7 @@ function Shown({ onClose }: { onClose: () => void }) {
       )}
       {configured ? <DefaultModel /> : null}
       {configured && !more ? (
-        <Button onClick={() => setMore(true)}>{texts.setup.more}</Button>
+        <Button onClick={() => setMore(true)}>{texts.setup.addModel}</Button>
       ) : (
         <div class="model-sources">
           <Servers />
@@ -58,7 +58,7 @@ function Begin({ model, onClose }: { model: string; onClose: () => void }) {
   };
   return (
     <Button kind="main" onClick={begin}>
-      {here ? texts.setup.here : texts.setup.begin}
+      {here ? texts.setup.useHere : texts.setup.startSession}
     </Button>
   );
 }

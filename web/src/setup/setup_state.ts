@@ -73,8 +73,8 @@ export function showModels(): void {
 export function takeTour(sessionId = newSessionId()): Promise<void> {
   const { tour } = texts.setup;
   remember();
-  return beginSession({ session_id: sessionId, model: setup.value?.tour ?? TOUR, title: tour.name }, (id) =>
-    keryx.send(id, { text: tour.words, key: `tour ${sessionId}` }),
+  return beginSession({ session_id: sessionId, model: setup.value?.tour ?? TOUR, title: tour.sessionTitle }, (id) =>
+    keryx.send(id, { text: tour.firstMessage, key: `tour ${sessionId}` }),
   );
 }
 

@@ -23,7 +23,7 @@ export function TourLine({ session, keeper }: { session: SessionStore; keeper: S
       <span class="tour-line-label" title={tour.about}>
         {tour.label}
       </span>
-      <ol aria-label={tour.invites}>
+      <ol aria-label={tour.tryIt}>
         {STEPS.map((step) => (
           <li key={step} class={done[step] ? "is-done" : ""}>
             {tour.steps[step]}
@@ -49,8 +49,8 @@ function useSurvival(keeper: SessionKeeper): void {
 /** Under the header of a session that has nothing to think with. */
 export function NoModelLine() {
   return (
-    <section class="tour-line" aria-label={texts.setup.none}>
-      <span class="tour-line-label">{texts.setup.none}</span>
+    <section class="tour-line" aria-label={texts.setup.noModel}>
+      <span class="tour-line-label">{texts.setup.noModel}</span>
       <span class="layout-grow" />
       <Button onClick={showModels}>{texts.setup.choose}</Button>
     </section>

@@ -18,7 +18,7 @@ export function Welcome() {
             <h2>{tour.title}</h2>
             <p class="text-dim">{tour.lead}</p>
             <Button kind="main" onClick={() => void attempt(() => takeTour())}>
-              {tour.take}
+              {tour.start}
             </Button>
           </section>
           <Servers />

@@ -1,3 +1,59 @@
-/** The catalogue in use. Every visible text comes from here, so another language is another file. */
+/**
+ * The page's one catalogue of texts, in English. Every text that a person can see or hear comes from
+ * here, by the area of the screen that shows it.
+ */
 
-export { en as texts } from "./en";
+import { approvals, rules } from "./approvals";
+import { commands, composer, help, queue, steer } from "./composer";
+import { connection, error, problem, unreachable, unreadable } from "./errors";
+import { changes, context, files, inspector } from "./inspector";
+import { login } from "./login";
+import { notifications } from "./notifications";
+import { deletion, list, search } from "./sessions";
+import { settings, tools } from "./settings";
+import { newSession, setup } from "./setup";
+import { call, code, compaction, diff, file, notes, timeline, transcript, turn } from "./transcript";
+import { usage } from "./usage";
+
+export const texts = {
+  name: "Keryx",
+  close: "Close",
+  cancel: "Cancel",
+  save: "Save",
+  retry: "Retry",
+  dismiss: "Dismiss",
+  loading: "Loading…",
+  skip: "Skip to the message box",
+  unreachable,
+  unreadable,
+  problem,
+  error,
+  connection,
+  login,
+  list,
+  deletion,
+  search,
+  newSession,
+  setup,
+  settings,
+  tools,
+  transcript,
+  turn,
+  notes,
+  compaction,
+  call,
+  timeline,
+  diff,
+  code,
+  file,
+  composer,
+  commands,
+  help,
+  steer,
+  queue,
+  approvals,
+  rules,
+  inspector: { ...inspector, files, changes, context },
+  usage,
+  notifications,
+};

@@ -30,7 +30,7 @@ export function NestedRows({ session, call, axis }: { session: SessionStore; cal
         <Line key={line.key} line={line} axis={axis} session={session.id} name={`nested ${call.callId} ${line.key}`} />
       ))}
       {lines.length > shown.length ? (
-        <li class="text-dim nested-calls-more">{texts.call.nestedMore(lines.length - shown.length)}</li>
+        <li class="text-dim nested-calls-more">{texts.call.moreNested(lines.length - shown.length)}</li>
       ) : null}
     </ul>
   );
@@ -55,11 +55,17 @@ interface LineProps {
 
 function Line({ line, axis, session, name }: LineProps) {
   const open = disclosureOf(name);
-  const tool = line.tool || texts.timeline.nestedCalls;
+  const tool = line.tool || texts.timeline.nestedTool;
   const form = line.form === "running" ? texts.call.running : texts.call.outcome(line.form);
   const count = line.count > 1 ? texts.timeline.count(line.count, line.ended) : "";
   // What each worked on is known only to those who saw it begin, so it is told only while it runs.
-  const label = texts.timeline.told(tool, line.count, form, line.form === "running" ? line.preview : "", line.ended);
+  const label = texts.timeline.nestedLine(
+    tool,
+    line.count,
+    form,
+    line.form === "running" ? line.preview : "",
+    line.ended,
+  );
   const words = (
     <>
       <b>{tool}</b>
@@ -126,7 +132,7 @@ function Ones({ line, axis, tool, session }: { line: NestedLine; axis: Axis; too
     <div
       class="nested-calls-ones"
       role="region"
-      aria-label={`${tool}: ${ones.length}`}
+      aria-label={texts.timeline.callsOf(tool, ones.length)}
       tabIndex={0}
       style={{ height: `${height}px` }}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}

@@ -40,7 +40,7 @@ function follow(session: SessionStore, say: (line: string) => void): () => void 
   let waiting = session.head.approvals.peek().length + session.head.questions.peek().length;
   const stopAsking = effect(() => {
     const now = session.head.approvals.value.length + session.head.questions.value.length;
-    if (now > waiting) queueMicrotask(() => say(texts.transcript.announced.asks));
+    if (now > waiting) queueMicrotask(() => say(texts.transcript.announced.waiting));
     waiting = now;
   });
   let running = session.head.turn.peek() !== null;
@@ -69,12 +69,12 @@ function followSumming(session: SessionStore, say: (line: string) => void): () =
     if (now !== null && now.at !== announced) {
       announced = now.at;
       turnId = newest()?.key ?? null;
-      queueMicrotask(() => say(texts.summing.running(now.before)));
+      queueMicrotask(() => say(texts.compaction.running(now.before)));
     } else if (now === null && announced !== 0) {
       const summary = newest();
       if (summary === null || summary.key === turnId) return;
       turnId = summary.key;
-      queueMicrotask(() => say(texts.summing.summed(summary.before, summary.after)));
+      queueMicrotask(() => say(texts.compaction.done(summary.before, summary.after)));
     }
   });
 }

@@ -84,21 +84,29 @@ function Standing({ call }: { call: Call }) {
 }
 
 function State({ call }: { call: Call }) {
+  if (call.asking && call.phase !== "finished") return <Asking />;
   if (call.phase !== "finished") {
     // The bar moves, which says the same to those who see it.
-    const plain = call.phase === "started" && !call.asking && call.done === null && !call.note;
+    const plain = call.phase === "started" && call.done === null && !call.note;
     return plain ? <span class="text-hidden">{underWay(call)}</span> : underWay(call);
   }
   const outcome = call.outcome ?? "unknown";
   if (outcome === "completed") return null;
-  if (!call.started && outcome === "cancelled") return <>{texts.call.unstarted}</>;
-  const why = [call.reason === outcome ? "" : texts.call.why(call.reason), call.settled ? texts.call.settled : ""]
-    .filter(Boolean)
-    .join(", ");
+  if (!call.started && outcome === "cancelled") return <>{texts.call.notStarted}</>;
+  const why = texts.call.why(outcome, call.reason, call.settled);
   return (
     <span>
       {texts.call.outcome(outcome)}
-      {why ? <span class="call-line-why">: {why}</span> : null}
+      {why ? <span class="call-line-why">{why}</span> : null}
+    </span>
+  );
+}
+
+function Asking() {
+  return (
+    <span>
+      {texts.call.waiting}
+      <span class="call-line-why">{texts.call.forYou}</span>
     </span>
   );
 }
@@ -106,11 +114,10 @@ function State({ call }: { call: Call }) {
 function underWay(call: Call): string {
   switch (call.phase) {
     case "writing":
-      return texts.call.writing;
+      return texts.call.preparing;
     case "asked":
-      return call.asking ? texts.call.asking : texts.call.waiting;
+      return texts.call.queued;
     default:
-      if (call.asking) return texts.call.asking;
       if (call.done !== null) return `${texts.call.progress(call.done, call.total)} ${call.note}`.trim();
       return call.note || texts.call.running;
   }

@@ -100,7 +100,7 @@ function CompactedView({ note, name }: { note: Compacted; name: string }) {
   return (
     <div class="row-note is-compacted">
       <div class="row-summary">
-        <Disclosure open={open}>{texts.summing.summed(note.before, note.after)}</Disclosure>
+        <Disclosure open={open}>{texts.compaction.done(note.before, note.after)}</Disclosure>
         {open.value ? <Copy text={note.summary} /> : null}
       </div>
       {open.value ? <SummaryText text={note.summary} owner={note} /> : null}
@@ -109,18 +109,18 @@ function CompactedView({ note, name }: { note: Compacted; name: string }) {
 }
 
 function EndView({ row }: { row: EndRow }) {
-  const { ended, error: errorName } = texts.transcript;
+  const { ended } = texts.transcript;
   if (row.error !== null) {
     return (
       <div class="row-end is-failed" role="group" aria-label={ended.failed()}>
-        <b>{errorName(row.error.kind)}</b>
+        <b>{texts.error(row.error.kind)}</b>
         <p>{row.error.message}</p>
         {row.error.hint ? <p class="text-dim">{row.error.hint}</p> : null}
       </div>
     );
   }
   const said = !row.started
-    ? ended.unstarted
+    ? ended.notStarted
     : row.outcome === "cancelled"
       ? ended.cancelled(row.reason)
       : row.outcome === "parked"

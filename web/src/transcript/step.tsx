@@ -26,7 +26,7 @@ export function StepView({ session, row }: { session: SessionStore; row: StepRow
       {row.reasoning ? <Reasoning row={row} /> : null}
       {row.live && silent && !row.reasoning ? <p class="transcript-thinking">{texts.transcript.thinking}</p> : null}
       {row.text ? <Markdown text={row.text} whole={!row.live} owner={row} /> : null}
-      {row.cut ? <p class="step-cut">{texts.transcript.cut}</p> : null}
+      {row.cut ? <p class="step-cut">{texts.transcript.replyCut}</p> : null}
       {calls}
     </article>
   );
@@ -56,7 +56,7 @@ interface CallsProps {
 function Calls({ session, step, ids, repliedAt }: CallsProps) {
   const axis = useMemo(() => axisOf(session, ids, repliedAt), [session, ids, repliedAt]);
   return (
-    <div class="step-calls" role="group" aria-label={texts.transcript.steps(ids.length, 0)}>
+    <div class="step-calls" role="group" aria-label={texts.transcript.calls(ids.length, 0)}>
       {ids.length > 1 ? <Top session={session} step={step} ids={ids} /> : null}
       {ids.map((id) => (
         <CallView key={id} session={session} id={id} axis={axis} />
@@ -76,7 +76,7 @@ function Top({ session, step, ids }: { session: SessionStore; step: string; ids:
   return (
     <div class="step-calls-top">
       {number.value === null ? null : <b>{texts.timeline.step(number.value)}</b>}{" "}
-      <span>{texts.transcript.steps(ids.length, running.value)}</span>
+      <span>{texts.transcript.calls(ids.length, running.value)}</span>
       <span class="layout-grow" />
       <NestedCount session={session} ids={ids} />
     </div>

@@ -52,7 +52,7 @@ export function Transcript({ session }: { session: SessionStore }) {
           if ((event.target as Element).closest("button.disclosure, .turn-menu-dots")) scroller.hold();
         }}
       >
-        {session.loadingOlder.value ? <p class="transcript-earlier">{texts.transcript.earlier}</p> : null}
+        {session.loadingOlder.value ? <p class="transcript-earlier">{texts.transcript.loadingEarlier}</p> : null}
         <div ref={above} class="transcript-space" />
         {shown.map((key) => (
           <RowView key={key} id={key} session={session} scroller={scroller} sought={sought} />
@@ -62,8 +62,8 @@ export function Transcript({ session }: { session: SessionStore }) {
       </div>
       {scroller.endSeen.value ? null : (
         <button type="button" class="button transcript-latest" aria-keyshortcuts="End" onClick={back}>
-          {apart ? <span class="text-dim">{texts.transcript.apart}</span> : null}
-          <span aria-hidden="true">↓</span> {apart ? texts.transcript.newest : texts.transcript.latest}
+          {apart ? <span class="text-dim">{texts.transcript.earlierPart}</span> : null}
+          <span aria-hidden="true">↓</span> {texts.transcript.latest}
         </button>
       )}
     </div>
@@ -124,7 +124,8 @@ function RowView({ id, session, scroller, sought }: RowProps) {
     target.focused = true;
     ref.current?.focus({ preventScroll: true });
   }, [target]);
-  const place = target === null ? {} : { role: "group" as const, tabIndex: -1, "aria-label": texts.transcript.found };
+  const place =
+    target === null ? {} : { role: "group" as const, tabIndex: -1, "aria-label": texts.transcript.searchResult };
   return (
     <div ref={ref} class={target?.marked.value ? "transcript-row is-sought" : "transcript-row"} {...place}>
       {row === undefined ? null : <RowContent session={session} row={row} />}
@@ -139,7 +140,7 @@ function Activity({ session }: { session: SessionStore }) {
   const row = last === undefined ? undefined : session.row(last).value;
   const { approvals, questions, compacting } = session.head;
   if (compacting.value !== null && !turn?.cancelling)
-    return <Doing text={texts.summing.running(compacting.value.before)} />;
+    return <Doing text={texts.compaction.running(compacting.value.before)} />;
   if (turn === null) return <div class="transcript-activity" />;
   const { stopping, waiting, working } = texts.transcript;
   if (turn.cancelling) return <Doing text={stopping} />;

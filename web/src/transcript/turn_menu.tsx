@@ -116,7 +116,7 @@ function Undoing({ sessionId, turnId, onClose }: UndoingProps) {
         <Button onClick={() => onClose(false)}>{texts.cancel}</Button>
         {problem?.kind === "conflict" ? (
           <Button kind="stop" busy={busy} onClick={() => void undo(false)}>
-            {turn.without}
+            {turn.undoKeepFiles}
           </Button>
         ) : (
           <Button kind="stop" busy={busy} onClick={() => void undo(true)}>

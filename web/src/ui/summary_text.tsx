@@ -6,7 +6,7 @@ import { Markdown } from "./markdown/markdown";
 /** The owner is what the text belongs to: it is read once for as long as that is there. */
 export function SummaryText({ text, owner }: { text: string; owner: object }) {
   return (
-    <div class="summary-text" role="group" aria-label={texts.summing.summary} tabIndex={0}>
+    <div class="summary-text" role="group" aria-label={texts.compaction.summary} tabIndex={0}>
       <Markdown text={text} whole owner={owner} />
     </div>
   );

@@ -14,9 +14,9 @@ export function UsageChip({ session }: { session: SessionStore }) {
   const cost = session.head.cost.value;
   const used = context?.last_prompt_tokens ?? null;
   if (used === null && isNothing(usage)) return null;
-  const size = used === null ? "" : texts.header.context(used, context?.window ?? null);
+  const size = used === null ? "" : texts.settings.contextUsed(used, context?.window ?? null);
   // A cost that nobody knows is told where there is room for it; here it would only be in the way.
-  const spent = isNothing(usage) ? "" : cost === null ? texts.usage.unknownLong : cost > 0 ? money(cost) : "";
+  const spent = isNothing(usage) ? "" : cost === null ? texts.usage.costUnknown : cost > 0 ? money(cost) : "";
   return (
     <button
       type="button"
@@ -39,7 +39,7 @@ export function ContextMeter({ context, used }: { context: ContextSize; used: nu
   if (context.window === null) return null;
   return (
     <span class="usage-chip-gauge">
-      <meter aria-label={texts.header.contextLabel} min={0} max={context.window} value={used} />
+      <meter aria-label={texts.settings.contextLabel} min={0} max={context.window} value={used} />
       <CompactMark context={context} />
     </span>
   );
@@ -55,7 +55,7 @@ export function CompactMark({ context: { window, compact_at: at } }: { context: 
 export function UsageButton() {
   const sum = today.value;
   const amount =
-    sum === null || isNothing(sum) ? "" : texts.usage.today(sum.input_tokens + sum.output_tokens, sum.cost);
+    sum === null || isNothing(sum) ? "" : texts.usage.usedToday(sum.input_tokens + sum.output_tokens, sum.cost);
   return (
     <button
       type="button"
@@ -64,7 +64,7 @@ export function UsageButton() {
         usageShown.value = true;
       }}
     >
-      <span>{texts.usage.open}</span>
+      <span>{texts.usage.title}</span>
       {amount ? <small>{amount}</small> : null}
     </button>
   );

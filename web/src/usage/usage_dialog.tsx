@@ -38,11 +38,9 @@ function Shown({ session }: { session: SessionStore | null }) {
         </p>
       )}
       {totals === null && problem === null ? <p class="text-dim">{texts.loading}</p> : null}
-      {totals === null ? null : (
-        <Part title={texts.usage.todayTitle} lead={texts.usage.todayLead} rows={totals.today} />
-      )}
+      {totals === null ? null : <Part title={texts.usage.today} lead={texts.usage.todayLead} rows={totals.today} />}
       {session === null ? null : <OfSession session={session} rows={own} />}
-      {totals === null ? null : <Part title={texts.usage.all} lead={texts.usage.allLead} rows={totals.ever} />}
+      {totals === null ? null : <Part title={texts.usage.allTime} lead={texts.usage.allTimeLead} rows={totals.ever} />}
       <div class="layout-buttons">
         <Button onClick={close}>{texts.close}</Button>
       </div>
@@ -80,7 +78,7 @@ function Part({ title, lead, rows }: { title: string; lead: string; rows: readon
   return (
     <section aria-label={title}>
       <h3>{title}</h3>
-      <p class="text-dim">{models.length === 0 ? texts.usage.nothing : lead}</p>
+      <p class="text-dim">{models.length === 0 ? texts.usage.empty : lead}</p>
       {models.length === 0 ? null : <Table models={models} total={total} />}
     </section>
   );
@@ -98,12 +96,12 @@ function OfSession({ session, rows }: { session: SessionStore; rows: readonly Us
         <p class="usage-dialog-meter">
           <span>{texts.usage.context}</span>
           <ContextMeter context={context!} used={used} />
-          <span>{texts.header.context(used, context!.window)}</span>
-          {context!.compact_at === null ? null : <small>{texts.summing.at(context!.compact_at)}</small>}
+          <span>{texts.settings.contextUsed(used, context!.window)}</span>
+          {context!.compact_at === null ? null : <small>{texts.compaction.auto(context!.compact_at)}</small>}
         </p>
       )}
       {isNothing(usage) ? (
-        <p class="text-dim">{texts.usage.nothing}</p>
+        <p class="text-dim">{texts.usage.empty}</p>
       ) : (
         <Amounts usage={usage} cost={session.head.cost.value} />
       )}
@@ -114,10 +112,10 @@ function OfSession({ session, rows }: { session: SessionStore; rows: readonly Us
 
 function Amounts({ usage, cost }: { usage: Usage; cost: number | null }) {
   const rows: [string, string][] = [
-    [texts.usage.read, tokens(usage.input_tokens)],
+    [texts.usage.input, tokens(usage.input_tokens)],
     [texts.usage.cached, usage.cached_tokens > 0 ? tokens(usage.cached_tokens) : ""],
-    [texts.usage.written, tokens(usage.output_tokens)],
-    [texts.usage.thought, usage.reasoning_tokens > 0 ? tokens(usage.reasoning_tokens) : ""],
+    [texts.usage.output, tokens(usage.output_tokens)],
+    [texts.usage.reasoning, usage.reasoning_tokens > 0 ? tokens(usage.reasoning_tokens) : ""],
     [texts.usage.cost, texts.usage.money(cost)],
   ];
   return (
@@ -148,8 +146,9 @@ function Table({ models, total, alone = false }: TableProps) {
         <tr>
           <th scope="col">{texts.usage.model}</th>
           {alone ? null : <th scope="col">{texts.usage.sessions}</th>}
-          <th scope="col">{texts.usage.read}</th>
-          <th scope="col">{texts.usage.written}</th>
+          <th scope="col">{texts.usage.input}</th>
+          <th scope="col">{texts.usage.output}</th>
+          <th scope="col">{texts.usage.cached}</th>
           <th scope="col">{texts.usage.cost}</th>
         </tr>
       </thead>
@@ -174,6 +173,7 @@ function Line({ name, sum, alone }: { name: string; sum: UsageTotal; alone: bool
       {alone ? null : <td>{sum.sessions}</td>}
       <td>{tokens(sum.input_tokens)}</td>
       <td>{tokens(sum.output_tokens)}</td>
+      <td>{tokens(sum.cached_tokens)}</td>
       <td>{texts.usage.money(sum.cost)}</td>
     </tr>
   );

@@ -1,0 +1,13 @@
+/** The screen to sign in. */
+
+export const login = {
+  title: "Sign in to Keryx",
+  lead: "Open the link that keryx serve printed, or paste it here.",
+  token: "Token",
+  password: "Password",
+  method: "Sign in with",
+  submit: "Sign in",
+  wrong: "The token or password is wrong. Check it and try again.",
+  tooManyAttempts: "Too many attempts. Wait a moment, then try again.",
+  linkUsed: "This link was already used. Run keryx serve again to get a new one, or sign in with a password.",
+};

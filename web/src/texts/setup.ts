@@ -1,0 +1,60 @@
+/** The first steps: an empty session, the choice of a model, the tour. */
+
+export const newSession = {
+  title: "What can I help with?",
+  lead: "Your first message starts a session.",
+};
+
+export const setup = {
+  title: "Welcome to Keryx",
+  lead: "No model is configured yet. Take the tour, or choose a model.",
+  tour: {
+    title: "Take the tour",
+    lead: "It takes two minutes and needs no API key. A scripted model runs real tools on this machine. You stop, steer and approve them.",
+    start: "Take the tour",
+    sessionTitle: "The tour",
+    firstMessage: "Show me.",
+    label: "Scripted model, real tools",
+    about: "The model's replies were written in advance. The tools that it runs are real.",
+    tryIt: "Try it yourself",
+    steps: {
+      cancel: "Cancel one call",
+      answer: "Allow or deny",
+      steer: "Steer",
+      kill: "kill -9 the server",
+    },
+    done: "done",
+    leave: "Use a real model",
+  },
+  choose: "Choose a model",
+  servers: {
+    title: "On this machine",
+    lead: "These model servers run on this machine. Choose a model to use it.",
+    searching: "Searching for model servers…",
+    none: "Keryx found no model server. Start Ollama, LM Studio, vLLM or llama.cpp, then refresh.",
+    refresh: "Refresh",
+    use: (model: string): string => `Use ${model}`,
+    modelOf: (server: string): string => `Model of ${server}`,
+  },
+  key: {
+    title: "Add an API key",
+    lead: "For every provider with an OpenAI-compatible API. Keryx tests the key, then saves it on the server, where only you can read it.",
+    provider: "Provider",
+    other: "OpenAI-compatible",
+    baseUrl: "Base URL",
+    baseUrlExample: "https://…/v1",
+    key: "API key",
+    model: "Model",
+    firstModel: "First available",
+    save: "Test and save",
+    testing: "Testing…",
+  },
+  ready: (model: string): string => `${model} is ready.`,
+  models: "Models…",
+  defaultModel: "Default model",
+  defaultModelLead: "New sessions start with this model. Each session can use another one.",
+  addModel: "Add a model server or key",
+  startSession: "New session with this model",
+  useHere: "Use in this session",
+  noModel: "No model is configured",
+};
