@@ -59,9 +59,8 @@ def _repair(home: Path) -> int:
         print("the store is not damaged; nothing was changed")
         return 0
     salvaged = result.salvaged
-    print(
-        f"{len(salvaged.complete)} sessions are whole; the damaged store is kept as {result.damaged}"
-    )
+    whole = len(salvaged.complete)
+    print(f"{whole} sessions are whole; the damaged store is kept as {result.damaged}")
     for cut in salvaged.cut:
         lost = "an unknown number of" if cut.lost is None else cut.lost
         print(

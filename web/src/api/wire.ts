@@ -96,7 +96,7 @@ export interface ArgumentsDelta {
   text: string;
 }
 
-/** An upload; its name and media type are known to the server, and may be told anew. */
+/** An upload; the server remembers its name and media type, which may be sent again. */
 export interface Attached {
   upload_id: string;
   name?: string | null;
@@ -317,7 +317,7 @@ export interface FileChanged {
   at: number;
 }
 
-/** The text is null if it is none; `truncated` if it is only the beginning. */
+/** `text` is null for a binary file; `truncated` if it is only the beginning. */
 export interface FileShown {
   kind: "file";
   path: string;
@@ -450,7 +450,7 @@ export type LoggedEvent =
   | ContextCompacted
   | UsageRecorded;
 
-/** A token or a password. A browser that tells a secret of its own can ask again. */
+/** A token or a password. With a secret of its own in `browser`, a browser can log in again. */
 export interface Login {
   token?: string | null;
   password?: string | null;
@@ -675,7 +675,7 @@ export interface NewProvider {
   model?: string | null;
 }
 
-/** What is absent or null, the server decides. */
+/** Absent and null fields get the server's defaults. */
 export interface NewSessionBody {
   session_id?: string | null;
   workspace?: string | null;
@@ -689,7 +689,7 @@ export interface NewSessionBody {
   title?: string | null;
 }
 
-/** It is done. */
+/** The command took effect. */
 export interface Nothing {
 }
 
@@ -717,7 +717,7 @@ export interface Opaque {
   item: unknown;
 }
 
-/** A request as its sender sees it. */
+/** The client of a request, and the public address that the client used. */
 export interface Outside {
   client: string;
   host: string;
@@ -731,7 +731,7 @@ export interface ParentCall {
   call_id: string;
 }
 
-/** A part of a snippet; `found` if it is what was searched for. */
+/** A part of a snippet; `found` marks the words that were searched. */
 export interface Piece {
   text: string;
   found: boolean;
@@ -1285,7 +1285,7 @@ export interface UsageRecorded {
   call_id?: string | null;
 }
 
-/** What one session spent with one model; unknown cost is None, never 0. */
+/** The usage of one session with one model; an unknown cost is None, never 0. */
 export interface UsageRow {
   session_id: string;
   model: string;
