@@ -14,7 +14,7 @@ import pytest
 from keryx import Keryx
 from keryx import events as ev
 from keryx.testing.modelserver import Call, ModelServer, Reply
-from tests.app.gardens import (
+from tests.app.compaction_sessions import (
     ENOUGH,
     FULL,
     LITTLE,
@@ -30,7 +30,7 @@ from tests.app.gardens import (
     texts,
     write,
 )
-from tests.app.worlds import (
+from tests.app.hosts import (
     PATIENCE,
     add,
     cancelled,

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from keryx.cli.main import EPILOG
+from tests.cli.command_runs import DOCUMENTED, Around, Ended, World
 from tests.cli.generated import LEAVES, Leaf
-from tests.cli.homes import DOCUMENTED, Around, Ended, World
 
 pytestmark = pytest.mark.promise("mended.16")
 

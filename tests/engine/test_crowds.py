@@ -27,7 +27,7 @@ from keryx.engine.session import Session
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.tool import ToolContext
 from keryx.tools.function import tool
-from tests.engine.gates import Gates, echo, turns
+from tests.engine.gated_tools import Gates, echo, turns
 from tests.engine.sessions import World
 
 QUICK = 300

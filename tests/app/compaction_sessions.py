@@ -1,4 +1,4 @@
-"""Sessions that are summed up: a model with a small window, and a stage that tells what it asks."""
+"""Sessions for tests of compaction: a model server with a small window that records requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keryx import Keryx
 from keryx import events as ev
 from keryx.app import SessionHandle
 from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
-from tests.app.worlds import add, result_of
+from tests.app.hosts import add, result_of
 
 MODELS = ("small", "cheap", "any")
 WINDOW = 1_000
