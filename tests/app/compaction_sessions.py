@@ -29,17 +29,17 @@ class Stage:
         self.replies = list(replies)
         self.summary = summary or Reply(text=SUMMARY, usage=LITTLE)
         self.summed: list[ReceivedRequest] = []
-        self.asked: list[ReceivedRequest] = []
+        self.requests: list[ReceivedRequest] = []
 
     def __call__(self, request: ReceivedRequest) -> Reply:
         if is_summing(request):
             self.summed.append(request)
             return self.summary
-        self.asked.append(request)
+        self.requests.append(request)
         return self.replies.pop(0) if self.replies else Reply(text="Fine.", usage=LITTLE)
 
     def last(self) -> list[dict[str, Any]]:
-        return self.asked[-1].body["messages"]
+        return self.requests[-1].body["messages"]
 
 
 def is_summing(request: ReceivedRequest) -> bool:
