@@ -25,7 +25,7 @@ from keryx.messages import Text, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
 from keryx.ports.tool import ToolContext
-from tests.app.worlds import check_log, result_of
+from tests.app.hosts import check_log, result_of
 
 TEXTS: Final = st.text(st.characters(exclude_categories=()), max_size=30)
 

@@ -16,7 +16,7 @@ from keryx import NO_EFFECTS, Keryx, tool
 from keryx import events as ev
 from keryx.aio.clock import RealClock
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
-from tests.app.worlds import PATIENCE, check_log, keryx
+from tests.app.hosts import PATIENCE, check_log, keryx
 
 pytestmark = pytest.mark.promise("sessions.6")
 

@@ -14,7 +14,7 @@ import pytest
 from keryx import Keryx
 from keryx import events as ev
 from keryx.testing.modelserver import Call, ModelServer, Reply
-from tests.app.gardens import (
+from tests.app.compaction_sessions import (
     ENOUGH,
     FULL,
     LITTLE,
@@ -30,7 +30,7 @@ from tests.app.gardens import (
     texts,
     write,
 )
-from tests.app.worlds import (
+from tests.app.hosts import (
     PATIENCE,
     add,
     cancelled,
@@ -168,7 +168,7 @@ async def test_the_auxiliary_model_sums_up_where_one_is_named(tmp_path: Path) ->
         await say(session, "Remember the tea")
         await say(session, "Now this")
         assert stage.summed[0].body["model"] == "cheap"
-        assert stage.asked[-1].body["model"] == "small"
+        assert stage.requests[-1].body["model"] == "small"
         recorded = [e for e in await log_of(app, session) if isinstance(e, ev.UsageRecorded)]
         assert [event.purpose for event in recorded] == ["compaction"]
         view = await app.host_client.view(session.session_id)
@@ -200,10 +200,10 @@ async def test_a_steer_waits_for_the_summary_and_then_joins(tmp_path: Path) -> N
         await summing.hanging.wait()
         await session.steer("Rather the roses")
         assert await compacted(app, session) == []
-        assert len(stage.asked) == 1
+        assert len(stage.requests) == 1
         summing.resume.set()
         assert (await result_of(turn)).outcome == "completed"
-        assert len(stage.asked) == 2
+        assert len(stage.requests) == 2
         assert "Rather the roses" in texts(stage.last())
         check_log(await log_of(app, session))
 

@@ -13,7 +13,7 @@ from keryx import Keryx
 from keryx import events as ev
 from keryx.errors import ModelError, UserMustActError
 from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
-from tests.app.gardens import (
+from tests.app.compaction_sessions import (
     LITTLE,
     MODELS,
     SUMMARY,
@@ -27,7 +27,7 @@ from tests.app.gardens import (
     texts,
     write,
 )
-from tests.app.worlds import (
+from tests.app.hosts import (
     PATIENCE,
     add,
     check_log,

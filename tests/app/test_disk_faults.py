@@ -19,7 +19,7 @@ from keryx import events as ev
 from keryx.errors import StoreDamagedError, StoreError, StoreTooNewError, UserMustActError
 from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.testing.modelserver import MODEL, ModelServer, Reply
-from tests.app.worlds import (
+from tests.app.hosts import (
     NOBODY,
     PATIENCE,
     Answers,

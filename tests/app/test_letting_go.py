@@ -15,7 +15,7 @@ from keryx.app import SessionHandle
 from keryx.app.host import idle_sessions
 from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.ports.model import ModelRequest
-from tests.app.worlds import PATIENCE, check_log, result_of
+from tests.app.hosts import PATIENCE, check_log, result_of
 
 pytestmark = pytest.mark.promise("mended.20")
 MANY = 12

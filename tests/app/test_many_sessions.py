@@ -22,7 +22,7 @@ from keryx.app import SessionHandle, TurnHandle
 from keryx.messages import Text, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
-from tests.app.worlds import check_log, closing
+from tests.app.hosts import check_log, closing
 from tests.conftest import SOAK
 
 SESSIONS: Final = 200

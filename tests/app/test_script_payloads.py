@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from keryx.rpc import Limits
-from tests.app.hoarding import ACTORS, MEGABYTE
+from tests.app.hostile_scripts import ACTORS, MEGABYTE
 from tests.app.scripting import (
     Den,
     echo,
@@ -149,7 +149,7 @@ ROOM = Limits().most_held + 64 * MEGABYTE
 
 @pytest.mark.parametrize("actor", ACTORS)
 def test_a_bad_actor_cannot_make_the_host_grow_nor_stop_the_others(actor: str) -> None:
-    argv = [sys.executable, "-m", "tests.app.hoarding", actor]
+    argv = [sys.executable, "-m", "tests.app.hostile_scripts", actor]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=55, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     payload = json.loads(done.stdout)

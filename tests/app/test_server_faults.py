@@ -24,7 +24,7 @@ from keryx.models.http import Clients, model_clients
 from keryx.models.openai import OpenAIModel
 from keryx.models.retry import ATTEMPTS, Retrying
 from keryx.testing.modelserver import MODEL, Call, Fault, ModelServer, Reply
-from tests.app.worlds import (
+from tests.app.hosts import (
     KEY,
     PATIENCE,
     Answers,

@@ -16,7 +16,7 @@ from keryx import Keryx
 from keryx import events as ev
 from keryx.app import SessionHandle
 from keryx.testing.modelserver import MODEL, Call, ModelServer, Reply
-from tests.app.worlds import PATIENCE, Answers, add, cancelled, result_of, until_shown
+from tests.app.hosts import PATIENCE, Answers, add, cancelled, result_of, until_shown
 
 PICTURE = b"\x89PNG\r\n\x1a\n..."
 FINE = Reply(text="Fine.")

@@ -16,7 +16,7 @@ from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, hi
 from keryx.ports.model import ModelRequest
 from keryx.ports.tool import Risk
 from keryx.testing.modelserver import MODEL, ModelServer, Reply
-from tests.app.worlds import Answers, result_of
+from tests.app.hosts import Answers, result_of
 
 FULL = ev.Usage(input_tokens=900, output_tokens=10)
 STOPS = 4

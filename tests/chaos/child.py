@@ -25,7 +25,7 @@ from keryx.ports.model import Finished, ModelRequest, Piece
 from keryx.ports.store import Commit
 from keryx.store.sqlite import SqliteStore, writes
 from keryx.store.sqlite.transaction import Transaction
-from tests.chaos.lives import Orders
+from tests.chaos.host_processes import Orders
 
 SHOWN: Final = (
     ev.MessageAccepted,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.chaos.lives import Zygote
+from tests.chaos.host_processes import Zygote
 
 
 @pytest.fixture(scope="module")

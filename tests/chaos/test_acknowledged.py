@@ -17,7 +17,7 @@ import pytest
 
 from keryx import commands as cm
 from keryx.aio.loops import run_loop
-from tests.app.worlds import PATIENCE, ROOT
+from tests.app.hosts import PATIENCE, ROOT
 from tests.chaos.acknowledged import CASES, open_world
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from keryx import events as ev
-from tests.chaos.lives import Life, Zygote
+from tests.chaos.host_processes import Life, Zygote
+from tests.chaos.kill_trials import KILLS, Point, Trial, at_every_point, at_random_instants
 from tests.chaos.state import Log
-from tests.chaos.trials import KILLS, Point, Trial, at_every_point, at_random_instants
 from tests.conftest import SOAK
 
 pytestmark = pytest.mark.promise("sessions.1")

@@ -17,7 +17,7 @@ from keryx.messages import Text, ToolMessage
 from keryx.models.scripted import history_of
 from keryx.models.tour import tour_model
 from keryx.ports.model import ModelRequest, TextPiece
-from tests.app.worlds import PATIENCE, ROOT
+from tests.app.hosts import PATIENCE, ROOT
 from tests.chaos.fanout import CALLS, ENDED, host
 
 

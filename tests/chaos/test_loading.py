@@ -9,9 +9,9 @@ import pytest
 from keryx.app.host.home import STORE
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.resume_plan import plan
-from tests.chaos.lives import Life, Zygote
+from tests.chaos.host_processes import Life, Zygote
+from tests.chaos.kill_trials import KILLS, Trial, at_every_point, at_random_instants
 from tests.chaos.state import Log, logs_of, state_of
-from tests.chaos.trials import KILLS, Trial, at_every_point, at_random_instants
 
 pytestmark = pytest.mark.promise("sessions.1")
 

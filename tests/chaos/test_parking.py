@@ -8,7 +8,7 @@ import pytest
 
 from keryx import events as ev
 from keryx.app.host.home import STORE
-from tests.chaos.lives import Zygote
+from tests.chaos.host_processes import Zygote
 from tests.chaos.resume_guard import NEIGHBOURS, STEPS
 from tests.chaos.state import Log, logs_of
 

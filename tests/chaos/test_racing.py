@@ -14,7 +14,7 @@ from keryx.aio.scope import Scope
 from keryx.app.host.home import STORE
 from keryx.ports.store import InboxRow
 from keryx.store.sqlite import SqliteStore
-from tests.chaos.lives import Gate, Life, Zygote
+from tests.chaos.host_processes import Gate, Life, Zygote
 from tests.chaos.state import Log, log_of
 from tests.conftest import SOAK
 

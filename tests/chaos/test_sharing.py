@@ -13,7 +13,7 @@ import pytest
 
 from keryx import events as ev
 from keryx.ports.store import Store
-from tests.chaos.sharer import CALLS, sharer
+from tests.chaos.sharing_program import CALLS, sharer
 
 pytestmark = pytest.mark.promise("mended.14")
 
@@ -27,7 +27,7 @@ class Worker:
     """One worker in a process; what it was acknowledged."""
 
     def __init__(self, home: Path, folder: Path) -> None:
-        words = [sys.executable, "-m", "tests.chaos.sharer", str(home), str(folder)]
+        words = [sys.executable, "-m", "tests.chaos.sharing_program", str(home), str(folder)]
         self._process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
     def acknowledged(self, count: int) -> list[tuple[str, str]]:

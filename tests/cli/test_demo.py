@@ -35,7 +35,7 @@ def stop(demo: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]
     assert demo.stdout is not None
     assert demo.stderr is not None
     for line in demo.stdout:
-        if "Every way to hang" in line:
+        if "Tools that hang in every way" in line:
             break
     else:
         pytest.fail(demo.stderr.read())

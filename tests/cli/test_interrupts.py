@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.cli.command_runs import Around, Ended, World
 from tests.cli.generated import LEAVES, Leaf
-from tests.cli.homes import Around, Ended, World
 
 pytestmark = pytest.mark.promise("mended.16")
 

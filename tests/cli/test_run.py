@@ -82,7 +82,7 @@ def test_ctrl_c_cancels_the_turn_and_the_log_says_so(tmp_path: Path) -> None:
             finally:
                 process.kill()
         assert process.returncode == 130
-        assert "stopping" in errors
+        assert "cancelling the turn" in errors
         assert "Traceback" not in errors
     (row,) = keryx(tmp_path, "sessions", "list").stdout.splitlines()
     shown = keryx(tmp_path, "sessions", "show", row.split()[0], "--json").stdout

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from keryx.cli.main import EPILOG
+from tests.cli.command_runs import DOCUMENTED, Around, Ended, World
 from tests.cli.generated import LEAVES, Leaf
-from tests.cli.homes import DOCUMENTED, Around, Ended, World
 
 pytestmark = pytest.mark.promise("mended.16")
 
@@ -27,7 +27,7 @@ PRINTS_NOTHING = {
 NEEDS_NO_HOME = {"demo"}
 SUMS_UP = {"sessions compact"}
 """It always fails here: the scripted model sums up nothing."""
-MEASURED = "Something did not behave as promised"
+MEASURED = "Something did not work as promised"
 """`demo` says so if its figures are bad, as they are on a machine that has much to do."""
 ODD_VARIABLES = {"LANG": NO_UTF8, "A_TOKEN": b"0123456789" + NO_UTF8}
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from keryx.cli.values import folder, port, rows, seconds
+from tests.cli.command_runs import AT_ONCE, Around, Ended, World
 from tests.cli.generated import LEAVES, Leaf
-from tests.cli.homes import AT_ONCE, Around, Ended, World
 
 pytestmark = pytest.mark.promise("mended.16")
 

@@ -6,7 +6,7 @@ from keryx.aio.group import Group
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.tool import ToolContext
 from keryx.tools.function import tool
-from tests.engine.gates import Gates
+from tests.engine.gated_tools import Gates
 from tests.engine.host import Host
 
 

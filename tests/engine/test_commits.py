@@ -12,7 +12,7 @@ from keryx.models.openai import wire
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
 from keryx.testing.modelserver import MODEL, Call, ModelServer, Reply
-from tests.app.worlds import Answers, result_of
+from tests.app.hosts import Answers, result_of
 from tests.engine.sessions import Recording, World, until
 
 pytestmark = pytest.mark.promise("mended.21")

@@ -27,7 +27,7 @@ from keryx.engine.session import Session
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.tool import ToolContext
 from keryx.tools.function import tool
-from tests.engine.gates import Gates, echo, turns
+from tests.engine.gated_tools import Gates, echo, turns
 from tests.engine.sessions import World
 
 QUICK = 300
@@ -102,13 +102,13 @@ class Watcher:
 
     def named(self) -> list[str]:
         """Those of the crowd that were told by themselves after all."""
-        return [each.call_id for each in self.progress if each.nested and each.nested.count == 0]
+        return [item.call_id for item in self.progress if item.nested and item.nested.count == 0]
 
     def ends(self, call_id: str) -> list[str]:
         nested_calls = [
-            each.nested for each in self.progress if each.call_id == call_id and each.nested
+            item.nested for item in self.progress if item.call_id == call_id and item.nested
         ]
-        return [each.outcome for each in nested_calls if each.outcome is not None]
+        return [item.outcome for item in nested_calls if item.outcome is not None]
 
 
 class Hall:

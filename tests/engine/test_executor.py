@@ -15,7 +15,7 @@ from keryx.messages import CallOutcome
 from keryx.ports.effects import NO_EFFECTS, Effects, reads, uses, writes
 from keryx.ports.tool import ToolContext
 from keryx.tools.function import tool
-from tests.engine.gates import Gates, echo, echo_blocking, turns
+from tests.engine.gated_tools import Gates, echo, echo_blocking, turns
 from tests.engine.host import Host, Recorder, recorder
 
 # -- results

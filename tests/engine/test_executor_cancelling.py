@@ -17,7 +17,7 @@ from keryx.messages import CallOutcome
 from keryx.ports.effects import NO_EFFECTS, Effects, uses, writes
 from keryx.ports.tool import Complete, ToolContext
 from keryx.tools.function import tool
-from tests.engine.gates import Gates, echo, echo_blocking, turns
+from tests.engine.gated_tools import Gates, echo, echo_blocking, turns
 from tests.engine.host import Host, recorder
 
 # -- cancelling

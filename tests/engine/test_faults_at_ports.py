@@ -44,7 +44,7 @@ from keryx.sandbox.workers import Workers
 from keryx.store.memory import MemoryStore
 from keryx.tools.clarify import clarify
 from keryx.tools.files import file_tools
-from tests.app.worlds import check_log
+from tests.app.hosts import check_log
 from tests.engine.faulty import Faults, InjectedError, Point
 
 PATIENCE: Final = 5.0  # long enough for any machine; only reached by a test that fails

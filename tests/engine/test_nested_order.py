@@ -15,7 +15,7 @@ from keryx.engine.calls.call_hooks import CallView, Consent
 from keryx.ports.effects import NO_EFFECTS, Effects, reads, writes
 from keryx.ports.tool import ToolContext
 from keryx.tools.function import FunctionTool, tool
-from tests.engine.gates import Gates
+from tests.engine.gated_tools import Gates
 from tests.engine.host import Host, Recorder
 
 Nested = Callable[[str, str], None]

@@ -144,7 +144,7 @@ async def test_a_trusted_proxy_is_believed_also_over_plain_http(tmp_path: Path) 
     ("words", "said"),
     [
         (("--trusted-proxy", "nginx"), "'nginx' is not the address of a proxy"),
-        (("--url", "example.com/keryx"), "begins with http:// or https://"),
+        (("--url", "example.com/keryx"), "begin with http:// or https://"),
         (("--url", "https://example.com/?a=b"), "no user, query or fragment"),
         (("--url", "https://example.com/api"), "plain names"),
         (("--url", "https://example.com:99999/"), "Port out of range"),

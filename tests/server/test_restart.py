@@ -31,7 +31,7 @@ async def killed_in_mid_turn(path: Path) -> tuple[str, str, list[StreamedEvent]]
 
 async def test_a_killed_server_loses_no_fact_and_readers_go_on(tmp_path: Path) -> None:
     name, turn_id, seen = await killed_in_mid_turn(tmp_path)
-    facts = [told for told in seen if told.id is not None]
+    facts = [event for event in seen if event.id is not None]
     last = facts[-1].id
     assert last is not None
     async with served(tmp_path) as (client, _):
@@ -39,21 +39,21 @@ async def test_a_killed_server_loses_no_fact_and_readers_go_on(tmp_path: Path) -
         path = f"/api/sessions/{name}/events"
         headers = {"Last-Event-ID": str(last)}
         async with client.stream(path, headers=headers) as events:
-            async for told in events:
-                rest.append(told)
-                if told.type == "turn.finished":
+            async for event in events:
+                rest.append(event)
+                if event.type == "turn.finished":
                     break
-        resumed = [told for told in rest if told.id is not None]
-        numbers = [told.id for told in facts + resumed]
+        resumed = [event for event in rest if event.id is not None]
+        numbers = [event.id for event in facts + resumed]
         assert numbers == list(range(1, len(numbers) + 1))
         whole = await client.until(name, "turn.finished")
-        assert [told.raw for told in facts + resumed] == [
-            told.raw for told in whole if told.id is not None
+        assert [event.raw for event in facts + resumed] == [
+            event.raw for event in whole if event.id is not None
         ]
         assert (rest[-1].data["turn_id"], rest[-1].data["outcome"]) == (turn_id, "completed")
-        replied = [told.data["text"] for told in whole if told.type == "step.replied"]
+        replied = [event.data["text"] for event in whole if event.type == "step.replied"]
         assert replied == [WORDS]
-        assert [told.type for told in whole].count("turn.finished") == 1
+        assert [event.type for event in whole].count("turn.finished") == 1
         again = await client.say(name, "slowly", key="once")
         assert again["turn_id"] == turn_id
         more = await client.say(name, "and now?")
@@ -65,8 +65,8 @@ async def test_a_server_that_ends_lets_its_turns_go_on_at_the_next_start(tmp_pat
         name = await client.open()
         sent = await client.say(name, "slowly")
         async with client.follow(name) as events:
-            async for told in events:
-                if told.type == "text.delta":
+            async for event in events:
+                if event.type == "text.delta":
                     break
             assert process.stdin is not None
             process.stdin.close()

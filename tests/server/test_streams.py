@@ -87,7 +87,7 @@ async def test_a_late_reader_gets_the_facts_and_then_what_streams_now(tmp_path: 
                 seen.append(event)
                 if event.type == "step.snapshot":
                     break
-            assert [each.id for each in seen[:-1]] == list(range(1, len(seen)))
+            assert [event.id for event in seen[:-1]] == list(range(1, len(seen)))
             assert seen[-1].data["text"] == "You said: hold"
             assert seen[-1].data["after"] == seen[-2].id
             gate.opened.set()

@@ -11,7 +11,7 @@ from keryx.aio.bridge import Bridge
 from keryx.ports.store import Store
 from keryx.store.memory import MemoryStore
 from keryx.store.sqlite import SqliteStore
-from keryx.testing.storecontract import StoreContract
+from tests.store.contracts.store import StoreContract
 from tests.store.historycontract import HistoryContract, SearchContract
 
 

@@ -1,4 +1,4 @@
-"""The way from a blocking program to the loop that works for it, from any of its threads."""
+"""Calls async code from a blocking program: it runs on a loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Caller:
-    """A loop in a thread of its own. Any thread of this process may call; others are refused."""
+    """Runs async code on a loop in its own thread. Any thread of this process may call it."""
 
     def __init__(self) -> None:
         self._thread = LoopThread()
@@ -35,7 +35,7 @@ class Caller:
         return self._thread.call(lambda: work(*args, **options), timeout=timeout)
 
     def stream(self, items: AsyncGenerator[T]) -> Generator[T]:
-        """Pull an async stream; it is closed when the program leaves it."""
+        """Iterate over an async stream; it is closed when the program leaves the loop."""
 
         async def pull() -> tuple[T] | None:
             try:

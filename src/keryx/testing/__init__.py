@@ -1,1 +1,1 @@
-"""The public test kit: fixtures that find what was left over, tools that hang, contract suites."""
+"""The public test kit: fixtures that find left-overs, tools that hang, contract suites, a model."""

@@ -1,6 +1,6 @@
-"""Contract suites: the same assertions over every implementation of a seam.
+"""Contract suites: the same assertions over every implementation of a port.
 
-Inherit from one in a test class and give it the fixture `subject`.
+Inherit from one in a test class and define the fixture `subject`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from keryx.ports.tool import Tool
 
 
 class ClockContract(ABC):
-    """What deadlines need of a clock."""
+    """What deadlines need from a clock."""
 
     @abstractmethod
     async def wait(self, subject: Clock, seconds: float) -> None:
-        """Let that much time pass, by whatever means the clock has."""
+        """Let that much time pass, in whatever way the clock supports."""
 
     async def test_time_goes_on_and_never_back(self, subject: Clock) -> None:
         before = subject.monotonic(), subject.wall()
@@ -64,7 +64,7 @@ class ToolContract(ABC):
 
     @abstractmethod
     def good_arguments(self) -> Mapping[str, Any]:
-        """Arguments that the tool accepts."""
+        """Return arguments that the tool accepts."""
 
     def test_it_has_a_name_and_says_what_it_does(self, subject: Tool) -> None:
         assert subject.name.replace("_", "").replace("-", "").isalnum()
@@ -99,44 +99,44 @@ class PlaceContract:
     """What tools rely on in any place that processes are started in."""
 
     async def test_output_and_exit_code_arrive(self, subject: Place, tmp_path: Path) -> None:
-        kept = Capture()
+        output = Capture()
         argv = ["/bin/sh", "-c", "echo out; echo err >&2; exit 3"]
-        async with await subject.spawn(argv, env={}, cwd=str(tmp_path), output=kept) as process:
+        async with await subject.spawn(argv, env={}, cwd=str(tmp_path), output=output) as process:
             ended = await process.wait()
         assert (ended.code, ended.signal) == (3, None)
-        assert sorted(kept.text().split()) == ["err", "out"]
+        assert sorted(output.text().split()) == ["err", "out"]
 
     async def test_the_environment_is_what_was_given_and_where_files_may_go(
         self, subject: Place, tmp_path: Path
     ) -> None:
-        kept = Capture()
+        output = Capture()
         env = {"ONLY": "this"}
         async with await subject.spawn(
-            ["/usr/bin/env"], env=env, cwd=str(tmp_path), output=kept
+            ["/usr/bin/env"], env=env, cwd=str(tmp_path), output=output
         ) as process:
             await process.wait()
-        found = dict(line.split("=", 1) for line in kept.text().splitlines())
-        assert found.pop("ONLY") == "this"
-        told = {"HOME", "TMPDIR", "KERYX_UPLOADS"}
-        assert found.keys() <= told, "a place may say where files are"
+        variables = dict(line.split("=", 1) for line in output.text().splitlines())
+        assert variables.pop("ONLY") == "this"
+        folders = {"HOME", "TMPDIR", "KERYX_UPLOADS"}
+        assert variables.keys() <= folders, "a place may add where files are"
 
     async def test_it_runs_where_it_was_told(self, subject: Place, tmp_path: Path) -> None:
-        kept = Capture()
+        output = Capture()
         async with await subject.spawn(
-            ["/bin/pwd", "-P"], env={}, cwd=str(tmp_path), output=kept
+            ["/bin/pwd", "-P"], env={}, cwd=str(tmp_path), output=output
         ) as process:
             await process.wait()
-        assert kept.text().strip() == str(tmp_path)
+        assert output.text().strip() == str(tmp_path)
 
     async def test_input_is_passed(self, subject: Place, tmp_path: Path) -> None:
-        kept = Capture()
+        output = Capture()
         async with await subject.spawn(
-            ["/bin/cat"], env={}, cwd=str(tmp_path), output=kept, stdin=True
+            ["/bin/cat"], env={}, cwd=str(tmp_path), output=output, stdin=True
         ) as process:
             await process.write(b"through")
             process.close_stdin()
             await process.wait()
-        assert kept.text() == "through"
+        assert output.text() == "through"
 
     async def test_leaving_ends_the_process(self, subject: Place, tmp_path: Path) -> None:
         async with await subject.spawn(

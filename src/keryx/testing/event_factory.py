@@ -1,7 +1,6 @@
-"""Facts of one session for tests, numbered as a log numbers them.
+"""Makes events of one session for tests, with sequence numbers and times.
 
-`Facts` gives each event the next sequence number and a time, so that a test says only what it
-is about. Nothing here is logged: that is for the test to do.
+A test passes only the fields that it is about, and appends the events to a log itself.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ SIZE = ContextSize(window=None, compact_at=None, last_prompt_tokens=None)
 
 
 class EventFactory:
-    """Makes the facts of one session, in order."""
+    """Makes the events of one session, in order."""
 
     def __init__(self, session_id: str = "s", *, last_seq: int = 0, at: float = 1000.0) -> None:
         self.session_id = session_id

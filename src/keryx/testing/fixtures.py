@@ -1,7 +1,7 @@
 """Fixtures for pytest. Use them with `pytest_plugins = ["keryx.testing.fixtures"]` in a conftest.
 
-`nothing_left_over` applies to every test by itself, `loop_is_clean` and `loop_is_not_blocked` to
-every async one.
+`nothing_left_over` applies to every test automatically, `loop_is_clean` and `loop_is_not_blocked`
+to every async test.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from keryx.testing.left_overs import State, tasks_left_over
 
 @pytest.fixture(scope="session", autouse=True)
 def loops_have_been_made() -> None:
-    """libuv opens a pipe for the whole process with its first loop; that is nobody's left-over."""
+    """Make a loop once: libuv opens a pipe with its first loop, which is not a left-over."""
     new_loop().close()
 
 
@@ -30,18 +30,18 @@ def nothing_left_over() -> Iterator[None]:
     """Fails a test that leaves a thread, process, descriptor, temporary file or change behind."""
     before = State.now()
     yield
-    found = before.changes()
-    if found:
-        pytest.fail("\n".join(found))
+    changes = before.changes()
+    if changes:
+        pytest.fail("\n".join(changes))
 
 
 @pytest_asyncio.fixture
 async def loop_is_clean() -> AsyncIterator[None]:
     """Fails an async test that leaves a task behind on its loop."""
     yield
-    found = tasks_left_over()
-    if found:
-        pytest.fail("\n".join(found))
+    tasks = tasks_left_over()
+    if tasks:
+        pytest.fail("\n".join(tasks))
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def loop_is_not_blocked() -> Iterator[None]:
 def pytest_runtest_call() -> Generator[None, object, object]:
     """Fails a test that replaces the standard streams.
 
-    Innermost, because pytest puts its own streams back when it leaves the call.
+    It is the innermost wrapper, because pytest restores its own streams after the call.
     """
     before = (sys.stdout, sys.stderr)
     result = yield
@@ -66,13 +66,13 @@ def pytest_runtest_call() -> Generator[None, object, object]:
 
 @pytest.fixture
 def clock() -> FakeClock:
-    """A time that the test moves by hand."""
+    """Return a clock that the test moves by hand."""
     return FakeClock()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every async test the fixtures that look after its loop."""
+    """Give every async test the fixtures that check its loop."""
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
-            # First in, last out: they look when all other fixtures have cleaned up.
+            # First in, last out: they check after all other fixtures have cleaned up.
             item.fixturenames[:0] = ["loop_is_not_blocked", "loop_is_clean"]

@@ -1,7 +1,7 @@
-"""Tools that hang in every way there is, for whoever must show that nothing holds them up.
+"""Tools that hang in every possible way, for tests that cancel must work nevertheless.
 
-Each emits "hanging" once it does, so a test knows by event that it is time to cancel. Those that
-cannot be stopped from outside end when `Hangs.release` is called.
+Each tool emits "hanging" when it hangs, so that a test knows when to cancel. Tools that cannot be
+stopped from outside end when `Hangs.release` is called.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from keryx.tools.function import tool
 HANGING: Final = "hanging\n"
 
 Ends = Literal["at once", "by a signal", "left over"]
-"""How a hanging tool gives way: as soon as it is told, when its processes die, or never."""
+"""When a hanging tool ends: at once when cancelled, when its processes die, or never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Hang:
 
 
 class Hangs:
-    """One of each kind. Those that resist are let go by `release`."""
+    """One tool of each kind. `release` ends those that resist."""
 
     def __init__(self) -> None:
         self._released = threading.Event()
@@ -58,7 +58,7 @@ class Hangs:
         )
 
     def release(self) -> None:
-        """Let go of whatever still hangs. Call it on the loop, and wait for the left-overs."""
+        """End the tools that still hang. Call it on the loop, and wait for the left-overs."""
         if not self._released.is_set():
             self._released.set()
             os.write(self._pipe[1], b"x" * 64)
@@ -70,7 +70,7 @@ class Hangs:
             os.close(descriptor)
 
     def _act_late(self, context: ToolContext) -> None:
-        """What a left-over does once it is free: it tries to go on, and must be refused."""
+        """Try to continue after the outcome, as a left-over does; it must be refused."""
         context.emit("too late\n")
         self.acted_late.append(context.call_id)
 
@@ -89,14 +89,14 @@ class Hangs:
         @tool(effects=NO_EFFECTS)
         async def hang_in_socket(context: ToolContext) -> None:
             """Read from a server that never answers."""
-            gone = asyncio.Event()
+            closed = asyncio.Event()
 
             async def never_answer(
                 reader: asyncio.StreamReader, writer: asyncio.StreamWriter
             ) -> None:
                 await reader.read()
                 writer.close()
-                gone.set()
+                closed.set()
 
             server = await asyncio.start_server(never_answer, "127.0.0.1", 0)
             port = server.sockets[0].getsockname()[1]
@@ -107,7 +107,7 @@ class Hangs:
             finally:
                 writer.close()
                 server.close()
-                await gone.wait()
+                await closed.wait()
 
         return hang_in_socket
 

@@ -1,7 +1,7 @@
-"""A session that somebody has worked in for months, written straight into a store.
+"""Writes a session with months of work directly into a store.
 
-Its turns are of every kind that people and models make: short words, prose, code, tables, and
-steps with calls that print, edit and fail. It is the same at every making.
+Its turns are of all kinds: short texts, prose, code, tables, and steps with calls that print, edit
+and fail. The session is the same every time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from keryx.ports.store import Commit, Store
 from keryx.testing.event_factory import EventFactory
 
 AT_ONCE: Final = 600
-"""Facts in one commit."""
+"""Events in one commit."""
 BEGAN: Final = 1_780_000_000.0
-EACH: Final = 40.0
+TURN_INTERVAL: Final = 40.0
 """Seconds from one turn to the next."""
 
 _SENTENCE: Final = "The reader keeps a *bounded* queue; past its bound it is told to `resync`. "
@@ -49,7 +49,7 @@ _SOURCE: Final = '"""Reads."""\n\n\ndef read(path):\n    return open(path).read(
 async def write_long_session(
     store: Store, session_id: str, *, messages: int, title: str = "A long session"
 ) -> None:
-    """As many messages as asked for, half of them a person's and half of them replies."""
+    """Write that many messages: half of them a person's, half of them replies."""
     epoch = await store.claim(session_id)
     facts = _facts(session_id, messages // 2, title)
     while events := tuple(itertools.islice(facts, AT_ONCE)):
@@ -57,13 +57,13 @@ async def write_long_session(
 
 
 def said(number: int) -> str:
-    """What the person says in this turn; the first is turn 0."""
+    """Return the person's message in this turn; the first is turn 0."""
     more = " Take your time, and say what you did and why." if number % 4 == 3 else ""
     return f"Message {number}: look at the reader once more.{more}"
 
 
 def replied(number: int) -> str:
-    """What the reply of this turn begins with."""
+    """Return the beginning of the reply in this turn."""
     return f"Reply {number}."
 
 
@@ -71,7 +71,7 @@ def _facts(session_id: str, turns: int, title: str) -> Iterator[LoggedEvent]:
     facts = EventFactory(session_id, at=BEGAN)
     yield facts.opened(title)
     for number in range(turns):
-        facts.at = BEGAN + EACH * number
+        facts.at = BEGAN + TURN_INTERVAL * number
         turn_id = f"turn-{number}"
         message_id = f"message-{number}"
         yield facts.accepted(message_id, said(number), turn_id)
@@ -132,7 +132,7 @@ def _seq(facts: EventFactory) -> int:
 
 
 def _calls(number: int) -> tuple[ToolCall, ...]:
-    """None in most turns, four in some."""
+    """Return the calls of a turn: none in most turns, four in some."""
     count = (0, 0, 1, 0, 4, 2)[number % 6]
     return tuple(_call(number, place) for place in range(count))
 
@@ -148,7 +148,7 @@ def _call(number: int, place: int) -> ToolCall:
 
 
 def _text(number: int) -> str:
-    """Short at the end, as most last words are."""
+    """Return the reply of a turn, in one of eight forms."""
     bodies = (
         "",
         _SENTENCE,

@@ -7,8 +7,8 @@ It runs in the caller's loop, or by itself:
 
     python -m keryx.testing.modelserver --port 0 --script FILE    # prints its URL
 
-It keeps what it was asked and tells by events what happens to each answer. It refuses whatever
-the API does not take, with the API's own errors.
+It keeps the requests, and sets events when something happens to an answer. It refuses requests
+that the API does not accept, with the API's own errors.
 """
 
 from keryx.testing.modelserver.answer import ReceivedRequest

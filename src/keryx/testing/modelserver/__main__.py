@@ -1,4 +1,4 @@
-"""The scripted model server as a program, so that it has a core of its own."""
+"""Runs the scripted model server as a program, so that it uses another core."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keryx.testing.modelserver.server import ModelServer
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve a script until SIGTERM or Ctrl+C."""
     parser = argparse.ArgumentParser(prog="python -m keryx.testing.modelserver")
-    parser.add_argument("--port", type=int, default=0, help="0 takes any that is free")
+    parser.add_argument("--port", type=int, default=0, help="0: any free port")
     parser.add_argument("--script", type=Path, required=True, help="replies, as JSON")
     parser.add_argument("--key", default=None, help="the key that must be given")
     options = parser.parse_args(argv)
@@ -34,14 +34,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def _serve(script: Script, *, port: int, key: str | None) -> None:
     replies = script.replies
 
-    def repeat(asked: ReceivedRequest) -> Reply:
-        return replies[(asked.number - 1) % len(replies)]
+    def repeat(request: ReceivedRequest) -> Reply:
+        return replies[(request.number - 1) % len(replies)]
 
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     answers = repeat if script.repeat else replies
-    # Nobody can look at what it was asked, and a long measurement would fill the memory.
+    # Nobody can read the requests, and a long measurement would fill the memory.
     async with ModelServer(answers, key=key, port=port, keeps_asked=False) as server:
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""One answer of the scripted model server, written over HTTP with whatever fault it has."""
+"""Writes one answer of the scripted model server over HTTP, with its fault."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GARBAGE: Final = b"\x00\xff\xfe\x13garbage\n\n\x80\x81 more of it\n"
 
 @dataclass(slots=True)
 class ReceivedRequest:
-    """One request, and what became of its answer."""
+    """One request, and the state of its answer."""
 
     number: int
     headers: dict[str, str]
@@ -30,9 +30,9 @@ class ReceivedRequest:
     hanging: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once a hang has begun."""
     resume: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set by a test that lets a hang go on."""
+    """A test sets it to end a hang."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once the client has hung up before the end."""
+    """Set once the client has disconnected before the end."""
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the whole answer was written."""
 
@@ -45,10 +45,10 @@ class Answer:
     """One reply being written, with its fault."""
 
     def __init__(
-        self, request: web.Request, asked: ReceivedRequest, body: ChatBody, reply: Reply
+        self, request: web.Request, received: ReceivedRequest, body: ChatBody, reply: Reply
     ) -> None:
         self._request = request
-        self._asked = asked
+        self._received = received
         self._body = body
         self._reply = reply
 
@@ -70,7 +70,7 @@ class Answer:
             refused = RefusedError(reply.message, reply.status, reply.code, "scripted")
             return error_response(refused, headers=reply.headers)
         if not self._body.stream:
-            return json_response(whole(reply, number=self._asked.number, model=self._body.model))
+            return json_response(whole(reply, number=self._received.number, model=self._body.model))
         return await self._stream()
 
     async def _stream(self) -> web.StreamResponse:
@@ -100,7 +100,7 @@ class Answer:
         frame = b"data: %b\r\n\r\n" if self._reply.fault == "crlf" else b"data: %b\n\n"
         for data in chunks(
             self._reply,
-            number=self._asked.number,
+            number=self._received.number,
             model=self._body.model,
             with_usage=options is not None and options.include_usage,
         ):
@@ -118,7 +118,7 @@ class Answer:
             await asyncio.sleep(self._reply.pace)
 
     async def _break(self, response: web.StreamResponse) -> bool:
-        """Act out a fault in mid-stream. True if nothing may follow."""
+        """Produce a fault in mid-stream; return True if nothing may follow."""
         match self._reply.fault:
             case "hang mid-stream":
                 await self._hang()
@@ -143,8 +143,8 @@ class Answer:
         return True
 
     async def _hang(self) -> None:
-        self._asked.hanging.set()
-        await self._asked.resume.wait()
+        self._received.hanging.set()
+        await self._received.resume.wait()
 
     @property
     def _transport(self) -> asyncio.Transport:

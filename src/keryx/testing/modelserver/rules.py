@@ -1,8 +1,8 @@
-"""What Chat Completions takes, and nothing else: the strictness of the scripted model server.
+"""Checks requests against Chat Completions as strictly as possible.
 
-Real servers differ in what they let pass. Here every unknown field, wrong type and break of the
-order between calls and their results is refused, so that a test that passes here can only meet
-servers that are more lenient. It knows nothing of HTTP and of replies.
+Real servers differ in what they accept. Here every unknown field, wrong type and wrong order of
+calls and results is refused, so that every real server is more lenient than a test. This module
+does not know HTTP or replies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Id = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class _Strict(msgspec.Struct, forbid_unknown_fields=True):
-    """Refuses what it does not know."""
+    """A struct that refuses unknown fields."""
 
 
 class TextPart(_Strict, tag_field="type", tag="text"):
@@ -150,7 +150,7 @@ class ChatBody(_Strict):
 
 
 class RefusedError(Exception):
-    """What the API would say, as an HTTP status and an error object."""
+    """The API's refusal, as an HTTP status and an error object."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ _decoder = msgspec.json.Decoder(ChatBody)
 
 
 def check(raw: bytes, models: Sequence[str]) -> ChatBody:
-    """The body, if it keeps every rule. Raises `RefusedError`."""
+    """Return the decoded body; raise `RefusedError` if it breaks a rule."""
     try:
         body = _decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -222,12 +222,12 @@ def _check_order(messages: list[ChatMessage]) -> None:
         if isinstance(message, SystemMessage | DeveloperMessage) and index > 0:
             raise RefusedError(f"{at}: a system message may only be the first")
         if isinstance(message, AssistantMessage):
-            open_ids = _asked(message, seen, at)
+            open_ids = _new_call_ids(message, seen, at)
     if open_ids:
         raise RefusedError(f"tool_calls without a tool message at the end: {open_ids}")
 
 
-def _asked(message: AssistantMessage, seen: set[str], at: str) -> list[str]:
+def _new_call_ids(message: AssistantMessage, seen: set[str], at: str) -> list[str]:
     ids = [call.id for call in message.tool_calls or ()]
     if not ids and not message.content and not message.refusal:
         raise RefusedError(f"{at}: an assistant message needs content or tool_calls")

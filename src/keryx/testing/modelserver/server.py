@@ -1,4 +1,4 @@
-"""The scripted model server itself: routes, keys, and who gets which reply."""
+"""The scripted model server: its routes and keys, and which request gets which reply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keryx.testing.modelserver.rules import RefusedError, check
 from keryx.testing.modelserver.script import Reply
 
 MODEL: Final = "test-model"
-# Whatever still hangs when the server is left has nobody who waits for it.
+# Seconds for answers that still hang at shutdown: no client waits for them.
 SHUTDOWN: Final = 0.05
 LARGEST_BODY: Final = 1 << 28
 
@@ -26,7 +26,7 @@ Answers = Sequence[Reply] | Callable[[ReceivedRequest], Reply]
 
 
 class ModelServer:
-    """Serves while it is entered. It may list its models also to those who have no key."""
+    """Serves while it is entered. `lists_to_all`: it lists its models without a key."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class ModelServer:
         self._runner: web.AppRunner | None = None
         self._more = asyncio.Event()
         self.url = ""
-        """Up to and with `/v1`, once it is entered."""
+        """Its address, with `/v1` at the end, once it is entered."""
         self.asked: list[ReceivedRequest] = []
-        """Everything that came, refused or not; nothing if it is not to be kept."""
+        """All requests, refused or not; empty without `keeps_asked`."""
         self.refused: list[RefusedError] = []
 
     async def __aenter__(self) -> Self:
@@ -61,7 +61,7 @@ class ModelServer:
             app, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN
         )
         await self._runner.setup()
-        # Made here, so that its port is known without asking the runner.
+        # Made here, because the runner does not tell the port.
         listener = socket.create_server(("127.0.0.1", self._port), backlog=1024)
         port: int = listener.getsockname()[1]
         await web.SockSite(self._runner, listener).start()
@@ -73,13 +73,13 @@ class ModelServer:
         await self._runner.cleanup()
 
     async def wait_asked(self, number: int) -> ReceivedRequest:
-        """The request of that number, counted from 1, once it has come."""
+        """Wait for the request of that number, counted from 1, and return it."""
         while len(self.asked) < number:
             self._more.clear()
             await self._more.wait()
         return self.asked[number - 1]
 
-    # -- what is served
+    # -- routes
 
     async def _list(self, request: web.Request) -> web.Response:
         try:
@@ -87,47 +87,47 @@ class ModelServer:
                 self._check_headers(request)
         except RefusedError as refused:
             return error_response(refused)
-        listed = [
+        models = [
             {"id": name, "object": "model", "created": 0, "owned_by": "keryx"}
             for name in self._models
         ]
-        return json_response(msgspec.json.encode({"object": "list", "data": listed}))
+        return json_response(msgspec.json.encode({"object": "list", "data": models}))
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
         self._count += 1
-        asked = ReceivedRequest(self._count, dict(request.headers), raw)
+        received = ReceivedRequest(self._count, dict(request.headers), raw)
         if self._keeps_asked:
-            self.asked.append(asked)
+            self.asked.append(received)
         self._more.set()
         try:
             self._check_headers(request)
             body = check(raw, self._models)
-            reply = self._reply(asked)
+            reply = self._reply(received)
         except RefusedError as refused:
             self.refused.append(refused)
             return error_response(refused)
-        answer = Answer(request, asked, body, reply)
+        answer = Answer(request, received, body, reply)
         try:
             response = await answer.give()
         except (asyncio.CancelledError, ClientConnectionResetError):
-            asked.gone.set()
+            received.gone.set()
             raise
-        asked.answered.set()
+        received.answered.set()
         return response
 
     def _check_headers(self, request: web.Request) -> None:
         if request.method == "POST" and request.content_type != "application/json":
             raise RefusedError("the content type must be application/json")
-        given = request.headers.get("Authorization", "")
-        if self._key is not None and given != f"Bearer {self._key}":
+        header = request.headers.get("Authorization", "")
+        if self._key is not None and header != f"Bearer {self._key}":
             # Real servers show a part of the key; this one all, to prove that nobody repeats it.
-            raise RefusedError(f"Incorrect API key provided: {given}", 401, "invalid_api_key")
+            raise RefusedError(f"Incorrect API key provided: {header}", 401, "invalid_api_key")
 
-    def _reply(self, asked: ReceivedRequest) -> Reply:
+    def _reply(self, received: ReceivedRequest) -> Reply:
         if callable(self._answers):
-            return self._answers(asked)
-        if asked.number > len(self._answers):
+            return self._answers(received)
+        if received.number > len(self._answers):
             message = f"the script has {len(self._answers)} replies and is over"
             raise RefusedError(message, code="script_is_over")
-        return self._answers[asked.number - 1]
+        return self._answers[received.number - 1]

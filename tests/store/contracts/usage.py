@@ -1,7 +1,4 @@
-"""The contract of what a store makes of the logs: what was spent.
-
-Part of `keryx.testing.storecontract.StoreContract`.
-"""
+"""The contract of a store's sums of tokens and cost. Part of `StoreContract`."""
 
 from __future__ import annotations
 
@@ -9,11 +6,11 @@ import asyncio
 
 from keryx.events import Usage
 from keryx.ports.store import Store, UsageRow
-from keryx.testing.projectioncontract import log_of
+from tests.store.contracts.projections import log_of
 
 
 class UsageContract:
-    """What is spent is in the sums as soon as it is in the log, and never twice."""
+    """The sums include usage as soon as it is in the log, and never twice."""
 
     async def test_usage_is_summed_by_model_and_an_unknown_cost_stays_unknown(
         self, subject: Store
@@ -90,7 +87,7 @@ class UsageContract:
                 assert account is not None
                 row, usage = account
                 facts = row.last_seq
-                assert sum(each.input_tokens for each in usage) == facts - 1
+                assert sum(usage_row.input_tokens for usage_row in usage) == facts - 1
 
         async with asyncio.TaskGroup() as group:
             group.create_task(write())

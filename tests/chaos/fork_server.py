@@ -1,6 +1,6 @@
-"""A process that has imported everything, with no loop and no thread, and forks lives of a host.
+"""A process that has imported everything, with no loop and no thread, and forks host processes.
 
-Run as `python -m tests.chaos.zygote DESCRIPTOR`. A life then costs a fork instead of an
+Run as `python -m tests.chaos.fork_server DESCRIPTOR`. A life then costs a fork instead of an
 interpreter's start. It takes one order at a time and answers each with one number; a process is
 reaped only when the test asks how it ended, so its pid cannot become another's before that. When
 the test is gone, so are all lives.
@@ -18,11 +18,11 @@ import traceback
 import msgspec
 
 from keryx.aio.loops import run_loop
-from tests.chaos import program, racers, resume_guard
+from tests.chaos import program, racing_programs, resume_guard
 from tests.chaos.child import Child
-from tests.chaos.lives import LONGEST_ORDER, Order, Orders, Start
+from tests.chaos.host_processes import LONGEST_ORDER, Order, Orders, Start
 
-SCENARIOS = {**program.SCENARIOS, **resume_guard.SCENARIOS, **racers.SCENARIOS}
+SCENARIOS = {**program.SCENARIOS, **resume_guard.SCENARIOS, **racing_programs.SCENARIOS}
 
 _decode = msgspec.json.Decoder(Order).decode
 

@@ -1,7 +1,7 @@
-"""Run as `python -m tests.chaos.sharer HOME FOLDER`: a worker with a tool and a model of its own.
+"""A worker with its own tool and model: `python -m tests.chaos.sharing_program HOME FOLDER`.
 
-It sends one message after the other, each with a number that nobody else has, and says the number
-once the message was acknowledged. Each call of its tool leaves a line in a file.
+It sends messages with unique numbers, and prints each number once its message is acknowledged. Each
+call of its tool adds a line to a file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The contract of a store's inbox: commands and answers.
-
-Part of `keryx.testing.storecontract.StoreContract`.
-"""
+"""The contract of a store's inbox: commands and answers. Part of `StoreContract`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Trials: one session through life after life of its host, looked at after each of them.
+"""Trials: one session whose host is killed and restarted again and again, checked each time.
 
-It owns when lives end: at each labelled point, at random instants, during a recovery. What must
-hold afterwards is the trial's own.
+This module decides when the host dies: at each labelled point, at random instants, during a
+recovery. Each trial defines what must hold afterwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from keryx.app.host.home import STORE
-from tests.chaos.lives import Life, Zygote
+from tests.chaos.host_processes import Life, Zygote
 from tests.chaos.state import Log, log_of
 from tests.conftest import SOAK
 

@@ -1,6 +1,6 @@
-"""The contract of what a store makes of the logs: lists, states, transcripts.
+"""The contract of what a store derives from the logs: lists, states, transcripts.
 
-Part of `keryx.testing.storecontract.StoreContract`.
+Part of `StoreContract`.
 """
 
 from __future__ import annotations
@@ -153,18 +153,20 @@ class ProjectionContract:
         moved, last = facts.moved("/elsewhere"), facts.replied("last")
         await log.add(moved, last)
         await log.add(facts.finished())
-        found = await subject.resting("s")
-        assert found == IdleSessions(seq=facts.last_seq, settings=(opened, moved), last_reply=last)
+        resting = await subject.resting("s")
+        assert resting == IdleSessions(
+            seq=facts.last_seq, settings=(opened, moved), last_reply=last
+        )
         earlier, summed = facts.compacted("earlier"), facts.compacted()
         await log.add(earlier, summed)
-        found = await subject.resting("s")
-        assert found is not None
-        assert (found.last_reply, found.compacted) == (last, summed)
+        resting = await subject.resting("s")
+        assert resting is not None
+        assert (resting.last_reply, resting.compacted) == (last, summed)
         await log.add(facts.started("t2"), facts.replied("newer", turn_id="t2"))
         await log.add(facts.finished("t2"))
-        found = await subject.resting("s")
-        assert found is not None
-        assert found.compacted is None
+        resting = await subject.resting("s")
+        assert resting is not None
+        assert resting.compacted is None
         await subject.enter("s", InboxRow("k", b"a command"))
         assert await subject.resting("s") is None
 

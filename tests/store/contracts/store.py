@@ -1,8 +1,7 @@
-"""The contract of a store: the same assertions over every implementation.
+"""The contract of a store: logs, blobs, records and the outbox.
 
-Inherit from `StoreContract` in a test class and give it the fixture `subject`. What a store
-makes of the log, beside keeping it, is in `keryx.testing.projectioncontract`; how commands enter,
-in `keryx.testing.inboxcontract`.
+Inherit from `StoreContract` in a test class and define the fixture `subject`. The module `inbox`
+tests commands; `projections` and `usage` test what a store derives from the log.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from keryx.events import LoggedEvent, PromptChanged
 from keryx.messages import File
 from keryx.ports.store import Blob, Commit, InboxRow, OutboxRow, RecordChange, Store, blob_hash
 from keryx.testing.event_factory import EventFactory
-from keryx.testing.inboxcontract import InboxContract
-from keryx.testing.projectioncontract import ProjectionContract
-from keryx.testing.usagecontract import UsageContract
+from tests.store.contracts.inbox import InboxContract
+from tests.store.contracts.projections import ProjectionContract
+from tests.store.contracts.usage import UsageContract
 
 
 def commit(epoch: int, *events: LoggedEvent, session_id: str = "s") -> Commit:
@@ -124,16 +123,16 @@ class LogContract:
             for number in range(20):
                 group.create_task(fill(str(number)))
         for number in range(20):
-            found = await subject.events(str(number))
-            assert [event.seq for event in found] == list(range(1, 11))
-            assert {event.session_id for event in found} == {str(number)}
+            events = await subject.events(str(number))
+            assert [event.seq for event in events] == list(range(1, 11))
+            assert {event.session_id for event in events} == {str(number)}
 
     async def test_one_that_is_refused_touches_none_of_those_beside_it(
         self, subject: Store
     ) -> None:
         epochs = {name: await subject.claim(name) for name in "abc"}
         epochs["b"] += 1
-        outcomes = await asyncio.gather(  # noqa: TID251 (a test looks at all of them)
+        outcomes = await asyncio.gather(
             *(
                 subject.append(commit(epochs[name], EventFactory(name).opened(), session_id=name))
                 for name in "abc"
@@ -162,7 +161,7 @@ class LogContract:
 
 
 class KeepingContract:
-    """Blobs, the outbox and records, and how all of a session goes."""
+    """Blobs, the outbox and records, and the deletion of a session."""
 
     async def test_a_record_changes_only_from_the_version_that_was_read(
         self, subject: Store
@@ -170,8 +169,8 @@ class KeepingContract:
         epoch = await subject.claim("s")
 
         async def change(version: int, value: bytes) -> None:
-            wanted = RecordChange("r", version, value)
-            await subject.append(Commit(session_id="s", epoch=epoch, records=(wanted,)))
+            record = RecordChange("r", version, value)
+            await subject.append(Commit(session_id="s", epoch=epoch, records=(record,)))
 
         assert await subject.record("r") is None
         await change(0, b"first")
@@ -193,12 +192,12 @@ class KeepingContract:
         self, subject: Store
     ) -> None:
         epoch = await subject.claim("s")
-        made = RecordChange("a/1", 0, b"first")
-        await subject.append(Commit(session_id="s", epoch=epoch, records=(made,)))
+        record = RecordChange("a/1", 0, b"first")
+        await subject.append(Commit(session_id="s", epoch=epoch, records=(record,)))
         assert await subject.drop_record("a/1") is True
         assert await subject.drop_record("a/1") is False
         assert await subject.record("a/1") is None
-        await subject.append(Commit(session_id="s", epoch=epoch, records=(made,)))
+        await subject.append(Commit(session_id="s", epoch=epoch, records=(record,)))
         assert await subject.record("a/1") == (1, b"first")
 
     async def test_the_outbox_keeps_its_order_until_it_is_sent(self, subject: Store) -> None:
@@ -221,8 +220,8 @@ class KeepingContract:
         attached = facts.accepted(attachments=(File(pasted.hash, "text/plain"),))
         await subject.append(commit(epochs["b"], attached, session_id="b"))
         assert await subject.delete("a")
-        found = [await subject.blob(each.hash) for each in (both, mine, pasted)]
-        assert found == [b"both", None, b"pasted"]
+        contents = [await subject.blob(item.hash) for item in (both, mine, pasted)]
+        assert contents == [b"both", None, b"pasted"]
         assert await subject.delete("b")
         assert await subject.blob(both.hash) is None
         assert await subject.blob(pasted.hash) is None
@@ -272,4 +271,4 @@ class KeepingContract:
 
 
 class StoreContract(LogContract, InboxContract, KeepingContract, ProjectionContract, UsageContract):
-    """All of what sessions rely on in a store."""
+    """Everything that sessions rely on in a store."""

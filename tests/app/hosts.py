@@ -1,6 +1,6 @@
-"""What the tests of whole hosts share: a model server to talk to, the command line, checked logs.
+"""What tests of whole hosts share: a model server, the command line, checks of logs.
 
-Run as `python -m tests.app.worlds ACTION HOME`, it is a host in a process of its own, for tests
+Run as `python -m tests.app.hosts ACTION HOME`, it is a host in a process of its own, for tests
 that take something away from a whole process, and says each result as one line of JSON. With words
 behind it, it is the command `keryx` in such a process.
 """
@@ -175,7 +175,7 @@ def _environment(home: Path) -> dict[str, str]:
 def _command(home: Path, words: Sequence[str], bereft: str | None) -> list[str]:
     if bereft is None:
         return [COMMAND, *words]
-    return [sys.executable, "-m", "tests.app.worlds", bereft, str(home), *words]
+    return [sys.executable, "-m", "tests.app.hosts", bereft, str(home), *words]
 
 
 def keryx(home: Path, *words: str, bereft: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -250,7 +250,7 @@ def open_folder() -> Generator[Path]:
 def said_by(action: str, home: Path) -> list[Any]:
     """All that a host in a process of its own says, to its own end."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.app.worlds", action, str(home)],
+        [sys.executable, "-m", "tests.app.hosts", action, str(home)],
         capture_output=True,
         check=False,
         cwd=ROOT,

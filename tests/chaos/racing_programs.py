@@ -1,7 +1,7 @@
-"""Processes that want the same thing at the same time, on one store and past the home's lock.
+"""Programs that race for the same thing on one store, without the home's lock.
 
-That lock keeps a second host away from a home; here it is the store itself that must decide. The
-racers are whole sessions where a session is what races, else they commit on their own.
+The lock keeps a second host away from a home; here the store itself must decide who wins. Some
+racers are whole sessions, the others commit directly.
 """
 
 from __future__ import annotations

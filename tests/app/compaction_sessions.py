@@ -1,4 +1,4 @@
-"""Sessions that are summed up: a model with a small window, and a stage that tells what it asks."""
+"""Sessions for tests of compaction: a model server with a small window that records requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keryx import Keryx
 from keryx import events as ev
 from keryx.app import SessionHandle
 from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
-from tests.app.worlds import add, result_of
+from tests.app.hosts import add, result_of
 
 MODELS = ("small", "cheap", "any")
 WINDOW = 1_000
@@ -29,17 +29,17 @@ class Stage:
         self.replies = list(replies)
         self.summary = summary or Reply(text=SUMMARY, usage=LITTLE)
         self.summed: list[ReceivedRequest] = []
-        self.asked: list[ReceivedRequest] = []
+        self.requests: list[ReceivedRequest] = []
 
     def __call__(self, request: ReceivedRequest) -> Reply:
         if is_summing(request):
             self.summed.append(request)
             return self.summary
-        self.asked.append(request)
+        self.requests.append(request)
         return self.replies.pop(0) if self.replies else Reply(text="Fine.", usage=LITTLE)
 
     def last(self) -> list[dict[str, Any]]:
-        return self.asked[-1].body["messages"]
+        return self.requests[-1].body["messages"]
 
 
 def is_summing(request: ReceivedRequest) -> bool:

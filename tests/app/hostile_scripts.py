@@ -1,7 +1,7 @@
-"""A host in a process of its own, and a script that means it ill: `python -m tests.app.hoarding`.
+"""Runs a host in its own process with a hostile script: `python -m tests.app.hostile_scripts`.
 
-It is told a folder and which script, and says as JSON by how many bytes it has grown at most, and
-whether another session could still work meanwhile. Its limit of descriptors is the usual one.
+It gets a folder and the name of a script, and prints as JSON by how many bytes the host grew at
+most, and whether another session could still work meanwhile. The descriptor limit is the usual one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Homes, surroundings and processes for commands that are run by the hundred."""
+"""Runs commands in prepared homes and environments, by the hundred."""
 
 from __future__ import annotations
 

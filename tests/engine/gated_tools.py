@@ -1,4 +1,4 @@
-"""Tools that do what a test tells them, when it tells them."""
+"""Tools that wait until a test opens their gate."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Lives of a host, seen from outside: started, listened to, stopped and killed.
+"""Starts, follows, stops and kills host processes, which the tests call lives.
 
-It owns the way to the zygote (`tests.chaos.zygote`) and to the processes that it forks. It refuses
-to know what they do.
+It talks to the fork server (`tests.chaos.fork_server`) and to the processes that it forks. It does
+not know what they do.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Zygote:
         self._orders = ours
         self._lives: list[Life] = []
         with theirs:
-            command = [sys.executable, "-m", "tests.chaos.zygote", str(theirs.fileno())]
+            command = [sys.executable, "-m", "tests.chaos.fork_server", str(theirs.fileno())]
             self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
 
     def start(

@@ -1,0 +1,1 @@
+"""The contract suites of stores: the same assertions over every implementation."""
