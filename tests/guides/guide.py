@@ -35,6 +35,7 @@ COPIED: Final = (
     "tests/conftest.py",
     "tests/cli/__init__.py",
     "tests/store/__init__.py",
+    "tests/store/contracts",
 )
 ANY: Final = "..."
 _BLOCK: Final = re.compile(r"^```(python|diff|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

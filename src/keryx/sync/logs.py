@@ -17,7 +17,7 @@ class Logs:
     def events(
         self, session_id: str, *, after: int = 0, limit: int | None = None, size: int | None = None
     ) -> list[LoggedEvent]:
-        """The log, in order; of a longer one about so many bytes, and one event at least."""
+        """Return the log in order; with `size` about so many bytes, at least one event."""
         return self._call(self._store.events, session_id, after=after, limit=limit, size=size)
 
     def sessions(
@@ -54,7 +54,7 @@ class Logs:
         )
 
     def usage(self, session_id: str | None = None, *, since: float | None = None) -> list[UsageRow]:
-        """What was spent, in all or `since` then; kept by quarters of an hour, the first whole."""
+        """Return the usage, of all time or `since` then, in whole quarters of an hour."""
         return self._call(self._store.usage, session_id, since=since)
 
     def account(self, session_id: str) -> tuple[SessionRow, list[UsageRow]] | None:
@@ -72,7 +72,7 @@ class Logs:
         return self._call(self._store.search, words, limit=limit)
 
     def covered(self) -> Covered:
-        """How much of all that is kept a search finds."""
+        """Return up to which commit a search finds everything."""
         return self._call(self._store.covered)
 
     def blob(self, hash_: str) -> bytes | None:
