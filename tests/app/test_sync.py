@@ -27,7 +27,7 @@ TWINS: list[tuple[type, type]] = [
     (Store, sync.Logs),
 ]
 NOT_BLOCKING = {
-    "front": "what front ends use; they have a loop",
+    "host_client": "what front ends use; they have a loop",
     "__aenter__": "__enter__ here",
     "__aexit__": "__exit__ here",
     "__enter__": "__aenter__ there",

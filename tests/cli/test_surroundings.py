@@ -105,7 +105,7 @@ SURROUNDINGS = {
         "'htp://nope' is no address of a server: write http:// or https://",
     ),
     "the working directory is gone": Bad(
-        Around(before='rmdir "$PWD";'), (DONE, USAGE), "name one that is there"
+        Around(before='rmdir "$PWD";'), (DONE, USAGE), "doesn't exist; create it, or name another"
     ),
     "the working directory is not UTF-8": Bad(
         Around(before='odd=$(printf \'caf\\351\'); mkdir "$odd"; cd "$odd";'),

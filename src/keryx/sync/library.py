@@ -1,4 +1,4 @@
-"""The blocking library: the sessions of a home for a program without an event loop."""
+"""Keryx, blocking: the sessions of a home for a program without an event loop."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ class Keryx:
         approvals: ApprovalMode | None = None,
         read_only: bool = False,
     ) -> Session:
-        """Open a session by its id, or a new one. The other arguments are for new sessions.
+        """A new session, or an old one by its id. The rest is for new ones.
 
-        `tools` lists all allowed tools (default: all that the host has); empty: no tools.
+        `tools` is a closed set (default: all that the host has); an empty one means no tools.
         """
         handle = self._call(
             self._app.open,
@@ -102,11 +102,11 @@ class Keryx:
         return Session(self._call, handle)
 
     def upload(self, data: bytes, name: str, media_type: str) -> Image | File:
-        """Store a file that a message can attach; durable once this returns."""
+        """Keep what is to be attached to a message; durable once this returns."""
         return self._call(self._app.upload, data, name, media_type)
 
     def delete(self, session_id: str) -> bool:
-        """Delete the session and everything in it; return False if there was none."""
+        """Everything of the session is gone. False: there was none."""
         return self._call(self._app.delete, session_id)
 
     @property
@@ -117,7 +117,5 @@ class Keryx:
     @property
     def _call(self) -> Caller:
         if self._caller is None:
-            raise DeveloperMustActError(
-                "Keryx is not open; use it inside `with Keryx(...) as app:`"
-            )
+            raise DeveloperMustActError("use it inside `with Keryx(...) as app:`")
         return self._caller

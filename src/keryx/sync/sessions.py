@@ -1,4 +1,4 @@
-"""Blocking handles of a session and of a turn."""
+"""A session and a turn, blocking: for those who talk to them and wait for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keryx.sync.caller import Caller
 
 
 class Session:
-    """A blocking handle of one session."""
+    """One session, for those who talk to it."""
 
     def __init__(self, call: Caller, handle: app.SessionHandle) -> None:
         self._call = call
@@ -33,7 +33,7 @@ class Session:
         attachments: Sequence[Image | File] = (),
         workspace: str | None = None,
     ) -> Turn:
-        """Send a message; returns once it is durable.
+        """Say something; returns once the message is durable.
 
         The schema is the text of a JSON schema. The answer fits it and is in the result as `data`,
         or the turn fails (`bad_response`) after the model was told once. `attended` says that
@@ -100,7 +100,7 @@ class Session:
         return Session(self._call, self._call(self._handle.fork, turn_id))
 
     def compact(self) -> None:
-        """Replace the conversation by a summary in what the model is sent; the log keeps all of it.
+        """Let a summary stand for what was said, in what the model is sent; the log keeps it all.
 
         Returns once that is done. `UserMustActError` if there is nothing to gain, `ModelError` if
         no model can do it.
@@ -108,18 +108,18 @@ class Session:
         self._call(self._handle.compact)
 
     def undo(self, turn_id: str, *, files: bool = True) -> None:
-        """Remove a turn from what the model reads, and revert its files unless `files` is false.
+        """A turn leaves nothing in what the model reads, nor on the disk, unless `files` is false.
 
         `UserMustActError` if someone edited one of its files since.
         """
         self._call(self._handle.undo, turn_id, files=files)
 
     def diff(self) -> str:
-        """Return the diff of all files that the session changed, against the disk now."""
+        """All that the session changed on the disk, against what is there now."""
         return self._call(self._handle.diff)
 
     def revert(self, changes: Sequence[int]) -> None:
-        """Revert file changes, named by the `seq` of their `files.changed` events: all or none."""
+        """Take back changes of files, named by the `seq` of their `files.changed`: all or none."""
         self._call(self._handle.revert, changes)
 
     def tell(self, kind: type[cm.Command], *, by: str = BY, **fields: Any) -> Answer:
@@ -127,16 +127,16 @@ class Session:
         return self._call(lambda: self._handle.tell(kind, by=by, **fields))
 
     def events(self, after: int = 0) -> Generator[ev.Event]:
-        """Return the log after that event, then new events as they come, live ones included."""
+        """The log after that fact, then whatever comes, live events included."""
         return self._call.stream(self._handle.events(after))
 
     def follow(self, after: int = 0) -> Generator[ev.Event]:
-        """Return the same stream, subscribed when this returns; the caller closes it."""
+        """The same, begun when this returns; whoever reads it closes it."""
         return self._call.stream(self._call(self._handle.follow, after))
 
 
 class Turn:
-    """A blocking handle of one turn."""
+    """One turn, for those who wait for it."""
 
     def __init__(self, call: Caller, handle: app.TurnHandle) -> None:
         self._call = call
@@ -144,11 +144,11 @@ class Turn:
         self.turn_id = handle.turn_id
 
     def events(self) -> Generator[ev.Event]:
-        """Return the events of the turn, until its one terminal event."""
+        """Everything that the turn says, until its one terminal fact."""
         return self._call.stream(self._handle.events())
 
     def result(self, *, timeout: float | None = None) -> app.TurnResult:
-        """Wait for the end of the turn and return how it ended.
+        """How it ended, once it has.
 
         `DeadlineError` if that takes longer than the timeout, in seconds; the turn goes on.
         """
@@ -161,7 +161,7 @@ class Turn:
     def cancel(
         self, *, call: str | None = None, reason: Reason = "interrupt"
     ) -> app.TurnResult | bool:
-        """Cancel the turn and return how it ended; or one call: False if it was over already."""
+        """End the turn, and say how it ended; or one call of it: False if that was over."""
         if call is None:
             return self._call(lambda: self._handle.cancel(reason=reason))
         return self._call(lambda: self._handle.cancel(call=call, reason=reason))
