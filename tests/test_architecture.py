@@ -17,6 +17,8 @@ import pytest
 from keryx.commands import Command
 from keryx.events import LiveEvent, LoggedEvent
 
+pytestmark = pytest.mark.promise("words.5")
+
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src"
 PACKAGE = re.compile(r"^### `(?P<name>[\w.]+)`$")

@@ -62,6 +62,7 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, written: str, said: str) -
         config.load(tmp_path, {})
 
 
+@pytest.mark.promise("words.7")
 def test_the_sources_take_precedence_in_the_order_that_the_guide_says(tmp_path: Path) -> None:
     variables = {"OPENAI_BASE_URL": "http://variable", "OPENAI_API_KEY": "sk-variable-0123"}
     chosen = Provider("http://page", "sk-page-0123")

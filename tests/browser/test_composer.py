@@ -71,6 +71,7 @@ async def test_a_steer_cuts_the_tool_that_runs_and_the_model_sees_it(
     assert "Go right instead" in str(messages[-1]["content"])
 
 
+@pytest.mark.promise("001.5")
 async def test_escape_stops_the_turn_and_the_next_message_starts(tab: Tab, stage: Stage) -> None:
     part = stage.on(
         "Count to ten",

@@ -10,6 +10,8 @@ import pytest
 
 from tests.guides.guide import GUIDES, blocks_of, follow, write_files
 
+pytestmark = pytest.mark.promise("words.5")
+
 PAGES = sorted(GUIDES.glob("*.md"))
 
 

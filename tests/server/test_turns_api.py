@@ -137,6 +137,7 @@ async def test_one_call_is_cancelled_and_its_turn_goes_on(tmp_path: Path) -> Non
         assert (again.status, again.body) == (200, {"cancelled": False})
 
 
+@pytest.mark.promise("001.5")
 async def test_a_steer_joins_the_running_turn_and_an_interrupt_ends_it(tmp_path: Path) -> None:
     gate = Gate()
     async with world(tmp_path, model=holding(gate)) as here:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from web import wire_types
+
+pytestmark = pytest.mark.promise("words.4")
 
 
 def test_the_page_has_the_types_that_the_server_describes() -> None:

@@ -16,6 +16,8 @@ from keryx import Keryx
 from keryx import events as ev
 from keryx.models.scripted import ScriptedModel, ScriptedReply
 
+pytestmark = pytest.mark.promise("words.6")
+
 EARLIER = sorted((Path(__file__).parent / "earlier").glob("*.sql"))
 
 
