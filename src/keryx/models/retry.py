@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
 from keryx.errors import ModelError
-from keryx.messages import Message
 from keryx.ports.model import Finished, Model, ModelRequest, Piece, unfinished
 from keryx.ports.model import Retrying as RetryingPiece
 
@@ -41,6 +40,9 @@ class Retrying:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._model = model
+        self.name: Final = model.name
+        self.sees_images: Final = model.sees_images
+        self.encode: Final = model.encode
         self._attempts = attempts
         self._most_delay = most_delay
         self._sleep = sleep
@@ -50,19 +52,8 @@ class Retrying:
         return f"Retrying({self._model!r})"
 
     @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
     def window(self) -> int | None:
         return self._model.window
-
-    @property
-    def sees_images(self) -> bool:
-        return self._model.sees_images
-
-    def encode(self, message: Message) -> bytes:
-        return self._model.encode(message)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         waited = 0.0

@@ -1,9 +1,8 @@
 """A pure function from the events of one commit to the changes beside the log.
 
-It owns the rules: what is open, what a person reads, what was spent, which blobs are named. It
-refuses to know where any of that is stored, and it reads no earlier event. Of the past it gets
-only the model of the step under way; a message that was accepted before is left to the store,
-by its id.
+It owns the rules: what is open, what a person reads, what was spent, which blobs are named. It does
+not know where that is stored and reads no earlier event: it gets the model of the step under way,
+and leaves messages that were accepted before to the store, by their ids.
 """
 
 from __future__ import annotations
@@ -46,7 +45,14 @@ from keryx.events import (
     UsageRecorded,
 )
 from keryx.ports.store import SessionState, UsageRow
-from keryx.store.table_changes import NO_USAGE, QUARTER, Projection, TranscriptEntry, UsageEntry
+from keryx.store.table_changes import (
+    NO_USAGE,
+    QUARTER,
+    OpenKind,
+    Projection,
+    TranscriptEntry,
+    UsageEntry,
+)
 
 SHOWN_SETTINGS: Final = (
     *("model", "workspace", "personality", "effort", "approvals", "read_only", "place", "profile"),
@@ -94,6 +100,21 @@ def as_delivered(
     return msgspec.structs.replace(accepted, **fields) if fields else accepted
 
 
+def _open(changes: Projection, kind: OpenKind, name: str, seq: int) -> None:
+    changes.opened.setdefault((kind, name), [seq])
+
+
+def _close(changes: Projection, kind: OpenKind, name: str) -> None:
+    was_opened_here = changes.opened.pop((kind, name), None) is not None
+    # A resumed turn is opened again, so an earlier commit may have opened it too.
+    if kind == "turn" or not was_opened_here:
+        changes.closed.append((kind, name))
+
+
+def _show(changes: Projection, event: LoggedEvent, turn_id: str | None) -> None:
+    changes.entries.append(TranscriptEntry(event.seq, turn_id, (event.seq,)))
+
+
 def _open_and_close(
     event: TurnStarted
     | TurnResumed
@@ -108,26 +129,26 @@ def _open_and_close(
 ) -> None:
     match event:
         case TurnStarted() | TurnResumed():
-            changes.open("turn", event.turn_id, event.seq)
+            _open(changes, "turn", event.turn_id, event.seq)
         case TurnFinished():
-            changes.close("turn", event.turn_id)
+            _close(changes, "turn", event.turn_id)
         case ApprovalAsked():
-            changes.open("approval", event.approval_id, event.seq)
+            _open(changes, "approval", event.approval_id, event.seq)
         case ApprovalAnswered() | ApprovalExpired():
-            changes.close("approval", event.approval_id)
+            _close(changes, "approval", event.approval_id)
         case QuestionAsked():
-            changes.open("question", event.question_id, event.seq)
+            _open(changes, "question", event.question_id, event.seq)
         case QuestionAnswered() | QuestionExpired():
-            changes.close("question", event.question_id)
+            _close(changes, "question", event.question_id)
 
 
 def _open_and_close_user_calls(event: CallStarted | CallFinished, changes: Projection) -> None:
     # A call of a turn is open as long as its turn; a call that a person ran is open by itself.
     if event.turn_id is None:
         if isinstance(event, CallStarted):
-            changes.open("call", event.call_id, event.seq)
+            _open(changes, "call", event.call_id, event.seq)
         else:
-            changes.close("call", event.call_id)
+            _close(changes, "call", event.call_id)
 
 
 def _queue_messages(
@@ -136,7 +157,7 @@ def _queue_messages(
 ) -> None:
     match event:
         case MessageAccepted():
-            changes.open("message", event.message_id, event.seq)
+            _open(changes, "message", event.message_id, event.seq)
         case MessageChanged():
             sources = changes.opened.get(("message", event.message_id))
             if sources is None:
@@ -149,9 +170,9 @@ def _queue_messages(
             changes.entries.append(
                 TranscriptEntry(event.seq, event.turn_id, tuple(sources or ()), before)
             )
-            changes.close("message", event.message_id)
+            _close(changes, "message", event.message_id)
         case MessageWithdrawn() | MessageExpired():
-            changes.close("message", event.message_id)
+            _close(changes, "message", event.message_id)
 
 
 def _show_turns(
@@ -160,14 +181,14 @@ def _show_turns(
 ) -> None:
     match event:
         case StepReplied() | CallFinished() | ContextCompacted():
-            changes.show(event, event.turn_id)
+            _show(changes, event, event.turn_id)
         case CallStarted():
             # A call that a person ran is in no reply, so it is shown by itself.
             if event.step_id is None:
-                changes.show(event, event.turn_id)
+                _show(changes, event, event.turn_id)
         case TurnFinished():
             if event.outcome != "completed":
-                changes.show(event, event.turn_id)
+                _show(changes, event, event.turn_id)
         case TurnUndone():
             changes.undone.append(event.turn_id)
 
@@ -179,13 +200,13 @@ def _show_notices(
     """Show notices that explain a delay or a change: restarts, retries, fallbacks, settings."""
     match event:
         case TurnResumed() | ModelRetried() | ModelSwitched():
-            changes.show(event, event.turn_id)
+            _show(changes, event, event.turn_id)
         case TurnStarted():
             if event.warnings:
-                changes.show(event, event.turn_id)
+                _show(changes, event, event.turn_id)
         case SessionChanged():
             if any(getattr(event, name) is not UNSET for name in SHOWN_SETTINGS):
-                changes.show(event, None)
+                _show(changes, event, None)
 
 
 def _change_settings(event: SessionOpened | SessionChanged, changes: Projection) -> None:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from keryx.events import LoggedEvent, Usage
+from keryx.events import Usage
 from keryx.messages import File, Image, Part
 
 OpenKind = Literal["turn", "message", "approval", "question", "call"]
@@ -79,24 +79,12 @@ class Projection(msgspec.Struct):
     usages: list[UsageEntry] = msgspec.field(default_factory=list[UsageEntry])
     blobs: list[str] = msgspec.field(default_factory=list[str])
 
-    def open(self, kind: OpenKind, name: str, seq: int) -> None:
-        self.opened.setdefault((kind, name), [seq])
-
-    def close(self, kind: OpenKind, name: str) -> None:
-        was_opened_here = self.opened.pop((kind, name), None) is not None
-        # A resumed turn is opened again, so an earlier commit may have opened it too.
-        if kind == "turn" or not was_opened_here:
-            self.closed.append((kind, name))
-
     def name_blob(self, hash_: str | None) -> None:
         if hash_ is not None:
             self.blobs.append(hash_)
 
     def name_blobs_in(self, parts: Iterable[Part]) -> None:
         self.blobs.extend(part.blob for part in parts if isinstance(part, Image | File))
-
-    def show(self, event: LoggedEvent, turn_id: str | None) -> None:
-        self.entries.append(TranscriptEntry(event.seq, turn_id, (event.seq,)))
 
     def fields_after(self, before: SessionFields) -> SessionFields:
         """Return the fields of the session's row after this commit."""

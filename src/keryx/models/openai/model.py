@@ -7,13 +7,13 @@ wrappers retry or use another model.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from keryx.aio.clock import Clock, RealClock
 from keryx.errors import ModelError
-from keryx.messages import Message
 from keryx.models import failures
 from keryx.models.http import MAX_ERROR_BODY, Clients, HttpExchange, SilenceLimits, endpoint, post
 from keryx.models.openai.reply import Reply, StreamFailedError
@@ -56,7 +56,7 @@ class OpenAIModel:
         clock: Clock | None = None,
     ) -> None:
         key = api_key.strip() if api_key else ""
-        self._name = name
+        self.name: Final = name
         self._missing_key = missing_key
         self._model = msgspec.json.encode(model)
         self._url = endpoint(base_url, "chat/completions")
@@ -73,18 +73,14 @@ class OpenAIModel:
         self._clients = clients
         self._window = window
         self._public = public
-        self._sees_images = sees_images
-        self._blobs = blobs if sees_images else None
+        self.sees_images: Final = sees_images
+        self.encode: Final = partial(encode_message, blobs=blobs if sees_images else None)
         self._silence_limits = SilenceLimits(first_byte, between_bytes)
         self._clock = clock or RealClock()
         self._tools = EncodedTools()
 
     def __repr__(self) -> str:
-        return f"OpenAIModel({self._name!r})"
-
-    @property
-    def name(self) -> str:
-        return self._name
+        return f"OpenAIModel({self.name!r})"
 
     @property
     def window(self) -> int | None:
@@ -92,16 +88,9 @@ class OpenAIModel:
             return self._window
         return self._public.window
 
-    @property
-    def sees_images(self) -> bool:
-        return self._sees_images
-
-    def encode(self, message: Message) -> bytes:
-        return encode_message(message, self._blobs)
-
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         if self._missing_key is not None:
-            raise key_missing(self._name, self._missing_key)
+            raise key_missing(self.name, self._missing_key)
         if self._public is not None:
             self._public.load_soon()
         exchange = await self._ask(request)
@@ -136,7 +125,7 @@ class OpenAIModel:
         if self._has_invalid_key:
             raise ModelError(
                 "auth",
-                f"the key for {self._name} has characters that are not allowed in a key",
+                f"the key for {self.name} has characters that are not allowed in a key",
                 f"set the key for {self._source.url} again, without quotes or line ends",
             )
         return await post(
@@ -208,4 +197,4 @@ class OpenAIModel:
 
     def _finished(self, reply: Reply) -> Finished:
         cost = None if self._public is None else self._public.cost(reply.usage)
-        return Finished(reply.stop_reason, reply.usage, self._name, cost)
+        return Finished(reply.stop_reason, reply.usage, self.name, cost)

@@ -121,7 +121,7 @@ class SqliteStore:
         return await self._write(lambda transaction: writes.create(transaction, commit))
 
     async def append(self, commit: Commit) -> int:
-        return await self._write(lambda transaction: writes.append(transaction, commit))
+        return await self._write(partial(writes.append, commit=commit))
 
     async def enter(self, session_id: str, row: InboxRow) -> bool:
         return await self._write(lambda transaction: writes.enter(transaction, session_id, row))
