@@ -111,7 +111,7 @@ async def opens_the_long_one(tab: Tab) -> None:
     await expect(tab.replies.last).to_contain_text(replied(LAST))
 
 
-class ReceivedRequest:
+class PageRequests:
     """What the page asks the server about one session, and how often."""
 
     def __init__(self, page: Page) -> None:
@@ -129,11 +129,11 @@ async def most(page: Page) -> int:
 
 
 async def test_a_long_session_opens_with_one_view_one_page_and_one_stream(tab: Tab) -> None:
-    asked = ReceivedRequest(tab.page)
+    requests = PageRequests(tab.page)
     await opens_the_long_one(tab)
     await expect(tab.said.last).to_be_in_viewport()
-    assert [path.partition("?")[0] for path in asked.paths] == ["", "/messages", "/events"]
-    assert "limit=50" in asked.paths[1]
+    assert [path.partition("?")[0] for path in requests.paths] == ["", "/messages", "/events"]
+    assert "limit=50" in requests.paths[1]
 
 
 async def test_reading_far_back_and_returning_keeps_few_rows_in_the_document(tab: Tab) -> None:
@@ -146,11 +146,11 @@ async def test_reading_far_back_and_returning_keeps_few_rows_in_the_document(tab
         await tab.page.keyboard.press("Home")
         await expect(rows.first).not_to_have_text(before)
     await stands_still(tab)
-    asked = ReceivedRequest(tab.page)
+    requests = PageRequests(tab.page)
     await tab.page.keyboard.press("End")
     await expect(tab.replies.last).to_contain_text(replied(LAST))
     await expect(tab.replies.last).to_be_in_viewport()
-    assert len(asked.paths) <= 2
+    assert len(requests.paths) <= 2
     assert await most(tab.page) <= MOST_ROWS
 
 

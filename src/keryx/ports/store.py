@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from keryx.events import LoggedEvent
-from keryx.ports.view import IdleSessions
+from keryx.ports.view import RestingSession
 
 SessionState = Literal["idle", "running", "waiting", "damaged"]
 """running: a turn is under way. waiting: it waits for a person. damaged: it cannot be read."""
@@ -217,7 +217,7 @@ class Store(Protocol):
 
     async def session(self, session_id: str) -> SessionRow | None: ...
 
-    async def resting(self, session_id: str) -> IdleSessions | None:
+    async def resting(self, session_id: str) -> RestingSession | None:
         """Return a session without work, if it is in the list; fast for a log of any length."""
         ...
 

@@ -81,7 +81,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     draft: Typed
 
 
-class IdleSessions(msgspec.Struct, frozen=True, kw_only=True):
+class RestingSession(msgspec.Struct, frozen=True, kw_only=True):
     """A session in which nothing is under way, told without its log."""
 
     seq: int

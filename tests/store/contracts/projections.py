@@ -9,7 +9,7 @@ import asyncio
 
 from keryx.events import LoggedEvent, MessageAccepted, SessionOpened, StepReplied
 from keryx.ports.store import Commit, InboxRow, Store
-from keryx.ports.view import IdleSessions
+from keryx.ports.view import RestingSession
 from keryx.testing.event_factory import EventFactory
 
 
@@ -144,7 +144,7 @@ class ProjectionContract:
         facts = log.facts
         opened = (await subject.events("s"))[0]
         assert isinstance(opened, SessionOpened)
-        assert await subject.resting("s") == IdleSessions(
+        assert await subject.resting("s") == RestingSession(
             seq=1, settings=(opened,), last_reply=None
         )
         await log.add(facts.accepted(), facts.started(), facts.delivered(), facts.step())
@@ -154,7 +154,7 @@ class ProjectionContract:
         await log.add(moved, last)
         await log.add(facts.finished())
         resting = await subject.resting("s")
-        assert resting == IdleSessions(
+        assert resting == RestingSession(
             seq=facts.last_seq, settings=(opened, moved), last_reply=last
         )
         earlier, summed = facts.compacted("earlier"), facts.compacted()

@@ -8,8 +8,8 @@ from keryx import events as ev
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.state import SETTINGS, Queued, Settings
 from keryx.ports.view import (
-    IdleSessions,
     QueuedMessage,
+    RestingSession,
     SessionSettings,
     SessionView,
     TurnUnderWay,
@@ -36,7 +36,7 @@ def view_of(fold: Fold, draft: Typed) -> SessionView:
     )
 
 
-def view_at_rest(session_id: str, idle: IdleSessions, draft: Typed) -> SessionView:
+def view_at_rest(session_id: str, idle: RestingSession, draft: Typed) -> SessionView:
     """Return the view of an idle session, without reading its log."""
     settings = Settings()
     for event in idle.settings:

@@ -30,7 +30,7 @@ from keryx.ports.store import (
     UsageRow,
     records_of,
 )
-from keryx.ports.view import IdleSessions
+from keryx.ports.view import RestingSession
 from keryx.store.memory.tables import (
     Session,
     apply,
@@ -196,13 +196,13 @@ class MemoryStore:
         session = self._find(session_id)
         return None if session is None or not session.log else session_row(session_id, session)
 
-    async def resting(self, session_id: str) -> IdleSessions | None:
+    async def resting(self, session_id: str) -> RestingSession | None:
         session = self._find(session_id)
         if session is None or not session.log or session.open or session.pending:
             return None
         last_reply = next((e for e in reversed(session.log) if isinstance(e, StepReplied)), None)
         since = session.log[0 if last_reply is None else last_reply.seq :]
-        return IdleSessions(
+        return RestingSession(
             seq=len(session.log),
             settings=tuple(
                 event for event in session.log if isinstance(event, SessionOpened | SessionChanged)

@@ -21,7 +21,7 @@ from keryx.events import (
     StepReplied,
 )
 from keryx.ports.store import InboxRow, OutboxRow, SessionRow, TranscriptRow, UsageRow
-from keryx.ports.view import IdleSessions
+from keryx.ports.view import RestingSession
 from keryx.store.projections import as_delivered
 from keryx.store.sqlite.faults import read_event
 from keryx.store.table_changes import QUARTER
@@ -129,7 +129,7 @@ def _session_row(row: Sequence[Any]) -> SessionRow:
     )
 
 
-def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> IdleSessions | None:
+def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> RestingSession | None:
     with _snapshot(connection):
         row = connection.execute(
             "SELECT no, last_seq FROM sessions s WHERE session_id = ? AND last_seq > 0"
@@ -158,7 +158,7 @@ def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> Idle
             f"type = 'context.compacted' AND seq > {since} ORDER BY seq DESC LIMIT 1"
         )
         compacted = next(iter(compactions), None)
-    return IdleSessions(
+    return RestingSession(
         seq=last_seq,
         settings=tuple(e for e in settings if isinstance(e, SessionOpened | SessionChanged)),
         last_reply=last_reply if isinstance(last_reply, StepReplied) else None,

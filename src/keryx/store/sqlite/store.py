@@ -28,7 +28,7 @@ from keryx.ports.store import (
     TranscriptRow,
     UsageRow,
 )
-from keryx.ports.view import IdleSessions
+from keryx.ports.view import RestingSession
 from keryx.store.sqlite import queries, writes
 from keryx.store.sqlite.faults import as_store_error
 from keryx.store.sqlite.files import Durability, check_for_reading, open_for_writing
@@ -179,7 +179,7 @@ class SqliteStore:
     async def session(self, session_id: str) -> SessionRow | None:
         return await self._readers.submit(partial(queries.session, session_id=session_id))
 
-    async def resting(self, session_id: str) -> IdleSessions | None:
+    async def resting(self, session_id: str) -> RestingSession | None:
         return await self._readers.submit(
             partial(queries.resting, path=self._path, session_id=session_id)
         )
