@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -74,6 +75,18 @@ class Confined:
             fresh = [kid for pid in fresh for kid in children(pid)]
             pids += fresh
         return pids
+
+    def open_tree(self) -> list[int]:
+        """A pidfd for each living process of the keepers and below.
+
+        A process that only starts others, as a subshell does, may end between the listing and
+        the opening. It needs no watching: it is dead already.
+        """
+        pidfds = list[int]()
+        for pid in (*self.keepers(), *self.all_children()):
+            with contextlib.suppress(ProcessLookupError):
+                pidfds.append(os.pidfd_open(pid))
+        return pidfds
 
     async def wait_keepers(self, count: int) -> list[int]:
         """Wait until there are so many. Their end is not reported here, so this polls."""
@@ -167,7 +180,8 @@ async def test_when_warden_or_keeper_die_so_does_all_below(
     (keeper,) = await confined.wait_keepers(1)
     pid = confined.warden.pid if victim == "warden" else keeper
     assert pid is not None
-    pidfds = [os.pidfd_open(pid) for pid in (*confined.all_children(), keeper)]
+    pidfds = confined.open_tree()
+    assert len(pidfds) > 3  # the keeper, and the three that have told their pids
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(WardenLostError):
         await process.wait()
