@@ -21,8 +21,8 @@ from keryx import NO_EFFECTS, tool
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.app import Runtime
-from keryx.app.diffs import open_files, revert_files
 from keryx.app.host.dispatch import EventHub, LocalDispatch
+from keryx.app.services.diffs import open_files, revert_files
 from keryx.engine.approvals import Approvals
 from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.calls.call_hooks import CallHooks
@@ -31,7 +31,8 @@ from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
-from keryx.engine.session_context import HostServices, LogChanges, PromptParts, StoreBlob
+from keryx.engine.session_context import HostServices, PromptParts
+from keryx.engine.session_files import LogChanges, StoreBlob
 from keryx.ids import new_id
 from keryx.messages import File, Image, Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of

@@ -185,5 +185,5 @@ def value(finished: ev.CallFinished) -> dict[str, Any]:
 def runner(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> ScriptRunner:
-    monkeypatch.setattr("keryx.app.places.LocalPlace", PLACES[request.param])
+    monkeypatch.setattr("keryx.app.services.places.LocalPlace", PLACES[request.param])
     return ScriptRunner(tmp_path, request.param)

@@ -15,9 +15,6 @@ from typing import Final, Protocol, TypeVar
 
 from keryx import commands as cm
 from keryx.aio.group import Group
-from keryx.app.attachments import Uploads
-from keryx.app.diffs import diff_of
-from keryx.app.host.approval_rules import read_rules
 from keryx.app.host.guests.guest_host import GuestHost
 from keryx.app.host.guests.home_joiner import HomeJoiner
 from keryx.app.host.guests.temporary_sessions import delete_on_disconnect
@@ -25,6 +22,9 @@ from keryx.app.host.local_host import LocalHost
 from keryx.app.host.socket_protocol import NewSession, checked
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
+from keryx.app.services.approval_rules import read_rules
+from keryx.app.services.attachments import Uploads
+from keryx.app.services.diffs import diff_of
 from keryx.app.tools import Tools
 from keryx.config import Config, reload
 from keryx.engine.approvals import KeptRule

@@ -17,8 +17,8 @@ from keryx.app.handles import SessionHandle
 from keryx.app.host.socket_protocol import NewSession
 from keryx.app.host_client import HostClient
 from keryx.app.models import Models
-from keryx.app.places import find_workspace
 from keryx.app.runtime import Runtime
+from keryx.app.services.places import find_workspace
 from keryx.app.tools import Tools
 from keryx.config import IN_MEMORY, Config, load
 from keryx.errors import DeveloperMustActError

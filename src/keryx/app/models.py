@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 
-from keryx.app.attachments import Images
+from keryx.app.services.attachments import Images
 from keryx.config import DEFAULT, Config, Provider
 from keryx.engine.log.state import Settings
 from keryx.errors import ModelError

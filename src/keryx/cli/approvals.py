@@ -11,7 +11,7 @@ import msgspec
 
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
-from keryx.app.host.approval_rules import configured_rules, try_command
+from keryx.app.services.approval_rules import configured_rules, try_command
 from keryx.cli.screens.approval_prompt import needs_in_words
 from keryx.cli.values import folder
 from keryx.engine.approvals import KeptRule, rule_in_words

@@ -14,8 +14,8 @@ from keryx import config
 from keryx.aio.loops import run_loop
 from keryx.app.host.home import new_tmp
 from keryx.app.models import Models
-from keryx.app.places import Places
 from keryx.app.runtime import Runtime
+from keryx.app.services.places import Places
 from keryx.cli.values import folder
 from keryx.config import Config
 from keryx.errors import KeryxError, ModelError

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Final
 
-from keryx.app.places import find_workspace
+from keryx.app.services.places import find_workspace
 from keryx.errors import UserMustActError
 
 LAST_PORT: Final = 65_535

@@ -117,7 +117,7 @@ class Inbox:
             return await self._acknowledge(row.key)
         if command.schema is not None:
             await self._context.services.executor.bridge.to_thread(check_schema, command.schema)
-        await self._context.store_attachments(command.attachments)
+        await self._context.files.store_attachments(command.attachments)
         if self._turn_queue.is_resting:
             prompt_parts = await self._turn_queue.read_prompt_parts(command.workspace)
         self._sent[row.key] = self._accept(command, row.key)
@@ -213,7 +213,7 @@ class Inbox:
         if await self._dedup.was_taken(row):
             return await self._answer()
         if isinstance(command, cm.ChangeMessage) and command.attachments:
-            await self._context.store_attachments(command.attachments)
+            await self._context.files.store_attachments(command.attachments)
         match command:
             case cm.WithdrawMessage() if self._is_waiting(command.message_id):
                 fact, target = ev.MessageWithdrawn, {"message_id": command.message_id}

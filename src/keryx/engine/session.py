@@ -27,6 +27,7 @@ from keryx.engine.log.log_writer import LogWriter
 from keryx.engine.log.rebuild import folded
 from keryx.engine.log.views import view_of
 from keryx.engine.session_context import EVENT_WEIGHT, HostServices, SessionContext, report
+from keryx.engine.session_files import SessionFiles
 from keryx.engine.turns.turn_queue import TurnQueue
 from keryx.errors import AlreadyTakenError, DeveloperMustActError, KeryxError
 from keryx.messages import ApprovalMode
@@ -221,17 +222,10 @@ def _caught_up(hub: Hub[ev.Event], log: Sequence[ev.LoggedEvent]) -> Hub[ev.Even
     return hub
 
 
-def _context(
+def _open_log(
     fold: Fold, services: HostServices, scope: Scope, epoch: int, hub: Hub[ev.Event]
-) -> SessionContext:
-    """Create the parts of a session."""
-    session_id = fold.session_id
-    session_scope = scope.child(session_id)
-    # A scope tree of its own: turns end by themselves when the session is cancelled. A failure in
-    # it is a defect of ours: it is reported, and nothing else of the session ends with it.
-    group = Group(
-        Scope(f"work of {session_id}", clock=services.clock), on_error=partial(report, session_id)
-    )
+) -> LogWriter:
+    """Return the writer of the log. Readers get what it commits; its failure ends the session."""
 
     def show(facts: Sequence[ev.LoggedEvent], bodies: Sequence[bytes]) -> None:
         """Publish the facts of a commit."""
@@ -245,13 +239,13 @@ def _context(
             for fact in facts:
                 services.resume_guard.note_fact(fact)
         if facts:
-            services.changed(session_id)
+            services.changed(fold.session_id)
 
     def on_broken(error: BaseException) -> None:
-        session_scope.cancel("shutdown", by=f"the log failed: {error}")
+        scope.cancel("shutdown", by=f"the log failed: {error}")
         hub.close(error)
 
-    log = LogWriter(
+    return LogWriter(
         services.store,
         fold,
         show=show,
@@ -259,11 +253,33 @@ def _context(
         clock=services.clock,
         on_broken=on_broken,
     )
+
+
+def _context(
+    fold: Fold, services: HostServices, scope: Scope, epoch: int, hub: Hub[ev.Event]
+) -> SessionContext:
+    """Create the parts of a session."""
+    session_id = fold.session_id
+    session_scope = scope.child(session_id)
+    # A scope tree of its own: turns end by themselves when the session is cancelled. A failure in
+    # it is a defect of ours: it is reported, and nothing else of the session ends with it.
+    group = Group(
+        Scope(f"work of {session_id}", clock=services.clock), on_error=partial(report, session_id)
+    )
+    log = _open_log(fold, services, session_scope, epoch, hub)
     background = Backgrounds(session_scope.child("background"))
     workers = None if services.workers is None else services.workers(session_scope.child("workers"))
-    drafts = Drafts(services.store, log, session_id)
     context = SessionContext(
-        services, session_scope, group, fold, hub, log, drafts, background, workers
+        services,
+        session_scope,
+        group,
+        fold,
+        hub,
+        log,
+        SessionFiles(fold, log, services.store, services.files, services.attachments),
+        Drafts(services.store, log, session_id),
+        background,
+        workers,
     )
     hub.set_snapshot(context.snapshot)
     return context

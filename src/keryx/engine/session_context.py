@@ -29,12 +29,11 @@ from keryx.engine.log.log_writer import LogWriter
 from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
 from keryx.engine.redaction import NO_SECRETS, Redactor
-from keryx.errors import UserMustActError
-from keryx.events import CallsSnapshot, ContextCompacting, Event, FilesChanged, LiveEvent
-from keryx.messages import File, Image
+from keryx.engine.session_files import OpenWorkspace, SessionFiles
+from keryx.events import CallsSnapshot, ContextCompacting, Event, LiveEvent
 from keryx.ports.files import Attachments, FileChange, Files
 from keryx.ports.model import Model
-from keryx.ports.store import Blob, Store, blob_hash
+from keryx.ports.store import Store
 from keryx.ports.tool import Tool
 from keryx.ports.workers import Workers
 
@@ -74,10 +73,6 @@ def ignore(value: object) -> None:
     del value
 
 
-StoreBlob = Callable[[bytes], Awaitable[str]]
-"""Stores a blob with the session's next commit; returns its hash."""
-LogChanges = Callable[[Sequence[FileChange], str | None], Awaitable[None]]
-"""Logs file changes of a call, before they are made on the disk."""
 WorkspaceRevert = tuple[Callable[[], Files], Sequence[FileChange]]
 """Opens the files of a workspace (in a thread), and the changes to revert there."""
 
@@ -96,8 +91,7 @@ class HostServices(msgspec.Struct, kw_only=True):
     """Creates the environment of a session's calls: session id, settings, workspace, hooks."""
     prompt_parts: Callable[[Settings, str], Awaitable[PromptParts]] = no_prompt_parts
     """Reads the prompt parts when a turn starts: settings, workspace."""
-    files: Callable[[str, str, StoreBlob, LogChanges], Files] | None = None
-    """Opens the files of a workspace for a session. Reads the disk."""
+    files: OpenWorkspace | None = None
     attachments: Attachments | None = None
     workers: Callable[[Scope], Workers] | None = None
     """Creates a session's worker processes, for tools that must be killable."""
@@ -133,6 +127,7 @@ class SessionContext(msgspec.Struct):
     fold: Fold
     hub: Hub[Event]
     log: LogWriter
+    files: SessionFiles
     drafts: Drafts
     background: Backgrounds
     workers: Workers | None
@@ -144,8 +139,6 @@ class SessionContext(msgspec.Struct):
         default_factory=dict[str, Callable[[str | None], None]]
     )
     """Resolves the call that waits for an approval or question; None: nobody answered in time."""
-    files: dict[str, Files] = msgspec.field(default_factory=dict[str, Files])
-    """The open files, by workspace."""
     reply: Callable[[], LiveEvent] | None = None
     """Returns the reply that is streaming, for readers that connect late."""
     left_over: set[str] = msgspec.field(default_factory=set[str])
@@ -187,62 +180,9 @@ class SessionContext(msgspec.Struct):
         environment = self.services.environment(self.fold.session_id, settings, workspace, hooks)
         environment.background = self.background
         environment.workers = self.workers
-        if self.services.files is not None:
-            environment.files = partial(self.open_files, str(workspace))
+        if self.files.can_open:
+            environment.files = partial(self.files.open, str(workspace))
         return environment
-
-    def open_files(self, workspace: str) -> Files:
-        """Return the files of this workspace. Reads the disk, so call it in a thread."""
-        files = self.files.get(workspace)
-        if files is None:
-            assert self.services.files is not None
-            log = partial(self._log_changes, workspace)
-            opened = self.services.files(self.fold.session_id, workspace, self._store_blob, log)
-            files = self.files.setdefault(workspace, opened)  # two threads may open; the first wins
-        return files
-
-    async def _store_blob(self, data: bytes) -> str:
-        blob = Blob(blob_hash(data), data)
-        self.log.keep(blob)
-        return blob.hash
-
-    async def _log_changes(
-        self, workspace: str, changes: Sequence[FileChange], call_id: str | None
-    ) -> None:
-        """Log file changes. Committed before the files are renamed, so that no change is lost."""
-        by_person = call_id is None or call_id in self.fold.person_calls
-        turn = None if by_person else self.fold.turn
-        for change in changes:
-            if change.before is not None:
-                await self._store_blob(change.before)
-            self.log.record(
-                FilesChanged,
-                turn_id=None if turn is None else turn.turn_id,
-                call_id=call_id,
-                path=str(change.path),
-                before=change.before_hash,
-                after=change.after_hash,
-                kept=change.can_be_undone,
-                workspace=workspace,
-            )
-        await self.log.wait_durable()
-
-    async def store_attachments(self, attachments: Sequence[Image | File]) -> None:
-        """Store the attachments of a message; `UserMustActError` if one was not uploaded."""
-        store, uploads = self.services.store, self.services.attachments
-        for part in attachments:
-            data = None if uploads is None else await uploads.uploaded(part.blob)
-            if data is not None:
-                await self._store_blob(data)
-            elif await store.blob(part.blob) is None:
-                raise UserMustActError(f"there is no upload {part.blob[:12]}…; upload it again")
-
-    async def prepare_attachments(self, model: Model) -> None:
-        """Make the attachments of the next request available to the model and its tools."""
-        attachments = self.transcript(model).new_attachments(self.fold)
-        if attachments and self.services.attachments is not None:
-            await self.log.wait_durable()
-            await self.services.attachments.prepare(self.fold.session_id, attachments)
 
     def compact_at(self, profile: str, model: Model) -> int | None:
         """Return how many tokens start a compaction. None: never, or the window is unknown."""

@@ -7,14 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import filterfalse
-from pathlib import Path
 from typing import Final, Self
 
 from keryx.aio.bridge import Bridge
-from keryx.aio.clock import RealClock
-from keryx.app.attachments import HostAttachments, Uploads
-from keryx.app.diffs import open_files, revert_files
-from keryx.app.host.approval_rules import RuleBook, read_rules, set_policy
 from keryx.app.host.dispatch import EventHub
 from keryx.app.host.guests.host_peers import HostPeers
 from keryx.app.host.guests.shared_dispatch import ProgramGoneError, SharedDispatch
@@ -22,25 +17,16 @@ from keryx.app.host.home import GuestRegistration, Home
 from keryx.app.host.session_feed import SessionFeed
 from keryx.app.host.socket_protocol import NewSession
 from keryx.app.models import Models
-from keryx.app.places import Places
-from keryx.app.prompt_sources import PromptSources
 from keryx.app.runtime import Runtime
-from keryx.app.tools import HostTools, Tools, child_environment, secret_places
-from keryx.config import DEFAULT, Config, secrets_of
-from keryx.engine.approvals import Approvals
-from keryx.engine.calls.call_environment import CallEnvironment
-from keryx.engine.calls.call_hooks import CallHooks
-from keryx.engine.limits import Limits
-from keryx.engine.log.state import Settings
-from keryx.engine.redaction import Redactor
+from keryx.app.services.approval_rules import RuleBook, read_rules
+from keryx.app.services.places import Places
+from keryx.app.services.session_services import SessionServices
+from keryx.app.tools import HostTools, Tools
+from keryx.config import DEFAULT, Config
 from keryx.engine.session import Opening, Session
-from keryx.engine.session_context import HostServices, LogChanges, PromptParts, StoreBlob
 from keryx.errors import DeveloperMustActError
 from keryx.events import SessionOpened
-from keryx.ports.files import Files
 from keryx.ports.store import Store
-from keryx.ports.tool import Tool
-from keryx.sandbox.workers import Workers
 from keryx.store.sqlite import SqliteStore
 
 STORE_THREADS: Final = 8
@@ -63,17 +49,13 @@ class LocalHost:
         rules: RuleBook,
         titles: bool,
     ) -> None:
-        approvals = Approvals(always=rules.rules)
-        set_policy(approvals, config)
         self.store = store
         self._feed = SessionFeed(store)
-        self._approvals, self._rules = approvals, rules
+        self._rules = rules
         self._runtime = runtime
-        self._path = home.path
         self._threads = threads
         self._models = models
-        self._tools = HostTools(tools, self._load_tools)
-        self._config = config
+        self._tools = HostTools(tools, partial(runtime.bridge.to_thread, Tools.built_in, config))
         self._places = Places(runtime, config, home.path, home.address.tmp)
         self._dispatch = dispatch = SharedDispatch(
             runtime.scope,
@@ -87,35 +69,20 @@ class LocalHost:
         self.tell, self.watch, self.view = dispatch.tell, dispatch.watch, dispatch.view
         self.changes = self._feed.read
         self.peers = HostPeers(self, home, runtime, self._dispatch, self._feed.note)
-        self._services = self._services_for_sessions(titles=titles)
-
-    def _services_for_sessions(self, *, titles: bool) -> HostServices:
-        """Return the services of this host that every session uses."""
-        runtime, models, config = self._runtime, self._models, self._config
-        return HostServices(
-            store=self.store,
-            attachments=self._attachments(),
-            executor=runtime.executor,
-            clock=RealClock(),
-            model=models.find,
-            tools=self._granted,
-            environment=self._environment,
-            prompt_parts=partial(
-                self._prompt_parts, PromptSources(runtime.bridge, config, self._configure)
-            ),
-            files=self._files,
-            workers=Workers,
-            revert=partial(revert_files, runtime.bridge),
-            judge=self._approvals,
-            remember=self._rules.add,
-            titles=models.for_titles if titles else None,
-            summaries=models.for_summaries,
-            compact_at=models.compact_at,
-            rested=self._dispatch.rested,
+        self._services = SessionServices(
+            runtime=runtime,
+            store=store,
+            home=home.path,
+            models=models,
+            tools=self._tools,
+            places=self._places,
+            rules=rules,
+            config=config,
+            is_shared=self._is_shared,
+            rested=dispatch.rested,
             changed=self._feed.note,
-            redactor=Redactor(secrets_of(config)),
-            limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
-        )
+            titles=titles,
+        ).provided
 
     @classmethod
     async def start(
@@ -244,18 +211,11 @@ class LocalHost:
             await self._threads.close()
             await self.peers.close()
 
-    # -- services for sessions
+    # -- for the sessions
 
-    async def _prompt_parts(
-        self, sources: PromptSources, settings: Settings, workspace: str
-    ) -> PromptParts:
+    def _is_shared(self) -> bool:
         guests = self._dispatch.guests
-        if guests is None or guests.members:  # other hosts of this home may have added rules
-            await self._rules.refresh()
-        return await sources.read(settings, workspace)
-
-    async def _load_tools(self) -> Tools:
-        return await self._runtime.bridge.to_thread(Tools.built_in, self._config)
+        return guests is None or bool(guests.members)
 
     async def _open(
         self, session_id: str, opening: Opening | None, hub: EventHub | None
@@ -265,36 +225,3 @@ class LocalHost:
             await self._tools.prepare(first.tools if isinstance(first, SessionOpened) else ())
         scope = self._runtime.scope
         return await Session.open(session_id, self._services, scope, opening, hub=hub)
-
-    def _granted(self, settings: Settings) -> list[Tool]:
-        return self._tools.granted(settings.tools)
-
-    def _environment(
-        self, session_id: str, settings: Settings, workspace: Path, hooks: CallHooks
-    ) -> CallEnvironment:
-        return self._runtime.call_environment(
-            session_id,
-            self._granted(settings),
-            workspace=workspace,
-            hooks=hooks,
-            env=child_environment(self._config, session_id, workspace),
-            redactor=self._services.redactor,
-            place=self._places.of(session_id, workspace, read_only=settings.read_only),
-        )
-
-    def _attachments(self) -> HostAttachments:
-        uploads = Uploads(self._path, self._runtime.bridge)
-        bridge, folder = self._runtime.bridge, self._places.uploads
-        return HostAttachments(self.store, bridge, uploads, self._models.images, folder)
-
-    def _files(self, session_id: str, workspace: str, keep: StoreBlob, log: LogChanges) -> Files:
-        hidden = (self._path, *secret_places(self._config))
-        uploads = self._places.uploads(session_id)
-        return open_files(workspace, keep, log, hidden=hidden, uploads=uploads)
-
-    def _configure(self, config: Config) -> None:
-        """Use a changed configuration for all turns that start from now on."""
-        self._config = config
-        self._models.configure(config)
-        self._services.redactor = Redactor(secrets_of(config))
-        set_policy(self._approvals, config)

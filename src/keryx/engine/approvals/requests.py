@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 from keryx import events as ev
 from keryx.aio.clock import Deadline
 from keryx.engine.approvals import Judgement, Rule, consent_rules, offers
 from keryx.engine.calls.call_hooks import CallView, Consent
 from keryx.engine.log.fold import Fold
+from keryx.engine.log.log_writer import LogWriter
 from keryx.engine.session_context import SessionContext
 from keryx.ids import new_id
 from keryx.messages import Decision, Needs, well_formed
@@ -34,6 +35,42 @@ def consent(needs: Needs, decision: Decision | str) -> Consent:
     return DENIED if decision == "deny" else Consent(needs=needs)
 
 
+Request = ev.ApprovalAsked | ev.QuestionAsked
+R = TypeVar("R", ev.ApprovalAsked, ev.QuestionAsked)
+
+
+def id_of(request: Request) -> str:
+    """Return the id under which a request is answered."""
+    return request.approval_id if isinstance(request, ev.ApprovalAsked) else request.question_id
+
+
+def is_open(fold: Fold, request: Request) -> bool:
+    """Return whether the request is neither answered nor expired."""
+    return id_of(request) in fold.approvals or id_of(request) in fold.questions
+
+
+def expire(fold: Fold, log: LogWriter, request: Request, cause: ev.Expiry) -> None:
+    """Log that a request has expired, if it is still open."""
+    if not is_open(fold, request):
+        return
+    if isinstance(request, ev.ApprovalAsked):
+        log.record(
+            ev.ApprovalExpired,
+            turn_id=request.turn_id,
+            approval_id=request.approval_id,
+            call_id=request.call_id,
+            cause=cause,
+        )
+    else:
+        log.record(
+            ev.QuestionExpired,
+            turn_id=request.turn_id,
+            question_id=request.question_id,
+            call_id=request.call_id,
+            cause=cause,
+        )
+
+
 class ApprovalRequests:
     """Sends the approval requests and questions of one turn's calls."""
 
@@ -41,7 +78,9 @@ class ApprovalRequests:
         self, context: SessionContext, turn_id: str | None, *, attended: bool = True
     ) -> None:
         """`attended`: whether somebody can answer while a call of a person runs."""
-        self._context = context
+        self._fold, self._log = context.fold, context.log
+        self._resolvers, self._deadlines = context.answers, context.scope.deadlines
+        self._expires_after = context.services.judge.expires
         self._turn_id = turn_id
         self._attended = attended
         self._questions: dict[str, int] = {}
@@ -49,10 +88,10 @@ class ApprovalRequests:
 
     async def approval(self, call: CallView, judgement: Judgement) -> Consent:
         """Ask a person whether the call may run."""
-        fold, risk = self._context.fold, judgement.risk
-        request = _open_request(fold.approvals.values(), call)
+        risk = judgement.risk
+        request = _request_of(self._fold.approvals.values(), call)
         if request is None:
-            request = self._context.log.record(
+            request = self._log.record(
                 ev.ApprovalAsked,
                 turn_id=self._turn_id,
                 approval_id=new_id("a"),
@@ -68,38 +107,24 @@ class ApprovalRequests:
                 workspace=str(call.workspace),
                 offers=offers(call, risk),
             )
-        assert isinstance(request, ev.ApprovalAsked)
-        approval_id = request.approval_id
-
-        def expire(cause: ev.Expiry) -> None:
-            if approval_id in fold.approvals:
-                self._context.log.record(
-                    ev.ApprovalExpired,
-                    turn_id=self._turn_id,
-                    approval_id=approval_id,
-                    call_id=call.call_id,
-                    cause=cause,
-                )
-
         if not self._is_attended():
-            expire("undelivered")
+            expire(self._fold, self._log, request, "undelivered")
             return _explained(UNDELIVERED, call, risk.why)
-        answer = await self._wait(approval_id, request.expires, call, expire)
+        answer = await self._wait(request, call)
         result = EXPIRED if answer is None else consent(request.needs, answer)
         return _explained(result, call, risk.why)
 
     async def question(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
         """Ask a person; None if nobody answers. An answer from before a crash still counts."""
-        fold = self._context.fold
         text, choices = well_formed(text), tuple(map(well_formed, choices))
         number = self._questions.get(call.call_id, 0)
         self._questions[call.call_id] = number + 1
-        answers = fold.question_answers.get(call.call_id, ())
+        answers = self._fold.question_answers.get(call.call_id, ())
         if number < len(answers) and answers[number].question == (text, choices):
             return answers[number].answer
-        request = _open_request(fold.questions.values(), call)
+        request = _request_of(self._fold.questions.values(), call)
         if request is None:
-            request = self._context.log.record(
+            request = self._log.record(
                 ev.QuestionAsked,
                 turn_id=self._turn_id,
                 question_id=new_id("q"),
@@ -109,31 +134,12 @@ class ApprovalRequests:
                 expires=self._expires(),
                 parent=None if call.parent is None else call.parent.call_id,
             )
-        assert isinstance(request, ev.QuestionAsked)
-        question_id = request.question_id
-
-        def expire(cause: ev.Expiry) -> None:
-            if question_id in fold.questions:
-                self._context.log.record(
-                    ev.QuestionExpired,
-                    turn_id=self._turn_id,
-                    question_id=question_id,
-                    call_id=call.call_id,
-                    cause=cause,
-                )
-
         if not self._is_attended():
-            expire("undelivered")
+            expire(self._fold, self._log, request, "undelivered")
             return None
-        return await self._wait(question_id, request.expires, call, expire)
+        return await self._wait(request, call)
 
-    async def _wait(
-        self,
-        request_id: str,
-        expires: float | None,
-        call: CallView,
-        expire: Callable[[ev.Expiry], None],
-    ) -> str | None:
+    async def _wait(self, request: Request, call: CallView) -> str | None:
         """Return the answer, or None if it came too late. A cancelled call expires its request."""
         future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
 
@@ -143,45 +149,41 @@ class ApprovalRequests:
 
         def on_timeout() -> None:
             # An answer that is being committed came in time.
-            if (
-                request_id in self._context.fold.approvals
-                or request_id in self._context.fold.questions
-            ):
+            if is_open(self._fold, request):
                 resolve(None)
 
-        self._context.answers[request_id] = resolve
-        deadline = self._deadline(expires, on_timeout)
+        self._resolvers[id_of(request)] = resolve
+        deadline = self._deadline(request.expires, on_timeout)
         try:
             answer = await future
         except asyncio.CancelledError:
             # After a graceful stop the call goes on waiting under the same id.
             if call.reason is not None and call.reason != "shutdown":
-                expire(call.reason)
+                expire(self._fold, self._log, request, call.reason)
             raise
         finally:
-            self._context.answers.pop(request_id, None)
+            self._resolvers.pop(id_of(request), None)
             if deadline is not None:
-                self._context.scope.deadlines.drop(deadline)
+                self._deadlines.drop(deadline)
         if answer is None:
-            expire("timeout")
+            expire(self._fold, self._log, request, "timeout")
         return answer
 
     def _is_attended(self) -> bool:
-        turn = self._context.fold.turn
         if self._turn_id is None:
             return self._attended
-        return turn is None or turn.attended
+        return self._fold.turn is None or self._fold.turn.attended
 
     def _expires(self) -> float | None:
-        seconds = self._context.services.judge.expires
-        return None if seconds is None else self._context.services.clock.wall() + seconds
+        after = self._expires_after
+        return None if after is None else self._deadlines.clock.wall() + after
 
     def _deadline(self, expires: float | None, on_timeout: Callable[[], None]) -> Deadline | None:
         if expires is None:
             return None
-        seconds = max(0.0, expires - self._context.services.clock.wall())
-        deadlines = self._context.scope.deadlines
-        return deadlines.add(deadlines.clock.monotonic() + seconds, on_timeout)
+        clock = self._deadlines.clock
+        seconds = max(0.0, expires - clock.wall())
+        return self._deadlines.add(clock.monotonic() + seconds, on_timeout)
 
 
 _REASON_TEXTS: Final = {
@@ -198,8 +200,6 @@ def _explained(consent: Consent, call: CallView, why: str) -> Consent:
     return Consent(f"{_REASON_TEXTS[consent]} ({why})" if why else _REASON_TEXTS[consent])
 
 
-def _open_request(
-    requests: Iterable[ev.ApprovalAsked | ev.QuestionAsked], call: CallView
-) -> ev.ApprovalAsked | ev.QuestionAsked | None:
+def _request_of(requests: Iterable[R], call: CallView) -> R | None:
     """Return the request that the call was waiting for before a crash."""
     return next((request for request in requests if request.call_id == call.call_id), None)

@@ -140,13 +140,13 @@ class Reverts:
         context = self._context
         if not changes:
             return
-        if context.services.files is None or context.services.revert is None:
+        if not context.files.can_open or context.services.revert is None:
             raise UnsupportedError("this session has no files to revert")
         await self._dedup.leave_pending(row)
         workspaces = dict.fromkeys(logged.workspace for logged in changes)
         parts = [
             (
-                partial(context.open_files, workspace),
+                partial(context.files.open, workspace),
                 [logged.change for logged in changes if logged.workspace == workspace],
             )
             for workspace in workspaces

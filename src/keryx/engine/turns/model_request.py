@@ -36,7 +36,8 @@ class Requests:
     ) -> ModelError | None:
         """Read the reply until it ends, fails, or the scope is cancelled."""
         context = self._context
-        await context.prepare_attachments(model)
+        attachments = context.transcript(model).new_attachments(context.fold)
+        await context.files.prepare_attachments(attachments)
         if scope.is_cancelled:
             return None
         request = ModelRequest(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Final, Literal
 
 from keryx import events as ev
+from keryx.engine.approvals.requests import Request, expire
 from keryx.engine.live.nested_log import crash_note, nested_calls_blob
 from keryx.engine.session_context import SessionContext
 from keryx.engine.turns.streaming_reply import StreamingReply
@@ -14,8 +15,6 @@ from keryx.messages import CallOutcome, Reason, ToolCall
 from keryx.ports.model import Model
 
 DEFECT: Final = "internal error"
-
-_Request = ev.ApprovalAsked | ev.QuestionAsked
 
 
 class TurnLog:
@@ -127,24 +126,11 @@ class TurnLog:
         """Expire the open requests of the calls of a lost container."""
         self._expire("parent", lambda request: request.call_id.startswith(f"{call_id}."))
 
-    def _expire(self, cause: ev.Expiry, matches: Callable[[_Request], bool]) -> None:
+    def _expire(self, cause: ev.Expiry, matches: Callable[[Request], bool]) -> None:
         fold, log = self._context.fold, self._context.log
-        for approval in [*filter(matches, fold.approvals.values())]:
-            log.record(
-                ev.ApprovalExpired,
-                turn_id=self._turn_id,
-                approval_id=approval.approval_id,
-                call_id=approval.call_id,
-                cause=cause,
-            )
-        for question in [*filter(matches, fold.questions.values())]:
-            log.record(
-                ev.QuestionExpired,
-                turn_id=self._turn_id,
-                question_id=question.question_id,
-                call_id=question.call_id,
-                cause=cause,
-            )
+        for request in (*fold.approvals.values(), *fold.questions.values()):
+            if matches(request):
+                expire(fold, log, request, cause)
 
     def finished(
         self,

@@ -12,7 +12,7 @@ from litestar.params import JSONBody
 
 from keryx import commands as cm
 from keryx import events as ev
-from keryx.app.host.approval_rules import configured_rules, try_command
+from keryx.app.services.approval_rules import configured_rules, try_command
 from keryx.engine.approvals import Trial, rule_in_words
 from keryx.errors import AlreadyTakenError
 from keryx.messages import ApprovalMode, Needs

@@ -12,7 +12,8 @@ from keryx.aio.bridge import Bridge
 from keryx.app.tools import hidden_places
 from keryx.config import Config
 from keryx.engine.operations.reverts import logged_changes
-from keryx.engine.session_context import LogChanges, StoreBlob, WorkspaceRevert
+from keryx.engine.session_context import WorkspaceRevert
+from keryx.engine.session_files import LogChanges, StoreBlob
 from keryx.errors import ToolFailedError, UserMustActError
 from keryx.ports.files import FileChange, Files
 from keryx.ports.store import Store

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from keryx.aio.bridge import Bridge
-from keryx.app.diffs import open_files, read_start
+from keryx.app.services.diffs import open_files, read_start
 from keryx.app.tools import hidden_places
 from keryx.config import Config, ConfigurationError, reload
 from keryx.engine.log.state import Settings

@@ -1,0 +1,1 @@
+"""What a host provides to its sessions: files, attachments, places and the parts of prompts."""

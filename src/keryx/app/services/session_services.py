@@ -1,0 +1,117 @@
+"""Provides what the sessions of a host use, by the configuration that holds now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from keryx.aio.clock import RealClock
+from keryx.app.models import Models
+from keryx.app.runtime import Runtime
+from keryx.app.services.approval_rules import RuleBook, set_policy
+from keryx.app.services.attachments import HostAttachments, Uploads
+from keryx.app.services.diffs import open_files, revert_files
+from keryx.app.services.places import Places
+from keryx.app.services.prompt_sources import PromptSources
+from keryx.app.tools import HostTools, child_environment, secret_places
+from keryx.config import Config, secrets_of
+from keryx.engine.approvals import Approvals
+from keryx.engine.calls.call_environment import CallEnvironment
+from keryx.engine.calls.call_hooks import CallHooks
+from keryx.engine.limits import Limits
+from keryx.engine.log.state import Settings
+from keryx.engine.redaction import Redactor
+from keryx.engine.session_context import HostServices, PromptParts
+from keryx.engine.session_files import LogChanges, StoreBlob
+from keryx.ports.files import Files
+from keryx.ports.store import Store
+from keryx.ports.tool import Tool
+from keryx.sandbox.workers import Workers
+
+
+class SessionServices:
+    """The services of one host for its sessions; they follow changes of its configuration."""
+
+    def __init__(
+        self,
+        *,
+        runtime: Runtime,
+        store: Store,
+        home: Path,
+        models: Models,
+        tools: HostTools,
+        places: Places,
+        rules: RuleBook,
+        config: Config,
+        is_shared: Callable[[], bool],
+        rested: Callable[[str], None],
+        changed: Callable[[str], None],
+        titles: bool,
+    ) -> None:
+        """`is_shared`: whether other hosts use this home too, and may add approval rules."""
+        self._runtime, self._home = runtime, home
+        self._models, self._tools, self._places = models, tools, places
+        self._rules, self._approvals = rules, Approvals(always=rules.rules)
+        set_policy(self._approvals, config)
+        self._config = config
+        self._is_shared = is_shared
+        self._sources = PromptSources(runtime.bridge, config, self._configure)
+        uploads = Uploads(home, runtime.bridge)
+        self.provided = HostServices(
+            store=store,
+            attachments=HostAttachments(
+                store, runtime.bridge, uploads, models.images, places.uploads
+            ),
+            executor=runtime.executor,
+            clock=RealClock(),
+            model=models.find,
+            tools=self._granted,
+            environment=self._environment,
+            prompt_parts=self._prompt_parts,
+            files=self._files,
+            workers=Workers,
+            revert=partial(revert_files, runtime.bridge),
+            judge=self._approvals,
+            remember=rules.add,
+            titles=models.for_titles if titles else None,
+            summaries=models.for_summaries,
+            compact_at=models.compact_at,
+            rested=rested,
+            changed=changed,
+            redactor=Redactor(secrets_of(config)),
+            limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
+        )
+
+    async def _prompt_parts(self, settings: Settings, workspace: str) -> PromptParts:
+        if self._is_shared():
+            await self._rules.refresh()
+        return await self._sources.read(settings, workspace)
+
+    def _granted(self, settings: Settings) -> list[Tool]:
+        return self._tools.granted(settings.tools)
+
+    def _environment(
+        self, session_id: str, settings: Settings, workspace: Path, hooks: CallHooks
+    ) -> CallEnvironment:
+        return self._runtime.call_environment(
+            session_id,
+            self._granted(settings),
+            workspace=workspace,
+            hooks=hooks,
+            env=child_environment(self._config, session_id, workspace),
+            redactor=self.provided.redactor,
+            place=self._places.of(session_id, workspace, read_only=settings.read_only),
+        )
+
+    def _files(self, session_id: str, workspace: str, keep: StoreBlob, log: LogChanges) -> Files:
+        hidden = (self._home, *secret_places(self._config))
+        uploads = self._places.uploads(session_id)
+        return open_files(workspace, keep, log, hidden=hidden, uploads=uploads)
+
+    def _configure(self, config: Config) -> None:
+        """Use a changed configuration for all turns that start from now on."""
+        self._config = config
+        self._models.configure(config)
+        self.provided.redactor = Redactor(secrets_of(config))
+        set_policy(self._approvals, config)
