@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.tools.scenarios import ATOMIC, HANGING, opened
+from tests.tools.hanging_tools import ATOMIC, HANGING, opened
 
 from keryx.aio.loops import run_loop
 

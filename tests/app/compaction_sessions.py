@@ -22,7 +22,7 @@ SUMMARY = "The person likes tea; the garden was measured: 12 m."
 TOO_LONG = Reply(status=400, code="context_length_exceeded", message="maximum context length")
 
 
-class Stage:
+class SummaryScript:
     """Answers requests for summaries by themselves, and all others in order."""
 
     def __init__(self, *replies: Reply, summary: Reply | None = None) -> None:
@@ -47,7 +47,7 @@ def is_summing(request: ReceivedRequest) -> bool:
 
 
 @asynccontextmanager
-async def garden(
+async def compacting_session(
     home: Path, answers: Callable[[ReceivedRequest], Reply], *, rest: str = ""
 ) -> AsyncGenerator[tuple[Keryx, SessionHandle, ModelServer]]:
     """A host with one session whose model has a small window."""

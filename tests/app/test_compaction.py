@@ -22,9 +22,9 @@ from tests.app.compaction_sessions import (
     SUMMARY,
     TOO_LONG,
     WINDOW,
-    Stage,
+    SummaryScript,
     compacted,
-    garden,
+    compacting_session,
     log_of,
     say,
     texts,
@@ -48,8 +48,8 @@ pytestmark = pytest.mark.promise("004.12")
 
 async def test_what_was_said_is_summed_up_when_the_window_is_nearly_full(tmp_path: Path) -> None:
     long = "I like tea. " * 40
-    stage = Stage(Reply(text="Noted. " * 40, usage=FULL))
-    async with garden(tmp_path / "home", stage) as (app, session, _):
+    stage = SummaryScript(Reply(text="Noted. " * 40, usage=FULL))
+    async with compacting_session(tmp_path / "home", stage) as (app, session, _):
         await say(session, long)
         view = await app.host_client.view(session.session_id)
         assert view.context == ev.ContextSize(
@@ -77,8 +77,10 @@ async def test_what_was_said_is_summed_up_when_the_window_is_nearly_full(tmp_pat
 
 
 async def test_the_end_stays_as_it_was_said(tmp_path: Path) -> None:
-    stage = Stage(Reply(text="Old. " * 200, usage=LITTLE), Reply(text="Recent words.", usage=FULL))
-    async with garden(tmp_path / "home", stage) as (app, session, _):
+    stage = SummaryScript(
+        Reply(text="Old. " * 200, usage=LITTLE), Reply(text="Recent words.", usage=FULL)
+    )
+    async with compacting_session(tmp_path / "home", stage) as (app, session, _):
         await say(session, "First of all")
         await say(session, "Then this")
         await say(session, "At last")
@@ -92,12 +94,12 @@ async def test_the_end_stays_as_it_was_said(tmp_path: Path) -> None:
 async def test_in_a_long_turn_what_the_person_asked_stays_word_for_word(tmp_path: Path) -> None:
     call = Call("add", {"a": 1, "b": 2})
     wordy = "Adding now. " * 60
-    stage = Stage(
+    stage = SummaryScript(
         Reply(text=wordy, calls=(call, call), usage=LITTLE),
         Reply(text=wordy, calls=(call,), usage=FULL),
         Reply(text="Three.", usage=LITTLE),
     )
-    async with garden(tmp_path / "home", stage) as (app, session, server):
+    async with compacting_session(tmp_path / "home", stage) as (app, session, server):
         await say(session, "Add these, and mind the roses")
         (fact,) = await compacted(app, session)
         sent = stage.last()
@@ -110,8 +112,8 @@ async def test_in_a_long_turn_what_the_person_asked_stays_word_for_word(tmp_path
 
 async def test_a_second_summary_is_made_of_the_first(tmp_path: Path) -> None:
     long = "and so on " * 80
-    stage = Stage(*(Reply(text=long, usage=FULL) for _ in range(3)))
-    async with garden(tmp_path / "home", stage) as (app, session, _):
+    stage = SummaryScript(*(Reply(text=long, usage=FULL) for _ in range(3)))
+    async with compacting_session(tmp_path / "home", stage) as (app, session, _):
         for words in ("one", "two", "three"):
             await say(session, words)
         facts = await compacted(app, session)
@@ -122,8 +124,8 @@ async def test_a_second_summary_is_made_of_the_first(tmp_path: Path) -> None:
 
 
 async def test_a_request_that_was_too_long_is_made_again_with_a_summary(tmp_path: Path) -> None:
-    stage = Stage(Reply(text="Noted. " * 50, usage=LITTLE), TOO_LONG)
-    async with garden(tmp_path / "home", stage) as (app, session, _):
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=LITTLE), TOO_LONG)
+    async with compacting_session(tmp_path / "home", stage) as (app, session, _):
         await say(session, "Remember the tea")
         await say(session, "Now this")
         types = [ev.type_of(e) for e in await log_of(app, session)]
@@ -137,8 +139,8 @@ async def test_a_request_that_was_too_long_is_made_again_with_a_summary(tmp_path
 
 
 async def test_what_is_too_long_with_a_summary_too_fails_with_a_hint(tmp_path: Path) -> None:
-    stage = Stage(Reply(text="Noted. " * 50, usage=LITTLE), TOO_LONG, TOO_LONG)
-    async with garden(tmp_path / "home", stage) as (app, session, _):
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=LITTLE), TOO_LONG, TOO_LONG)
+    async with compacting_session(tmp_path / "home", stage) as (app, session, _):
         await say(session, "Remember the tea")
         await say(session, "Now this", "failed")
         last = (await log_of(app, session))[-1]
@@ -150,10 +152,10 @@ async def test_what_is_too_long_with_a_summary_too_fails_with_a_hint(tmp_path: P
 
 
 async def test_a_turn_goes_on_if_nobody_can_sum_up(tmp_path: Path) -> None:
-    stage = Stage(
+    stage = SummaryScript(
         Reply(text="Noted. " * 50, usage=FULL), summary=Reply(status=401, message="who are you?")
     )
-    async with garden(tmp_path / "home", stage) as (app, session, _):
+    async with compacting_session(tmp_path / "home", stage) as (app, session, _):
         await say(session, "Remember the tea")
         await say(session, "Now this")
         assert await compacted(app, session) == []
@@ -163,8 +165,8 @@ async def test_a_turn_goes_on_if_nobody_can_sum_up(tmp_path: Path) -> None:
 
 async def test_the_auxiliary_model_sums_up_where_one_is_named(tmp_path: Path) -> None:
     rest = '[models]\ncompact_at = 0.5\n[models.auxiliary]\ncompaction = "here:cheap"\n'
-    stage = Stage(Reply(text="Noted. " * 50, usage=ev.Usage(input_tokens=600)))
-    async with garden(tmp_path / "home", stage, rest=rest) as (app, session, _):
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=ev.Usage(input_tokens=600)))
+    async with compacting_session(tmp_path / "home", stage, rest=rest) as (app, session, _):
         await say(session, "Remember the tea")
         await say(session, "Now this")
         assert stage.summed[0].body["model"] == "cheap"
@@ -192,8 +194,8 @@ async def test_a_part_that_cannot_be_is_refused_by_name(tmp_path: Path, wrong: s
 
 async def test_a_steer_waits_for_the_summary_and_then_joins(tmp_path: Path) -> None:
     held = Reply(text=SUMMARY, usage=LITTLE, fault="hang before headers")
-    stage = Stage(Reply(text="Noted. " * 50, usage=FULL), summary=held)
-    async with garden(tmp_path / "home", stage) as (app, session, server):
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=FULL), summary=held)
+    async with compacting_session(tmp_path / "home", stage) as (app, session, server):
         await say(session, "Remember the tea")
         turn = await session.send("Now this")
         summing = await server.wait_asked(2)
@@ -210,8 +212,8 @@ async def test_a_steer_waits_for_the_summary_and_then_joins(tmp_path: Path) -> N
 
 async def test_a_cancelled_turn_hangs_up_on_the_summary(tmp_path: Path) -> None:
     held = Reply(text=SUMMARY, fault="hang before headers")
-    stage = Stage(Reply(text="Noted. " * 50, usage=FULL), summary=held)
-    async with garden(tmp_path / "home", stage) as (app, session, server):
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=FULL), summary=held)
+    async with compacting_session(tmp_path / "home", stage) as (app, session, server):
         await say(session, "Remember the tea")
         turn = await session.send("Now this")
         summing = await server.wait_asked(2)
@@ -224,8 +226,8 @@ async def test_a_cancelled_turn_hangs_up_on_the_summary(tmp_path: Path) -> None:
 
 async def test_who_comes_late_is_told_that_it_is_being_summed_up(tmp_path: Path) -> None:
     held = Reply(text=SUMMARY, usage=LITTLE, fault="hang before headers")
-    stage = Stage(Reply(text="Noted. " * 50, usage=FULL), summary=held)
-    async with garden(tmp_path / "home", stage) as (app, session, server):
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=FULL), summary=held)
+    async with compacting_session(tmp_path / "home", stage) as (app, session, server):
         await say(session, "Remember the tea")
         turn = await session.send("Now this")
         began = await first(turn, ev.ContextCompacting)
@@ -252,7 +254,7 @@ async def test_a_turn_that_was_stopped_while_summing_up_goes_on_afterwards(
     tmp_path: Path,
 ) -> None:
     held = Reply(text=SUMMARY, usage=LITTLE, fault="hang before headers")
-    stage = Stage(Reply(text="Noted. " * 50, usage=FULL), summary=held)
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=FULL), summary=held)
     home = tmp_path / "home"
     async with ModelServer(stage, models=MODELS) as server:
         write(home, server)
@@ -274,7 +276,7 @@ async def test_a_turn_that_was_stopped_while_summing_up_goes_on_afterwards(
 
 async def test_a_turn_that_was_killed_while_summing_up_goes_on_afterwards(tmp_path: Path) -> None:
     held = Reply(text=SUMMARY, usage=LITTLE, fault="hang before headers")
-    stage = Stage(Reply(text="Noted. " * 50, usage=FULL), summary=held)
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=FULL), summary=held)
     home = tmp_path / "home"
     async with ModelServer(stage, models=MODELS) as server:
         write(home, server, 'model = "here:small"\n')

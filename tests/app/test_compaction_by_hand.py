@@ -18,9 +18,9 @@ from tests.app.compaction_sessions import (
     MODELS,
     SUMMARY,
     TOO_LONG,
-    Stage,
+    SummaryScript,
     compacted,
-    garden,
+    compacting_session,
     is_summing,
     log_of,
     say,
@@ -41,8 +41,10 @@ pytestmark = pytest.mark.promise("004.12")
 
 
 async def test_by_hand_all_is_summed_up_and_the_view_tells_what_is_left(tmp_path: Path) -> None:
-    stage = Stage(Reply(text="Noted. " * 50, usage=ev.Usage(input_tokens=400, output_tokens=100)))
-    async with garden(tmp_path / "home", stage) as (app, session, _):
+    stage = SummaryScript(
+        Reply(text="Noted. " * 50, usage=ev.Usage(input_tokens=400, output_tokens=100))
+    )
+    async with compacting_session(tmp_path / "home", stage) as (app, session, _):
         await say(session, "Remember the tea")
         await session.compact()
         (fact,) = await compacted(app, session)
@@ -63,7 +65,9 @@ async def test_by_hand_all_is_summed_up_and_the_view_tells_what_is_left(tmp_path
 
 async def test_a_session_at_rest_tells_the_same_without_its_log(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    stage = Stage(Reply(text="Noted. " * 50, usage=ev.Usage(input_tokens=400, output_tokens=100)))
+    stage = SummaryScript(
+        Reply(text="Noted. " * 50, usage=ev.Usage(input_tokens=400, output_tokens=100))
+    )
     async with ModelServer(stage, models=MODELS) as server:
         write(home, server)
         async with Keryx(model="here:small", tools=[add], workspace=home, home=home) as app:
@@ -78,8 +82,8 @@ async def test_a_session_at_rest_tells_the_same_without_its_log(tmp_path: Path) 
 
 async def test_a_message_does_not_wait_for_a_summary_by_hand(tmp_path: Path) -> None:
     held = Reply(text=SUMMARY, usage=LITTLE, fault="hang before headers")
-    stage = Stage(Reply(text="Noted. " * 50, usage=LITTLE), summary=held)
-    async with garden(tmp_path / "home", stage) as (app, session, server):
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=LITTLE), summary=held)
+    async with compacting_session(tmp_path / "home", stage) as (app, session, server):
         await say(session, "Remember the tea")
         async with asyncio.TaskGroup() as group:
             by_hand = group.create_task(session.compact())
@@ -101,8 +105,8 @@ async def test_a_message_does_not_wait_for_a_summary_by_hand(tmp_path: Path) -> 
 
 async def test_a_turn_that_is_too_long_meanwhile_waits_for_it(tmp_path: Path) -> None:
     held = Reply(text=SUMMARY, usage=LITTLE, fault="hang before headers")
-    stage = Stage(Reply(text="Noted. " * 50, usage=LITTLE), TOO_LONG, summary=held)
-    async with garden(tmp_path / "home", stage) as (app, session, server):
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=LITTLE), TOO_LONG, summary=held)
+    async with compacting_session(tmp_path / "home", stage) as (app, session, server):
         await say(session, "Remember the tea")
         async with asyncio.TaskGroup() as group:
             group.create_task(session.compact())
@@ -121,8 +125,8 @@ async def test_a_turn_that_is_too_long_meanwhile_waits_for_it(tmp_path: Path) ->
 
 async def test_whoever_asked_may_go_away(tmp_path: Path) -> None:
     held = Reply(text=SUMMARY, usage=LITTLE, fault="hang before headers")
-    stage = Stage(Reply(text="Noted. " * 50, usage=LITTLE), summary=held)
-    async with garden(tmp_path / "home", stage) as (app, session, server):
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=LITTLE), summary=held)
+    async with compacting_session(tmp_path / "home", stage) as (app, session, server):
         await say(session, "Remember the tea")
         async with asyncio.TaskGroup() as group:
             by_hand = group.create_task(session.compact())
@@ -138,8 +142,8 @@ async def test_whoever_asked_may_go_away(tmp_path: Path) -> None:
 
 
 async def test_what_is_undone_is_not_told_by_a_summary(tmp_path: Path) -> None:
-    stage = Stage(*(Reply(text=f"Reply {n}. " * 40, usage=LITTLE) for n in range(3)))
-    async with garden(tmp_path / "home", stage) as (_, session, _):
+    stage = SummaryScript(*(Reply(text=f"Reply {n}. " * 40, usage=LITTLE) for n in range(3)))
+    async with compacting_session(tmp_path / "home", stage) as (_, session, _):
         await say(session, "Keep this")
         regretted = await say(session, "Regret this")
         await session.compact()
@@ -153,8 +157,8 @@ async def test_what_is_undone_is_not_told_by_a_summary(tmp_path: Path) -> None:
 
 async def test_a_summary_of_what_is_undone_meanwhile_is_dropped(tmp_path: Path) -> None:
     held = Reply(text=SUMMARY, usage=LITTLE, fault="hang before headers")
-    stage = Stage(Reply(text="Noted. " * 50, usage=LITTLE), summary=held)
-    async with garden(tmp_path / "home", stage) as (app, session, server):
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=LITTLE), summary=held)
+    async with compacting_session(tmp_path / "home", stage) as (app, session, server):
         regretted = await say(session, "Regret this")
         async with asyncio.TaskGroup() as group:
             by_hand = group.create_task(_problem(session.compact))
@@ -173,8 +177,8 @@ async def _problem(act: Callable[[], Any]) -> str:
 
 
 async def test_a_summary_that_is_longer_than_what_was_said_is_not_taken(tmp_path: Path) -> None:
-    stage = Stage(Reply(text="Hi.", usage=LITTLE), summary=Reply(text="Words. " * 200))
-    async with garden(tmp_path / "home", stage) as (app, session, _):
+    stage = SummaryScript(Reply(text="Hi.", usage=LITTLE), summary=Reply(text="Words. " * 200))
+    async with compacting_session(tmp_path / "home", stage) as (app, session, _):
         await say(session, "Hi")
         with pytest.raises(UserMustActError, match="longer"):
             await session.compact()
@@ -184,8 +188,8 @@ async def test_a_summary_that_is_longer_than_what_was_said_is_not_taken(tmp_path
 
 
 async def test_a_summary_of_no_words_is_not_taken(tmp_path: Path) -> None:
-    stage = Stage(Reply(text="Noted.", usage=LITTLE), summary=Reply(text=" \n "))
-    async with garden(tmp_path / "home", stage) as (app, session, _):
+    stage = SummaryScript(Reply(text="Noted.", usage=LITTLE), summary=Reply(text=" \n "))
+    async with compacting_session(tmp_path / "home", stage) as (app, session, _):
         await say(session, "Hi")
         with pytest.raises(ModelError, match="empty summary"):
             await session.compact()
@@ -216,8 +220,8 @@ async def test_what_is_too_long_to_be_summed_up_is_told_in_fewer_words(tmp_path:
 
 
 async def test_a_fork_begins_with_the_summary(tmp_path: Path) -> None:
-    stage = Stage(Reply(text="Noted. " * 50, usage=LITTLE))
-    async with garden(tmp_path / "home", stage) as (_, session, _):
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=LITTLE))
+    async with compacting_session(tmp_path / "home", stage) as (_, session, _):
         await say(session, "Remember the tea")
         await session.compact()
         await say(session, "Now this")
@@ -229,9 +233,9 @@ async def test_a_fork_begins_with_the_summary(tmp_path: Path) -> None:
 
 
 async def test_the_command_prints_what_it_did(tmp_path: Path) -> None:
-    stage = Stage(Reply(text="Noted. " * 50, usage=LITTLE))
+    stage = SummaryScript(Reply(text="Noted. " * 50, usage=LITTLE))
     home = tmp_path / "home"
-    async with garden(home, stage) as (_, session, _):
+    async with compacting_session(home, stage) as (_, session, _):
         await say(session, "Remember the tea")
         code, out, err = await keryx_beside(home, "sessions", "compact", session.session_id)
         assert code == 0, err

@@ -31,7 +31,7 @@ from tests.app.hosts import (
     open_folder,
     said_by,
 )
-from tests.store.children import child
+from tests.store.store_process import child
 
 pytestmark = pytest.mark.promise("sessions.6")
 

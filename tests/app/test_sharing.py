@@ -21,8 +21,8 @@ from keryx.errors import UserMustActError
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from tests.app.program import GO, TOLD
 from tests.cli.commands import COMMAND, environment
-from tests.server.processes import served
-from tests.server.worlds import PATIENCE, ROOT, in_thread
+from tests.server.served_host import PATIENCE, ROOT, in_thread
+from tests.server.server_process import served
 
 pytestmark = pytest.mark.promise("mended.14")
 

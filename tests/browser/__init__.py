@@ -1,3 +1,3 @@
 import pytest
 
-pytest.register_assert_rewrite("tests.browser.truth")
+pytest.register_assert_rewrite("tests.browser.screen_check")

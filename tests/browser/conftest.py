@@ -14,9 +14,9 @@ from playwright.async_api import Browser, StorageState, async_playwright, expect
 from keryx.server.page import FOLDER, INDEX
 from keryx.testing.left_overs import State
 from keryx.testing.modelserver import ModelServer
-from tests.browser.people import Person, Tab, person
-from tests.browser.serving import PageServer
-from tests.browser.stage import Stage
+from tests.browser.browser_user import Person, Tab, person
+from tests.browser.page_server import PageServer
+from tests.browser.scripted_replies import ScriptedReplies
 
 CHROMIUM = Path("/usr/bin/chromium")
 SWITCHES = [
@@ -35,7 +35,7 @@ class House:
     """A server that runs, the model that it asks, and what a browser needs to be let in."""
 
     served: PageServer
-    stage: Stage
+    stage: ScriptedReplies
     state: StorageState
 
 
@@ -68,7 +68,9 @@ async def chromium(page_is_built: None) -> AsyncGenerator[Browser]:
 
 
 @asynccontextmanager
-async def lived_in(chromium: Browser, served: PageServer, stage: Stage) -> AsyncGenerator[House]:
+async def lived_in(
+    chromium: Browser, served: PageServer, stage: ScriptedReplies
+) -> AsyncGenerator[House]:
     """The server runs, and somebody has logged in."""
     await served.start()
     try:
@@ -86,7 +88,7 @@ async def house(
     chromium: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncGenerator[House]:
     """One that all tests of a module share; each has sessions of its own in it."""
-    stage = Stage()
+    stage = ScriptedReplies()
     async with ModelServer(stage.answer, keeps_asked=False) as model:
         served = PageServer(tmp_path_factory.mktemp("house"), model.url)
         async with lived_in(chromium, served, stage) as found:
@@ -94,16 +96,16 @@ async def house(
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def own_stage() -> AsyncGenerator[tuple[Stage, str]]:
+async def own_stage() -> AsyncGenerator[tuple[ScriptedReplies, str]]:
     """A model for a server of one's own, and its address."""
-    stage = Stage()
+    stage = ScriptedReplies()
     async with ModelServer(stage.answer, keeps_asked=False) as model:
         yield stage, model.url
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def own_house(
-    chromium: Browser, own_stage: tuple[Stage, str], tmp_path: Path
+    chromium: Browser, own_stage: tuple[ScriptedReplies, str], tmp_path: Path
 ) -> AsyncGenerator[House]:
     """One that a test may break; nobody has logged in yet."""
     stage, url = own_stage
@@ -128,5 +130,5 @@ async def tab(somebody: Person) -> Tab:
 
 
 @pytest.fixture
-def stage(house: House) -> Stage:
+def stage(house: House) -> ScriptedReplies:
     return house.stage

@@ -6,8 +6,8 @@ import pytest
 from playwright.async_api import expect
 
 from keryx.testing.modelserver import Call, Reply
+from tests.browser.browser_user import Person, Tab
 from tests.browser.conftest import House
-from tests.browser.people import Person, Tab
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.6")]
 

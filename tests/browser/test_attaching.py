@@ -10,8 +10,8 @@ import pytest
 from playwright.async_api import FilePayload, Locator, Route, expect
 
 from keryx.testing.modelserver import Reply
-from tests.browser.people import Person, Tab
-from tests.browser.stage import PATIENCE, Stage
+from tests.browser.browser_user import Person, Tab
+from tests.browser.scripted_replies import PATIENCE, ScriptedReplies
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.1", "page.4")]
 
@@ -37,7 +37,7 @@ async def give(field: Locator, kind: str, name: str, media_type: str, data: byte
 
 
 async def test_files_are_chosen_dropped_and_pasted_and_keep_their_names(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     part = stage.on("Look at these", Reply(text="I looked."))
     await tab.starts_anew()
@@ -75,7 +75,7 @@ async def test_files_are_chosen_dropped_and_pasted_and_keep_their_names(
 
 
 async def test_a_draft_keeps_its_files_over_a_reload(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Wait for a file", Reply(text="I wait."))
     stage.on("Here it is", Reply(text="Thanks."))
@@ -95,7 +95,7 @@ async def test_a_draft_keeps_its_files_over_a_reload(
 
 
 async def test_a_file_that_is_too_large_says_so_and_is_not_sent(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     somebody.watch.expects("413")
     somebody.watch.expects_outage()  # the server hangs up before it has read it all
@@ -134,7 +134,7 @@ class HeldUploads:
 
 @pytest.mark.promise("mended.17")
 async def test_enter_while_a_file_is_uploading_sends_when_the_upload_is_done(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     part = stage.on("Read this slow one", Reply(text="Read."))
     await tab.starts_anew()
@@ -154,7 +154,9 @@ async def test_enter_while_a_file_is_uploading_sends_when_the_upload_is_done(
 
 
 @pytest.mark.promise("mended.17")
-async def test_a_message_that_waits_for_an_upload_can_be_taken_back(tab: Tab, stage: Stage) -> None:
+async def test_a_message_that_waits_for_an_upload_can_be_taken_back(
+    tab: Tab, stage: ScriptedReplies
+) -> None:
     part = stage.on("Not this one", Reply(text="Sent by hand."))
     await tab.starts_anew()
     waits = tab.page.get_by_role("status").filter(has_text="Keryx sends")
@@ -184,7 +186,7 @@ async def test_a_message_that_waits_for_an_upload_can_be_taken_back(tab: Tab, st
 
 @pytest.mark.promise("mended.17")
 async def test_an_upload_that_fails_keeps_the_words_and_says_so(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     somebody.watch.expects_outage()
     stage.on("Read this lost one", Reply(text="There was no file."))

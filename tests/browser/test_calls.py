@@ -6,9 +6,9 @@ import pytest
 from playwright.async_api import expect
 
 from keryx.testing.modelserver import Call, Reply
+from tests.browser.browser_user import Tab
+from tests.browser.command_gate import gate
 from tests.browser.conftest import House
-from tests.browser.gates import gate
-from tests.browser.people import Tab
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.1")]
 

@@ -13,12 +13,12 @@ from playwright.async_api import Browser, Locator, expect
 
 from keryx.events import Usage
 from keryx.testing.modelserver import MODEL, Call, ModelServer, Reply
+from tests.browser.browser_user import Person, Tab, person
 from tests.browser.conftest import House, lived_in
-from tests.browser.hands import Hands
-from tests.browser.lines import line
-from tests.browser.people import Person, Tab, person
-from tests.browser.serving import PageServer
-from tests.browser.stage import Part, Stage
+from tests.browser.keyboard_user import Hands
+from tests.browser.network_line import line
+from tests.browser.page_server import PageServer
+from tests.browser.scripted_replies import Part, ScriptedReplies
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -58,7 +58,7 @@ async def house(
     chromium: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncGenerator[House]:
     """One whose model has a small window."""
-    stage = Stage()
+    stage = ScriptedReplies()
     async with ModelServer(stage.answer, keeps_asked=False) as model:
         served = PageServer(tmp_path_factory.mktemp("house"), None)
         served.configure(CONFIG.format(model=MODEL, url=model.url, window=WINDOW))
@@ -125,7 +125,7 @@ async def expect_the_same(somebody: Person, *tabs: Tab) -> None:
         assert await tab.transcript.aria_snapshot() == told_anew
 
 
-async def begins(tab: Tab, stage: Stage, words: str, *summaries: Reply) -> Part:
+async def begins(tab: Tab, stage: ScriptedReplies, words: str, *summaries: Reply) -> Part:
     """A session that is long enough; what is said when it is summed up."""
     stage.on(words, *much())
     part = stage.on_summing_up(words, *summaries)
@@ -135,7 +135,7 @@ async def begins(tab: Tab, stage: Stage, words: str, *summaries: Reply) -> Part:
 
 
 async def test_a_line_says_that_it_is_summed_up_and_the_line_of_the_fact_takes_its_place(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     part = await begins(tab, stage, "Find out about the reader", held_back())
     await tab.say("/compact")
@@ -161,7 +161,9 @@ async def test_a_line_says_that_it_is_summed_up_and_the_line_of_the_fact_takes_i
     await expect_the_same(somebody, tab, late)
 
 
-async def test_it_is_told_once_to_who_only_hears_and_so_is_its_end(tab: Tab, stage: Stage) -> None:
+async def test_it_is_told_once_to_who_only_hears_and_so_is_its_end(
+    tab: Tab, stage: ScriptedReplies
+) -> None:
     part = await begins(tab, stage, "Only heard", held_back())
     log = tab.page.get_by_role("log", name="Reply").get_by_role("paragraph")
     await tab.say("/compact")
@@ -173,7 +175,7 @@ async def test_it_is_told_once_to_who_only_hears_and_so_is_its_end(tab: Tab, sta
 
 
 async def test_the_summary_is_read_folded_and_copied_with_the_keyboard_and_stays(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     await somebody.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await tab.page.set_viewport_size({"width": 1280, "height": 700})
@@ -209,7 +211,7 @@ async def test_the_summary_is_read_folded_and_copied_with_the_keyboard_and_stays
 
 
 async def test_the_meter_falls_when_the_fact_comes_and_stays_there(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     await begins(tab, stage, "Fill the window", Reply(text=SUMMARY, chunk=400))
     await expect(meter(tab)).to_have_attribute("value", "12000")
@@ -234,7 +236,7 @@ async def test_the_meter_falls_when_the_fact_comes_and_stays_there(
 
 
 async def test_the_inspector_sums_up_and_shows_what_stands_for_the_earlier_part(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     part = await begins(tab, stage, "Inspect it", held_back())
     inspector = tab.page.get_by_role("complementary", name="Inspector")
@@ -262,7 +264,7 @@ async def test_the_inspector_sums_up_and_shows_what_stands_for_the_earlier_part(
 
 
 async def test_what_went_wrong_is_said_with_what_to_do_and_all_is_as_before(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     somebody.watch.expects("Failed to load resource.*/compact")
     refusal = held_back(status=401, message="the key has expired", code="invalid_api_key")
@@ -284,7 +286,7 @@ async def test_what_went_wrong_is_said_with_what_to_do_and_all_is_as_before(
 
 
 async def test_nothing_more_to_sum_up_is_said_and_leaves_no_line(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     somebody.watch.expects("409.*/compact")
     await begins(tab, stage, "Sum me up twice", Reply(text=SUMMARY, chunk=400))
@@ -300,7 +302,7 @@ async def test_nothing_more_to_sum_up_is_said_and_leaves_no_line(
 
 
 async def test_it_happens_by_itself_in_a_turn_and_the_turn_goes_on(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Nearly full", *much(ENOUGH))
     part = stage.on_summing_up("Nearly full", held_back())
@@ -346,7 +348,7 @@ async def test_who_reads_above_stays_there_all_the_while(chromium: Browser, hous
 
 
 async def test_a_lost_connection_brings_it_back_and_leaves_none_that_is_over(
-    chromium: Browser, own_stage: tuple[Stage, str], tmp_path: Path
+    chromium: Browser, own_stage: tuple[ScriptedReplies, str], tmp_path: Path
 ) -> None:
     stage, url = own_stage
     async with line() as wire:

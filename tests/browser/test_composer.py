@@ -8,10 +8,10 @@ import pytest
 from playwright.async_api import Response, Route, expect
 
 from keryx.testing.modelserver import Reply
+from tests.browser.browser_user import Person, Tab
+from tests.browser.command_gate import gate
 from tests.browser.conftest import House
-from tests.browser.gates import gate
-from tests.browser.people import Person, Tab
-from tests.browser.stage import Stage
+from tests.browser.scripted_replies import ScriptedReplies
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.4")]
 
@@ -21,7 +21,7 @@ def saves_draft(response: Response) -> bool:
 
 
 async def test_what_is_said_while_a_turn_runs_can_be_changed_until_its_turn_comes(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     part = stage.on("Work for long", Reply(text="Done.", fault="hang mid-stream", after=1))
     for words in ("then walk", "then rest"):
@@ -72,7 +72,9 @@ async def test_a_steer_cuts_the_tool_that_runs_and_the_model_sees_it(
 
 
 @pytest.mark.promise("001.5")
-async def test_escape_stops_the_turn_and_the_next_message_starts(tab: Tab, stage: Stage) -> None:
+async def test_escape_stops_the_turn_and_the_next_message_starts(
+    tab: Tab, stage: ScriptedReplies
+) -> None:
     part = stage.on(
         "Count to ten",
         Reply(text="one two three four", chunk=4, fault="hang mid-stream", after=3),
@@ -91,7 +93,7 @@ async def test_escape_stops_the_turn_and_the_next_message_starts(tab: Tab, stage
 
 
 async def test_a_draft_is_there_after_a_reload_and_in_another_tab(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Begin a draft", Reply(text="Begun."))
     await tab.begin("Begin a draft")
@@ -114,7 +116,7 @@ async def test_a_draft_is_there_after_a_reload_and_in_another_tab(
 
 
 async def test_what_could_not_be_sent_stays_and_is_sent_once(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Hear me", Reply(text="Yes?"))
     stage.on("Now say it", Reply(text="It is said."))
@@ -136,7 +138,7 @@ async def test_what_could_not_be_sent_stays_and_is_sent_once(
 
 
 async def test_what_is_typed_while_a_session_opens_goes_on_in_that_session(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Open slowly", Reply(text="Open."))
     held, released = asyncio.Event(), asyncio.Event()
@@ -159,7 +161,7 @@ async def test_what_is_typed_while_a_session_opens_goes_on_in_that_session(
 
 
 async def test_what_is_typed_for_a_session_that_is_not_there_yet_is_there_when_the_page_is_again(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("The first words", Reply(text="Heard."))
     await tab.starts_anew()
@@ -176,7 +178,7 @@ async def test_what_is_typed_for_a_session_that_is_not_there_yet_is_there_when_t
 
 
 async def test_what_is_typed_while_a_session_loads_is_there_however_often_the_page_is_left(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Load slowly", Reply(text="Loaded."))
     await tab.begin("Load slowly")
@@ -214,7 +216,7 @@ async def test_what_is_typed_while_a_session_loads_is_there_however_often_the_pa
 
 
 async def test_what_could_not_be_saved_is_there_when_the_page_is_again(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Lose the line", Reply(text="Lost?"))
     await tab.begin("Lose the line")
@@ -240,7 +242,9 @@ async def test_what_could_not_be_saved_is_there_when_the_page_is_again(
     await expect(other.box).to_have_value("only here so far and now there")
 
 
-async def test_a_message_of_several_lines_is_typed_with_shift(tab: Tab, stage: Stage) -> None:
+async def test_a_message_of_several_lines_is_typed_with_shift(
+    tab: Tab, stage: ScriptedReplies
+) -> None:
     stage.on("second line", Reply(text="Two lines."))
     await tab.starts_anew()
     await tab.box.fill("first line")
@@ -252,7 +256,7 @@ async def test_a_message_of_several_lines_is_typed_with_shift(tab: Tab, stage: S
 
 
 async def test_what_is_entered_while_a_message_is_on_its_way_follows_it(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     for words in ("Begin in haste", "first of them", "second of them"):
         stage.on(words, Reply(text=f"Answer to {words}."))

@@ -9,10 +9,10 @@ import pytest
 from playwright.async_api import Route, expect
 
 from keryx.testing.modelserver import Call, Reply
+from tests.browser.browser_user import Person, Tab
+from tests.browser.command_gate import gate
 from tests.browser.conftest import House
-from tests.browser.gates import gate
-from tests.browser.people import Person, Tab
-from tests.browser.stage import Stage
+from tests.browser.scripted_replies import ScriptedReplies
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.4", "page.6")]
 
@@ -50,7 +50,7 @@ async def test_steering_says_what_it_stops_and_after_this_step_stops_nothing(
 
 
 async def test_slash_commands_are_found_while_typing_and_done_by_keys(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Before the commands", Reply(text="Ready."))
     await tab.begin("Before the commands")
@@ -85,7 +85,7 @@ async def test_slash_commands_are_found_while_typing_and_done_by_keys(
 
 
 async def test_a_turn_is_stopped_by_a_command_and_escape_first_closes_the_menu(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     part = stage.on("Talk for long", Reply(text="So and so", fault="hang mid-stream", after=1))
     await tab.begin("Talk for long")
@@ -180,7 +180,9 @@ async def test_a_person_runs_commands_and_code_with_no_model(tab: Tab, house: Ho
     await expect(tab.transcript.get_by_role("group", name="Run by you")).to_have_count(2)
 
 
-async def test_tools_are_chosen_by_their_sets(somebody: Person, tab: Tab, stage: Stage) -> None:
+async def test_tools_are_chosen_by_their_sets(
+    somebody: Person, tab: Tab, stage: ScriptedReplies
+) -> None:
     stage.on("Work without scripts", Reply(text="So I do."))
     await tab.begin("Work without scripts")
     await tab.settles()
@@ -216,7 +218,7 @@ async def change_effort(tab: Tab, refusal: dict[str, str] | None = None) -> asyn
 
 
 async def test_what_was_changed_first_holds_for_what_is_said_next(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Think as usual", Reply(text="As usual."))
     stage.on("Think hard now", Reply(text="Hard."))
@@ -232,7 +234,7 @@ async def test_what_was_changed_first_holds_for_what_is_said_next(
 
 
 async def test_a_message_is_not_sent_with_what_could_not_be_changed(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     somebody.watch.expects("503")
     stage.on("Cheaply, please", Reply(text="Cheap."))
@@ -250,7 +252,7 @@ async def test_a_message_is_not_sent_with_what_could_not_be_changed(
 
 
 async def test_usage_is_told_and_a_cost_that_is_unknown_is_not_nothing(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Use something", Reply(text="Used."))
     await tab.begin("Use something")
@@ -266,7 +268,7 @@ async def test_usage_is_told_and_a_cost_that_is_unknown_is_not_nothing(
 
 
 async def test_who_looks_elsewhere_is_told_of_questions_and_ends(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     await somebody.context.grant_permissions(["notifications"])
     await tab.page.add_init_script(LISTEN)

@@ -11,8 +11,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, Locator, Route, expect
 
 from keryx.testing.modelserver import MODEL, ModelServer, Reply
-from tests.browser.newcomers import look_at, newcomer
-from tests.browser.people import Person, Tab
+from tests.browser.browser_user import Person, Tab
+from tests.browser.empty_home import look_at, newcomer
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.8")]
 

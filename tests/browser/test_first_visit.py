@@ -9,9 +9,9 @@ import pytest
 from playwright.async_api import Browser, Route, expect
 
 from keryx.testing.modelserver import Reply
+from tests.browser.browser_user import Person, Tab, person
 from tests.browser.conftest import House
-from tests.browser.people import Person, Tab, person
-from tests.browser.stage import Stage
+from tests.browser.scripted_replies import ScriptedReplies
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.1")]
 
@@ -131,7 +131,9 @@ async def test_without_a_login_there_is_nothing_but_the_login(
         await expect(form).to_be_visible()
 
 
-async def test_a_first_message_opens_a_session_streams_and_settles(tab: Tab, stage: Stage) -> None:
+async def test_a_first_message_opens_a_session_streams_and_settles(
+    tab: Tab, stage: ScriptedReplies
+) -> None:
     part = stage.on(
         "Good morning",
         Reply(text="Good morning to you too.", chunk=4, fault="hang mid-stream", after=4),
@@ -170,7 +172,9 @@ def double(n: int) -> int:
 """
 
 
-async def test_a_reply_is_shown_as_markdown(somebody: Person, tab: Tab, stage: Stage) -> None:
+async def test_a_reply_is_shown_as_markdown(
+    somebody: Person, tab: Tab, stage: ScriptedReplies
+) -> None:
     await somebody.context.grant_permissions(["clipboard-read", "clipboard-write"])
     stage.on("Tell the results", Reply(text=MARKDOWN, chunk=7))
     await tab.begin("Tell the results")
@@ -191,7 +195,7 @@ async def test_a_reply_is_shown_as_markdown(somebody: Person, tab: Tab, stage: S
     assert copied == "def double(n: int) -> int:\n    return 2 * n"
 
 
-async def test_reasoning_is_folded_until_it_is_wanted(tab: Tab, stage: Stage) -> None:
+async def test_reasoning_is_folded_until_it_is_wanted(tab: Tab, stage: ScriptedReplies) -> None:
     stage.on("Think first", Reply(reasoning="Let me see: four.", text="It is 4."))
     await tab.begin("Think first")
     await tab.settles()

@@ -11,11 +11,11 @@ import pytest_asyncio
 from playwright.async_api import Browser, Locator, Route, expect
 
 from keryx.testing.modelserver import Call, Reply
+from tests.browser.browser_user import Person, Tab, person
+from tests.browser.command_gate import Gate, gate
 from tests.browser.conftest import House
-from tests.browser.gates import Gate, gate
-from tests.browser.hands import COUNT, Hands
-from tests.browser.people import Person, Tab, person
-from tests.browser.stage import Part, Stage
+from tests.browser.keyboard_user import COUNT, Hands
+from tests.browser.scripted_replies import Part, ScriptedReplies
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.9")]
 
@@ -31,7 +31,7 @@ async def hands(somebody: Person) -> AsyncGenerator[tuple[Tab, Hands]]:
     assert await hands.touched() == 0
 
 
-def script(stage: Stage, left: Gate, right: Gate) -> Part:
+def script(stage: ScriptedReplies, left: Gate, right: Gate) -> Part:
     """What the model says in a session that has everything in it; the steered reply hangs."""
     stage.on("Begin with keys", Reply(calls=(left.call("left waits"), right.call("right waits"))))
     steered = stage.on("Rather this", Reply(text="As you say", fault="hang mid-stream", after=1))

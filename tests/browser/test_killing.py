@@ -9,10 +9,10 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from keryx.testing.modelserver import Call, Reply
+from tests.browser.browser_user import Person, Tab, person
+from tests.browser.command_gate import gate
 from tests.browser.conftest import House
-from tests.browser.gates import gate
-from tests.browser.people import Person, Tab, person
-from tests.browser.truth import compare
+from tests.browser.screen_check import compare
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("server.1")]
 

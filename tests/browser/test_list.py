@@ -6,9 +6,9 @@ import pytest
 from playwright.async_api import expect
 
 from keryx.testing.modelserver import Call, Reply
+from tests.browser.browser_user import Person, Tab
 from tests.browser.conftest import House
-from tests.browser.people import Person, Tab
-from tests.browser.stage import Stage
+from tests.browser.scripted_replies import ScriptedReplies
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.3")]
 
@@ -36,7 +36,7 @@ async def test_the_list_shows_live_what_every_session_is_doing(tab: Tab, house: 
 
 
 async def test_search_marks_what_it_found_and_opens_at_the_hit(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     filler = "\n\n".join(f"Paragraph {number} says nothing." for number in range(60))
     stage.on("Where is the treasure", Reply(text="The heliotrope stands by the well."))
@@ -64,7 +64,7 @@ async def test_search_marks_what_it_found_and_opens_at_the_hit(
 
 
 async def test_a_session_is_renamed_pinned_archived_and_brought_back(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Call me names", Reply(text="As you like."))
     await tab.begin("Call me names")
@@ -92,7 +92,7 @@ async def test_a_session_is_renamed_pinned_archived_and_brought_back(
 
 
 async def test_deleting_asks_first_and_the_session_is_gone_everywhere(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Forget me", Reply(text="Gladly."))
     await tab.begin("Forget me")
@@ -116,7 +116,7 @@ async def test_deleting_asks_first_and_the_session_is_gone_everywhere(
     await expect(late.page.get_by_text("This session no longer exists.")).to_be_visible()
 
 
-async def test_a_new_session_begins_with_one_key(tab: Tab, stage: Stage) -> None:
+async def test_a_new_session_begins_with_one_key(tab: Tab, stage: ScriptedReplies) -> None:
     stage.on("Before the key", Reply(text="Yes."))
     await tab.begin("Before the key")
     await tab.settles()

@@ -16,10 +16,10 @@ from keryx.aio.scope import Scope
 from keryx.store.sqlite import SqliteStore
 from keryx.testing.longsession import replied, write_long_session
 from keryx.testing.modelserver import Call, ModelServer, Reply
+from tests.browser.browser_user import Person, Tab, person
 from tests.browser.conftest import House
-from tests.browser.people import Person, Tab, person
-from tests.browser.serving import PageServer
-from tests.browser.stage import Stage
+from tests.browser.page_server import PageServer
+from tests.browser.scripted_replies import ScriptedReplies
 from tests.conftest import SOAK
 
 pytestmark = [
@@ -74,7 +74,7 @@ async def house(
     chromium: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncGenerator[House]:
     """One whose person has a long past."""
-    stage = Stage()
+    stage = ScriptedReplies()
     folder = tmp_path_factory.mktemp("house")
     await _remember(_new_home(folder))
     async with ModelServer(stage.answer, keeps_asked=False) as model:

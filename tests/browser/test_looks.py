@@ -16,11 +16,11 @@ import pytest_asyncio
 from playwright.async_api import Browser, Locator, expect
 
 from keryx.testing.modelserver import Reply
-from tests.browser.audits import REGIONS_FILE
+from tests.browser.audit_script import REGIONS_FILE
+from tests.browser.browser_user import Person, Tab, person
 from tests.browser.conftest import House
-from tests.browser.people import Person, Tab, person
-from tests.browser.priced import priced_house, used_by
-from tests.browser.scenes import Scene, audit, played
+from tests.browser.full_home import Scene, audit, played
+from tests.browser.priced_model import priced_house, used_by
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.9")]
 

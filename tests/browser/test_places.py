@@ -16,10 +16,10 @@ from keryx.aio.scope import Scope
 from keryx.store.sqlite import SqliteStore
 from keryx.testing.longsession import replied, said, write_long_session
 from keryx.testing.modelserver import MODEL, Call, ModelServer, Reply
+from tests.browser.browser_user import Person, Tab, person
 from tests.browser.conftest import House
-from tests.browser.people import Person, Tab, person
-from tests.browser.serving import PageServer
-from tests.browser.stage import Stage
+from tests.browser.page_server import PageServer
+from tests.browser.scripted_replies import ScriptedReplies
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.1", "page.3")]
 
@@ -39,7 +39,7 @@ async def library(
     folder = tmp_path_factory.mktemp("library")
     (folder / "home").mkdir(mode=0o700)
     await _fill(folder / "home" / "keryx.db")
-    stage = Stage()
+    stage = ScriptedReplies()
     async with ModelServer(stage.answer, keeps_asked=False) as model:
         served = PageServer(folder, model.url)
         await served.start()

@@ -14,11 +14,11 @@ import pytest_asyncio
 from playwright.async_api import Browser, FilePayload, expect
 
 from keryx.testing.modelserver import ModelServer, Reply
+from tests.browser.browser_user import person
 from tests.browser.conftest import House
-from tests.browser.people import person
-from tests.browser.proxying import Proxy
-from tests.browser.serving import PageServer
-from tests.browser.stage import Stage
+from tests.browser.nginx_proxy import Proxy
+from tests.browser.page_server import PageServer
+from tests.browser.scripted_replies import ScriptedReplies
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("mended.18")]
 
@@ -35,7 +35,7 @@ class Proxied(House):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def proxied(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Proxied]:
-    stage, folder = Stage(), tmp_path_factory.mktemp("proxied")
+    stage, folder = ScriptedReplies(), tmp_path_factory.mktemp("proxied")
     proxy = Proxy(tmp_path_factory.mktemp("nginx"))
     secret = folder / "password"
     secret.write_text(PASSWORD)

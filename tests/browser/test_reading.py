@@ -10,10 +10,10 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from keryx.testing.modelserver import MODEL, Call, ModelServer, ReceivedRequest, RefusedError, Reply
+from tests.browser.browser_user import Person, Tab, person
 from tests.browser.conftest import House
-from tests.browser.people import Person, Tab, person
-from tests.browser.serving import PageServer
-from tests.browser.stage import Stage
+from tests.browser.page_server import PageServer
+from tests.browser.scripted_replies import ScriptedReplies
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.1", "page.4")]
 
@@ -58,7 +58,7 @@ async def fallen_back(
     def refuse(asked: ReceivedRequest) -> Reply:
         raise RefusedError("the key has expired", code="invalid_api_key")
 
-    stage = Stage()
+    stage = ScriptedReplies()
     async with (
         ModelServer(refuse, key="sk-of-none") as one,
         ModelServer(stage.answer, key="sk-of-two") as two,

@@ -8,8 +8,8 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from keryx.testing.modelserver import Call, Reply
+from tests.browser.browser_user import Person, Tab, person
 from tests.browser.conftest import House
-from tests.browser.people import Person, Tab, person
 from tests.browser.test_asking import begins_carefully
 from tests.browser.test_looks import AXE, LOOKS, Eye
 

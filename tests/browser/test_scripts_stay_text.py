@@ -10,8 +10,8 @@ import pytest
 from playwright.async_api import Error, FilePayload, expect
 
 from keryx.testing.modelserver import Call, Reply
-from tests.browser.people import Person, Tab
-from tests.browser.stage import Stage
+from tests.browser.browser_user import Person, Tab
+from tests.browser.scripted_replies import ScriptedReplies
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -38,7 +38,7 @@ HOSTILE = f"""{SCRIPT}
 
 
 async def test_scripts_in_markdown_are_shown_and_links_lead_nowhere_bad(
-    tab: Tab, stage: Stage
+    tab: Tab, stage: ScriptedReplies
 ) -> None:
     asked: list[str] = []
     tab.page.on("request", lambda request: asked.append(request.url))
@@ -59,7 +59,9 @@ async def test_scripts_in_markdown_are_shown_and_links_lead_nowhere_bad(
     await expect(tab.replies.first).to_contain_text(SCRIPT)
 
 
-async def test_scripts_in_messages_and_in_the_queue_stay_text(tab: Tab, stage: Stage) -> None:
+async def test_scripts_in_messages_and_in_the_queue_stay_text(
+    tab: Tab, stage: ScriptedReplies
+) -> None:
     part = stage.on("Attack by message", Reply(text="Hm.", fault="hang mid-stream", after=1))
     stage.on("Attack by queue", Reply(text="Hm again."))
     await tab.begin(f"Attack by message {IMAGE}")
@@ -71,7 +73,9 @@ async def test_scripts_in_messages_and_in_the_queue_stay_text(tab: Tab, stage: S
     await expect(tab.replies.last).to_have_text("Hm again.")
 
 
-async def test_scripts_in_tool_output_and_arguments_stay_text(tab: Tab, stage: Stage) -> None:
+async def test_scripts_in_tool_output_and_arguments_stay_text(
+    tab: Tab, stage: ScriptedReplies
+) -> None:
     command = f"printf '%s\\n' '{SCRIPT}' '{IMAGE}'"
     stage.on(
         "Attack by tool",
@@ -87,7 +91,7 @@ async def test_scripts_in_tool_output_and_arguments_stay_text(tab: Tab, stage: S
     await expect(tab.transcript.locator("script, img")).to_have_count(0)
 
 
-async def test_scripts_in_questions_stay_text(tab: Tab, stage: Stage) -> None:
+async def test_scripts_in_questions_stay_text(tab: Tab, stage: ScriptedReplies) -> None:
     arguments = {"question": f"Really {IMAGE}?", "choices": [SCRIPT, "no"]}
     stage.on("Attack by question", Reply(calls=(Call("clarify", arguments),)), Reply(text="Fine."))
     await tab.begin("Attack by question")
@@ -96,7 +100,7 @@ async def test_scripts_in_questions_stay_text(tab: Tab, stage: Stage) -> None:
     await expect(tab.replies.last).to_have_text("Fine.")
 
 
-async def test_scripts_in_errors_stay_text(tab: Tab, stage: Stage) -> None:
+async def test_scripts_in_errors_stay_text(tab: Tab, stage: ScriptedReplies) -> None:
     message = f"no such model {SCRIPT} {IMAGE}"
     stage.on("Attack by error", Reply(status=404, message=message, code="model_not_found"))
     await tab.begin("Attack by error")
@@ -105,7 +109,7 @@ async def test_scripts_in_errors_stay_text(tab: Tab, stage: Stage) -> None:
     await expect(end.locator("script, img")).to_have_count(0)
 
 
-async def test_scripts_in_titles_stay_text(tab: Tab, stage: Stage) -> None:
+async def test_scripts_in_titles_stay_text(tab: Tab, stage: ScriptedReplies) -> None:
     title = f"{IMAGE}{SCRIPT}"
     stage.on("Attack by title", Reply(text="A wonderfully rare quicksilver."))
     await tab.begin("Attack by title")
@@ -127,7 +131,7 @@ async def test_scripts_in_titles_stay_text(tab: Tab, stage: Stage) -> None:
     await expect(search.get_by_role("listitem").filter(has_text=title)).to_be_visible()
 
 
-async def test_scripts_in_file_names_stay_text(tab: Tab, stage: Stage) -> None:
+async def test_scripts_in_file_names_stay_text(tab: Tab, stage: ScriptedReplies) -> None:
     name = 'a "b" <img src=x onerror=window.__pwned=1>.txt'
     stage.on("Attack by file name", Reply(text="Kept."))
     await tab.starts_anew()
@@ -144,7 +148,7 @@ async def test_scripts_in_file_names_stay_text(tab: Tab, stage: Stage) -> None:
 
 
 async def test_an_uploaded_page_is_saved_and_never_shown(
-    somebody: Person, tab: Tab, stage: Stage
+    somebody: Person, tab: Tab, stage: ScriptedReplies
 ) -> None:
     stage.on("Attack by upload", Reply(text="Kept."))
     await tab.starts_anew()

@@ -10,8 +10,8 @@ from playwright.async_api import Page, expect
 
 from keryx.server.page import FOLDER, INDEX
 from keryx.testing.modelserver import Call, Reply
+from tests.browser.browser_user import Person, Tab
 from tests.browser.conftest import House
-from tests.browser.people import Person, Tab
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.11")]
 

@@ -10,13 +10,13 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from keryx.testing.modelserver import Reply
+from tests.browser.browser_user import Person, Tab, person
+from tests.browser.command_gate import gate
 from tests.browser.conftest import House
-from tests.browser.gates import gate
-from tests.browser.lines import Line, line
-from tests.browser.people import Person, Tab, person
-from tests.browser.serving import PageServer
-from tests.browser.stage import Stage
-from tests.browser.truth import compare
+from tests.browser.network_line import Line, line
+from tests.browser.page_server import PageServer
+from tests.browser.screen_check import compare
+from tests.browser.scripted_replies import ScriptedReplies
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -99,8 +99,8 @@ async def wire() -> AsyncGenerator[Line]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def remote(
-    chromium: Browser, wire: Line, own_stage: tuple[Stage, str], tmp_path: Path
-) -> AsyncGenerator[tuple[Person, Tab, Stage]]:
+    chromium: Browser, wire: Line, own_stage: tuple[ScriptedReplies, str], tmp_path: Path
+) -> AsyncGenerator[tuple[Person, Tab, ScriptedReplies]]:
     """Somebody who reaches the server only through the line."""
     stage, model_url = own_stage
     served = PageServer(tmp_path, model_url, allowed_host=wire.address)
@@ -116,7 +116,7 @@ async def remote(
 
 
 async def test_a_connection_that_was_cut_for_long_misses_nothing(
-    remote: tuple[Person, Tab, Stage], wire: Line
+    remote: tuple[Person, Tab, ScriptedReplies], wire: Line
 ) -> None:
     somebody, tab, stage = remote
     await expect(tab.box).to_be_visible()
@@ -141,7 +141,7 @@ async def test_a_connection_that_was_cut_for_long_misses_nothing(
 
 
 async def test_a_line_that_fell_silent_is_noticed_by_the_missing_beat(
-    remote: tuple[Person, Tab, Stage], wire: Line
+    remote: tuple[Person, Tab, ScriptedReplies], wire: Line
 ) -> None:
     somebody, tab, stage = remote
     await tab.page.clock.install()

@@ -6,9 +6,9 @@ import pytest
 from playwright.async_api import Browser, Request, expect
 
 from keryx.testing.modelserver import Call, Reply
+from tests.browser.browser_user import Person, Tab, person
 from tests.browser.conftest import House
-from tests.browser.people import Person, Tab, person
-from tests.browser.stage import Stage
+from tests.browser.scripted_replies import ScriptedReplies
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.3")]
 
@@ -42,7 +42,7 @@ class Readers:
         return next(tab for tab in tabs if tab.page.main_frame == frame)
 
 
-async def opens_many(somebody: Person, stage: Stage, name: str, count: int) -> list[Tab]:
+async def opens_many(somebody: Person, stage: ScriptedReplies, name: str, count: int) -> list[Tab]:
     """Each at a session of its own."""
     tabs: list[Tab] = []
     for number in range(count):

@@ -8,10 +8,10 @@ import pytest
 from playwright.async_api import Browser, Locator, expect
 
 from keryx.testing.modelserver import Call, Reply
+from tests.browser.browser_user import Person, Tab, person
+from tests.browser.command_gate import gate
 from tests.browser.conftest import House
-from tests.browser.fans import CROWD, fan
-from tests.browser.gates import gate
-from tests.browser.people import Person, Tab, person
+from tests.browser.fan_out import CROWD, fan
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.2")]
 

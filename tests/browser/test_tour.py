@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Locator, expect
 
-from tests.browser.newcomers import look_at, newcomer
-from tests.browser.people import Tab
+from tests.browser.browser_user import Tab
+from tests.browser.empty_home import look_at, newcomer
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.8")]
 

@@ -12,9 +12,9 @@ from playwright.async_api import Browser, Locator, expect
 
 from keryx.events import Usage
 from keryx.testing.modelserver import Reply
+from tests.browser.browser_user import Person, Tab, person
 from tests.browser.conftest import House
-from tests.browser.people import Person, Tab, person
-from tests.browser.priced import cost_of, money, priced_house
+from tests.browser.priced_model import cost_of, money, priced_house
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page.7")]
 

@@ -25,7 +25,7 @@ from keryx.ports.tool import Replay, Risk, Tool
 from keryx.store.sqlite import SqliteStore
 from tests.chaos.child import Child, Scenario, plant
 from tests.chaos.program import keryx, the_session
-from tests.engine.sessions import World, until
+from tests.engine.sessions import SessionHost, until
 
 
 async def open_store(child: Child) -> SqliteStore:
@@ -76,14 +76,14 @@ def wait_with_the_claim(child: Child) -> None:
 
 async def ask(child: Child) -> None:
     """A turn that waits for a person, twice."""
-    world = World(
+    session_host = SessionHost(
         once,
         tools=both(child),
         store=await open_store(child),
         ask=lambda call: Risk("high", "as a test"),
     )
-    session = await world.open()
-    await world.send(session, "Go")
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     approval = await until(session, ev.ApprovalAsked)
     child.say(f"asked {approval.approval_id}")
     await asyncio.Event().wait()
@@ -106,9 +106,11 @@ async def answer_as_owner(child: Child) -> None:
 
 async def _answer(child: Child, store: SqliteStore) -> None:
     tools = both(child, asyncio.Event().wait)
-    world = World(once, tools=tools, store=store, ask=lambda call: Risk("high", "as a test"))
+    session_host = SessionHost(
+        once, tools=tools, store=store, ask=lambda call: Risk("high", "as a test")
+    )
     try:
-        session = await world.open()
+        session = await session_host.open()
         await session.tell(
             cm.AnswerApproval(
                 command_id=new_id("c"),
@@ -133,13 +135,13 @@ async def answer_alone(child: Child) -> None:
 
 async def go_on_after_the_answer(child: Child) -> None:
     """Say what becomes of the call that was approved, the subject, after that fact."""
-    world = World(
+    session_host = SessionHost(
         once,
         tools=both(child),
         store=await open_store(child),
         ask=lambda call: Risk("high", "as a test"),
     )
-    session = await world.open()
+    session = await session_host.open()
     async with session.hub.read(after=child.orders.after) as reader:
         async for event in reader:
             is_told = isinstance(event, ev.CallStarted | ev.ApprovalAsked)
@@ -154,9 +156,9 @@ async def go_on_after_the_answer(child: Child) -> None:
 async def leave(child: Child) -> None:
     """A turn that is in the middle of two calls, for ever."""
     tools = both(child, asyncio.Event().wait)
-    world = World(once, tools=tools, store=await open_store(child))
-    session = await world.open()
-    await world.send(session, "Go")
+    session_host = SessionHost(once, tools=tools, store=await open_store(child))
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     await asyncio.Event().wait()
 
 
@@ -164,28 +166,28 @@ async def resume(child: Child) -> None:
     """Go on with the turn, as one of several who each became the owner."""
     store = await open_store(child)
     wait_with_the_claim(child)
-    world = World(once, tools=both(child), store=store)
+    session_host = SessionHost(once, tools=both(child), store=store)
     try:
-        session = await world.open()
+        session = await session_host.open()
         await session.wait_rested()
-        await world.send(session, "More")
+        await session_host.send(session, "More")
     except FencedError as error:
         child.say(type(error).__name__)
     else:
-        await world.close()
+        await session_host.close()
         child.say("taken")
 
 
 async def resume_at_once(child: Child) -> None:
     """Become the owner and go on with the turn, all after the gate."""
     store = await open_store(child)
-    world = World(once, tools=both(child), store=store)
+    session_host = SessionHost(once, tools=both(child), store=store)
     child.say("ready")
     child.wait_gate()
     try:
-        session = await world.open()
+        session = await session_host.open()
         await session.wait_rested()
-        await world.close()
+        await session_host.close()
     except FencedError as error:
         child.say(type(error).__name__)
 
@@ -238,10 +240,10 @@ async def own(child: Child) -> None:
 
 async def take_over(child: Child) -> None:
     """Raise the epoch of a host that does not answer, and end its turn."""
-    world = World(once, tools=both(child), store=await open_store(child))
-    session = await world.open(child.orders.subject)
+    session_host = SessionHost(once, tools=both(child), store=await open_store(child))
+    session = await session_host.open(child.orders.subject)
     await session.wait_rested()
-    await world.close()
+    await session_host.close()
 
 
 SCENARIOS: dict[str, Scenario] = {

@@ -51,7 +51,7 @@ class AsksWhen:
         return Judgement("allow", Risk("none")) if risk is None else Judgement("ask", risk)
 
 
-class World:
+class SessionHost:
     """A host for sessions over one store. Made anew over the same store, it is a restart."""
 
     def __init__(

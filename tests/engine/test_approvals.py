@@ -24,24 +24,24 @@ from keryx.ports.effects import NO_EFFECTS, writes
 from keryx.ports.model import ModelRequest
 from keryx.ports.tool import Risk, ToolContext
 from keryx.tools.function import tool
-from tests.engine.sessions import Recording, World, until
+from tests.engine.sessions import Recording, SessionHost, until
 
 pytestmark = pytest.mark.promise("tools.4")
 
-Make = Callable[..., World]
+Make = Callable[..., SessionHost]
 
 
 @pytest_asyncio.fixture
 async def make() -> AsyncIterator[Make]:
-    worlds: list[World] = []
+    session_hosts: list[SessionHost] = []
 
-    def make_one(*args: Any, **kwargs: Any) -> World:
-        worlds.append(World(*args, **kwargs))
-        return worlds[-1]
+    def make_one(*args: Any, **kwargs: Any) -> SessionHost:
+        session_hosts.append(SessionHost(*args, **kwargs))
+        return session_hosts[-1]
 
     yield make_one
-    for world in worlds:
-        await world.close()
+    for session_host in session_hosts:
+        await session_host.close()
 
 
 def judge(args: Any) -> Risk:
@@ -115,8 +115,8 @@ def asked_about(*patterns: str) -> ev.ApprovalAsked:
     )
 
 
-async def outcomes(world: World, session: Session) -> list[tuple[str, str | None]]:
-    log = await world.log(session)
+async def outcomes(session_host: SessionHost, session: Session) -> list[tuple[str, str | None]]:
+    log = await session_host.log(session)
     return [(e.outcome, e.reason) for e in log if isinstance(e, ev.CallFinished)]
 
 
@@ -153,11 +153,11 @@ async def asked_all(session: Session, count: int) -> list[ev.ApprovalAsked]:
 async def test_what_asks_is_denied_where_nobody_is_there(
     make: Make, approvals: Approvals, word: str, expected: str
 ) -> None:
-    world = make(calling("shell", word=word), tools=TOOLS, judge=approvals)
-    session = await world.open()
-    await world.send(session, "Go", attended=False)
+    session_host = make(calling("shell", word=word), tools=TOOLS, judge=approvals)
+    session = await session_host.open()
+    await session_host.send(session, "Go", attended=False)
     await session.wait_rested()
-    ((outcome, reason),) = await outcomes(world, session)
+    ((outcome, reason),) = await outcomes(session_host, session)
     assert outcome == expected
     if expected == "denied":
         assert reason is not None
@@ -165,24 +165,24 @@ async def test_what_asks_is_denied_where_nobody_is_there(
 
 
 async def test_a_read_only_session_changes_nothing_whatever_the_mode(make: Make) -> None:
-    world = make(calling("write"), tools=TOOLS, judge=Approvals(mode="never"))
-    session = await world.open()
+    session_host = make(calling("write"), tools=TOOLS, judge=Approvals(mode="never"))
+    session = await session_host.open()
     change = cm.ChangeSession(command_id="c", session_id="s1", by="ann", read_only=True)
     assert await session.tell(change) == Done(True)
-    await world.send(session, "Go")
+    await session_host.send(session, "Go")
     await session.wait_rested()
-    assert await outcomes(world, session) == [("denied", "the session is read-only")]
+    assert await outcomes(session_host, session) == [("denied", "the session is read-only")]
 
 
 async def test_a_need_is_asked_for_by_name_also_if_the_risk_is_low(make: Make) -> None:
-    world = make(calling("shell", word="curl x"), tools=TOOLS)
-    session = await world.open()
-    await world.send(session, "Go")
+    session_host = make(calling("shell", word="curl x"), tools=TOOLS)
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     approval = await until(session, ev.ApprovalAsked)
     assert approval.needs == Needs(network=True)
     await session.tell(answer(approval.approval_id))
     await session.wait_rested()
-    assert await outcomes(world, session) == [("completed", None)]
+    assert await outcomes(session_host, session) == [("completed", None)]
 
 
 async def test_a_tool_whose_judgement_fails_is_asked_about(make: Make) -> None:
@@ -194,9 +194,9 @@ async def test_a_tool_whose_judgement_fails_is_asked_about(make: Make) -> None:
         """Judge nothing."""
         return "odd"
 
-    world = make(calling("odd"), tools=[odd])
-    session = await world.open()
-    await world.send(session, "Go")
+    session_host = make(calling("odd"), tools=[odd])
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     assert "the tool failed to judge it" in (await until(session, ev.ApprovalAsked)).why
 
 
@@ -217,9 +217,9 @@ async def test_a_judgement_may_look_at_the_workspace(make: Make) -> None:
 
 
 async def test_of_two_screens_that_answer_at_once_one_wins(make: Make) -> None:
-    world = make(calling("shell", word="rm x"), tools=TOOLS)
-    session = await world.open()
-    await world.send(session, "Go")
+    session_host = make(calling("shell", word="rm x"), tools=TOOLS)
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     approval = await until(session, ev.ApprovalAsked)
     said = await asyncio.gather(
         session.tell(answer(approval.approval_id, "once", "ann")),
@@ -228,29 +228,29 @@ async def test_of_two_screens_that_answer_at_once_one_wins(make: Make) -> None:
     )
     assert [type(reply) for reply in said] == [Done, AlreadyTakenError]
     await session.wait_rested()
-    log = await world.log(session)
+    log = await session_host.log(session)
     answered = [e for e in log if isinstance(e, ev.ApprovalAnswered)]
     assert [(e.decision, e.by) for e in answered] == [("once", "ann")]
-    assert await outcomes(world, session) == [("completed", None)]
+    assert await outcomes(session_host, session) == [("completed", None)]
 
 
 async def test_a_denied_call_says_so_and_the_turn_goes_on(make: Make) -> None:
-    world = make(calling("shell", word="rm x"), tools=TOOLS)
-    session = await world.open()
-    await world.send(session, "Go")
+    session_host = make(calling("shell", word="rm x"), tools=TOOLS)
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     approval = await until(session, ev.ApprovalAsked)
     await session.tell(answer(approval.approval_id, "deny"))
     await session.wait_rested()
-    assert await outcomes(world, session) == [("denied", "denied")]
+    assert await outcomes(session_host, session) == [("denied", "denied")]
 
 
 @pytest.mark.parametrize("decision", ["session", "always"])
 async def test_a_lasting_consent_answers_others_that_wait_and_those_that_come(
     make: Make, decision: Decision
 ) -> None:
-    world = make(asking("rm a", "rm b", "rmdir c"), tools=TOOLS)
-    session = await world.open()
-    await world.send(session, "Go")
+    session_host = make(asking("rm a", "rm b", "rmdir c"), tools=TOOLS)
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     approvals = await asked_all(session, 3)
     by_pattern = {approval.what: approval for approval in approvals}
     first = next(approval for what, approval in by_pattern.items() if "rm a" in what)
@@ -258,29 +258,29 @@ async def test_a_lasting_consent_answers_others_that_wait_and_those_that_come(
     other = next(approval for what, approval in by_pattern.items() if "rmdir" in what)
     await session.tell(answer(other.approval_id, "deny"))
     await session.wait_rested()
-    log = await world.log(session)
+    log = await session_host.log(session)
     answers = {e.approval_id: e for e in log if isinstance(e, ev.ApprovalAnswered)}
     second = next(approval for what, approval in by_pattern.items() if "rm b" in what)
     assert answers[second.approval_id].follows == first.approval_id
     assert answers[other.approval_id].decision == "deny", "another pattern is another matter"
-    results = await outcomes(world, session)
+    results = await outcomes(session_host, session)
     assert sorted(results, key=str) == [
         ("completed", None),
         ("completed", None),
         ("denied", "denied"),
     ]
-    records = await world.store.records(ALWAYS)
+    records = await session_host.store.records(ALWAYS)
     assert len(records) == (1 if decision == "always" else 0)
 
 
 async def test_an_approval_expires_after_its_time(make: Make) -> None:
-    world = make(calling("shell", word="rm x"), tools=TOOLS, judge=Approvals(expires=0.01))
-    session = await world.open()
-    await world.send(session, "Go")
+    session_host = make(calling("shell", word="rm x"), tools=TOOLS, judge=Approvals(expires=0.01))
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     expired = await until(session, ev.ApprovalExpired)
     assert expired.cause == "timeout"
     await session.wait_rested()
-    assert await outcomes(world, session) == [("denied", "expired")]
+    assert await outcomes(session_host, session) == [("denied", "expired")]
     with pytest.raises(AlreadyTakenError):
         await session.tell(answer(expired.approval_id))
 
@@ -292,14 +292,14 @@ async def test_consent_to_a_call_that_is_like_no_other_covers_only_itself(make: 
         return "odd"
 
     twice = [ScriptedReply(calls=[ScriptedCall("odd")]), *calling("odd")]
-    world = make(twice, tools=[odd])
-    session = await world.open()
-    await world.send(session, "Go")
+    session_host = make(twice, tools=[odd])
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     first = await until(session, ev.ApprovalAsked)
     await session.tell(answer(first.approval_id, "always"))
     second = await until(session, ev.ApprovalAsked, after=first.seq)
     assert second.approval_id != first.approval_id
-    assert await world.store.records(ALWAYS) == {}
+    assert await session_host.store.records(ALWAYS) == {}
 
 
 def test_a_line_of_several_commands_needs_consent_to_each() -> None:
@@ -315,38 +315,40 @@ def test_a_line_of_several_commands_needs_consent_to_each() -> None:
 # -- crashes
 
 
-async def crashed(make: Make, world: World, script: Any, **options: Any) -> tuple[World, Session]:
+async def crashed(
+    make: Make, session_host: SessionHost, script: Any, **options: Any
+) -> tuple[SessionHost, Session]:
     """A new owner over what is durable now."""
-    again = make(script, tools=TOOLS, store=world.store, **options)
+    again = make(script, tools=TOOLS, store=session_host.store, **options)
     return again, await again.open()
 
 
 async def test_after_a_crash_it_waits_on_under_the_same_id_however_often(make: Make) -> None:
     script = calling("shell", word="rm x")
-    world = make(script, tools=TOOLS, store=Recording())
-    session = await world.open()
-    await world.send(session, "Go")
+    session_host = make(script, tools=TOOLS, store=Recording())
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     approval = await until(session, ev.ApprovalAsked)
     for _ in range(4):
-        world, session = await crashed(make, world, script[1:])
+        session_host, session = await crashed(make, session_host, script[1:])
         assert list(session.fold.approvals) == [approval.approval_id]
         assert session.fold.turn is not None, "waiting for a person parks nothing"
     await session.tell(answer(approval.approval_id))
     await session.wait_rested()
-    assert await outcomes(world, session) == [("completed", None)]
-    asked_for = [e for e in await world.log(session) if isinstance(e, ev.ApprovalAsked)]
+    assert await outcomes(session_host, session) == [("completed", None)]
+    asked_for = [e for e in await session_host.log(session) if isinstance(e, ev.ApprovalAsked)]
     assert len(asked_for) == 1
 
 
 async def test_a_turn_that_is_cancelled_by_a_crash_leaves_nobody_asked(make: Make) -> None:
     script = calling("shell", word="rm x")
-    world = make(script, tools=TOOLS, store=Recording())
-    session = await world.open()
-    sent = await world.send(session, "Go")
+    session_host = make(script, tools=TOOLS, store=Recording())
+    session = await session_host.open()
+    sent = await session_host.send(session, "Go")
     await until(session, ev.ApprovalAsked)
-    store = world.store
+    store = session_host.store
     assert isinstance(store, Recording)
-    await world.cancel(session, sent.turn_id)
+    await session_host.cancel(session, sent.turn_id)
     await session.wait_rested()
     cut = Recording()
     await cut.claim("s1")
@@ -358,8 +360,8 @@ async def test_a_turn_that_is_cancelled_by_a_crash_leaves_nobody_asked(make: Mak
             await cut.append(replace(commit, events=commit.events[: upto + 1]))
             break
         await cut.append(commit)
-    world = make(script[1:], tools=TOOLS, store=cut)
-    session = await world.open()
+    session_host = make(script[1:], tools=TOOLS, store=cut)
+    session = await session_host.open()
     await session.wait_rested()
     assert session.fold.approvals == {}
     row = await cut.session("s1")
@@ -371,9 +373,9 @@ async def test_a_turn_that_is_cancelled_by_a_crash_leaves_nobody_asked(make: Mak
 
 
 async def test_a_question_is_answered_once_in_words(make: Make) -> None:
-    world = make(calling("clarify", text="Which one?"), tools=TOOLS)
-    session = await world.open()
-    await world.send(session, "Go")
+    session_host = make(calling("clarify", text="Which one?"), tools=TOOLS)
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     question = await until(session, ev.QuestionAsked)
     assert (question.text, question.choices) == ("Which one?", ("yes", "no"))
     command = cm.AnswerQuestion(
@@ -386,29 +388,29 @@ async def test_a_question_is_answered_once_in_words(make: Make) -> None:
     )
     assert await session.tell(command) == Done(True)
     await session.wait_rested()
-    log = await world.log(session)
+    log = await session_host.log(session)
     finished = next(e for e in log if isinstance(e, ev.CallFinished))
     assert finished.result == (Text("the left one"),)
     assert len([e for e in log if isinstance(e, ev.QuestionAnswered)]) == 1
 
 
 async def test_a_question_nobody_can_answer_says_so_at_once(make: Make) -> None:
-    world = make(calling("clarify", text="Which one?"), tools=TOOLS)
-    session = await world.open()
-    await world.send(session, "Go", attended=False)
+    session_host = make(calling("clarify", text="Which one?"), tools=TOOLS)
+    session = await session_host.open()
+    await session_host.send(session, "Go", attended=False)
     await session.wait_rested()
-    log = await world.log(session)
+    log = await session_host.log(session)
     finished = next(e for e in log if isinstance(e, ev.CallFinished))
     assert finished.result == (Text("[nobody answered]"),)
     assert next(e for e in log if isinstance(e, ev.QuestionExpired)).cause == "undelivered"
 
 
 async def test_a_steer_makes_a_question_pointless(make: Make) -> None:
-    world = make(calling("clarify", text="Which one?"), tools=TOOLS)
-    session = await world.open()
-    await world.send(session, "Go")
+    session_host = make(calling("clarify", text="Which one?"), tools=TOOLS)
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     await until(session, ev.QuestionAsked)
-    await world.send(session, "Never mind", "steer")
+    await session_host.send(session, "Never mind", "steer")
     await session.wait_rested()
     assert (await until(session, ev.QuestionExpired)).cause == "steer"
     assert session.fold.questions == {}

@@ -13,7 +13,7 @@ from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
 from keryx.testing.modelserver import MODEL, Call, ModelServer, Reply
 from tests.app.hosts import Answers, result_of
-from tests.engine.sessions import Recording, World, until
+from tests.engine.sessions import Recording, SessionHost, until
 
 pytestmark = pytest.mark.promise("mended.21")
 STEPS = 20
@@ -32,14 +32,14 @@ def script(request: ModelRequest) -> ScriptedReply:
 
 
 async def test_a_step_with_a_call_takes_two_commits() -> None:
-    world = World(script, tools=[add])
-    session = await world.open()
-    assert isinstance(world.store, Recording)
-    before = len(world.store.commits)
-    await world.send(session, "go")
+    session_host = SessionHost(script, tools=[add])
+    session = await session_host.open()
+    assert isinstance(session_host.store, Recording)
+    before = len(session_host.store.commits)
+    await session_host.send(session, "go")
     await until(session, ev.TurnFinished)
-    assert len(world.store.commits) - before == 2 + 2 * STEPS
-    await world.close()
+    assert len(session_host.store.commits) - before == 2 + 2 * STEPS
+    await session_host.close()
 
 
 async def test_the_tools_of_a_session_are_encoded_once(

@@ -28,7 +28,7 @@ from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.tool import ToolContext
 from keryx.tools.function import tool
 from tests.engine.gated_tools import Gates, echo, turns
-from tests.engine.sessions import World
+from tests.engine.sessions import SessionHost
 
 QUICK = 300
 PARENT = "k1"
@@ -117,11 +117,11 @@ class Hall:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.gates = Gates()
-        self.world = World([], tools=[self.gates.tool, echo, fan], clock=self.clock)
-        self.group = Group(self.world.runtime.scope)
+        self.session_host = SessionHost([], tools=[self.gates.tool, echo, fan], clock=self.clock)
+        self.group = Group(self.session_host.runtime.scope)
 
     async def begin(self, quick: int, names: list[str]) -> Watcher:
-        self.session = await self.world.open()
+        self.session = await self.session_host.open()
         watcher = self.watch()
         arguments = json.dumps({"quick": quick, "names": names})
         await self._tell(
@@ -158,7 +158,7 @@ async def hall() -> AsyncIterator[Hall]:
     new_hall = Hall()
     async with new_hall.group:
         yield new_hall
-        await new_hall.world.close()
+        await new_hall.session_host.close()
 
 
 async def test_one_that_is_slow_in_a_crowd_is_named_and_its_end_is_told_by_itself(
@@ -232,7 +232,7 @@ async def test_past_those_that_are_listed_it_is_kept_how_the_others_ended(hall: 
     hall.gates.open("a")
     ended = await first.until_over()
     assert ended.nested is not None
-    data = await hall.world.store.blob(ended.nested.blob)
+    data = await hall.session_host.store.blob(ended.nested.blob)
     assert data is not None
     nested = msgspec.json.decode(data, type=ev.NestedCalls)
     assert len(nested.calls) == MOST_LISTED
@@ -285,4 +285,4 @@ async def test_quick_ones_are_never_named_and_nobody_looks_when_they_are_over(ha
     await first.until_over()
     await hall.later(10 * SLOW)
     assert first.named() == []
-    assert len(hall.world.runtime.scope.deadlines) == 0
+    assert len(hall.session_host.runtime.scope.deadlines) == 0

@@ -13,7 +13,7 @@ from keryx import events as ev
 from keryx.engine.session import Session
 from keryx.models.scripted import ScriptedReply
 from keryx.ports.model import ModelRequest
-from tests.engine.sessions import World, until
+from tests.engine.sessions import SessionHost, until
 
 pytestmark = pytest.mark.promise("mended.3")
 
@@ -25,69 +25,77 @@ def reply(request: ModelRequest) -> ScriptedReply:
 
 
 @pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    new_world = World(reply)
+async def session_host() -> AsyncIterator[SessionHost]:
+    new_world = SessionHost(reply)
     yield new_world
     await new_world.close()
 
 
-async def tell(world: World, session: Session, kind: type[cm.Command], **fields: Any) -> None:
+async def tell(
+    session_host: SessionHost, session: Session, kind: type[cm.Command], **fields: Any
+) -> None:
     command = kind(
-        command_id=world.command_id(), session_id=session.session_id, by="tester", **fields
+        command_id=session_host.command_id(), session_id=session.session_id, by="tester", **fields
     )
     await session.tell(command)
 
 
-async def turn(world: World, session: Session, text: str) -> str:
-    sent = await world.send(session, text)
+async def turn(session_host: SessionHost, session: Session, text: str) -> str:
+    sent = await session_host.send(session, text)
     await until(session, ev.TurnFinished, after=sent.seq)
     return sent.turn_id
 
 
-async def forked(world: World, session: Session, turn_id: str | None = None) -> Session:
-    await tell(world, session, cm.ForkSession, new_session_id="s2", turn_id=turn_id)
-    return await world.open("s2")
+async def forked(
+    session_host: SessionHost, session: Session, turn_id: str | None = None
+) -> Session:
+    await tell(session_host, session, cm.ForkSession, new_session_id="s2", turn_id=turn_id)
+    return await session_host.open("s2")
 
 
-async def test_an_undone_turn_stays_undone(world: World) -> None:
-    session = await world.open()
-    first = await turn(world, session, "first")
-    undone = await turn(world, session, "second")
-    await turn(world, session, "third")
-    await tell(world, session, cm.UndoTurn, turn_id=undone)
-    fork = await forked(world, session)
-    await turn(world, fork, "fourth")
-    request = b"".join(world.model.asked[-1].history)
+async def test_an_undone_turn_stays_undone(session_host: SessionHost) -> None:
+    session = await session_host.open()
+    first = await turn(session_host, session, "first")
+    undone = await turn(session_host, session, "second")
+    await turn(session_host, session, "third")
+    await tell(session_host, session, cm.UndoTurn, turn_id=undone)
+    fork = await forked(session_host, session)
+    await turn(session_host, fork, "fourth")
+    request = b"".join(session_host.model.asked[-1].history)
     assert b"first" in request
     assert b"second" not in request
     assert b"third" in request
     assert first not in fork.fold.undone
 
 
-async def test_settings_that_were_changed_after_the_last_turn_hold(world: World) -> None:
-    session = await world.open()
-    await turn(world, session, "first")
-    await tell(world, session, cm.ChangeSession, effort="high", personality="poet", title="Verses")
-    settings = (await forked(world, session)).fold.settings
+async def test_settings_that_were_changed_after_the_last_turn_hold(
+    session_host: SessionHost,
+) -> None:
+    session = await session_host.open()
+    await turn(session_host, session, "first")
+    await tell(
+        session_host, session, cm.ChangeSession, effort="high", personality="poet", title="Verses"
+    )
+    settings = (await forked(session_host, session)).fold.settings
     assert (settings.effort, settings.personality) == ("high", "poet")
     assert settings.title == "Verses (fork)"
 
 
-async def test_settings_of_later_turns_do_not_reach_back(world: World) -> None:
-    session = await world.open()
-    first = await turn(world, session, "first")
-    await tell(world, session, cm.ChangeSession, effort="low")
-    await turn(world, session, "second")
-    await tell(world, session, cm.ChangeSession, effort="high")
-    assert (await forked(world, session, first)).fold.settings.effort == "low"
+async def test_settings_of_later_turns_do_not_reach_back(session_host: SessionHost) -> None:
+    session = await session_host.open()
+    first = await turn(session_host, session, "first")
+    await tell(session_host, session, cm.ChangeSession, effort="low")
+    await turn(session_host, session, "second")
+    await tell(session_host, session, cm.ChangeSession, effort="high")
+    assert (await forked(session_host, session, first)).fold.settings.effort == "low"
 
 
-async def test_a_summary_that_was_made_by_hand_holds(world: World) -> None:
-    session = await world.open()
-    await turn(world, session, "first " * 100)
-    await tell(world, session, cm.CompactContext)
-    fork = await forked(world, session)
-    await turn(world, fork, "second")
-    request = b"".join(world.model.asked[-1].history)
+async def test_a_summary_that_was_made_by_hand_holds(session_host: SessionHost) -> None:
+    session = await session_host.open()
+    await turn(session_host, session, "first " * 100)
+    await tell(session_host, session, cm.CompactContext)
+    fork = await forked(session_host, session)
+    await turn(session_host, fork, "second")
+    request = b"".join(session_host.model.asked[-1].history)
     assert b"So far." in request
     assert b"first" not in request

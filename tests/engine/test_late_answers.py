@@ -16,7 +16,7 @@ from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
 from keryx.ports.store import Commit
 from keryx.ports.tool import Risk, ToolContext
-from tests.engine.sessions import AsksWhen, Recording, World, until
+from tests.engine.sessions import AsksWhen, Recording, SessionHost, until
 
 pytestmark = pytest.mark.promise("mended.4")
 EXPIRES = 30.0
@@ -55,9 +55,9 @@ async def test_an_answer_whose_commit_outlasts_its_expiry_counts(kind: str) -> N
     clock, store = FakeClock(), HoldsAnswers()
     judge = AsksWhen(lambda _: Risk("high", "why") if kind == "approval" else None)
     judge.expires = EXPIRES
-    world = World(script, tools=[act], store=store, judge=judge, clock=clock)
-    session = await world.open()
-    await world.send(session, "go")
+    session_host = SessionHost(script, tools=[act], store=store, judge=judge, clock=clock)
+    session = await session_host.open()
+    await session_host.send(session, "go")
     fields: dict[str, Any] = {"command_id": "x", "session_id": "s1", "by": "tester"}
     if kind == "approval":
         approval = await until(session, ev.ApprovalAsked)
@@ -81,5 +81,5 @@ async def test_an_answer_whose_commit_outlasts_its_expiry_counts(kind: str) -> N
         assert (finished.outcome, finished.reason) == ("denied", "denied")
     else:
         assert finished.result == (Text("yes"),)
-    assert not {"approval.expired", "question.expired"} & set(await world.types(session))
-    await world.close()
+    assert not {"approval.expired", "question.expired"} & set(await session_host.types(session))
+    await session_host.close()

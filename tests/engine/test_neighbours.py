@@ -16,7 +16,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-class World:
+class SessionHost:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.scope = Scope("host", clock=self.clock)
@@ -36,49 +36,51 @@ class World:
 
 
 async def test_it_waits_until_every_other_has_logged_a_fact_or_rests() -> None:
-    world = World()
-    world.resume_guard.expect(["a", "b", "doubtful"])
-    await world.doubt("doubtful")
-    assert world.gone_on == []
-    world.resume_guard.note_fact(EventFactory("a").replied("text"))
+    session_host = SessionHost()
+    session_host.resume_guard.expect(["a", "b", "doubtful"])
+    await session_host.doubt("doubtful")
+    assert session_host.gone_on == []
+    session_host.resume_guard.note_fact(EventFactory("a").replied("text"))
     await settle()
-    assert world.gone_on == []
-    world.resume_guard.mark_resting("b")
+    assert session_host.gone_on == []
+    session_host.resume_guard.mark_resting("b")
     await settle()
-    assert world.gone_on == ["doubtful"]
-    await world.group.leave()
+    assert session_host.gone_on == ["doubtful"]
+    await session_host.group.leave()
 
 
 async def test_two_of_them_go_on_one_after_the_other() -> None:
-    world = World()
-    world.resume_guard.expect(["x", "y"])
-    await world.doubt("x", "y")
-    assert world.gone_on == ["x"]
-    world.resume_guard.note_fact(EventFactory("x").replied("text"))
+    session_host = SessionHost()
+    session_host.resume_guard.expect(["x", "y"])
+    await session_host.doubt("x", "y")
+    assert session_host.gone_on == ["x"]
+    session_host.resume_guard.note_fact(EventFactory("x").replied("text"))
     await settle()
-    assert world.gone_on == ["x", "y"]
-    await world.group.leave()
+    assert session_host.gone_on == ["x", "y"]
+    await session_host.group.leave()
 
 
 async def test_nobody_waits_longer_than_the_patience() -> None:
-    world = World()
-    world.resume_guard.expect(["stuck", "doubtful"])
-    await world.doubt("doubtful")
-    world.clock.advance(PATIENCE - 0.1)
+    session_host = SessionHost()
+    session_host.resume_guard.expect(["stuck", "doubtful"])
+    await session_host.doubt("doubtful")
+    session_host.clock.advance(PATIENCE - 0.1)
     await settle()
-    assert world.gone_on == []
-    world.clock.advance(0.2)
+    assert session_host.gone_on == []
+    session_host.clock.advance(0.2)
     await settle()
-    assert world.gone_on == ["doubtful"]
-    await world.group.leave()
+    assert session_host.gone_on == ["doubtful"]
+    await session_host.group.leave()
 
 
 async def test_a_cancel_ends_the_waiting() -> None:
-    world = World()
-    turn = world.scope.child("turn")
-    world.resume_guard.expect(["stuck", "doubtful"])
-    waiting = world.group.start(world.resume_guard.wait_alone("doubtful", turn), name="doubtful")
+    session_host = SessionHost()
+    turn = session_host.scope.child("turn")
+    session_host.resume_guard.expect(["stuck", "doubtful"])
+    waiting = session_host.group.start(
+        session_host.resume_guard.wait_alone("doubtful", turn), name="doubtful"
+    )
     await settle()
     turn.cancel("interrupt", by="tester")
     await waiting
-    await world.group.leave()
+    await session_host.group.leave()

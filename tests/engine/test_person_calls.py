@@ -18,22 +18,22 @@ from keryx.ports.dispatch import Done
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.tool import Replay, Risk, Tool, ToolContext
 from keryx.tools.function import tool
-from tests.engine.sessions import Recording, World, until
+from tests.engine.sessions import Recording, SessionHost, until
 
-Make = Callable[..., World]
+Make = Callable[..., SessionHost]
 
 
 @pytest_asyncio.fixture
 async def make() -> AsyncIterator[Make]:
-    worlds: list[World] = []
+    session_hosts: list[SessionHost] = []
 
-    def make_one(*args: Any, **kwargs: Any) -> World:
-        worlds.append(World(*args, **kwargs))
-        return worlds[-1]
+    def make_one(*args: Any, **kwargs: Any) -> SessionHost:
+        session_hosts.append(SessionHost(*args, **kwargs))
+        return session_hosts[-1]
 
     yield make_one
-    for world in worlds:
-        await world.close()
+    for session_host in session_hosts:
+        await session_host.close()
 
 
 def run(name: str, arguments: str = "{}", call_id: str = "k1") -> cm.RunCall:
@@ -67,26 +67,26 @@ class Counting:
 
 async def test_it_runs_once_without_a_model_and_is_logged(make: Make) -> None:
     counting = Counting("never")
-    world = make([], tools=[counting.tool])
-    session = await world.open()
+    session_host = make([], tools=[counting.tool])
+    session = await session_host.open()
     counting.gate.set()
     assert await session.tell(run("count")) == Done(True)
     assert await session.tell(run("count")) == Done(True)
     finished = await until(session, ev.CallFinished)
-    log = await world.log(session)
+    log = await session_host.log(session)
     started = next(event for event in log if isinstance(event, ev.CallStarted))
     assert (started.by, started.turn_id, started.step_id) == ("ann", None, None)
     assert (finished.outcome, finished.result) == ("completed", (Text("counted"),))
     assert counting.times == 1
-    assert await world.store.pending("s1") == []
+    assert await session_host.store.pending("s1") == []
     assert await session.tell(run("count")) == Done(True), "the same command is the same command"
     assert counting.times == 1
 
 
 async def test_it_runs_beside_a_turn_and_can_be_cancelled(make: Make) -> None:
     counting = Counting("never")
-    world = make([], tools=[counting.tool])
-    session = await world.open()
+    session_host = make([], tools=[counting.tool])
+    session = await session_host.open()
     await session.tell(run("count"))
     await until(session, ev.CallStarted)
     cancel = cm.CancelCall(command_id="x", session_id="s1", by="ann", call_id="k1")
@@ -97,16 +97,16 @@ async def test_it_runs_beside_a_turn_and_can_be_cancelled(make: Make) -> None:
 
 async def test_after_a_crash_one_that_had_started_is_unknown(make: Make) -> None:
     counting = Counting("never")
-    world = make([], tools=[counting.tool], store=Recording())
-    session = await world.open()
+    session_host = make([], tools=[counting.tool], store=Recording())
+    session = await session_host.open()
     await session.tell(run("count"))
     await until(session, ev.CallStarted)
-    again = make([], tools=[counting.tool], store=world.store)
+    again = make([], tools=[counting.tool], store=session_host.store)
     session = await again.open()
     finished = await until(session, ev.CallFinished)
     assert (finished.outcome, finished.reason) == ("unknown", "crash")
     assert counting.times == 1
-    assert await world.store.pending("s1") == []
+    assert await session_host.store.pending("s1") == []
 
 
 @pytest.mark.promise("walls.13")
@@ -122,14 +122,14 @@ async def test_after_a_crash_nobody_is_asked_for_what_a_lost_container_wanted(ma
         return "done"
 
     judge = Approvals(mode="auto")
-    world = make([], tools=[outer, risky], judge=judge)
-    session = await world.open()
+    session_host = make([], tools=[outer, risky], judge=judge)
+    session = await session_host.open()
     await session.tell(run("outer"))
     approval = await until(session, ev.ApprovalAsked)
-    row = await world.store.session("s1")
+    row = await session_host.store.session("s1")
     assert row is not None
     assert (approval.parent, row.state) == ("k1", "waiting")
-    after = make([], store=world.store, tools=[outer, risky], judge=judge)
+    after = make([], store=session_host.store, tools=[outer, risky], judge=judge)
     resumed = await after.open()
     await resumed.read_inbox()
     finished = await until(resumed, ev.CallFinished)
@@ -148,8 +148,8 @@ async def test_what_a_call_asks_is_denied_at_once_if_nobody_attends_to_it(make: 
         """Do harm."""
         return "done"
 
-    world = make([], tools=[risky], judge=Approvals(mode="auto"))
-    session = await world.open()
+    session_host = make([], tools=[risky], judge=Approvals(mode="auto"))
+    session = await session_host.open()
     await session.tell(msgspec.structs.replace(run("risky"), attended=False))
     finished = await until(session, ev.CallFinished)
     assert finished.outcome == "denied"
@@ -158,12 +158,12 @@ async def test_what_a_call_asks_is_denied_at_once_if_nobody_attends_to_it(make: 
 
 async def test_after_a_crash_one_that_is_safe_runs_again(make: Make) -> None:
     counting = Counting("safe")
-    world = make([], tools=[counting.tool], store=Recording())
-    session = await world.open()
+    session_host = make([], tools=[counting.tool], store=Recording())
+    session = await session_host.open()
     await session.tell(run("count"))
     await until(session, ev.CallStarted)
     counting.gate.set()
-    again = make([], tools=[counting.tool], store=world.store)
+    again = make([], tools=[counting.tool], store=session_host.store)
     session = await again.open()
     finished = await until(session, ev.CallFinished)
     assert finished.outcome == "completed"
@@ -173,8 +173,8 @@ async def test_after_a_crash_one_that_is_safe_runs_again(make: Make) -> None:
 async def test_one_that_was_accepted_and_never_started_runs_at_the_next_start(make: Make) -> None:
     counting = Counting("never")
     store = Recording()
-    world = make([], tools=[counting.tool], store=store)
-    await (await world.open()).close()
+    session_host = make([], tools=[counting.tool], store=store)
+    await (await session_host.open()).close()
     from keryx.engine.log.dedup import row_of
 
     await store.enter("s1", row_of(run("count")))
@@ -187,8 +187,8 @@ async def test_one_that_was_accepted_and_never_started_runs_at_the_next_start(ma
 
 
 async def test_an_unknown_tool_fails_with_a_clear_text(make: Make) -> None:
-    world = make([])
-    session = await world.open()
+    session_host = make([])
+    session = await session_host.open()
     await session.tell(run("nothing"))
     finished = await until(session, ev.CallFinished)
     assert finished.outcome == "failed"

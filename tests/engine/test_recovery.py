@@ -17,7 +17,7 @@ from keryx.ports.model import ModelRequest
 from keryx.ports.store import Commit
 from keryx.ports.tool import Replay, Tool
 from keryx.tools.function import tool
-from tests.engine.sessions import Recording, World, until
+from tests.engine.sessions import Recording, SessionHost, until
 
 pytestmark = pytest.mark.promise("sessions.1")
 
@@ -52,14 +52,14 @@ class Acts:
 
 async def whole_run() -> list[Commit]:
     acts = Acts()
-    world = World(script, tools=acts.tools)
-    session = await world.open()
-    await world.send(session, "Go")
+    session_host = SessionHost(script, tools=acts.tools)
+    session = await session_host.open()
+    await session_host.send(session, "Go")
     await session.wait_rested()
     assert sorted(acts.done) == ["act_keyed", "act_never", "act_safe"]
-    await world.close()
-    assert isinstance(world.store, Recording)
-    return world.store.commits
+    await session_host.close()
+    assert isinstance(session_host.store, Recording)
+    return session_host.store.commits
 
 
 async def restore(commits: list[Commit]) -> Recording:
@@ -81,15 +81,17 @@ async def test_a_crash_after_any_commit_recovers() -> None:
     for commit_count in range(1, len(commits) + 1):
         before = [event for commit in commits[:commit_count] for event in commit.events]
         acts = Acts()
-        world = World(script, tools=acts.tools, store=await restore(commits[:commit_count]))
-        session = await world.open()
+        session_host = SessionHost(
+            script, tools=acts.tools, store=await restore(commits[:commit_count])
+        )
+        session = await session_host.open()
         await session.wait_rested()
-        log = await world.log(session)
+        log = await session_host.log(session)
         assert [event.seq for event in log] == list(range(1, len(log) + 1))
         assert log[: len(before)] == before, "what was acknowledged is there"
         if any(isinstance(event, ev.MessageAccepted) for event in before):
             check(before, log, acts)
-        await world.close()
+        await session_host.close()
 
 
 def check(before: list[ev.LoggedEvent], log: list[ev.LoggedEvent], acts: Acts) -> None:
@@ -125,22 +127,22 @@ def plan_of(log: list[ev.LoggedEvent]) -> Plan | None:
 
 
 async def test_a_cancelled_turn_is_not_revived() -> None:
-    world = World([ScriptedReply(text="Once", hold=asyncio.Event().wait)])
-    session = await world.open()
-    sent = await world.send(session, "Tell")
+    session_host = SessionHost([ScriptedReply(text="Once", hold=asyncio.Event().wait)])
+    session = await session_host.open()
+    sent = await session_host.send(session, "Tell")
     await until(session, ev.TextDelta)
-    await world.cancel(session, sent.turn_id)
+    await session_host.cancel(session, sent.turn_id)
     await session.wait_rested()
-    await world.close()
-    assert isinstance(world.store, Recording)
-    commits = world.store.commits
+    await session_host.close()
+    assert isinstance(session_host.store, Recording)
+    commits = session_host.store.commits
     last = next(
         number
         for number, commit in enumerate(commits)
         if any(isinstance(event, ev.TurnCancelling) for event in commit.events)
     )
     crashed = [*commits[:last], only(commits[last], upto=ev.TurnCancelling)]
-    again = World([], store=await restore(crashed))
+    again = SessionHost([], store=await restore(crashed))
     session = await again.open()
     await session.wait_rested()
     end = (await again.log(session))[-1]
@@ -167,16 +169,16 @@ async def test_a_turn_that_kills_its_process_again_and_again_is_parked() -> None
     crashed = commits[: first_step + 1]
     for attempt in (1, 2):
         hangs = ScriptedReply(hold=asyncio.Event().wait)
-        world = World([hangs], store=await restore(crashed), tools=Acts().tools)
-        session = await world.open()
+        session_host = SessionHost([hangs], store=await restore(crashed), tools=Acts().tools)
+        session = await session_host.open()
         event_count = sum(len(commit.events) for commit in crashed)
         resumed = await until(session, ev.TurnResumed, after=event_count)
         assert resumed.attempt == attempt
         await until(session, ev.StepStarted, after=event_count)
-        assert isinstance(world.store, Recording)
-        crashed = [*crashed, *world.store.commits]
-        await world.close()
-    last = World([], store=await restore(crashed), tools=Acts().tools)
+        assert isinstance(session_host.store, Recording)
+        crashed = [*crashed, *session_host.store.commits]
+        await session_host.close()
+    last = SessionHost([], store=await restore(crashed), tools=Acts().tools)
     session = await last.open()
     await session.wait_rested()
     end = (await last.log(session))[-1]
@@ -187,17 +189,17 @@ async def test_a_turn_that_kills_its_process_again_and_again_is_parked() -> None
 
 
 async def test_a_graceful_stop_suspends_the_turn_and_it_goes_on() -> None:
-    world = World([ScriptedReply(text="Once", hold=asyncio.Event().wait)])
-    session = await world.open()
-    await world.send(session, "Tell")
+    session_host = SessionHost([ScriptedReply(text="Once", hold=asyncio.Event().wait)])
+    session = await session_host.open()
+    await session_host.send(session, "Tell")
     await until(session, ev.TextDelta)
-    await world.close()
-    assert "turn.finished" not in await world.types(session)
+    await session_host.close()
+    assert "turn.finished" not in await session_host.types(session)
     for _ in range(3):  # however often: a stop is no crash
-        stopped = World([ScriptedReply(hold=asyncio.Event().wait)], store=world.store)
+        stopped = SessionHost([ScriptedReply(hold=asyncio.Event().wait)], store=session_host.store)
         await stopped.open()
         await stopped.close()
-    again = World([ScriptedReply(text="Once upon a time.")], store=world.store)
+    again = SessionHost([ScriptedReply(text="Once upon a time.")], store=session_host.store)
     session = await again.open()
     await session.wait_rested()
     end = (await again.log(session))[-1]

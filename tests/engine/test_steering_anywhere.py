@@ -13,7 +13,7 @@ from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
 from keryx.ports.store import Commit
 from keryx.ports.tool import Risk
-from tests.engine.sessions import Recording, World, until
+from tests.engine.sessions import Recording, SessionHost, until
 
 pytestmark = pytest.mark.promise("mended.5")
 
@@ -38,16 +38,16 @@ def risky(call: CallView) -> Risk:
 async def killed_while_hanging(*, asks: bool) -> Recording:
     """The store as a crash leaves it while the call hangs, or waits for consent."""
     ask = risky if asks else None
-    world = World(script, tools=[hang], ask=ask)
-    session = await world.open()
-    await world.send(session, "go")
+    session_host = SessionHost(script, tools=[hang], ask=ask)
+    session = await session_host.open()
+    await session_host.send(session, "go")
     await until(session, ev.ApprovalAsked if asks else ev.CallStarted)
     store = Recording()
     await store.claim("s1")
-    assert isinstance(world.store, Recording)
-    for commit in world.store.commits:
+    assert isinstance(session_host.store, Recording)
+    for commit in session_host.store.commits:
         await store.append(Commit(session_id="s1", epoch=1, events=commit.events))
-    await world.close()
+    await session_host.close()
     return store
 
 
@@ -55,19 +55,19 @@ async def killed_while_hanging(*, asks: bool) -> Recording:
 async def test_a_steer_cuts_a_resumed_turn(*, asks: bool) -> None:
     store = await killed_while_hanging(asks=asks)
     ask = risky if asks else None
-    world = World(script, tools=[hang], store=store, ask=ask)
-    session = await world.open()
+    session_host = SessionHost(script, tools=[hang], store=store, ask=ask)
+    session = await session_host.open()
     await until(session, ev.TurnResumed)
     if not asks:
         await until(session, ev.CallStarted, after=session.fold.last_seq)
-    await world.send(session, "rather this", "steer")
+    await session_host.send(session, "rather this", "steer")
     async with asyncio.timeout(10):
         finished = await until(session, ev.TurnFinished)
     assert finished.outcome == "completed"
-    log = await world.log(session)
+    log = await session_host.log(session)
     (call,) = [event for event in log if isinstance(event, ev.CallFinished)]
     assert (call.outcome, call.reason) == ("cancelled", "steer")
-    await world.close()
+    await session_host.close()
 
 
 class Gated(Recording):
@@ -97,21 +97,23 @@ async def test_a_steer_cuts_a_step_that_is_being_committed() -> None:
         store.gate.clear()
         return "done"
 
-    world = World(script, tools=[hang], store=store)
-    session = await world.open()
-    await world.send(session, "go")
+    session_host = SessionHost(script, tools=[hang], store=store)
+    session = await session_host.open()
+    await session_host.send(session, "go")
     await until(session, ev.CallStarted)
     released.set()
     await store.held.wait()  # the outcome, with the start of the next step
     assert session.fold.turn is not None
     assert session.fold.turn.step is not None
-    steering = asyncio.ensure_future(world.send(session, "rather this", "steer"))
+    steering = asyncio.ensure_future(session_host.send(session, "rather this", "steer"))
     await asyncio.sleep(0)
     store.gate.set()
     await steering
     await until(session, ev.TurnFinished)
-    abandoned = [event for event in await world.log(session) if isinstance(event, ev.StepAbandoned)]
+    abandoned = [
+        event for event in await session_host.log(session) if isinstance(event, ev.StepAbandoned)
+    ]
     assert [event.cause for event in abandoned] == ["steer"]
-    assert len(world.model.asked) == 2, "the step that was cut never asked the model"
-    assert b"rather this" in b"".join(world.model.asked[-1].history)
-    await world.close()
+    assert len(session_host.model.asked) == 2, "the step that was cut never asked the model"
+    assert b"rather this" in b"".join(session_host.model.asked[-1].history)
+    await session_host.close()

@@ -21,7 +21,7 @@ from keryx.models.scripted import ScriptedCall, ScriptedReply
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.model import ModelRequest
 from keryx.tools.function import tool
-from tests.engine.sessions import Recording, World
+from tests.engine.sessions import Recording, SessionHost
 
 pytestmark = pytest.mark.promise("sessions.3")
 
@@ -34,7 +34,7 @@ class Machine(RuleBasedStateMachine):
         self.gates: list[asyncio.Event] = []
         self.wants_call = False
         self.turns: list[str] = []
-        self.worlds: list[World] = []
+        self.session_hosts: list[SessionHost] = []
         self.do(self._start())
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -47,9 +47,9 @@ class Machine(RuleBasedStateMachine):
             await self._gate().wait()
             return "waited"
 
-        world = World(self._reply, tools=[wait], store=self.store)
-        self.worlds.append(world)
-        self.session: Session = await world.open()
+        session_host = SessionHost(self._reply, tools=[wait], store=self.store)
+        self.session_hosts.append(session_host)
+        self.session: Session = await session_host.open()
         await self._settle()
 
     def _gate(self) -> asyncio.Event:
@@ -66,13 +66,13 @@ class Machine(RuleBasedStateMachine):
             await asyncio.sleep(0)
 
     @property
-    def world(self) -> World:
-        return self.worlds[-1]
+    def session_host(self) -> SessionHost:
+        return self.session_hosts[-1]
 
     @rule(mode=st.sampled_from(["queue", "steer", "interrupt"]), wait=st.booleans())
     def send(self, mode: Mode, *, wait: bool) -> None:
         async def send() -> None:
-            sent = await self.world.send(self.session, "text", mode, wait=wait)
+            sent = await self.session_host.send(self.session, "text", mode, wait=wait)
             self.turns.append(sent.turn_id)
             await self._settle()
 
@@ -85,7 +85,7 @@ class Machine(RuleBasedStateMachine):
         over = turn_id in self.session.fold.turn_outcomes
 
         async def cancel() -> None:
-            assert await self.world.cancel(self.session, turn_id) is not over
+            assert await self.session_host.cancel(self.session, turn_id) is not over
             await self._settle()
 
         self.do(cancel())
@@ -131,8 +131,8 @@ class Machine(RuleBasedStateMachine):
                 gate.set()
             await self._settle()
         self.check_fates(await self.store.events("s1"))
-        for world in reversed(self.worlds):
-            await world.close()
+        for session_host in reversed(self.session_hosts):
+            await session_host.close()
 
     def check_fates(self, log: list[ev.LoggedEvent]) -> None:
         fates = [

@@ -15,8 +15,8 @@ from keryx.models.retry import Retrying
 from keryx.models.scripted import ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest, Switching, TextPiece
 from keryx.testing.modelserver import ModelServer, Reply
+from tests.models.scripted_server import PATIENCE, ask, failure, openai_model, request, user
 from tests.models.test_retry import Sleeps
-from tests.models.world import PATIENCE, ask, failure, openai_model, request, user
 
 
 def scripted(

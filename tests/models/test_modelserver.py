@@ -16,7 +16,7 @@ import pytest
 from keryx.aio.loops import run_loop
 from keryx.models.http import Clients, model_clients
 from keryx.testing.modelserver import MODEL, Call, ModelServer, Reply
-from tests.models.world import ask, openai_model
+from tests.models.scripted_server import ask, openai_model
 
 Body = dict[str, Any]
 

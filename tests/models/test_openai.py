@@ -24,7 +24,7 @@ from keryx.models.http import Clients
 from keryx.models.openai import OpenAIModel
 from keryx.ports.model import ModelRequest, Piece, TextPiece, ToolSpec
 from keryx.testing.modelserver import MODEL, Call, ModelServer, ReceivedRequest, Reply
-from tests.models.world import KEY, PATIENCE, TOOLS, ask, openai_model, request, user
+from tests.models.scripted_server import KEY, PATIENCE, TOOLS, ask, openai_model, request, user
 
 HISTORY: tuple[Message, ...] = (
     user("look at both\n\u2028 «ünïcödé» 🎉 \x07"),

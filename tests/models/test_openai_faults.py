@@ -13,7 +13,7 @@ from keryx.errors import ModelError
 from keryx.models.failures import not_configured
 from keryx.models.http import Clients
 from keryx.testing.modelserver import Call, Fault, ModelServer, Reply
-from tests.models.world import KEY, PATIENCE, TOOLS, ask, failure, openai_model, request
+from tests.models.scripted_server import KEY, PATIENCE, TOOLS, ask, failure, openai_model, request
 
 pytestmark = pytest.mark.promise("sessions.5")
 

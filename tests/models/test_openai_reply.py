@@ -10,7 +10,7 @@ import pytest
 from keryx.events import Usage
 from keryx.models.openai.reply import Reply, StreamFailedError
 from keryx.ports.model import CallPiece, ReasoningPiece, TextPiece
-from tests.models.world import Answer
+from tests.models.scripted_server import Answer
 
 
 def chunk(**delta: Any) -> bytes:

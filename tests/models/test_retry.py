@@ -14,7 +14,7 @@ from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.ports.model import Model, TextPiece
 from keryx.ports.model import Retrying as RetryingPiece
 from keryx.testing.modelserver import ModelServer, Reply
-from tests.models.world import PATIENCE, ask, failure, openai_model, request
+from tests.models.scripted_server import PATIENCE, ask, failure, openai_model, request
 
 
 class Sleeps:

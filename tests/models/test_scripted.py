@@ -9,7 +9,7 @@ from keryx.events import Usage
 from keryx.messages import Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest, TextPiece
-from tests.models.world import ask, failure, request, user
+from tests.models.scripted_server import ask, failure, request, user
 
 
 async def test_replies_come_in_order_and_in_pieces() -> None:

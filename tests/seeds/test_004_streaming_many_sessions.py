@@ -16,11 +16,11 @@ import pytest
 from keryx.events import Usage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from keryx.ports.model import ModelRequest
-from tests.server.worlds import PATIENCE, Gate, StreamedEvent, scripted, world
+from tests.server.served_host import PATIENCE, Gate, StreamedEvent, scripted, served_host
 
 
 async def test_the_second_message_of_a_session_is_answered(tmp_path: Path) -> None:
-    async with asyncio.timeout(PATIENCE), world(tmp_path) as here:
+    async with asyncio.timeout(PATIENCE), served_host(tmp_path) as here:
         name = await here.client.open()
         for text in ("one", "two", "three"):
             sent = await here.client.say(name, text)
@@ -34,7 +34,7 @@ async def test_a_message_in_another_session_waits_for_nobody(tmp_path: Path) -> 
     def reply(text: str) -> ScriptedReply:
         return ScriptedReply(text=text, hold=gate.wait if text == "for ever" else None)
 
-    async with asyncio.timeout(PATIENCE), world(tmp_path, model=scripted(reply)) as here:
+    async with asyncio.timeout(PATIENCE), served_host(tmp_path, model=scripted(reply)) as here:
         held = await here.client.open()
         await here.client.say(held, "for ever")
         await gate.reached.wait()
@@ -57,7 +57,7 @@ async def test_a_session_that_is_summed_up_keeps_its_id_and_its_readers(tmp_path
         return ScriptedReply(text="Noted. " * 100, usage=full)
 
     model = ScriptedModel(reply, window=1_000)
-    async with asyncio.timeout(PATIENCE), world(tmp_path, model=model) as here:
+    async with asyncio.timeout(PATIENCE), served_host(tmp_path, model=model) as here:
         name = await here.client.open()
         first = await here.client.say(name, "I like tea")
         await here.client.finished(name, first["turn_id"])
@@ -86,7 +86,7 @@ async def test_turns_at_once_share_no_environment(tmp_path: Path) -> None:
         return ScriptedReply(text="Seen.") if not text else ScriptedReply(calls=[look])
 
     before = dict(os.environb), Path.cwd()
-    async with asyncio.timeout(PATIENCE), world(tmp_path, model=scripted(reply)) as here:
+    async with asyncio.timeout(PATIENCE), served_host(tmp_path, model=scripted(reply)) as here:
         turns = dict[str, tuple[str, str]]()
         for number in range(10):
             workspace = tmp_path / f"work-{number}"
@@ -105,7 +105,7 @@ async def test_turns_at_once_share_no_environment(tmp_path: Path) -> None:
 async def test_a_cancelled_turn_says_so_once_and_nothing_after_it(tmp_path: Path) -> None:
     gate = Gate()
     model = scripted(lambda text: ScriptedReply(text=f"You said {text}", hold=gate.wait))
-    async with asyncio.timeout(PATIENCE), world(tmp_path, model=model) as here:
+    async with asyncio.timeout(PATIENCE), served_host(tmp_path, model=model) as here:
         name = await here.client.open()
         running = await here.client.say(name, "one")
         waiting = await here.client.say(name, "two")
@@ -128,7 +128,7 @@ async def test_a_cancelled_turn_says_so_once_and_nothing_after_it(tmp_path: Path
 
 
 async def test_an_unknown_stream_says_so(tmp_path: Path) -> None:
-    async with asyncio.timeout(PATIENCE), world(tmp_path) as here:
+    async with asyncio.timeout(PATIENCE), served_host(tmp_path) as here:
         answer = await here.client.ask("GET", "/api/sessions/nobody/events")
         answer.problem(404, "not_found")
         name = await here.client.open()

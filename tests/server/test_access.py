@@ -21,7 +21,15 @@ from keryx.server.access.password import Password
 from keryx.server.access.rate_limit import FREE, LONGEST_WAIT, MOST, RateLimit
 from keryx.server.access.tokens import Tokens
 from keryx.server.serve import Settings, bind, serving
-from tests.server.worlds import PATIENCE, Answer, Client, World, in_thread, scripted, world
+from tests.server.served_host import (
+    PATIENCE,
+    Answer,
+    Client,
+    ServedHost,
+    in_thread,
+    scripted,
+    served_host,
+)
 
 pytestmark = pytest.mark.promise("server.5")
 
@@ -29,14 +37,14 @@ pytestmark = pytest.mark.promise("server.5")
 PASSWORD = "correct horse battery staple"
 
 
-async def logged_in(here: World) -> Client:
+async def logged_in(here: ServedHost) -> Client:
     browser = here.browser()
     answer = await browser.ask("POST", "/api/login", json={"token": here.server.once})
     assert (answer.status, answer.raw) == (204, b"")
     return browser
 
 
-def origin(here: World) -> dict[str, str]:
+def origin(here: ServedHost) -> dict[str, str]:
     return {"Origin": here.client.url}
 
 
@@ -44,7 +52,7 @@ def origin(here: World) -> dict[str, str]:
 
 
 async def test_the_link_logs_in_once(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         assert here.server.link == f"{here.server.url}#token={here.server.once}"
         browser = await logged_in(here)
         assert (await browser.get("/api/sessions"))["sessions"] == []
@@ -56,7 +64,7 @@ async def test_the_link_logs_in_once(tmp_path: Path) -> None:
 
 @pytest.mark.promise("mended.19")
 async def test_the_whole_link_is_as_good_as_its_token(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         browser = here.browser()
         wrong = f"{here.server.url}#token=nothing"
         (await browser.ask("POST", "/api/login", json={"token": wrong})).problem(401, "wrong_login")
@@ -71,7 +79,7 @@ SECRET = "a secret that only this browser knows"
 async def test_the_browser_that_used_the_link_asks_again_when_the_answer_was_lost(
     tmp_path: Path,
 ) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         body = {"token": here.server.once, "browser": SECRET}
         lost = await here.browser().ask("POST", "/api/login", json=body)
         assert lost.status == 204
@@ -92,7 +100,7 @@ async def test_the_browser_that_used_the_link_asks_again_when_the_answer_was_los
 
 async def test_who_is_in_may_show_the_link_again(tmp_path: Path) -> None:
     """As a page does that is loaded anew before it could take the token out of its address."""
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         browser, headers = await logged_in(here), origin(here)
 
         async def shows(token: str) -> Answer:
@@ -107,7 +115,7 @@ async def test_who_is_in_may_show_the_link_again(tmp_path: Path) -> None:
 
 
 async def test_a_secret_that_could_be_guessed_is_refused(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         body = {"token": here.server.once, "browser": "short"}
         refused = await here.browser().ask("POST", "/api/login", json=body)
         refused.problem(400, "bad_request")
@@ -131,7 +139,7 @@ async def test_a_link_that_was_used_without_a_secret_is_over(clock: FakeClock) -
 
 
 async def test_the_cookie_is_for_this_server_alone(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         body = {"token": here.server.once}
         answer = await here.browser().ask("POST", "/api/login", json=body)
         cookie = answer.headers["set-cookie"].lower()
@@ -145,17 +153,17 @@ async def test_the_cookie_is_for_this_server_alone(tmp_path: Path) -> None:
 
 
 async def test_a_login_survives_a_restart_and_ends_with_logging_out(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         browser = await logged_in(here)
         jar = {cookie.key: cookie.value for cookie in browser.http.cookie_jar}
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         browser = here.browser()
         cookies = {"Cookie": f"keryx_login={jar['keryx_login']}"}
         assert (await browser.ask("GET", "/api/sessions", headers=cookies)).status == 200
         out = await browser.ask("POST", "/api/logout", headers={**cookies, **origin(here)})
         assert out.status == 204
         (await browser.ask("GET", "/api/sessions", headers=cookies)).problem(401, "not_logged_in")
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         answer = await here.browser().ask("GET", "/api/sessions", headers=cookies)
         answer.problem(401, "not_logged_in")
 
@@ -164,7 +172,7 @@ async def test_logging_out_ends_the_streams_of_that_login(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streaming, "BEAT", 0.01)
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         browser = await logged_in(here)
         async with browser.stream("/api/events") as events:
             await browser.ask("POST", "/api/logout", headers=origin(here))
@@ -189,7 +197,7 @@ async def test_a_login_ends_after_its_time(tmp_path: Path, clock: FakeClock) -> 
 
 
 async def test_a_token_made_now_works_now_and_a_revoked_one_no_more(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         tokens = Tokens(here.home)
         secret = await in_thread(tokens.make, "robot")
         headers = {"Authorization": f"Bearer {secret}"}
@@ -211,7 +219,7 @@ async def test_a_token_made_now_works_now_and_a_revoked_one_no_more(tmp_path: Pa
     ["Bearer wrong", "Bearer ", "Bearer", "Basic dGVzdA==", "bearer kx_", "Bearer \u00ff", ""],
 )
 async def test_without_the_right_token_nobody_gets_in(tmp_path: Path, authorization: str) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         browser = await logged_in(here)
         headers = {"Authorization": authorization}
         for path in ("/api/sessions", "/api/openapi.json", "/api/events", "/api/nothing"):
@@ -222,7 +230,7 @@ async def test_without_the_right_token_nobody_gets_in(tmp_path: Path, authorizat
 
 
 async def test_everything_but_health_login_and_page_needs_to_be_let_in(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         document = await here.client.get("/api/openapi.json")
         stranger = here.browser()
         for path, operations in document["paths"].items():
@@ -250,7 +258,7 @@ def test_tokens_have_names_of_their_own(tmp_path: Path) -> None:
 
 
 async def test_the_password_logs_in_and_is_stored_hashed(tmp_path: Path) -> None:
-    async with world(tmp_path, password=PASSWORD) as here:
+    async with served_host(tmp_path, password=PASSWORD) as here:
         browser = here.browser()
         wrong = await browser.ask("POST", "/api/login", json={"password": "wrong"})
         wrong.problem(401, "wrong_login")
@@ -258,7 +266,7 @@ async def test_the_password_logs_in_and_is_stored_hashed(tmp_path: Path) -> None
         assert right.status == 204
         assert PASSWORD not in (here.home / "password.json").read_text()
         assert stat.S_IMODE((here.home / "password.json").stat().st_mode) == 0o600
-    async with world(tmp_path) as here:  # it is known from before
+    async with served_host(tmp_path) as here:  # it is known from before
         right = await here.browser().ask("POST", "/api/login", json={"password": PASSWORD})
         assert right.status == 204
 
@@ -287,7 +295,7 @@ async def test_other_machines_need_a_password(tmp_path: Path) -> None:
     [{}, {"token": None}, {"token": ""}, {"password": ""}, {"token": "x", "password": "x"}],
 )
 async def test_nothing_is_no_way_to_log_in(tmp_path: Path, body: object) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         answer = await here.browser().ask("POST", "/api/login", json=body)
         answer.problem(401, "wrong_login")
         bad = await here.browser().ask("POST", "/api/login", json={"token": 1})
@@ -298,7 +306,7 @@ async def test_nothing_is_no_way_to_log_in(tmp_path: Path, body: object) -> None
 
 
 async def test_many_failures_have_to_wait(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         browser = here.browser()
         for _ in range(FREE):
             answer = await browser.ask("POST", "/api/login", json={"token": "wrong"})
@@ -348,7 +356,7 @@ async def test_a_busy_port_moves_to_the_next_free_one() -> None:
 
 
 async def test_what_lies_in_the_cabinets_is_json(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         await logged_in(here)
         for name in ("tokens.json", "logins.json"):
             assert json.loads((here.home / name).read_bytes())

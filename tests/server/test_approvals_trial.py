@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import keryx
-from tests.server.processes import served
+from tests.server.server_process import served
 
 pytestmark = pytest.mark.promise("walls.10")
 

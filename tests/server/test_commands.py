@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from keryx.cli import serve, tokens
-from tests.server.worlds import PATIENCE, ROOT
+from tests.server.served_host import PATIENCE, ROOT
 
 
 def command(*words: str) -> list[str]:

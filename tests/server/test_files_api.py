@@ -12,13 +12,13 @@ import aiohttp
 import pytest
 
 from keryx.models.scripted import ScriptedCall, ScriptedReply
-from tests.server.worlds import scripted, world
+from tests.server.served_host import scripted, served_host
 
 SCRIPT = "<script>alert(1)</script>"
 
 
 async def test_the_workspace_is_shown_folder_by_folder(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         (here.workspace / "sub").mkdir()
         (here.workspace / "sub" / "a.txt").write_text("grüße")
         (here.workspace / "b.bin").write_bytes(b"\0\1\2" * 100)
@@ -39,7 +39,7 @@ async def test_the_workspace_is_shown_folder_by_folder(tmp_path: Path) -> None:
 
 
 async def test_a_large_file_is_shown_in_part(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         (here.workspace / "long.txt").write_text("é" * 2_000_000)
         name = await here.client.open()
         shown = await here.client.get(f"/api/sessions/{name}/files?path=long.txt")
@@ -64,7 +64,7 @@ async def test_a_large_file_is_shown_in_part(tmp_path: Path) -> None:
     ],
 )
 async def test_no_path_leads_out_of_the_workspace(tmp_path: Path, path: str) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         (tmp_path / "secret.txt").write_text("a secret")
         (here.workspace / "link.txt").symlink_to(tmp_path / "secret.txt")
         (here.workspace / "folder").symlink_to(tmp_path)
@@ -77,7 +77,7 @@ async def test_no_path_leads_out_of_the_workspace(tmp_path: Path, path: str) -> 
 
 
 async def test_the_home_of_the_host_is_hidden_also_inside_a_workspace(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open(workspace=str(tmp_path))
         path = f"/api/sessions/{name}/files?path="
         (await here.client.ask("GET", f"{path}home/tokens.json")).problem(403, "outside")
@@ -85,7 +85,7 @@ async def test_the_home_of_the_host_is_hidden_also_inside_a_workspace(tmp_path: 
 
 
 async def test_names_and_contents_stay_text_whatever_they_hold(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         strange = here.workspace / SCRIPT.replace("/", "_")
         strange.write_text(SCRIPT)
         os.symlink("/nowhere", here.workspace / "link")  # noqa: PTH211 (as short as it gets)
@@ -107,7 +107,7 @@ async def test_names_and_contents_stay_text_whatever_they_hold(tmp_path: Path) -
 async def test_a_blob_is_shown_only_by_a_session_that_names_it(tmp_path: Path) -> None:
     gif = b"GIF89a" + b"\0" * 40
     page = f"<!doctype html>{SCRIPT}".encode()
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         uploads = [
             (await here.client.post(f"/api/uploads?name=x{number}", status=201, data=data))[
@@ -141,7 +141,7 @@ async def test_a_blob_is_shown_only_by_a_session_that_names_it(tmp_path: Path) -
 
 
 async def test_an_upload_past_the_limit_is_refused_and_not_read(tmp_path: Path) -> None:
-    async with world(tmp_path, upload_limit=100_000) as here:
+    async with served_host(tmp_path, upload_limit=100_000) as here:
         fits = await here.client.ask("POST", "/api/uploads?name=a", data=b"x" * 100_000)
         assert (fits.status, fits.body["size"]) == (201, 100_000)
         declared = await here.client.ask("POST", "/api/uploads?name=a", data=b"x" * 100_001)
@@ -174,7 +174,7 @@ async def test_an_upload_past_the_limit_is_refused_and_not_read(tmp_path: Path) 
 async def test_names_of_uploads_are_only_names(
     tmp_path: Path, sent_name: str, stored_name: str
 ) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         headers = {"Content-Type": "text/html; charset=<script>"}
         path = f"/api/uploads?name={quote(sent_name)}"
         answer = await here.client.ask("POST", path, data=b"x", headers=headers)
@@ -190,7 +190,7 @@ async def test_script_in_what_tools_print_stays_json(tmp_path: Path) -> None:
         call = ScriptedCall("read_file", {"path": "page.html"})
         return ScriptedReply(calls=[call]) if text else ScriptedReply(text=SCRIPT)
 
-    async with world(tmp_path, model=scripted(reply)) as here:
+    async with served_host(tmp_path, model=scripted(reply)) as here:
         (here.workspace / "page.html").write_text(SCRIPT)
         name = await here.client.open(title=SCRIPT)
         sent = await here.client.say(name, SCRIPT)
@@ -203,7 +203,7 @@ async def test_script_in_what_tools_print_stays_json(tmp_path: Path) -> None:
 
 
 async def test_a_picture_of_the_workspace_is_shown_and_nothing_else_is(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         png = b"\x89PNG\r\n\x1a\n" + b"\0" * 100
         (here.workspace / "cat.png").write_bytes(png)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from keryx.server.access.forwarded import Forwarded, Outside, Proxies, PublicUrl
 from tests.cli.commands import keryx
-from tests.server.worlds import world
+from tests.server.served_host import served_host
 
 pytestmark = pytest.mark.promise("mended.18")
 
@@ -100,7 +100,7 @@ def test_a_path_that_the_proxy_left_in_is_taken_off(path: str, inner: str) -> No
 async def test_without_a_trusted_proxy_headers_say_nothing_and_the_log_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with world(tmp_path, password=PASSWORD) as here:
+    async with served_host(tmp_path, password=PASSWORD) as here:
         browser = here.browser()
         headers = {
             "X-Forwarded-For": "203.0.113.7",
@@ -126,7 +126,7 @@ async def test_without_a_trusted_proxy_headers_say_nothing_and_the_log_says_so(
 
 async def test_a_trusted_proxy_is_believed_also_over_plain_http(tmp_path: Path) -> None:
     url, trusted = "https://example.com/keryx", ("127.0.0.1",)
-    async with world(tmp_path, url=url, trusted_proxies=trusted) as here:
+    async with served_host(tmp_path, url=url, trusted_proxies=trusted) as here:
         assert here.server.link == f"https://example.com/keryx/#token={here.server.once}"
         client = type(here.client)(here.server.listens, here.client.http)
         through = {"X-Forwarded-Host": "example.com", "X-Forwarded-Proto": "https"}

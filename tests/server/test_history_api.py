@@ -12,7 +12,7 @@ import pytest
 from keryx.errors import ModelError
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from keryx.ports.model import ModelRequest
-from tests.server.worlds import World, scripted, world
+from tests.server.served_host import ServedHost, scripted, served_host
 
 
 def writing() -> ScriptedModel:
@@ -27,7 +27,7 @@ def writing() -> ScriptedModel:
     return scripted(reply)
 
 
-async def said(here: World, session_id: str, text: str) -> str:
+async def said(here: ServedHost, session_id: str, text: str) -> str:
     sent = await here.client.say(session_id, text)
     finished = await here.client.finished(session_id, sent["turn_id"])
     assert finished["outcome"] == "completed"
@@ -36,7 +36,7 @@ async def said(here: World, session_id: str, text: str) -> str:
 
 
 async def test_the_transcript_is_paged_from_the_end_without_gaps(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         for number in range(4):
             await said(here, name, f"message {number}")
@@ -61,7 +61,7 @@ async def test_the_transcript_is_paged_from_the_end_without_gaps(tmp_path: Path)
 
 
 async def test_the_export_is_the_log_and_the_view_goes_up_to_its_end(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         await said(here, name, "Hello")
         exported = await here.client.ask("GET", f"/api/sessions/{name}/export")
@@ -72,7 +72,7 @@ async def test_the_export_is_the_log_and_the_view_goes_up_to_its_end(tmp_path: P
 
 
 async def test_the_context_tells_what_the_model_is_told(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         (here.workspace / "AGENTS.md").write_text("Speak softly.")
         name = await here.client.open(tools=["files"])
         await said(here, name, "Hello")
@@ -87,7 +87,7 @@ async def test_the_context_tells_what_the_model_is_told(tmp_path: Path) -> None:
 
 
 async def test_changes_of_files_are_shown_and_taken_back(tmp_path: Path) -> None:
-    async with world(tmp_path, model=writing()) as here:
+    async with served_host(tmp_path, model=writing()) as here:
         (here.workspace / "notes.txt").write_text("old\n")
         name = await here.client.open()
         await here.client.post(
@@ -116,7 +116,7 @@ async def test_changes_of_files_are_shown_and_taken_back(tmp_path: Path) -> None
 
 
 async def test_a_turn_is_undone_with_its_files(tmp_path: Path) -> None:
-    async with world(tmp_path, model=writing()) as here:
+    async with served_host(tmp_path, model=writing()) as here:
         name = await here.client.open()
         turn = await said(here, name, "first")
         path = f"/api/sessions/{name}/undo"
@@ -128,7 +128,7 @@ async def test_a_turn_is_undone_with_its_files(tmp_path: Path) -> None:
 
 
 async def test_a_fork_shares_the_past_and_is_one_however_often_asked_for(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open(title="root")
         first = await said(here, name, "one")
         await said(here, name, "two")
@@ -150,7 +150,7 @@ async def test_a_session_is_summed_up_by_hand(tmp_path: Path) -> None:
         is_summing = request.system.startswith("Sum up")
         return ScriptedReply(text="Tea is liked." if is_summing else "Noted. " * 100)
 
-    async with world(tmp_path, model=ScriptedModel(reply)) as here:
+    async with served_host(tmp_path, model=ScriptedModel(reply)) as here:
         name = await here.client.open()
         path = f"/api/sessions/{name}/compact"
         problem = (await here.client.ask("POST", path)).problem(409, "conflict")
@@ -178,7 +178,7 @@ async def test_a_model_that_cannot_sum_up_is_told_with_what_to_do(tmp_path: Path
             return ScriptedReply(text="Noted. " * 100)
         return ScriptedReply(error=ModelError("auth", "who are you?", "give a key"))
 
-    async with world(tmp_path, model=ScriptedModel(reply)) as here:
+    async with served_host(tmp_path, model=ScriptedModel(reply)) as here:
         name = await here.client.open()
         await said(here, name, "I like tea")
         answer = await here.client.ask("POST", f"/api/sessions/{name}/compact")
@@ -188,7 +188,7 @@ async def test_a_model_that_cannot_sum_up_is_told_with_what_to_do(tmp_path: Path
 
 
 async def test_words_are_found_in_all_sessions(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         await said(here, name, "the <b>pangolin</b> sleeps")
         other = await here.client.open()
@@ -208,7 +208,7 @@ async def test_words_are_found_in_all_sessions(tmp_path: Path) -> None:
 
 @pytest.mark.promise("004.10")
 async def test_usage_adds_up(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         await said(here, name, "one")
         rows = (await here.client.get(f"/api/usage?session_id={name}"))["rows"]

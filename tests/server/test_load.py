@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SOAK
-from tests.server.processes import resident, served
-from tests.server.worlds import Client, StreamedEvent, parsed
+from tests.server.served_host import Client, StreamedEvent, parsed
+from tests.server.server_process import resident, served
 
 SESSIONS, WORDS = (200, 200) if SOAK else (40, 40)
 PATIENCE = 300.0 if SOAK else 50.0

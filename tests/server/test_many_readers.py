@@ -12,15 +12,15 @@ from keryx import Keryx
 from keryx.models.scripted import ScriptedReply
 from keryx.server.access.tokens import Tokens
 from keryx.server.serve import Settings, serving
-from tests.server.worlds import (
+from tests.server.served_host import (
     PATIENCE,
     Client,
     Gate,
+    ServedHost,
     StreamedEvent,
-    World,
     in_thread,
     scripted,
-    world,
+    served_host,
 )
 
 SESSIONS = 10
@@ -59,7 +59,7 @@ async def read_restlessly(
     return facts
 
 
-async def talk(here: World, session_id: str) -> None:
+async def talk(here: ServedHost, session_id: str) -> None:
     for number in range(TURNS):
         await here.client.say(session_id, f"{number}")
 
@@ -68,7 +68,7 @@ async def test_no_reader_misses_a_fact_or_sees_one_twice(tmp_path: Path) -> None
     def reply(text: str) -> ScriptedReply:
         return ScriptedReply(text=WORDS + text, piece=2)
 
-    async with world(tmp_path, model=scripted(reply)) as here:
+    async with served_host(tmp_path, model=scripted(reply)) as here:
         names = [await here.client.open() for _ in range(SESSIONS)]
         async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
             for name in names:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keryx.models.scripted import ScriptedModel, ScriptedReply
-from tests.server.worlds import Gate, World, scripted, world
+from tests.server.served_host import Gate, ServedHost, scripted, served_host
 
 
 def holding(gate: Gate) -> ScriptedModel:
@@ -22,7 +22,7 @@ def holding(gate: Gate) -> ScriptedModel:
     return scripted(reply)
 
 
-async def transcript(here: World, session_id: str) -> list[tuple[str, str]]:
+async def transcript(here: ServedHost, session_id: str) -> list[tuple[str, str]]:
     page = await here.client.get(f"/api/sessions/{session_id}/messages")
     return [
         (row["event"]["type"], row["event"]["text"])
@@ -32,7 +32,7 @@ async def transcript(here: World, session_id: str) -> list[tuple[str, str]]:
 
 
 async def test_a_message_is_accepted_and_answered(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         sent = await here.client.say(name, "Hello")
         finished = await here.client.finished(name, sent["turn_id"])
@@ -47,7 +47,7 @@ async def test_a_message_is_accepted_and_answered(tmp_path: Path) -> None:
 
 
 async def test_the_same_key_is_one_message_whoever_asks_again(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         path = f"/api/sessions/{name}/messages"
         first = await here.client.say(name, "Once", key="one")
@@ -79,7 +79,7 @@ async def test_the_same_key_is_one_message_whoever_asks_again(tmp_path: Path) ->
 async def test_a_wrong_message_leaves_nothing(
     tmp_path: Path, body: Any, status: int, kind: str
 ) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         answer = await here.client.ask("POST", f"/api/sessions/{name}/messages", json=body)
         answer.problem(status, kind)
@@ -87,7 +87,7 @@ async def test_a_wrong_message_leaves_nothing(
 
 
 async def test_too_large_a_body_is_refused(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         body = io.BytesIO(b'{"text": "' + b"x" * 9_000_000 + b'"}')
         answer = await here.client.ask("POST", f"/api/sessions/{name}/messages", data=body)
@@ -96,7 +96,7 @@ async def test_too_large_a_body_is_refused(tmp_path: Path) -> None:
 
 async def test_what_waits_can_be_changed_reordered_and_withdrawn(tmp_path: Path) -> None:
     gate = Gate()
-    async with world(tmp_path, model=holding(gate)) as here:
+    async with served_host(tmp_path, model=holding(gate)) as here:
         name = await here.client.open()
         held = await here.client.say(name, "hold")
         await gate.reached.wait()
@@ -124,7 +124,7 @@ async def test_what_waits_can_be_changed_reordered_and_withdrawn(tmp_path: Path)
 
 
 async def test_a_draft_is_kept_for_every_screen(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         path = f"/api/sessions/{name}/draft"
         answer = await here.client.ask("PUT", path, json={"text": "half a sent"})
@@ -136,7 +136,7 @@ async def test_a_draft_is_kept_for_every_screen(tmp_path: Path) -> None:
 
 async def test_attachments_are_named_by_their_upload(tmp_path: Path) -> None:
     png = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         headers = {"Content-Type": "image/png"}
         picture = await here.client.post(

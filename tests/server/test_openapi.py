@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from keryx.aio.loops import LoopThread
-from tests.server.worlds import PATIENCE, World, world
+from tests.server.served_host import PATIENCE, ServedHost, served_host
 
 pytestmark = pytest.mark.promise("server.5")
 
@@ -34,12 +34,12 @@ CHECKS: list[Any] = [
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
-async def enter(stack: AsyncExitStack, path: Path) -> World:
-    return await stack.enter_async_context(world(path))
+async def enter(stack: AsyncExitStack, path: Path) -> ServedHost:
+    return await stack.enter_async_context(served_host(path))
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[World]:
+def here(tmp_path: Path) -> Iterator[ServedHost]:
     """A server on a loop of its own: what asks it here blocks."""
     with LoopThread() as loop:
         stack = AsyncExitStack()
@@ -49,12 +49,12 @@ def here(tmp_path: Path) -> Iterator[World]:
             loop.call(stack.aclose)
 
 
-def described(here: World) -> Any:
+def described(here: ServedHost) -> Any:
     headers = {"Authorization": f"Bearer {here.token}"}
     return schemathesis.openapi.from_url(f"{here.client.url}/api/openapi.json", headers=headers)
 
 
-def operations(here: World) -> Iterator[Any]:
+def operations(here: ServedHost) -> Iterator[Any]:
     for result in described(here).get_all_operations():
         operation = result.ok()
         # Streams do not end by themselves, and a setup would ask whatever address is made up.
@@ -62,7 +62,7 @@ def operations(here: World) -> Iterator[Any]:
             yield operation
 
 
-def ask_often(here: World, operation: Any) -> None:
+def ask_often(here: ServedHost, operation: Any) -> None:
     """Asks with what fits the document, of sessions that are there and of those that are not."""
     headers = {"Authorization": f"Bearer {here.token}"}
     checks = [NO_SERVER_ERROR, *CHECKS]
@@ -85,7 +85,7 @@ def ask_often(here: World, operation: Any) -> None:
     ask()
 
 
-def test_every_answer_is_one_that_the_document_tells(here: World) -> None:
+def test_every_answer_is_one_that_the_document_tells(here: ServedHost) -> None:
     all_operations = list(operations(here))
     assert len(all_operations) == 39
     for operation in all_operations:
@@ -93,7 +93,7 @@ def test_every_answer_is_one_that_the_document_tells(here: World) -> None:
         ask_often(here, operation)
 
 
-def open_known(here: World) -> None:
+def open_known(here: ServedHost) -> None:
     headers = {"Authorization": f"Bearer {here.token}", "Content-Type": "application/json"}
     body = json.dumps({"session_id": KNOWN}).encode()
     request = urllib.request.Request(f"{here.client.url}/api/sessions", body, headers)
@@ -101,7 +101,7 @@ def open_known(here: World) -> None:
         assert answer.status == 201
 
 
-def test_the_document_tells_all_routes_and_no_other(here: World) -> None:
+def test_the_document_tells_all_routes_and_no_other(here: ServedHost) -> None:
     raw = described(here).raw_schema
     routes = {
         (method.upper(), path)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.child import WORDS
-from tests.server.processes import served
-from tests.server.worlds import PATIENCE, StreamedEvent
+from tests.server.served_host import PATIENCE, StreamedEvent
+from tests.server.server_process import served
+from tests.server.server_program import WORDS
 
 pytestmark = pytest.mark.promise("004.1")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import keryx
-from tests.server.processes import served
-from tests.server.worlds import Client, world
+from tests.server.served_host import Client, served_host
+from tests.server.server_process import served
 
 pytestmark = pytest.mark.promise("mended.15")
 
@@ -86,7 +86,7 @@ async def test_what_is_wrong_is_refused_and_the_configuration_is_shown(tmp_path:
     home.mkdir()
     text = '[approvals]\nallow = ["terminal:git *"]\ndeny = ["write_file:*.env"]\n'
     (home / "config.toml").write_text(text)
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         rules = await here.client.get(RULES)
         assert [(rule["verdict"], rule["says"]) for rule in rules["configured"]] == [
             ("deny", "write_file: what matches *.env, in every folder"),

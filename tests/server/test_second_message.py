@@ -9,8 +9,8 @@ import pytest
 
 from keryx.errors import ModelError
 from keryx.models.scripted import ScriptedReply
-from tests.server.processes import served
-from tests.server.worlds import PATIENCE, Client, Gate, scripted, world
+from tests.server.served_host import PATIENCE, Client, Gate, scripted, served_host
+from tests.server.server_process import served
 
 pytestmark = pytest.mark.promise("004.3", "server.4")
 
@@ -36,7 +36,7 @@ async def test_it_starts_after_a_turn_that(tmp_path: Path, ending: str) -> None:
             case _:
                 return ScriptedReply(text=f"You said: {text}")
 
-    async with asyncio.timeout(PATIENCE), world(tmp_path, model=scripted(reply)) as here:
+    async with asyncio.timeout(PATIENCE), served_host(tmp_path, model=scripted(reply)) as here:
         name = await here.client.open()
         sent = await here.client.say(name, ending)
         if ending == "cancelled":

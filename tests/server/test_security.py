@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from keryx.server.page import Page
-from tests.server.worlds import PATIENCE, Answer, Client, World, in_thread, world
+from tests.server.served_host import PATIENCE, Answer, Client, ServedHost, in_thread, served_host
 
 pytestmark = pytest.mark.promise("server.5")
 
 
-async def logged_in(here: World) -> Client:
+async def logged_in(here: ServedHost) -> Client:
     browser = here.browser()
     answer = await browser.ask("POST", "/api/login", json={"token": here.server.once})
     assert answer.status == 204
@@ -42,7 +42,7 @@ FOREIGN_HOSTS = (
 
 
 async def test_a_host_that_is_not_ours_gets_nothing(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         for host in FOREIGN_HOSTS:
             port = here.client.url.rpartition(":")[2]
             headers = {"Host": host.format(port=port)}
@@ -53,7 +53,7 @@ async def test_a_host_that_is_not_ours_gets_nothing(tmp_path: Path) -> None:
 
 
 async def test_our_own_names_are_known(tmp_path: Path) -> None:
-    async with world(tmp_path, allowed_hosts=("keryx.example", "other:99")) as here:
+    async with served_host(tmp_path, allowed_hosts=("keryx.example", "other:99")) as here:
         port = here.client.url.rpartition(":")[2]
         for host in (
             f"127.0.0.1:{port}",
@@ -88,7 +88,7 @@ async def test_our_own_names_are_known(tmp_path: Path) -> None:
 async def test_what_another_site_sends_with_our_cookie_is_refused(
     tmp_path: Path, headers: dict[str, str]
 ) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         browser = await logged_in(here)
         name = await here.client.open()
         for method, path in (
@@ -105,7 +105,7 @@ async def test_what_another_site_sends_with_our_cookie_is_refused(
 
 
 async def test_our_own_page_may_do_everything(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         browser = await logged_in(here)
         for headers in ({"Origin": here.client.url}, {"Sec-Fetch-Site": "same-origin"}):
             answer = await browser.ask("POST", "/api/sessions", json={}, headers=headers)
@@ -120,7 +120,7 @@ async def test_our_own_page_may_do_everything(tmp_path: Path) -> None:
 
 
 async def test_another_site_cannot_read_nor_log_in(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         body = {"token": here.server.once}
         foreign = {"Origin": "http://evil.example"}
         stranger = here.browser()
@@ -137,14 +137,14 @@ async def test_another_site_cannot_read_nor_log_in(tmp_path: Path) -> None:
 
 
 async def test_a_program_with_a_token_needs_no_origin(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         assert await here.client.open()
 
 
 # -- bytes that no client would send
 
 
-async def raw(here: World, request: bytes) -> bytes:
+async def raw(here: ServedHost, request: bytes) -> bytes:
     host, port = here.client.url.split("/")[2].split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(request.replace(b"HOST", f"{host}:{port}".encode()))
@@ -169,7 +169,7 @@ TARGETS = [
 
 
 async def test_no_path_leads_to_files_or_around_the_door(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         for target in TARGETS:
             answer = await raw(
                 here, b"GET " + target + b" HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n"
@@ -185,7 +185,7 @@ async def test_no_path_leads_to_files_or_around_the_door(tmp_path: Path) -> None
 
 
 async def test_two_hosts_or_two_tokens_fit_nothing(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         close = b"Connection: close\r\n"
         hosts = b"Host: HOST\r\nHost: evil.example\r\n"
         twice = b"GET /api/health HTTP/1.1\r\n" + hosts + close + b"\r\n"
@@ -203,7 +203,7 @@ async def test_two_hosts_or_two_tokens_fit_nothing(tmp_path: Path) -> None:
 
 
 async def test_every_answer_has_the_headers_that_protect_it(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         for path in ("/", "/api/health", "/api/sessions", "/api/nothing", f"/api/sessions/{name}"):
             answer = await here.client.ask("GET", path)
@@ -223,7 +223,7 @@ async def test_every_answer_has_the_headers_that_protect_it(tmp_path: Path) -> N
 async def test_an_unforeseen_error_is_told_by_an_id_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
 
         async def broken(session_id: str, **_: object) -> None:
             raise LookupError("an inner secret of " + session_id)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.server.worlds import world
+from tests.server.served_host import served_host
 
 
 async def test_a_session_is_opened_with_what_was_asked_for(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         (here.workspace / "deeper").mkdir()
         body = {
             "session_id": "s-0123456789abcdef",
@@ -39,7 +39,7 @@ async def test_a_session_is_opened_with_what_was_asked_for(tmp_path: Path) -> No
 
 
 async def test_the_same_session_id_again_is_the_same_session(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         body = {"session_id": "s-abc", "title": "first"}
         await here.client.post("/api/sessions", body, status=201)
         again = {"session_id": "s-abc", "title": "second"}
@@ -71,21 +71,21 @@ async def test_the_same_session_id_again_is_the_same_session(tmp_path: Path) -> 
 async def test_a_session_that_cannot_be_is_refused_with_a_problem(
     tmp_path: Path, body: Any, status: int, kind: str
 ) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         answer = await here.client.ask("POST", "/api/sessions", json=body)
         answer.problem(status, kind)
         assert (await here.client.get("/api/sessions"))["sessions"] == []
 
 
 async def test_what_is_no_json_is_a_bad_request(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         for data in (b"{", b"", b"\xff\xfe", b'{"title": "\xff"}', b"[" * 200_000):
             answer = await here.client.ask("POST", "/api/sessions", data=data)
             answer.problem(400, "bad_request")
 
 
 async def test_the_list_is_paged_from_the_last_change(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         names = [await here.client.open() for _ in range(5)]
         seen: list[str] = []
         page = await here.client.get("/api/sessions?limit=2")
@@ -100,7 +100,7 @@ async def test_the_list_is_paged_from_the_last_change(tmp_path: Path) -> None:
 
 
 async def test_a_session_is_changed_and_what_is_absent_stays(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open(title="before", effort="low")
         path = f"/api/sessions/{name}"
         changes = {"title": "after", "pinned": True, "archived": True, "tools": ["shell"]}
@@ -117,7 +117,7 @@ async def test_a_session_is_changed_and_what_is_absent_stays(tmp_path: Path) -> 
 
 
 async def test_a_wrong_change_of_a_session_changes_nothing(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         for body, status, kind in (
             ({"title": None}, 400, "bad_request"),
@@ -132,7 +132,7 @@ async def test_a_wrong_change_of_a_session_changes_nothing(tmp_path: Path) -> No
 
 
 async def test_a_deleted_session_is_gone(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         path = f"/api/sessions/{name}"
         assert (await here.client.ask("DELETE", path)).status == 204
@@ -177,7 +177,7 @@ BODY: dict[str, Any] = {
 
 
 async def test_no_route_makes_a_session_of_an_unknown_id(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         for method, path in SUBPATHS:
             unknown = await here.client.ask(method, f"/api/sessions/s-nobody{path}", json=BODY)
             unknown.problem(404, "not_found")
@@ -191,7 +191,7 @@ async def test_no_route_makes_a_session_of_an_unknown_id(tmp_path: Path) -> None
 
 
 async def test_the_server_tells_what_it_has(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         health = await here.client.get("/api/health")
         assert (health["status"], bool(health["version"])) == ("ok", True)
         models = await here.client.get("/api/models")
@@ -210,7 +210,7 @@ async def test_the_server_tells_what_it_has(tmp_path: Path) -> None:
 
 
 async def test_what_is_not_there_and_what_cannot_be_done_are_problems(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         (await here.client.ask("GET", "/api/nothing")).problem(404, "not_found")
         (await here.client.ask("GET", "/api/")).problem(404, "not_found")
         wrong = await here.client.ask("PUT", "/api/sessions")

@@ -17,7 +17,7 @@ from keryx.config import Provider, keep_key, load
 from keryx.server.access.tokens import Tokens
 from keryx.server.serve import Settings, serving
 from keryx.testing.modelserver import MODEL, ModelServer, ReceivedRequest, RefusedError, Reply
-from tests.server.worlds import PATIENCE, Client, in_thread, world
+from tests.server.served_host import PATIENCE, Client, in_thread, served_host
 
 
 async def test_a_pasted_key_is_tried_kept_for_one_pair_of_eyes_and_used(tmp_path: Path) -> None:
@@ -92,14 +92,14 @@ async def test_another_model_of_a_known_server_is_chosen_without_its_key(tmp_pat
 async def test_a_model_that_was_named_at_the_start_is_not_changed_from_the_page(
     tmp_path: Path,
 ) -> None:
-    async with asyncio.timeout(PATIENCE), world(tmp_path) as here:
+    async with asyncio.timeout(PATIENCE), served_host(tmp_path) as here:
         answer = await here.client.ask("POST", "/api/setup/model", json={"model": "openai:other"})
         answer.problem(409, "conflict")
         assert "config.toml" in answer.body["hint"]
 
 
 async def test_a_server_that_is_none_says_so(tmp_path: Path) -> None:
-    async with asyncio.timeout(PATIENCE), world(tmp_path) as here:
+    async with asyncio.timeout(PATIENCE), served_host(tmp_path) as here:
         for body in (
             {"base_url": "http://127.0.0.1:9/v1"},
             {"base_url": here.server.url},
@@ -112,7 +112,7 @@ async def test_a_server_that_is_none_says_so(tmp_path: Path) -> None:
 
 
 async def test_the_tour_runs_with_real_tools_and_waits_for_a_person(tmp_path: Path) -> None:
-    async with asyncio.timeout(3 * PATIENCE), world(tmp_path) as here:
+    async with asyncio.timeout(3 * PATIENCE), served_host(tmp_path) as here:
         name = await here.client.open(model="scripted:tour")
         sent = await here.client.say(name, "Show me.")
         slow = ""

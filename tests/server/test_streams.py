@@ -15,7 +15,14 @@ from keryx import events as ev
 from keryx.messages import Json
 from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.server import stream as streaming
-from tests.server.worlds import PATIENCE, Gate, StreamedEvent, World, scripted, world
+from tests.server.served_host import (
+    PATIENCE,
+    Gate,
+    ServedHost,
+    StreamedEvent,
+    scripted,
+    served_host,
+)
 
 pytestmark = pytest.mark.promise("004.1")
 
@@ -28,7 +35,7 @@ def holding(gate: Gate) -> ScriptedModel:
     return scripted(reply)
 
 
-async def told_turn(here: World, session_id: str, text: str) -> None:
+async def told_turn(here: ServedHost, session_id: str, text: str) -> None:
     sent = await here.client.say(session_id, text)
     await here.client.finished(session_id, sent["turn_id"])
 
@@ -38,7 +45,7 @@ def facts(events: list[StreamedEvent]) -> list[StreamedEvent]:
 
 
 async def test_a_stream_resumes_at_every_point_without_gap_or_repetition(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         await told_turn(here, name, "one")
         await told_turn(here, name, "two")
@@ -64,7 +71,7 @@ async def test_a_stream_resumes_at_every_point_without_gap_or_repetition(tmp_pat
 
 @pytest.mark.parametrize("after", ["x", "-1", "1.5", "9" * 30, "1e3", "%31x"])
 async def test_a_bad_place_to_resume_at_is_a_bad_request(tmp_path: Path, after: str) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         for path in (f"/api/sessions/{name}/events", "/api/events"):
             by_query = await here.client.ask("GET", f"{path}?after={after}")
@@ -77,7 +84,7 @@ async def test_a_bad_place_to_resume_at_is_a_bad_request(tmp_path: Path, after: 
 
 async def test_a_late_reader_gets_the_facts_and_then_what_streams_now(tmp_path: Path) -> None:
     gate = Gate()
-    async with world(tmp_path, model=holding(gate)) as here:
+    async with served_host(tmp_path, model=holding(gate)) as here:
         name = await here.client.open()
         sent = await here.client.say(name, "hold")
         await gate.reached.wait()
@@ -99,7 +106,7 @@ async def test_a_late_reader_gets_the_facts_and_then_what_streams_now(tmp_path: 
 
 
 async def test_two_readers_see_the_same_bytes(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         async with here.client.follow(name, 1) as one, here.client.follow(name, 1) as two:
             await here.client.say(name, "Tell both of us the same, in many pieces")
@@ -126,7 +133,7 @@ async def test_a_slow_reader_is_told_to_resync_and_misses_no_fact(tmp_path: Path
     def reply(text: str) -> ScriptedReply:
         return ScriptedReply(text=long + text, piece=100)
 
-    async with world(tmp_path, model=scripted(reply)) as here:
+    async with served_host(tmp_path, model=scripted(reply)) as here:
         name = await here.client.open()
         host, port = here.server.url.split("/")[2].split(":")
         reader, writer = await asyncio.open_connection(host, int(port), limit=2**16)
@@ -153,7 +160,7 @@ async def test_a_slow_reader_is_told_to_resync_and_misses_no_fact(tmp_path: Path
 
 async def test_a_reader_that_hangs_up_cancels_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     gate = Gate()
-    async with world(tmp_path, model=holding(gate)) as here:
+    async with served_host(tmp_path, model=holding(gate)) as here:
         name = await here.client.open()
         sent = await here.client.say(name, "hold")
         await gate.reached.wait()
@@ -166,7 +173,7 @@ async def test_a_reader_that_hangs_up_cancels_nothing_and_leaves_nothing(tmp_pat
 
 
 async def test_the_end_of_the_session_ends_its_streams(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         async with here.client.follow(name) as events:
             assert (await anext(events)).type == "session.opened"
@@ -177,7 +184,7 @@ async def test_the_end_of_the_session_ends_its_streams(tmp_path: Path) -> None:
 
 
 async def test_the_end_of_the_server_ends_streams_within_bounds(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         response = await here.client.http.get(f"{here.client.url}/api/sessions/{name}/events")
         async with asyncio.timeout(PATIENCE):
@@ -188,7 +195,7 @@ async def test_the_end_of_the_server_ends_streams_within_bounds(tmp_path: Path) 
 
 async def test_streams_show_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "BEAT", 0.01)
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         path = f"{here.client.url}/api/sessions/{name}/events?after=1"
         async with asyncio.timeout(PATIENCE), here.client.http.get(path) as answer:
@@ -201,7 +208,7 @@ async def test_streams_show_signs_of_life(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 async def test_the_list_is_followed_with_its_positions(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         first = await here.client.open(title="first")
         async with here.client.stream("/api/events") as events:
             second = await here.client.open(title="second")

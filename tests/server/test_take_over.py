@@ -14,8 +14,8 @@ from keryx import events as ev
 from keryx.app.host import remote_host
 from keryx.errors import UserMustActError
 from keryx.models.scripted import ScriptedReply
-from tests.server.processes import served
-from tests.server.worlds import PATIENCE, in_thread, scripted
+from tests.server.served_host import PATIENCE, in_thread, scripted
+from tests.server.server_process import served
 
 pytestmark = pytest.mark.promise("sessions.2", "server.7")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
-from tests.server.worlds import LINGER, Gate, World, scripted, waiting_tool, world
+from tests.server.served_host import LINGER, Gate, ServedHost, scripted, served_host, waiting_tool
 
 pytestmark = pytest.mark.promise("004.2", "server.4")
 
@@ -31,19 +31,19 @@ def calling(call: ScriptedCall) -> ScriptedModel:
     return scripted(reply)
 
 
-async def cancel(here: World, session_id: str, turn_id: str) -> tuple[int, Any]:
+async def cancel(here: ServedHost, session_id: str, turn_id: str) -> tuple[int, Any]:
     path = f"/api/sessions/{session_id}/turns/{turn_id}/cancel"
     answer = await here.client.ask("POST", path)
     return answer.status, answer.body
 
 
-async def facts(here: World, session_id: str) -> list[dict[str, Any]]:
+async def facts(here: ServedHost, session_id: str) -> list[dict[str, Any]]:
     exported = await here.client.ask("GET", f"/api/sessions/{session_id}/export")
     assert exported.headers["content-type"].startswith("application/x-ndjson")
     return [json.loads(line) for line in exported.raw.splitlines()]
 
 
-async def check_one_end(here: World, session_id: str, turn_id: str) -> dict[str, Any]:
+async def check_one_end(here: ServedHost, session_id: str, turn_id: str) -> dict[str, Any]:
     """Exactly one terminal event, and nothing of the turn after it."""
     log = await facts(here, session_id)
     assert [fact["seq"] for fact in log] == list(range(1, len(log) + 1))
@@ -54,14 +54,14 @@ async def check_one_end(here: World, session_id: str, turn_id: str) -> dict[str,
     return ends[0]
 
 
-async def second_message_works(here: World, session_id: str) -> None:
+async def second_message_works(here: ServedHost, session_id: str) -> None:
     sent = await here.client.say(session_id, "and now?")
     assert (await here.client.finished(session_id, sent["turn_id"]))["outcome"] == "completed"
 
 
 async def test_a_cancel_before_the_start_leaves_the_running_turn_alone(tmp_path: Path) -> None:
     gate = Gate()
-    async with world(tmp_path, model=holding(gate)) as here:
+    async with served_host(tmp_path, model=holding(gate)) as here:
         name = await here.client.open()
         held = await here.client.say(name, "hold")
         await gate.reached.wait()
@@ -77,7 +77,7 @@ async def test_a_cancel_before_the_start_leaves_the_running_turn_alone(tmp_path:
 
 async def test_a_cancel_during_the_model_keeps_what_was_visible(tmp_path: Path) -> None:
     gate = Gate()
-    async with world(tmp_path, model=holding(gate)) as here:
+    async with served_host(tmp_path, model=holding(gate)) as here:
         name = await here.client.open()
         sent = await here.client.say(name, "hold")
         await gate.reached.wait()
@@ -91,7 +91,7 @@ async def test_a_cancel_during_the_model_keeps_what_was_visible(tmp_path: Path) 
 async def test_a_cancel_during_tools_ends_the_call_too(tmp_path: Path) -> None:
     gate = Gate()
     model = calling(LINGER)
-    async with world(tmp_path, model=model, tools=[waiting_tool(gate)]) as here:
+    async with served_host(tmp_path, model=model, tools=[waiting_tool(gate)]) as here:
         name = await here.client.open()
         sent = await here.client.say(name, "call")
         await gate.reached.wait()
@@ -108,7 +108,7 @@ async def test_a_cancel_during_tools_ends_the_call_too(tmp_path: Path) -> None:
 
 async def test_two_cancels_are_one(tmp_path: Path) -> None:
     gate = Gate()
-    async with world(tmp_path, model=holding(gate)) as here:
+    async with served_host(tmp_path, model=holding(gate)) as here:
         name = await here.client.open()
         sent = await here.client.say(name, "hold")
         await gate.reached.wait()
@@ -124,7 +124,7 @@ async def test_two_cancels_are_one(tmp_path: Path) -> None:
 
 async def test_one_call_is_cancelled_and_its_turn_goes_on(tmp_path: Path) -> None:
     gate = Gate()
-    async with world(tmp_path, model=calling(LINGER), tools=[waiting_tool(gate)]) as here:
+    async with served_host(tmp_path, model=calling(LINGER), tools=[waiting_tool(gate)]) as here:
         name = await here.client.open()
         sent = await here.client.say(name, "call")
         started = (await here.client.until(name, "call.started"))[-1].data
@@ -140,7 +140,7 @@ async def test_one_call_is_cancelled_and_its_turn_goes_on(tmp_path: Path) -> Non
 @pytest.mark.promise("001.5")
 async def test_a_steer_joins_the_running_turn_and_an_interrupt_ends_it(tmp_path: Path) -> None:
     gate = Gate()
-    async with world(tmp_path, model=holding(gate)) as here:
+    async with served_host(tmp_path, model=holding(gate)) as here:
         name = await here.client.open()
         first = await here.client.say(name, "hold")
         await gate.reached.wait()
@@ -163,7 +163,7 @@ ASK = ScriptedCall("clarify", {"question": "Which?", "choices": ["this", "that"]
 
 @pytest.mark.promise("004.14")
 async def test_the_first_answer_to_an_approval_counts(tmp_path: Path) -> None:
-    async with world(tmp_path, model=calling(WRITE)) as here:
+    async with served_host(tmp_path, model=calling(WRITE)) as here:
         name = await here.client.open(approvals="ask")
         sent = await here.client.say(name, "call")
         await here.client.until(name, "approval.asked")
@@ -185,7 +185,7 @@ async def test_the_first_answer_to_an_approval_counts(tmp_path: Path) -> None:
 
 
 async def test_a_question_is_answered_once(tmp_path: Path) -> None:
-    async with world(tmp_path, model=calling(ASK)) as here:
+    async with served_host(tmp_path, model=calling(ASK)) as here:
         name = await here.client.open()
         sent = await here.client.say(name, "call")
         question = (await here.client.until(name, "question.asked"))[-1].data
@@ -204,7 +204,7 @@ async def test_a_question_is_answered_once(tmp_path: Path) -> None:
 
 
 async def test_a_person_runs_a_tool_with_no_model(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with served_host(tmp_path) as here:
         name = await here.client.open()
         path = f"/api/sessions/{name}/calls"
         body = {"tool": "write_file", "arguments": {"path": "a.txt", "content": "A"}, "key": "k"}

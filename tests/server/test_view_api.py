@@ -9,7 +9,7 @@ import pytest
 from keryx.events import Usage
 from keryx.models.scripted import ScriptedReply
 from keryx.ports.view import SessionView
-from tests.server.worlds import StreamedEvent, World, scripted, world
+from tests.server.served_host import ServedHost, StreamedEvent, scripted, served_host
 
 USED = Usage(input_tokens=10, output_tokens=3, cached_tokens=2, reasoning_tokens=1)
 
@@ -18,7 +18,7 @@ def costly(text: str) -> ScriptedReply:
     return ScriptedReply(text=f"You said: {text}", usage=USED)
 
 
-async def said(here: World, name: str, text: str) -> list[StreamedEvent]:
+async def said(here: ServedHost, name: str, text: str) -> list[StreamedEvent]:
     """A whole turn; all that the session told up to its end."""
     sent = await here.client.say(name, text)
     return await here.client.until(name, "turn.finished", turn_id=sent["turn_id"])
@@ -27,7 +27,7 @@ async def said(here: World, name: str, text: str) -> list[StreamedEvent]:
 async def test_a_view_counts_what_was_spent_up_to_its_own_fact_however_busy_the_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with world(tmp_path, model=scripted(costly)) as here:
+    async with served_host(tmp_path, model=scripted(costly)) as here:
         name = await here.client.open()
         await said(here, name, "before anyone looks")
         look = here.host_client.view

@@ -11,8 +11,8 @@ from keryx.aio.bridge import Bridge
 from keryx.ports.store import Store
 from keryx.store.memory import MemoryStore
 from keryx.store.sqlite import SqliteStore
+from tests.store.contracts.history import HistoryContract, SearchContract
 from tests.store.contracts.store import StoreContract
-from tests.store.historycontract import HistoryContract, SearchContract
 
 
 class _Contract(StoreContract, HistoryContract, SearchContract):

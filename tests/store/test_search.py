@@ -19,7 +19,7 @@ from keryx.ports.store import Commit, Store
 from keryx.store.sqlite import SqliteStore
 from keryx.store.sqlite.index import index_step
 from keryx.testing.event_factory import EventFactory
-from tests.store.historycontract import Log, log_of, names
+from tests.store.contracts.history import Log, log_of, names
 
 pytestmark = pytest.mark.promise("server.7")
 

@@ -18,8 +18,8 @@ from keryx.ports.store import Commit
 from keryx.store.sqlite import SqliteStore, files
 from keryx.store.sqlite.faults import as_store_error
 from keryx.testing.event_factory import EventFactory
-from tests.store.child import NOBODY
-from tests.store.children import child, said_by
+from tests.store.store_process import child, said_by
+from tests.store.store_program import NOBODY
 
 pytestmark = pytest.mark.promise("sessions.6")
 

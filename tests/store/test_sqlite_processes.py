@@ -14,8 +14,8 @@ from keryx.ports.store import Commit, InboxRow
 from keryx.store.sqlite import SqliteStore
 from keryx.testing.event_factory import EventFactory
 from tests.conftest import SOAK
-from tests.store.child import ROUNDS
-from tests.store.children import child
+from tests.store.store_process import child
+from tests.store.store_program import ROUNDS
 
 pytestmark = pytest.mark.promise("sessions.1", "sessions.2")
 

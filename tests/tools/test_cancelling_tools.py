@@ -14,7 +14,7 @@ import pytest
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
 from keryx.messages import Reason
-from tests.tools.scenarios import ATOMIC, HANGING, opened
+from tests.tools.hanging_tools import ATOMIC, HANGING, opened
 
 REASONS: tuple[Reason, ...] = ("interrupt", "steer", "timeout", "shutdown", "parent")
 DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "cancelling.md"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from keryx.aio.loops import run_loop
 from keryx.messages import CallOutcome, ToolCall
 from tests.conftest import SOAK
-from tests.tools.workshop import Workshop
+from tests.tools.tool_session import ToolSession
 
 pytestmark = pytest.mark.promise("tools.2")
 
@@ -79,7 +79,7 @@ def prepare(folder: Path) -> None:
         (folder / name).write_text(f"{word}\n")
 
 
-def named(shop: Workshop, number: int, operation: Operation) -> ToolCall:
+def named(shop: ToolSession, number: int, operation: Operation) -> ToolCall:
     tool, arguments = operation
     own = {key: str(value).replace("OWN", f"t{number}") for key, value in arguments.items()}
     return shop.call(tool, **(own if tool == "terminal" else arguments))
@@ -100,7 +100,7 @@ def tree(folder: Path) -> dict[str, str]:
 async def in_order(
     folder: Path, batch: list[Operation], *, together: bool
 ) -> list[tuple[str, str]]:
-    shop = Workshop(folder)
+    shop = ToolSession(folder)
     await shop.open()
     try:
         # Everything was read before, so that nothing is refused only because it was not.

@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.async_api import Locator, expect
 
-from tests.browser.people import Person, Tab
+from tests.browser.browser_user import Person, Tab
 
 QUIET = (
     "turn.finished",

@@ -42,7 +42,7 @@ class Part:
         return self._replies.pop(0)
 
 
-class Stage:
+class ScriptedReplies:
     """Answers for the scripted model server; titles are what the person said first."""
 
     def __init__(self) -> None:

@@ -11,10 +11,17 @@ from playwright.async_api import Browser, expect
 
 from keryx.events import Usage
 from keryx.testing.modelserver import Call, Reply
-from tests.browser.audits import CANCELLED, CLUSTERS, REGIONS, REGIONS_FILE, audit_calls, first_look
+from tests.browser.audit_script import (
+    CANCELLED,
+    CLUSTERS,
+    REGIONS,
+    REGIONS_FILE,
+    audit_calls,
+    first_look,
+)
+from tests.browser.browser_user import Person, Tab, person
+from tests.browser.command_gate import Gate, gate
 from tests.browser.conftest import House
-from tests.browser.gates import Gate, gate
-from tests.browser.people import Person, Tab, person
 
 PROSE = """## What I found
 

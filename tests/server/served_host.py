@@ -196,7 +196,7 @@ def parsed(block: bytes) -> StreamedEvent | None:
 
 
 @dataclass(slots=True)
-class World:
+class ServedHost:
     app: Keryx
     host_client: HostClient
     server: Serving
@@ -225,13 +225,13 @@ async def in_thread(work: Callable[..., T], *args: Any) -> T:
 
 
 @asynccontextmanager
-async def world(
+async def served_host(
     path: Path,
     *,
     model: ScriptedModel | None = None,
     tools: Sequence[Tool] | None = None,
     **settings: Any,
-) -> AsyncGenerator[World]:
+) -> AsyncGenerator[ServedHost]:
     """A host with that model, served on a free port, and a client that is let in."""
     home, workspace = path / "home", path / "workspace"
     workspace.mkdir(exist_ok=True)
@@ -245,7 +245,7 @@ async def world(
         headers = {"Authorization": f"Bearer {token}"}
         async with aiohttp.ClientSession(headers=headers) as http:
             client = Client(server.url, http)
-            running = World(app, app.host_client, server, client, token, home, workspace)
+            running = ServedHost(app, app.host_client, server, client, token, home, workspace)
             try:
                 yield running
             finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.server.worlds import PATIENCE, ROOT, Client
+from tests.server.served_host import PATIENCE, ROOT, Client
 
 
 def resident(process: subprocess.Popen[str]) -> int:
@@ -28,7 +28,7 @@ async def served(path: Path) -> AsyncGenerator[tuple[Client, subprocess.Popen[st
     words = [
         sys.executable,
         "-m",
-        "tests.server.child",
+        "tests.server.server_program",
         str(path / "home"),
         str(path / "workspace"),
     ]

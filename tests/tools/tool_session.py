@@ -62,7 +62,7 @@ async def keep(data: bytes) -> str:
     return blob_hash(data)
 
 
-class Workshop:
+class ToolSession:
     """All built-in tools in one workspace. Open it, use it, close it."""
 
     def __init__(self, workspace: Path, environment: dict[str, str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Run as `python -m tests.server.child HOME WORKSPACE`: the server in a process of its own.
+"""Run as `python -m tests.server.server_program HOME WORKSPACE`: the server in its own process.
 
 It says its address as one line of JSON, and serves until it is killed or its input ends. The model
 speaks slowly, so that a kill hits the middle of a turn.
@@ -17,7 +17,7 @@ from keryx.aio.loops import run_loop
 from keryx.models.scripted import ScriptedReply
 from keryx.server.access.tokens import Tokens
 from keryx.server.serve import Settings, serving
-from tests.server.worlds import scripted
+from tests.server.served_host import scripted
 
 PACED: Any = {"pause": 0.05, "piece": 6}
 WORDS = " ".join(f"word{number}" for number in range(200))

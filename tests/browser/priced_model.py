@@ -16,10 +16,10 @@ from playwright.async_api import Browser, expect
 from keryx.events import Usage
 from keryx.models.prices import Prices
 from keryx.testing.modelserver import ModelServer, Reply
+from tests.browser.browser_user import Person, Tab, person
 from tests.browser.conftest import House, lived_in
-from tests.browser.people import Person, Tab, person
-from tests.browser.serving import PageServer
-from tests.browser.stage import Stage
+from tests.browser.page_server import PageServer
+from tests.browser.scripted_replies import ScriptedReplies
 
 MODEL: Final = "gpt-4o"
 WINDOW: Final = 200_000
@@ -39,7 +39,7 @@ MOST_ASKED: Final = 1_000
 @asynccontextmanager
 async def priced_house(chromium: Browser, folder: Path) -> AsyncGenerator[House]:
     """A server that knows by now what its model costs, and on which nothing was used."""
-    stage = Stage()
+    stage = ScriptedReplies()
     async with ModelServer(stage.answer, models=[MODEL], keeps_asked=False) as model:
         served = PageServer(folder, None)
         told = {"model": MODEL, "url": model.url, "public": PUBLIC, "window": WINDOW}
@@ -50,7 +50,7 @@ async def priced_house(chromium: Browser, folder: Path) -> AsyncGenerator[House]
             yield house
 
 
-async def _until_priced(somebody: Person, stage: Stage) -> None:
+async def _until_priced(somebody: Person, stage: ScriptedReplies) -> None:
     """The list of prices is loaded while the server works, and what was used before has no cost."""
     stage.on(QUESTION, *[Reply(text="Let me see.")] * MOST_ASKED)
     tab = await somebody.opens()

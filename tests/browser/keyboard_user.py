@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import Locator
 
-from tests.browser.people import Tab
+from tests.browser.browser_user import Tab
 
 MOST_STOPS = 150
 COUNT = (

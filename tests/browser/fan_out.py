@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keryx.testing.modelserver import Call
-from tests.browser.gates import Gate, gate
+from tests.browser.command_gate import Gate, gate
 
 QUICK = 11
 CROWD = 400

@@ -1,4 +1,4 @@
-"""Starting `tests.store.child` and talking to it."""
+"""Starting `tests.store.store_program` and talking to it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Child:
 @contextmanager
 def child(action: str, path: Path, *flags: str) -> Generator[Child]:
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.store.child", action, str(path), *flags],
+        [sys.executable, "-m", "tests.store.store_program", action, str(path), *flags],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""A process of its own that uses a store, for tests: run as `python -m tests.store.child`.
+"""A process of its own that uses a store, for tests: run as `python -m tests.store.store_program`.
 
 It says each result as one line of JSON, and waits for a line of input where the test has to act.
 """

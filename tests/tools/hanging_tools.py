@@ -11,7 +11,7 @@ from typing import Any
 
 from keryx.messages import ToolCall
 from keryx.tools.files import searching
-from tests.tools.workshop import Workshop
+from tests.tools.tool_session import ToolSession
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ ATOMIC: dict[str, dict[str, Any]] = {
 @asynccontextmanager
 async def opened(
     folder: Path, scenario: Scenario
-) -> AsyncGenerator[tuple[Workshop, ToolCall, Callable[[], Awaitable[None]]]]:
+) -> AsyncGenerator[tuple[ToolSession, ToolCall, Callable[[], Awaitable[None]]]]:
     """The tools in a workspace, the call, and a function that returns once the call hangs."""
     workspace = folder / "workspace"
     workspace.mkdir()
@@ -80,7 +80,7 @@ async def opened(
         program.write_text(f"#!/bin/sh\necho hanging > {fifo}\nsleep 1000\n")
         program.chmod(0o755)
         searching._installed = lambda: str(program)  # pyright: ignore[reportPrivateUsage] (same)
-    shop = Workshop(workspace)
+    shop = ToolSession(workspace)
     await shop.open()
     try:
         if scenario.background:
@@ -93,7 +93,7 @@ async def opened(
         await shop.close()
 
 
-async def _until_hanging(shop: Workshop, call: ToolCall, scenario: Scenario, fifo: Path) -> None:
+async def _until_hanging(shop: ToolSession, call: ToolCall, scenario: Scenario, fifo: Path) -> None:
     if scenario.keeps:
         await shop.watch.until(call.call_id, scenario.keeps)
     elif scenario.slow_ripgrep:

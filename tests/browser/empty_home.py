@@ -8,8 +8,8 @@ from pathlib import Path
 
 from playwright.async_api import Browser, Locator
 
-from tests.browser.people import TALL, Person, Tab, person
-from tests.browser.serving import PageServer
+from tests.browser.browser_user import TALL, Person, Tab, person
+from tests.browser.page_server import PageServer
 from tests.browser.test_looks import AXE, LOOKS, Eye
 
 
