@@ -23,7 +23,7 @@ WATCH: Final = """
   };
   /* The end of the transcript is in view, and it is this. */
   const ended = (words) => {
-    const last = [...document.querySelectorAll(".scroll article")].at(-1);
+    const last = [...document.querySelectorAll(".transcript-scroll article")].at(-1);
     if (!last || !last.textContent.includes(words)) return false;
     const { bottom, height } = last.getBoundingClientRect();
     return height > 0 && bottom > 0 && bottom <= innerHeight;

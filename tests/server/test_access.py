@@ -1,4 +1,4 @@
-"""Who is let in: by the link that works once, passwords, cookies, tokens; and how often to try."""
+"""Who may use the server: by the link that works once, passwords, cookies, tokens; and how often to try."""
 
 from __future__ import annotations
 

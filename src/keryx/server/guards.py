@@ -142,7 +142,7 @@ class Guard:
         elif head.origin is not None:
             foreign = not ours
         else:
-            # Without a cookie nothing can be misused, and a program can log in.
+            # Without a cookie nothing can be misused, and a program can sign in.
             foreign = head.site != "same-origin" and (
                 head.cookie is not None or head.site is not None
             )

@@ -70,7 +70,7 @@ class Serving(msgspec.Struct, frozen=True):
 
     @property
     def link(self) -> str:
-        """Return the address that logs in the first browser that opens it."""
+        """Return the address that signs in the first browser that opens it."""
         return f"{self.url}#token={self.once}"
 
 

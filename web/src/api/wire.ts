@@ -450,7 +450,7 @@ export type LoggedEvent =
   | ContextCompacted
   | UsageRecorded;
 
-/** A token or a password. With a secret of its own in `browser`, a browser can log in again. */
+/** A token or a password. With a secret of its own in `browser`, a browser can sign in again. */
 export interface Login {
   token?: string | null;
   password?: string | null;

@@ -125,7 +125,7 @@ class Access:
             self._tokens_by_hash = {token.hash: token for token in tokens}
             self._stamp = stamp
 
-    # -- logging in and out
+    # -- signing in and out
 
     async def log_in(
         self,

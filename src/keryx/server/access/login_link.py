@@ -43,7 +43,7 @@ class Link:
         return token is not None and hmac.compare_digest(token.encode(), self.token.encode())
 
     def opens(self, token: str | None, browser: str | None) -> bool:
-        """Return whether this token logs in; the first browser uses it up for all others."""
+        """Return whether this token signs in; the first browser uses it up for all others."""
         if not self.matches(token):
             return False
         if self._is_used:

@@ -1,4 +1,4 @@
-"""Limits attempts to log in: a few failures are free, then each one doubles the wait.
+"""Limits attempts to sign in: a few failures are free, then each one doubles the wait.
 
 Its memory is bounded, however many addresses try.
 """

@@ -1,4 +1,4 @@
-"""Logging in and out, with the printed link or the password."""
+"""Signing in and out, with the printed link or the password."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from keryx.server.routes.params import TheCaller, TheOutside, TheService
 from keryx.server.schemas import Secret
 
 LARGEST_LOGIN = 10_000
-"""Bytes of a request body; whoever sends it has not logged in yet."""
+"""Bytes of a request body; whoever sends it has not signed in yet."""
 
 
 class Login(msgspec.Struct, frozen=True):
-    """A token or a password. With a secret of its own in `browser`, a browser can log in again."""
+    """A token or a password. With a secret of its own in `browser`, a browser can sign in again."""
 
     token: Secret | None = None
     password: Secret | None = None
@@ -36,7 +36,7 @@ async def log_in(
     outside: TheOutside,
     data: JSONBody[Login],
 ) -> Response[None]:
-    """Log in with the printed link or its token, which work once, or with the password.
+    """Sign in with the printed link or its token, which work once, or with the password.
 
     If the answer gets lost, the token works again for a short time with the same `browser`.
     """
