@@ -90,6 +90,22 @@ def test_the_sources_take_precedence_in_the_order_that_the_guide_says(tmp_path: 
     assert Models(with_model, "openai:flag").default_of("work") == "openai:flag"
 
 
+@pytest.mark.parametrize(
+    ("text", "is_written"),
+    [
+        ("", False),
+        ("model = 'a:b'", True),
+        ("[profiles.default]\nmodel = 'a:b'", True),
+        ("[profiles.work]\nmodel = 'a:b'", False),
+    ],
+)
+def test_a_default_model_in_the_file_is_not_changed_from_the_page(
+    tmp_path: Path, text: str, is_written: bool
+) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    assert config.load(tmp_path, {}).is_model_written is is_written
+
+
 def test_it_is_read_again_only_when_it_has_changed(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("model = 'a:b'\n")

@@ -44,7 +44,11 @@ WATCH: Final = """
   watch.opening = (words) => fromClick("nav", () => ended(words));
   watch.cancelling = () => {
     let call = null;
-    fromClick(".x", (target) => (call ??= target.closest(".call")).classList.contains("cancelled"));
+    const isCancelled = (target) => {
+      call ??= target.closest(".call-row");
+      return call.classList.contains("is-cancelled");
+    };
+    fromClick(".button-x", isCancelled);
   };
   let round = 0;
   const count = (mine, before) => (now) => {

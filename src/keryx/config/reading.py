@@ -111,7 +111,7 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
         server=file.server,
         confinement=file.confinement,
         profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
-        is_model_written=bool(env.get("KERYX_MODEL") or file.model),
+        is_model_written=bool(env.get("KERYX_MODEL") or file.model or profiles[DEFAULT].model),
         written=stamps,
         environment=env,
     )
