@@ -1,4 +1,4 @@
-"""Who may use the server: by the link that works once, passwords, cookies, tokens; and how often to try."""
+"""Who may use the server: links that work once, passwords, cookies, tokens; and rate limits."""
 
 from __future__ import annotations
 
