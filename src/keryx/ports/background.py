@@ -1,4 +1,4 @@
-"""The seam for processes that outlive the call that started them, and end with their session."""
+"""The interface of background processes: they outlive their call and end with their session."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Printed(msgspec.Struct, frozen=True):
-    """A piece of a process's output, and where to read on."""
+    """A piece of a process's output, and the offset of the next piece."""
 
     data: bytes
-    """Whole characters, as far as it is UTF-8."""
+    """If it is UTF-8, it ends at the end of a character."""
     next: int
     left_out: int
-    """Bytes between the place that was asked for and these, which are kept no more."""
+    """The number of bytes between the requested offset and these that are no longer stored."""
 
 
 class Background(Protocol):
-    """The background processes of one session. Refuses names that it does not know."""
+    """The background processes of one session. Unknown names raise an error."""
 
     async def start(self, argv: Sequence[str], *, command: str, cwd: str | None = None) -> str:
-        """Start one, in the session's place and environment; returns its name."""
+        """Start a process in the session's place and environment; returns its name."""
         ...
 
     def processes(self) -> list[BackgroundProcess]:

@@ -1,8 +1,8 @@
-"""The seam between those who talk to sessions and the one who owns each of them.
+"""The interface between the clients of sessions and the process that owns each session.
 
-*Dispatch* brings work to an owner. The *bus* carries commands to it and events from it. Within one
-host both are plain objects; another process of the same machine reaches them through the host's
-socket, other machines through a broker. Who talks need not know which.
+*Dispatch* finds an owner for a session that has work. The *bus* carries commands to the owner and
+events from it. Within one host both are plain objects. Another process on the same machine uses the
+host's socket; other machines use a broker. Clients need not know which of these is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from keryx.ports.view import SessionView
 
 
 class Sent(msgspec.Struct, frozen=True, tag="sent"):
-    """A message is durable: its id, the turn that it will be or join, and its place in the log."""
+    """A message is durable: its id, the turn that it starts or joins, and its number in the log."""
 
     message_id: str
     turn_id: str
@@ -27,7 +27,7 @@ class Sent(msgspec.Struct, frozen=True, tag="sent"):
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
-    """The command took effect and is durable; not if what it names was over already."""
+    """The command is durable. `done` is False if its target had already ended."""
 
     done: bool
 
@@ -36,20 +36,20 @@ Answer = Sent | Done
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A session as the list shows it now; no row: everything of it is gone."""
+    """The row of a session in the list; None: the session was deleted."""
 
     session_id: str
     row: SessionRow | None
     upto: int | None = None
-    """All changes up to this position were told by now; None while some still wait."""
+    """All changes up to this position have been sent; None while some are still to come."""
 
 
 class Watching(Protocol):
-    """One reader's place in a session's stream. Closing it stops nothing of the session."""
+    """One reader of a session's stream. Closing it does not affect the session."""
 
     @property
     def seen(self) -> int:
-        """The number of the last fact that was handed out."""
+        """The number of the last fact that the reader got."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -57,43 +57,44 @@ class Watching(Protocol):
     async def __aexit__(self, *exc: object) -> None: ...
 
     def __aiter__(self) -> AsyncGenerator[Event]:
-        """Facts without gaps, live events between them; closing the iterator ends the reading.
+        """Iterate over the facts without gaps, with live events between them.
 
-        `resync`: live events were lost; the facts missed follow, and what streams now.
+        After a `resync` event, which says that live events were lost, the missed facts and a
+        snapshot of the streaming reply follow.
         """
         ...
 
 
 class Dispatch(Protocol):
-    """Finds an owner for work."""
+    """Finds an owner for a session that has work."""
 
     async def wake(self, session_id: str) -> None:
-        """This session has work, in its log or its inbox: it is run at least once, by one owner.
+        """Make sure that one owner runs the session, which has work in its log or its inbox.
 
-        Returns once that is certain, not once the work is done.
+        Returns once that is certain, before the work is done.
         """
         ...
 
 
 class Bus(Protocol):
-    """The way to a session's owner and back."""
+    """Carries commands to the owner of a session, and events back."""
 
     async def tell(self, command: Command) -> Answer:
-        """Give the owner a command; returns once it is durable."""
+        """Send a command to the owner; returns once it is durable."""
         ...
 
     async def watch(self, session_id: str, *, after: int) -> Watching:
-        """Read the session's log after that fact, then whatever comes."""
+        """Read the session's log after that fact, then new events as they come."""
         ...
 
     async def view(self, session_id: str) -> SessionView:
-        """The session as it is now, durable."""
+        """Return the durable state of the session."""
         ...
 
     def changes(self, after: int | None) -> AsyncGenerator[Change]:
-        """Sessions that changed after that position of the store, then those that do.
+        """Iterate over the sessions that changed after that position of the store, then new ones.
 
-        None: only what comes. Rows come in the order of their positions; what a slow reader
-        missed of a session it gets as one change.
+        None: only new changes. Rows come in the order of their positions. If a slow reader missed
+        several changes of a session, it gets them as one.
         """
         ...

@@ -1,4 +1,4 @@
-"""What a call reads and writes. Only words here; what they mean for the order is the engine's."""
+"""What a call reads and writes. The engine decides by it which calls wait for each other."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Kind = Literal["path", "resource"]
 
 
 class Access(msgspec.Struct, frozen=True):
-    """One thing that a call touches.
+    """One path or resource that a call uses.
 
-    `name` is a path (relative ones count from the workspace; the whole tree below it is
-    meant) or the name of a resource. Two writes with the same `peers` get along with each
-    other, and with nobody else: that is how terminals run side by side.
+    `name` is the name of a resource, or a path: relative to the workspace, and including the whole
+    tree below it. Two writes with the same `peers` do not conflict with each other, only with all
+    other accesses. This is how several terminals run at the same time.
     """
 
     kind: Kind
@@ -25,7 +25,7 @@ class Access(msgspec.Struct, frozen=True):
 
 
 class Effects(msgspec.Struct, frozen=True):
-    """All that a call touches; `exclusive` stands for "anything"."""
+    """Everything that a call uses; `exclusive`: it may use anything."""
 
     accesses: tuple[Access, ...] = ()
     exclusive: bool = False
@@ -41,15 +41,15 @@ EffectsOf = Callable[[Any], Effects]
 
 
 def reads(*paths: str) -> Effects:
-    """The call reads these files or trees."""
+    """Return the effects of reading these files or trees."""
     return Effects(tuple(Access("path", path, writes=False) for path in paths))
 
 
 def writes(*paths: str, peers: str | None = None) -> Effects:
-    """The call writes these files or trees."""
+    """Return the effects of writing these files or trees."""
     return Effects(tuple(Access("path", path, writes=True, peers=peers) for path in paths))
 
 
 def uses(resource: str, *, writes: bool = True) -> Effects:
-    """The call uses a named resource: a database, a device, an account."""
+    """Return the effects of using a named resource: a database, a device, an account."""
     return Effects((Access("resource", resource, writes=writes),))

@@ -1,7 +1,7 @@
-"""The seams around files: the session's own, which tools touch, and those that people attach.
+"""The interfaces of a session's files, which tools use, and of the files that people attach.
 
-The session says which paths are its own, remembers what it has seen of each file, and makes
-every change known before it happens. How files are read, matched and replaced is the tools' affair.
+The session decides which paths may be used, remembers which version of each file it has seen, and
+logs every change before it happens. The tools read, match and replace the files.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Stamp(msgspec.Struct, frozen=True):
     mtime_ns: int
     hash: str | None = None
     encoding: str | None = None
-    """The form in which a script read it; in it the text gives the same bytes again."""
+    """The encoding in which a script read it; the text in it gives the same bytes."""
 
     def matches(self, now: Stamp) -> bool:
-        """Whether the content is the same; times may differ where the hashes tell."""
+        """Return whether the content is the same. With both hashes known, the times do not matter."""
         if self.hash is not None and now.hash is not None:
             return self.hash == now.hash
         return self.identity == now.identity
@@ -68,18 +68,18 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Files(Protocol):
-    """The files of one session. All but the async parts may ask the disk: call from a thread."""
+    """The files of one session. The blocking methods may read the disk: call them in a thread."""
 
     def resolve(self, path: str, *, write: bool) -> Path:
-        """The canonical path that a model means; relative ones count from the workspace.
+        """Return the canonical path of a path from a model; relative: to the workspace.
 
-        Raises `ToolFailedError` if it lies outside every granted tree or inside a hidden one.
-        The answer holds no symbolic link; whoever opens it must follow none either.
+        `ToolFailedError` if it is outside of all granted trees or inside a hidden one. The result
+        contains no symbolic link, and the caller must not follow one when it opens the path.
         """
         ...
 
     def name(self, path: Path) -> str:
-        """A canonical path as a model is shown it: relative to the workspace where it is inside."""
+        """Return a canonical path as models see it: relative to the workspace if it is inside."""
         ...
 
     @property
@@ -116,12 +116,12 @@ class Attachments(Protocol):
         ...
 
     async def prepare(self, session_id: str, parts: Sequence[Image | File]) -> None:
-        """Before a model is asked: images are at hand, and all of it lies where tools find it."""
+        """Load the images for the model, and write all attachments to where tools find them."""
         ...
 
 
 def file_name(part: Image | File) -> str:
-    """Its name in the session's folder: no two contents share one, and it is safe in any shell."""
+    """Return the name of an attachment's file: unique for its content, and safe in any shell."""
     name = _UNSAFE.sub("_", part.name).lstrip(".-")[-_LONGEST:]
     return f"{part.blob[:8]}-{name or 'attachment'}"
 

@@ -1,7 +1,7 @@
-"""The seam between the turn loop and a model.
+"""The interface of models: a model streams one reply to one request.
 
-A model streams one reply to one request. The history comes as bytes that the same model encoded
-once, message by message, so that a long turn does not encode it again at every step.
+The history is passed as bytes: the model encodes each message once, so that a long turn does not
+encode the history again at every step.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keryx.messages import Message
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """A tool as a model is told of it."""
+    """What a model is told about a tool."""
 
     name: str
     description: str
@@ -25,16 +25,16 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a model needs for one reply."""
+    """One request to a model."""
 
     system: str
     history: Sequence[bytes]
-    """Messages, each as `Model.encode` gave it, in the order that the API demands."""
+    """The messages, each encoded by `Model.encode`, in the order that the API demands."""
     tools: Sequence[ToolSpec] = ()
     effort: str | None = None
     max_tokens: int | None = None
     schema: Mapping[str, Any] | None = None
-    """A JSON schema that the answer must fit."""
+    """A JSON schema that the answer must match."""
     extra: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])
 
 
@@ -51,7 +51,7 @@ class ReasoningPiece(msgspec.Struct, frozen=True, gc=False):
 
 
 class CallPiece(msgspec.Struct, frozen=True, gc=False):
-    """A piece of a tool call: id and name come with the first one, arguments in any pieces."""
+    """A piece of a tool call. The first one has id and name; each may have arguments."""
 
     index: int
     call_id: str = ""
@@ -60,7 +60,7 @@ class CallPiece(msgspec.Struct, frozen=True, gc=False):
 
 
 class Retrying(msgspec.Struct, frozen=True):
-    """The reply starts anew: forget what came so far. Said before the wait, not after."""
+    """The reply starts again after `delay` seconds, and the pieces so far are void."""
 
     cause: ErrorKind
     message: str
@@ -68,7 +68,7 @@ class Retrying(msgspec.Struct, frozen=True):
 
 
 class Switching(msgspec.Struct, frozen=True):
-    """Another model takes over, and the reply starts anew."""
+    """Another model takes over, and the reply starts again."""
 
     from_: str
     to: str
@@ -77,7 +77,7 @@ class Switching(msgspec.Struct, frozen=True):
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """The end of a whole reply. A stream that ends without it was cut, which is an error."""
+    """The end of a complete reply. A stream that ends without it is an error."""
 
     stop_reason: str
     usage: Usage | None = None
@@ -90,9 +90,9 @@ Piece = TextPiece | ReasoningPiece | CallPiece | Retrying | Switching | Finished
 
 
 def unfinished(name: str) -> ModelError:
-    """The stream of that model ended without `Finished`: its reply was cut, and may be asked again.
+    """Return the error for a stream that ended without `Finished`. The request may be retried.
 
-    Every reader of a stream raises this, so that no adapter can pass half a reply off as whole.
+    Every reader of a stream raises it, so that half a reply never counts as a complete one.
     """
     return ModelError(
         "bad_response",
@@ -103,7 +103,7 @@ def unfinished(name: str) -> ModelError:
 
 
 def defect(error: Exception) -> ModelError:
-    """What a model raised that is no `ModelError`: an adapter's own fault, and said so."""
+    """Return the `ModelError` for any other exception of an adapter, which is a defect."""
     return ModelError("internal", f"{type(error).__name__}: {error}", "report this")
 
 
@@ -112,25 +112,25 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """As people write it: `provider:name`."""
+        """The name as people write it: `provider:name`."""
         ...
 
     @property
     def window(self) -> int | None:
-        """How many tokens fit, if that is known."""
+        """The context window in tokens; None if it is unknown."""
         ...
 
     @property
     def sees_images(self) -> bool: ...
 
     def encode(self, message: Message) -> bytes:
-        """The message as this model's API takes it; the caller keeps the bytes."""
+        """Encode the message for this model's API. The caller keeps the bytes."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        """Ask. Pieces that came in one read are one piece.
+        """Stream the reply. Text that arrived in one socket read is one piece.
 
         Raises `ModelError` with a kind and a hint. Closing the generator (`aclose`) or cancelling
-        whoever iterates closes the connection at once.
+        the task that iterates closes the connection at once.
         """
         ...

@@ -1,4 +1,7 @@
-"""Where a session's commands and files live: this machine, a container, another machine."""
+"""The interface of places: where a session's commands and files are.
+
+A place is this machine, a container or another machine.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from keryx.messages import NO_NEEDS, Needs
 
 
 class NothingSharedError(NobodyMustActError):
-    """This place and the host have no folder in common; only stdin and stdout lead there."""
+    """The place and the host share no folder; they can only use stdin and stdout."""
 
 
 class Exit(Protocol):
-    """How a process ended: a code, or the signal that ended it."""
+    """How a process ended: its exit code, or the signal that ended it."""
 
     @property
     def code(self) -> int | None: ...
@@ -29,7 +32,7 @@ class Exit(Protocol):
 
     @property
     def cause(self) -> str:
-        """Why it was ended by its place, for instance that it used too much memory."""
+        """Why the place ended it, for instance because it used too much memory."""
         ...
 
 
@@ -55,22 +58,22 @@ class Process(Protocol):
 
 
 class PrivateFolder(msgspec.Struct, frozen=True):
-    """A folder for one session's passing files, seen from both sides.
+    """A folder for temporary files of one session, with its path on both sides.
 
-    It is also how processes of the place reach the host: by a socket in it, or where sockets do not
-    lead from one side to the other (a folder of a virtual machine, of a network) by files.
+    Processes of the place also use it to reach the host: through a socket in the folder, or through
+    files where sockets do not work (the folder of a virtual machine or of a network).
     """
 
     here: Path
-    """For the host."""
+    """The path for the host."""
     inside: str
-    """For the processes of the place."""
+    """The path for the processes of the place."""
     sockets: bool = True
-    """Whether a process there can connect to a socket that the host has in it."""
+    """Whether a process of the place can connect to a socket of the host in the folder."""
 
 
 class Place(Protocol):
-    """Starts processes; cancelling the scope ends the whole tree of one."""
+    """Starts processes. Cancelling the scope of a process ends its whole tree."""
 
     async def spawn(
         self,
@@ -87,8 +90,8 @@ class Place(Protocol):
         ...
 
     async def private(self) -> PrivateFolder:
-        """A folder that the host and this session's processes share, and nobody else.
+        """Return a folder that only the host and this session's processes share.
 
-        `NothingSharedError` where there is none: then a process is reached by its stdin and stdout.
+        `NothingSharedError` if the place has none: then use stdin and stdout of a process.
         """
         ...

@@ -1,7 +1,6 @@
-"""The seam between the engine and whatever does the work that a model asks for.
+"""The interface of tools: what a tool declares, and what the engine gives to each call of it.
 
-A `Tool` declares what it is and does one thing: `invoke`. What it needs of the session comes
-as a `ToolContext`; it reaches for nothing ambient.
+A tool gets everything that it needs of its session from its `ToolContext`. It uses no global state.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ Replay = Literal["never", "safe", "keyed"]
 
 
 ANY_TEXT: Final = "\0"
-"""Stands in a subject for text that nobody knows before the call runs."""
+"""A placeholder in `Risk.subjects`: text that is unknown until the call runs."""
 ANY_NAME: Final = "\1"
-"""Stands in a subject for one character that is no dash."""
+"""A placeholder in `Risk.subjects`: one character that is not a dash."""
 
 
 class Risk(msgspec.Struct, frozen=True):
-    """A tool's own judgement of its arguments, for whoever decides on approvals.
+    """How risky a tool finds its arguments. The approval rules decide with it.
 
-    `patterns` say what of the tool this call is ("git push"), for rules that cover others like it:
-    all of them must be covered. None: rules cover the tool as a whole; empty: only this very call.
+    `patterns` name the kind of call ("git push"). A rule covers a call if it covers all of its
+    patterns. None: a rule covers every call of the tool. Empty: a rule covers only this one call.
     """
 
     level: Literal["none", "low", "high"]
@@ -47,43 +46,43 @@ class Risk(msgspec.Struct, frozen=True):
     patterns: tuple[str, ...] | None = None
     needs: Needs = NO_NEEDS
     changes: bool | None = None
-    """Whether it may change anything; None: as its effects say."""
+    """Whether the call may change anything; None: its effects tell."""
     folder: str | None = None
-    """The folder that all patterns are paths in, if consent may be given for all of it."""
+    """If all patterns are paths in one folder, and a person may approve that folder: the folder."""
     subjects: tuple[str, ...] = ()
-    """All that this call may do besides what `patterns` say, for rules that deny or ask: it is
-    enough if one of them matches. They may hold `ANY_TEXT` and `ANY_NAME`."""
+    """What else the call may do. A rule that denies or asks applies if it matches one of these.
+    They may contain `ANY_TEXT` and `ANY_NAME`."""
     peril: str | None = None
-    """How a pattern begins that allows a call of level high: with the very words that make it high.
-    None: any rule that speaks of the call allows it."""
+    """For a call of level high: the words with which a pattern must begin to allow it.
+    None: any rule that covers the call allows it."""
 
 
 class Complete(msgspec.Struct, frozen=True):
-    """Wrap what a cancelled tool returns within the grace if the work was in fact done."""
+    """Wraps the result of a cancelled tool that finished its work within the grace."""
 
     value: Any
 
 
 class Exact(msgspec.Struct, frozen=True):
-    """Wrap what a tool gives a script that could read or run the same by itself.
+    """Wraps a result that a script gets unchanged, since it could read or run the same by itself.
 
-    The script gets it to the last byte: values of secrets stay in it, or to write a file back would
-    destroy it. What the script says of it in turn is redacted like all that is shown.
+    Secrets stay in the result: a script that writes a redacted file back would destroy it. The
+    script's own output is redacted like any other.
     """
 
     value: Any
 
 
 class Emitted(msgspec.Struct, frozen=True):
-    """What a call emitted, as it came: all of it, or its beginning."""
+    """The output of a call, unchanged: all of it, or its beginning."""
 
     data: bytes
     left_out: int
-    """Bytes that came after those and are not kept."""
+    """The number of bytes after `data` that are not stored."""
 
 
 class HttpResponse(Protocol):
-    """What tools use of a response."""
+    """The parts of a response that tools use."""
 
     @property
     def status(self) -> int: ...
@@ -97,7 +96,7 @@ class HttpResponse(Protocol):
 
 
 class HttpRequest(Protocol):
-    """A request under way: entered for its response, left to close it."""
+    """A running request. Entering it returns the response; leaving it closes the connection."""
 
     async def __aenter__(self) -> HttpResponse: ...
 
@@ -105,13 +104,13 @@ class HttpRequest(Protocol):
 
 
 class HttpClient(Protocol):
-    """The running loop's own client, shared by all that runs there."""
+    """The HTTP client of the running loop. All calls on that loop share it."""
 
     def request(self, method: str, url: str, **options: Any) -> HttpRequest: ...
 
 
 class ToolPlace(Protocol):
-    """The session's place, as one call may use it: what it starts ends with the call."""
+    """The session's place for one call: the processes that the call starts end with the call."""
 
     async def spawn(
         self,
@@ -122,17 +121,20 @@ class ToolPlace(Protocol):
         output: OutputSink | None = None,
         stdin: bool = False,
     ) -> Process:
-        """Start a process: by default in the workspace, with the session's environment for
-        children, and with its output streamed and kept as the call's partial result."""
+        """Start a process.
+
+        By default it runs in the workspace with the session's environment for children, and its
+        output is streamed and kept as the call's partial result.
+        """
         ...
 
     async def private(self) -> PrivateFolder:
-        """A folder that the host and this session's processes share, and nobody else."""
+        """Return a folder that only the host and this session's processes share."""
         ...
 
 
 class ToolContext(Protocol):
-    """All that a call may reach. Refuses everything once the call has its outcome."""
+    """What a call can use. Everything here raises an error once the call has its outcome."""
 
     @property
     def session_id(self) -> str: ...
@@ -148,7 +150,7 @@ class ToolContext(Protocol):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The environment for children, built from an allow-list."""
+        """The environment of child processes, built from an allow-list."""
         ...
 
     @property
@@ -158,7 +160,7 @@ class ToolContext(Protocol):
 
     @property
     def files(self) -> Files:
-        """The session's files, and what it may do with them. May ask the disk: not on the loop."""
+        """The session's files. May read the disk, so use it in a thread."""
         ...
 
     @property
@@ -168,12 +170,12 @@ class ToolContext(Protocol):
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        """What was granted, by name. For containers."""
+        """The tools that the session may use, by name. For containers."""
         ...
 
     @property
     def scope(self) -> Scope:
-        """What this call's work hangs on. For containers."""
+        """The scope of this call. For containers."""
         ...
 
     async def to_thread(self, work: Callable[..., T], *args: Any) -> T:
@@ -182,35 +184,35 @@ class ToolContext(Protocol):
 
     @property
     def nested(self) -> bool:
-        """Whether another tool made this call: then a program reads the result, and no model.
+        """Whether another tool made this call: then a program reads the result, not a model.
 
-        Programs get the whole of what is there, in keys of its own. Notes, cuts and line numbers
-        are for models.
+        A program gets the complete result, as fields. Only models get notes, line numbers and
+        shortened texts.
         """
         ...
 
     @property
     def printed(self) -> str:
-        """What this call emitted so far, bounded: head and tail."""
+        """The output of this call so far; of a long output the beginning and the end."""
         ...
 
     @property
     def emitted(self) -> Emitted:
-        """What this call emitted so far, not cut in the middle. For nested calls only."""
+        """The output of this call so far, without a gap in the middle. For nested calls only."""
         ...
 
     async def hold(self, size: int) -> None:
-        """Wait until so many bytes more may be in memory for the call that made this one."""
+        """Wait until the call that made this one may hold so many more bytes in memory."""
         ...
 
     def cancel_after(self, seconds: float) -> None:
-        """End this call with reason `timeout` that long after now, unless it has ended."""
+        """Cancel this call with reason `timeout` after so many seconds."""
         ...
 
     def emit(self, text: str, *, stream: str = "stdout") -> None:
-        """Stream output. What was emitted survives a cancellation as the partial result.
+        """Stream output. If the call is cancelled, the output is its partial result.
 
-        Callable from the call's own thread as well as from the loop.
+        Can be called from the call's own thread and from the loop.
         """
         ...
 
@@ -226,7 +228,7 @@ class ToolContext(Protocol):
         ...
 
     async def ask(self, text: str, choices: Sequence[str] = ()) -> str | None:
-        """Ask a person; None if nobody answers. The choices are offers, not limits."""
+        """Ask a person; None if nobody answers. The answer may differ from the choices."""
         ...
 
     async def call(
@@ -236,16 +238,16 @@ class ToolContext(Protocol):
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (kept by the nested call's own scope)
     ) -> CallOutcome:
-        """Run another tool under this call. For containers only.
+        """Run another tool as a nested call. For containers only.
 
-        The arguments may be JSON text, which nobody but the tool decodes. After `timeout` seconds,
-        whatever it did or waited for by then, that call ends with reason `timeout`.
+        Arguments that are bytes are JSON text; only the tool decodes them. After `timeout` seconds,
+        waiting included, the nested call ends with reason `timeout`.
         """
         ...
 
 
 class Tool(Protocol):
-    """One tool, as the engine sees it."""
+    """One tool."""
 
     @property
     def name(self) -> str: ...
@@ -271,11 +273,11 @@ class Tool(Protocol):
 
     @property
     def container(self) -> bool:
-        """Whether it calls other tools. A container runs on the loop and holds nothing."""
+        """Whether it calls other tools. A container runs on the loop and holds no slots."""
         ...
 
     def parse(self, arguments: bytes | str | Mapping[str, Any]) -> Any:
-        """Validate what the model sent; `InvalidArgumentsError` says what to do better."""
+        """Validate the arguments; `InvalidArgumentsError` says how to correct them."""
         ...
 
     def effects(self, args: Any) -> Effects: ...
@@ -283,9 +285,9 @@ class Tool(Protocol):
     def risk(self, args: Any, workspace: Path) -> Risk: ...
 
     def preview(self, args: Any) -> str:
-        """One short line for screens."""
+        """Return one short line for screens."""
         ...
 
     def invoke(self, args: Any, context: ToolContext) -> Awaitable[Any] | Any:
-        """Do the work: a coroutine on the loop, a plain value in a thread."""
+        """Do the work. Returns an awaitable on the loop, a plain value in a thread."""
         ...

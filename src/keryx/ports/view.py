@@ -1,7 +1,7 @@
-"""A session at one instant, for who begins to watch it: what a screen shows beside the transcript.
+"""The state of a session at one moment: what a screen shows besides the transcript.
 
-It is folded from the log up to the fact `seq`; whoever reads the events after that one misses
-nothing and sees nothing twice.
+A view includes the log up to the fact `seq`. A reader that continues with the events after `seq`
+misses nothing and sees nothing twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from keryx.messages import ApprovalMode, File, Image, Mode
 
 
 class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the session works with; a running turn keeps what it started with."""
+    """The settings of a session. A running turn keeps those that it started with."""
 
     model: str
     profile: str
@@ -39,7 +39,7 @@ class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueuedMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that was accepted and not delivered yet."""
+    """A message that is accepted but not yet delivered."""
 
     message_id: str
     turn_id: str
@@ -51,43 +51,43 @@ class QueuedMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnUnderWay(msgspec.Struct, frozen=True, kw_only=True):
-    """The turn that runs, and whether it is being cancelled."""
+    """The running turn, and whether it is being cancelled."""
 
     turn_id: str
     cancelling: bool
 
 
 class Typed(msgspec.Struct, frozen=True):
-    """What a person has typed and not sent."""
+    """What a person has typed but not sent."""
 
     text: str = ""
     attachments: tuple[Image | File, ...] = ()
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True):
-    """A session as it is after the fact `seq`."""
+    """A session after the fact `seq`."""
 
     session_id: str
     seq: int
     settings: SessionSettings
     turn: TurnUnderWay | None
     queue: tuple[QueuedMessage, ...]
-    """In the order in which they will be delivered, steers of the turn under way first."""
+    """In the order of delivery; steers of the running turn come first."""
     approvals: tuple[ApprovalAsked, ...]
     questions: tuple[QuestionAsked, ...]
     calls: tuple[CallStarted, ...]
-    """Calls that started and have not finished."""
+    """The calls that have started and not finished."""
     context: ContextSize | None
     draft: Typed
 
 
 class RestingSession(msgspec.Struct, frozen=True, kw_only=True):
-    """A session in which nothing is under way, told without its log."""
+    """A session in which nothing runs, described without its log."""
 
     seq: int
     """The number of its last fact."""
     settings: tuple[SessionOpened | SessionChanged, ...]
-    """The facts that set what it works with, in order."""
+    """The facts that set its settings, in order."""
     last_reply: StepReplied | None
     compacted: ContextCompacted | None = None
-    """If it was summed up after that reply."""
+    """The compaction after that reply, if there was one."""

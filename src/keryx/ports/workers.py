@@ -1,7 +1,7 @@
-"""The seam between the engine and the processes that tools with `isolation="process"` run in.
+"""The interface of worker processes, in which tools with `isolation="process"` run.
 
-It also says what a tool's return becomes, because that happens where the tool runs: on the loop,
-in a thread, or in a process that knows nothing of the engine.
+It also encodes the return values of tools, since that happens where the tool runs: on the loop, in
+a thread, or in a worker process, which does not import the engine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SELF_CANCELLED: Final = (
 
 
 class Address(msgspec.Struct, frozen=True):
-    """How another process finds a tool: a function ("package.module:name"), and what it is told."""
+    """How another process finds a tool: a function ("package.module:name") and its arguments."""
 
     finder: str
     told: tuple[str, ...]
@@ -40,12 +40,12 @@ class Addressed(Protocol):
 
 
 class Returned(msgspec.Struct, frozen=True):
-    """What a tool returned, already encoded where it ran."""
+    """The encoded return value of a tool."""
 
     content: tuple[Part, ...]
     complete: bool
     exact: bool = False
-    """Whether it is for a script that could have had the same without the tool."""
+    """Whether a script gets it unchanged; see `Exact`."""
 
 
 class Workers(Protocol):
@@ -63,22 +63,23 @@ class Workers(Protocol):
         cwd: str,
         granted: Needs,
     ) -> Returned:
-        """Run a tool with the JSON text of its arguments; what it prints goes to `output`.
+        """Run a tool with the JSON text of its arguments. Its output goes to `output`.
 
         A worker is reused for the same place (compared by ==), environment, folder and grant.
-        Cancelling the scope ends its whole tree; this then raises `ToolCancelledError`, or
-        returns what the tool returned within the grace. When it returns, nothing of the call
-        runs any more. Not to be cancelled otherwise: then the process is killed unseen.
+        Cancelling the scope ends the worker's whole process tree. Then this method raises
+        `ToolCancelledError`, or returns the value that the tool returned within the grace. When it
+        returns, nothing of the call runs any more. Cancel the scope, not the task: a cancelled task
+        kills the worker without a report.
         """
         ...
 
     async def close(self) -> None:
-        """End all workers; nothing more is run."""
+        """End all workers and accept no more calls."""
         ...
 
 
 def encode_return(value: Any) -> Returned:
-    """Encode what a tool returned; raises `ToolFailedError` if that cannot be done."""
+    """Encode the return value of a tool; `ToolFailedError` if it cannot be encoded."""
     complete = isinstance(value, Complete)
     if isinstance(value, Complete):
         value = value.value
@@ -88,7 +89,7 @@ def encode_return(value: Any) -> Returned:
 
 
 def content_of(value: Any) -> tuple[Part, ...]:
-    """The content that a value is shown as; raises `ToolFailedError` if it cannot be."""
+    """Return a value as message content; `ToolFailedError` if that is not possible."""
     if value is None:
         return ()
     if isinstance(value, str):
@@ -103,7 +104,7 @@ def content_of(value: Any) -> tuple[Part, ...]:
 
 
 def _checked(part: Part) -> Part:
-    """A part that a tool made itself, if it can be read back."""
+    """Check that a part which a tool created can be decoded again, and return it."""
     if isinstance(part, Text):
         return Text(well_formed(part.text))
     try:
@@ -116,7 +117,7 @@ def _checked(part: Part) -> Part:
 
 
 def described(error: BaseException) -> str:
-    """An error of a tool, as its call's result shows it."""
+    """Return the text of a tool's error for the result of its call."""
     name = type(error).__name__
     try:
         text = str(error)
