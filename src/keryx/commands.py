@@ -1,12 +1,10 @@
-"""Everything that a session is told: one tagged union, the other half of the vocabulary.
+"""The commands to a session: one tagged union with a JSON form.
 
-This module owns the names of the commands, their fields and their JSON form. It refuses to
-know which front end makes them and what the session answers. Each command has an id that its
-maker minted and names its target by id: "the current one" cannot be said. Whoever opens or
-deletes sessions speaks to the app, so that is not here.
+The sender of a command creates its id. A command names its target by id; there is no "current"
+turn or call. Sessions are opened and deleted by the app, not by commands.
 
-Names never change meaning; fields may be added, with a default. A reader skips fields that it
-does not know; a `type` that it does not know is an error.
+Names never change their meaning. Fields may be added, with a default. A reader ignores unknown
+fields; an unknown `type` is an error.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from keryx.messages import VERSION, ApprovalMode, Decision, File, Image, Mode, R
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """`by` is who asks."""
+    """`by` names the sender."""
 
     command_id: str
     session_id: str
@@ -38,14 +36,14 @@ class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
 
 
 class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
-    """Say something to the agent; while a turn runs, the mode is the verb.
+    """Send a message to the agent. `mode` says what it does to a running turn.
 
-    `wait` lets a steer wait for the next boundary. `key` is the client's own id: the same key
-    twice is one message. No workspace means the session's. `turn_id` is the turn that a steer
-    or an interrupt is meant for: if that is over, or none is named and none runs, the message
-    is a plain one, so that it never hits a turn that its sender has not seen. `schema` is the text
-    of a JSON schema that the answer must fit. `attended`: whether a person is there who can answer
-    what the turn asks; if not, what would ask is denied.
+    `wait`: a steer waits for the next boundary. `key` is the client's own id: a message that is
+    sent twice with one key counts once. `workspace` None: the session's. `turn_id` names the target
+    of a steer or an interrupt. If that turn has ended, or none is named and none runs, the message
+    is queued, so that it never affects a turn that its sender has not seen. `schema` is the text of
+    a JSON schema that the answer must match. `attended` False: nobody can answer approval requests
+    and questions of the turn, so they are denied.
     """
 
     text: str
@@ -60,7 +58,7 @@ class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
 
 
 class ChangeMessage(_Command, frozen=True, kw_only=True, tag="message.change"):
-    """Change or reorder a message that was not delivered yet; what is absent stays as it is.
+    """Change or reorder a message that is not yet delivered; absent fields stay unchanged.
 
     `before` names the message to stand before in the queue, None its end.
     """
@@ -74,7 +72,7 @@ class ChangeMessage(_Command, frozen=True, kw_only=True, tag="message.change"):
 
 
 class WithdrawMessage(_Command, frozen=True, kw_only=True, tag="message.withdraw"):
-    """Take back a message that was not delivered yet."""
+    """Withdraw a message that is not yet delivered."""
 
     message_id: str
 
@@ -83,14 +81,14 @@ class WithdrawMessage(_Command, frozen=True, kw_only=True, tag="message.withdraw
 
 
 class CancelTurn(_Command, frozen=True, kw_only=True, tag="turn.cancel"):
-    """End this turn, started or not; nothing happens if it is over."""
+    """Cancel this turn, started or not. Has no effect if it has ended."""
 
     turn_id: str
     reason: Reason = "interrupt"
 
 
 class UndoTurn(_Command, frozen=True, kw_only=True, tag="turn.undo"):
-    """Let projections skip this turn, which is over, and take back its changes of files.
+    """Remove this turn, which has ended, from the transcript, and revert its file changes.
 
     If someone edited such a file since, nothing happens, unless `files` is false.
     """
@@ -103,14 +101,14 @@ class UndoTurn(_Command, frozen=True, kw_only=True, tag="turn.undo"):
 
 
 class CancelCall(_Command, frozen=True, kw_only=True, tag="call.cancel"):
-    """End this call; its turn goes on with the outcome."""
+    """Cancel this call; its turn goes on with the outcome."""
 
     call_id: str
     reason: Reason = "interrupt"
 
 
 class RunCall(_Command, frozen=True, kw_only=True, tag="call.run"):
-    """Run a tool for a person, with no model; the maker mints the call's id too.
+    """Run a tool for a person, without a model. The sender creates the id of the call too.
 
     `attended` says that someone answers what the call asks; if not, what would ask is denied.
     """
@@ -126,7 +124,7 @@ class RunCall(_Command, frozen=True, kw_only=True, tag="call.run"):
 
 
 class RevertFiles(_Command, frozen=True, kw_only=True, tag="files.revert"):
-    """Take back these changes, each named by the seq of its `files.changed`."""
+    """Revert these file changes, each named by the seq of its `files.changed`."""
 
     changes: tuple[int, ...]
 
@@ -135,7 +133,7 @@ class RevertFiles(_Command, frozen=True, kw_only=True, tag="files.revert"):
 
 
 class AnswerApproval(_Command, frozen=True, kw_only=True, tag="approval.answer"):
-    """Decide on a call that waits; the first answer wins.
+    """Answer an approval request; the first answer wins.
 
     `reach` is how far `session` and `always` go, one of the offers; None: the narrowest.
     """
@@ -158,7 +156,7 @@ class AnswerQuestion(_Command, frozen=True, kw_only=True, tag="question.answer")
 
 
 class ChangeSession(_Command, frozen=True, kw_only=True, tag="session.change"):
-    """Change the session; what is absent stays as it is. A running turn keeps what it has.
+    """Change the session; absent fields stay unchanged. A running turn keeps its settings.
 
     `tools` is a closed set of tools and toolsets: an empty one means no tools.
     """
@@ -178,13 +176,13 @@ class ChangeSession(_Command, frozen=True, kw_only=True, tag="session.change"):
 
 
 class CompactContext(_Command, frozen=True, kw_only=True, tag="context.compact"):
-    """Let a summary stand for what was said so far."""
+    """Replace the conversation so far by a summary, for the model."""
 
 
 class ForkSession(_Command, frozen=True, kw_only=True, tag="session.fork"):
-    """Begin a session, under an id that the maker minted, that shares this one's past.
+    """Create a session that begins with the turns of this one, under an id from the sender.
 
-    The turn is the last one that it shares; None: all that are over.
+    `turn_id` is the last turn that it gets; None: all turns that have ended.
     """
 
     new_session_id: str
@@ -192,7 +190,7 @@ class ForkSession(_Command, frozen=True, kw_only=True, tag="session.fork"):
 
 
 class SetDraft(_Command, frozen=True, kw_only=True, tag="draft.set"):
-    """Keep what a person is typing; an empty text clears it."""
+    """Store what a person is typing; an empty text removes it."""
 
     text: str
     attachments: tuple[Image | File, ...] = ()
@@ -220,18 +218,18 @@ _encoder: Final = msgspec.json.Encoder()
 
 @functools.cache
 def _decoder() -> msgspec.json.Decoder[Command]:
-    """Made when first needed: most processes read no command."""
+    """Return the decoder, created on first use: most processes decode no command."""
     return msgspec.json.Decoder(Command)
 
 
 _FOREIGN: Final = (bytes, bytearray, memoryview, dt.datetime, dt.date, dt.time, decimal.Decimal)
-"""Types that have a JSON form and that no command takes: they must not pass as text."""
+"""Types that msgspec would encode as text; no command accepts them."""
 
 
 def checked(command: Command) -> Command:
-    """The same command, with every field of its declared type, as if it had come as JSON.
+    """Return the command, checked as if it had come as JSON.
 
-    `InvalidCommandError` names the field that does not fit.
+    `InvalidCommandError` names the field that has a wrong type.
     """
     kind = type(command)
     if kind not in _kinds():
@@ -269,13 +267,13 @@ def _decoder_of(kind: type[Command]) -> msgspec.json.Decoder[Command]:
 
 
 encode: Final[Callable[[Command], bytes]] = _encoder.encode
-"""The command as one line of JSON."""
+"""Encodes a command as one line of JSON."""
 
 
 def decode(data: bytes) -> Command:
-    """Read a command.
+    """Decode a command.
 
-    `msgspec.ValidationError` for a type that this version does not know, and for a field that
-    is missing or does not fit; its parent `msgspec.DecodeError` for what is no JSON.
+    `msgspec.ValidationError` for an unknown type and for a missing or wrong field; its parent
+    `msgspec.DecodeError` for invalid JSON.
     """
     return _decoder().decode(data)

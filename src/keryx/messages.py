@@ -1,4 +1,4 @@
-"""The conversation's vocabulary: messages, their parts, tool calls and how those ended.
+"""The data types of a conversation: messages, their parts, tool calls and their outcomes.
 
 Plain data with a stable JSON form. Unknown fields are tolerated on reading, so that an older
 reader survives a newer writer. Large values are named by the hash of a blob.
@@ -16,9 +16,9 @@ VERSION = 1
 
 
 def well_formed(text: str) -> str:
-    """The same text, with each lone surrogate, which UTF-8 cannot hold, as a visible escape.
+    """Return the text with every lone surrogate, which UTF-8 cannot encode, as a visible escape.
 
-    They come from file names and output that are not UTF-8. `TypeError` if it is no text.
+    They come from file names and output that are not UTF-8. `TypeError` if it is not text.
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] (comes from outside)
         raise TypeError(f"expected text, got {type(text).__name__}")
@@ -38,7 +38,7 @@ class Text(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
 
 
 class Json(msgspec.Struct, frozen=True, tag_field="type", tag="json"):
-    """A structured value, kept as the bytes that it was encoded to once."""
+    """A structured value as JSON bytes, which are encoded only once."""
 
     value: msgspec.Raw
 
@@ -65,25 +65,25 @@ class File(msgspec.Struct, frozen=True, tag_field="type", tag="file"):
 Part = Text | Json | Image | File
 
 Outcome = Literal["completed", "failed", "denied", "cancelled", "unknown"]
-"""How a call ended. cancelled: nothing of it runs any more. unknown: it may, or nobody can tell."""
+"""How a call ended. cancelled: nothing of it runs any more. unknown: it may still run."""
 
 Reason = Literal["interrupt", "steer", "timeout", "shutdown", "parent"]
-"""Why something was cancelled. The concurrency kit has the same words and knows none of these."""
+"""Why something was cancelled. `aio.scope` defines the same type: it imports nothing of ours."""
 
 Mode = Literal["queue", "steer", "interrupt"]
-"""What a message that comes while a turn runs does to it."""
+"""What a message does to the turn that runs when it comes."""
 
 Decision = Literal["once", "session", "always", "deny"]
-"""How an approval is answered."""
+"""The answer to an approval request."""
 
 
 Reach = Literal["exact", "folder", "everywhere"]
-"""How far consent that lasts goes: what this call is, here; all that the tool does in this folder;
-in every folder."""
+"""What a lasting approval covers: calls like this one in this folder; all calls of the tool in this
+folder; calls like this one in every folder."""
 
 
 ApprovalMode = Literal["ask", "auto", "never"]
-"""Which calls ask a person: all that change something, only risky ones, or none."""
+"""Which calls need approval: all that change something, only risky ones, or none."""
 
 
 class Needs(msgspec.Struct, frozen=True):
@@ -104,7 +104,7 @@ class Needs(msgspec.Struct, frozen=True):
         )
 
     def within(self, granted: Needs) -> bool:
-        """Whether all of it is granted; a folder stands for everything below it."""
+        """Return whether all of these needs are granted. A folder includes everything below it."""
         return (
             (granted.network or not self.network)
             and all(_below(path, granted.reads + granted.writes) for path in self.reads)
@@ -120,7 +120,7 @@ NO_NEEDS = Needs()
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """A call that a model asked for; the arguments are the JSON text that it wrote."""
+    """A call that a model requested; the arguments are JSON text as the model wrote it."""
 
     call_id: str
     tool: str
@@ -142,12 +142,12 @@ class CallOutcome(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The content as the text that a model reads."""
+        """The content as text for a model."""
         return text_of(self.content)
 
 
 def text_of(content: Iterable[Part]) -> str:
-    """Parts as the text that a model reads, the same wherever they are shown."""
+    """Return parts as text for a model."""
     return "\n".join(map(_shown, content))
 
 
@@ -162,13 +162,13 @@ def _shown(part: Part) -> str:
 
 
 class UserMessage(msgspec.Struct, frozen=True, tag_field="role", tag="user"):
-    """What a person said."""
+    """A message from a person."""
 
     content: tuple[Part, ...]
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, tag_field="role", tag="assistant"):
-    """What a model said, and the calls that it asked for."""
+    """A reply of a model, and the calls that it requests."""
 
     content: tuple[Part, ...] = ()
     calls: tuple[ToolCall, ...] = ()
@@ -176,7 +176,7 @@ class AssistantMessage(msgspec.Struct, frozen=True, tag_field="role", tag="assis
 
 
 class ToolMessage(msgspec.Struct, frozen=True, tag_field="role", tag="tool"):
-    """The result of one call, as a model is shown it."""
+    """The result of one call for a model."""
 
     call_id: str
     content: tuple[Part, ...] = ()

@@ -1,12 +1,10 @@
-"""Everything that a session says: one tagged union of logged and live events.
+"""The events of a session: one tagged union of logged and live events, with a JSON form.
 
-This package owns the names of the events, their fields and their JSON form. It refuses to know
-who appends them, where they are kept and what is made of them. A *logged* event is a fact with
-a sequence number; a *live* one passes by, and the logged event that follows holds the whole.
+A *logged* event is a fact with a sequence number. A *live* event is streamed and not stored; the
+logged event that follows it has the complete content.
 
-Names never change meaning; fields may be added, with a default. A reader skips fields that it
-does not know, but an event whose `type` it does not know is an error: to skip a fact is to
-fold another state than the writer's.
+Names never change their meaning. Fields may be added, with a default. A reader ignores unknown
+fields. An unknown `type` is an error: a reader that skipped a fact would compute a wrong state.
 """
 
 from __future__ import annotations
@@ -182,7 +180,7 @@ E = TypeVar("E", bound=LoggedEvent)
 _encoder: Final = msgspec.json.Encoder()
 
 
-# Made when first needed: most processes start without reading an event.
+# Created on first use: most processes start without decoding an event.
 @functools.cache
 def _decoder() -> msgspec.json.Decoder[Event]:
     return msgspec.json.Decoder(Event)
@@ -193,34 +191,34 @@ def _logged_decoder() -> msgspec.json.Decoder[LoggedEvent]:
     return msgspec.json.Decoder(LoggedEvent)
 
 
-# One kind at a time: a process that starts needs few of them at first.
+# One decoder per kind: a process that starts needs only a few of them.
 @functools.cache
 def _decoder_of(kind: type[E]) -> msgspec.json.Decoder[E]:
     return msgspec.json.Decoder(kind)
 
 
 encode: Final[Callable[[Event], bytes]] = _encoder.encode
-"""The event as one line of JSON."""
+"""Encodes an event as one line of JSON."""
 
 
 def decode(data: bytes) -> Event:
-    """Read any event.
+    """Decode any event.
 
-    `msgspec.ValidationError` for a type that this version does not know, and for a field that
-    is missing or does not fit; its parent `msgspec.DecodeError` for what is no JSON.
+    `msgspec.ValidationError` for an unknown type and for a missing or wrong field; its parent
+    `msgspec.DecodeError` for invalid JSON.
     """
     return _decoder().decode(data)
 
 
 def decode_logged(data: bytes) -> LoggedEvent:
-    """Read a fact, as `decode` does; a live event is refused, for it belongs in no log."""
+    """Decode a fact, as `decode` does; a live event is an error."""
     return _logged_decoder().decode(data)
 
 
 def as_logged(fact: E) -> tuple[E, bytes]:
-    """The fact as whoever reads the log will find it, and its bytes.
+    """Return the fact as a reader of the log will decode it, and its bytes.
 
-    Lone surrogates become visible escapes. `InvalidFactError` if it cannot be read back.
+    Lone surrogates become visible escapes. `InvalidFactError` if it cannot be decoded again.
     """
     try:
         try:
@@ -251,4 +249,4 @@ def _well_formed(value: Any) -> Any:
 
 
 type_of: Final[Callable[[Event], str]] = operator.attrgetter("__struct_config__.tag")
-"""The event's name on the wire, such as `turn.started`."""
+"""Returns the type of an event, such as `turn.started`."""

@@ -1,7 +1,4 @@
-"""What events are made of: the words and small values in their fields, and what all carry.
-
-It refuses to know the events themselves.
-"""
+"""The types of the fields of events, and the fields that all events have."""
 
 from __future__ import annotations
 
@@ -19,14 +16,14 @@ TurnOutcome = Literal["completed", "cancelled", "failed", "parked"]
 Purpose = Literal["title", "compaction", "vision", "extraction", "search", "mixture"]
 
 Expiry = Literal["timeout", "undelivered", "interrupt", "steer", "shutdown", "parent"]
-"""Why nobody can answer any more. timeout: nobody did; undelivered: nobody could be asked."""
+"""Why a request expired. timeout: nobody answered; undelivered: nobody could be asked."""
 
 AbandonCause = Literal["crash", "error", "interrupt", "steer", "timeout", "shutdown", "parent"]
-"""Why a reply never came whole. A steer or an interrupt abandons only what had no text yet."""
+"""Why a reply was abandoned. A steer or an interrupt abandons only a reply without text."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens as the provider counted them; cached and reasoning ones are part of the sums."""
+    """Tokens as the provider counted them; cached and reasoning ones are included."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -35,7 +32,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextSize(msgspec.Struct, frozen=True, kw_only=True):
-    """How full the model's context is; None is what nobody knows."""
+    """How full the model's context is; None: unknown."""
 
     window: int | None
     compact_at: int | None
@@ -43,10 +40,10 @@ class ContextSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """A way to consent to more than one call: how far it goes, and in words what it covers.
+    """A way to approve more than one call: its reach, and a text that says what it covers.
 
-    `patterns` may hold * and ?; one of them must fit each part of a call. `workspace` is the folder
-    that the session must work in; None: any.
+    `patterns` may contain * and ?; each part of a call must match one of them. `workspace` is the
+    folder of the sessions that it covers; None: any.
     """
 
     reach: Reach
@@ -71,21 +68,21 @@ class ParentCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForkPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The session that a fork began as, and the last of its facts that the fork shares."""
+    """The session that was forked, and the last of its facts that the fork shares."""
 
     session_id: str
     up_to: int
 
 
 class Opaque(msgspec.Struct, frozen=True, kw_only=True):
-    """An item to be given back unread, and only to the provider that it came from."""
+    """An item that is sent back unchanged, and only to the provider that it came from."""
 
     provider: str
     item: msgspec.Raw
 
 
 class CallAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """One path tree or named resource that a call touches."""
+    """One path tree or named resource that a call uses."""
 
     kind: Literal["path", "resource"]
     name: str
@@ -94,14 +91,14 @@ class CallAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallEffects(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a call touches; exclusive stands for "anything"."""
+    """Everything that a call uses; `exclusive`: it may use anything."""
 
     accesses: tuple[CallAccess, ...] = ()
     exclusive: bool = False
 
 
 class NestedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call that a script or a container made; `start` counts from the container's own."""
+    """One nested call; `start` is in seconds after the start of its container."""
 
     call_id: str
     tool: str
@@ -112,14 +109,14 @@ class NestedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NestedSum(msgspec.Struct, frozen=True, kw_only=True):
-    """What the calls of one tool add up to, past those that are listed one by one."""
+    """The sums of the nested calls of one tool that are not listed one by one."""
 
     tool: str
     calls: int
     duration: float
     completed: int
     ended: dict[Outcome, int] = {}
-    """How many ended, by how they did."""
+    """The number of ended calls, by outcome."""
 
 
 class NestedCalls(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +127,7 @@ class NestedCalls(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NestedSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """How many calls a container made, and the blob that tells of them."""
+    """The number of nested calls of a container, and the blob that lists them."""
 
     calls: int
     completed: int
@@ -140,9 +137,10 @@ class NestedSummary(msgspec.Struct, frozen=True, kw_only=True):
 class NestedProgress(msgspec.Struct, frozen=True, kw_only=True):
     """A nested call that began (no outcome) or ended.
 
-    Of a crowd, `count` alike ones share one event, which names their container and none of them.
-    One of them that still runs after a while is named by a `count` of 0, for it was counted before;
-    `duration` is how long it has run. The end of one that was named by itself is told so too.
+    If many similar calls begin or end at once, they share one event with their number in `count`,
+    which names only their container. One of them that still runs after a while gets an event of its
+    own with a `count` of 0, since it was counted before, and with its `duration` so far. Its end
+    then gets an event of its own too.
     """
 
     tool: str
@@ -153,43 +151,43 @@ class NestedProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShownNested(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of a container that is under way; without an outcome while it runs itself."""
+    """One nested call of a running container; no outcome: it still runs."""
 
     call_id: str
     tool: str
     start: float
-    """Since the container's own start, in seconds."""
+    """In seconds after the start of the container."""
     preview: str = ""
     outcome: Outcome | None = None
     duration: float | None = None
 
 
 class ShownTool(msgspec.Struct, frozen=True, kw_only=True):
-    """What the calls of one tool by a container that is under way add up to so far."""
+    """The sums of the nested calls of one tool in a running container so far."""
 
     tool: str
     began: int
     ended: dict[Outcome, int]
-    """How many ended, by how they did."""
+    """The number of ended calls, by outcome."""
     first: float
-    """When the first was told of, and the last, in seconds since the container's own start."""
+    """When the first and the last call were seen, in seconds after the start of the container."""
     last: float
 
 
 class RunningNested(msgspec.Struct, frozen=True, kw_only=True):
-    """What calls a container that is under way made so far."""
+    """The nested calls of a running container so far."""
 
     began: int = 0
     ended: int = 0
     completed: int = 0
     calls: tuple[ShownNested, ...] = ()
-    """Each of them, as long as they are few; then those that run and were named by themselves."""
+    """All of them, if they are few; otherwise the running ones that got events of their own."""
     tools: tuple[ShownTool, ...] = ()
-    """All of them, added up."""
+    """The sums of all of them, by tool."""
 
 
 class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call under way, as a late reader is shown it; the output is the end of what there is."""
+    """A running call, for a late reader; `output` is the last part of its output."""
 
     call_id: str
     tool: str
@@ -201,7 +199,7 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """`at` is in seconds of the wall clock; it is for people, and nothing is ordered by it."""
+    """`at` is in seconds of the wall clock, for people; it does not define the order."""
 
     session_id: str
     at: float

@@ -1,6 +1,6 @@
-"""What passes by: deltas that are streamed and not logged.
+"""The live events: they are streamed and not logged.
 
-The logged event that follows holds the whole, so whoever misses one of these loses nothing.
+The logged event that follows has the complete content, so a reader that misses one loses nothing.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class ArgumentsDelta(Envelope, frozen=True, kw_only=True, tag="arguments.delta")
 
 
 class StepReset(Envelope, frozen=True, kw_only=True, tag="step.reset"):
-    """A retry in mid-stream starts the reply anew: forget the deltas of this step."""
+    """A retry starts the reply again: the deltas of this step so far are void."""
 
     step_id: str
 
 
 class CallOutput(Envelope, frozen=True, kw_only=True, tag="call.output"):
-    """More of what a call prints; a nested call names its parent."""
+    """More output of a call; a nested call names its parent."""
 
     call_id: str
     stream: Stream
@@ -48,7 +48,7 @@ class CallOutput(Envelope, frozen=True, kw_only=True, tag="call.output"):
 
 
 class CallProgress(Envelope, frozen=True, kw_only=True, tag="call.progress"):
-    """How far a call is; for a nested call also that it began or ended."""
+    """The progress of a call; of a nested call also its start and its end."""
 
     call_id: str
     done: float | None = None
@@ -59,7 +59,7 @@ class CallProgress(Envelope, frozen=True, kw_only=True, tag="call.progress"):
 
 
 class StepSnapshot(Envelope, frozen=True, kw_only=True, tag="step.snapshot"):
-    """The step so far, for a late reader; it stands right after the fact with seq `after`."""
+    """The reply so far, for a late reader; it belongs right after the fact `after`."""
 
     after: int
     turn_id: str
@@ -70,14 +70,14 @@ class StepSnapshot(Envelope, frozen=True, kw_only=True, tag="step.snapshot"):
 
 
 class CallsSnapshot(Envelope, frozen=True, kw_only=True, tag="calls.snapshot"):
-    """The calls under way, for a late reader; it stands right after the fact with seq `after`."""
+    """The running calls, for a late reader; it belongs right after the fact `after`."""
 
     after: int
     running: tuple[RunningCall, ...]
 
 
 class ContextCompacting(Envelope, frozen=True, kw_only=True, tag="context.compacting"):
-    """A summary is being written, or that is over; `context.compacted` tells if it worked."""
+    """A summary is being written, or (`over`) no longer; `context.compacted` follows on success."""
 
     turn_id: str | None
     tokens_before: int

@@ -1,6 +1,6 @@
-"""The facts of a session's log, as a table to be read from top to bottom.
+"""The facts of a session's log.
 
-A fact has a sequence number and stays. Large values are named by the hash of a blob.
+Every fact has a sequence number. Large values are stored as blobs and named by their hash.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _InTurn(_Logged, frozen=True, kw_only=True):
 
 
 class _AtWork(_Logged, frozen=True, kw_only=True):
-    """A fact of a call or a step; no turn if a person ran the call or asked for the work."""
+    """A fact of a call or a step; no turn if a person ran the call or requested the work."""
 
     turn_id: str | None
 
@@ -69,7 +69,7 @@ class _AtWork(_Logged, frozen=True, kw_only=True):
 
 
 class SessionOpened(_Logged, frozen=True, kw_only=True, tag="session.opened"):
-    """The session exists, and this is what it starts with. An empty grant means no tools."""
+    """A session was created with these settings. No `tools`: it may use none."""
 
     model: str
     profile: str
@@ -86,11 +86,11 @@ class SessionOpened(_Logged, frozen=True, kw_only=True, tag="session.opened"):
     parent: ParentCall | None = None
     fork: ForkPoint | None = None
     brought: tuple[str, ...] = ()
-    """Its tools (`tool:NAME`) and model (`model:NAME`) that only the program has that made it."""
+    """Those of its tools (`tool:NAME`) and its model (`model:NAME`) that only its program has."""
 
 
 class SessionChanged(_Logged, frozen=True, kw_only=True, tag="session.changed"):
-    """Somebody changed the session; only what changed is present."""
+    """Somebody changed the session; only the changed fields are present."""
 
     by: str
     model: str | UnsetType = UNSET
@@ -111,7 +111,7 @@ class SessionChanged(_Logged, frozen=True, kw_only=True, tag="session.changed"):
 
 
 class MessageAccepted(_Logged, frozen=True, kw_only=True, tag="message.accepted"):
-    """A message is durable, and will be or join this turn."""
+    """A message is durable, and starts or joins this turn."""
 
     message_id: str
     turn_id: str
@@ -123,15 +123,15 @@ class MessageAccepted(_Logged, frozen=True, kw_only=True, tag="message.accepted"
     attachments: tuple[Image | File, ...] = ()
     wait: bool = False
     attended: bool = True
-    """Whether a person is there who can answer what the turn asks."""
+    """Whether a person can answer the approval requests and questions of the turn."""
     schema: str | None = None
-    """JSON text of a JSON schema that the answer must fit."""
+    """The text of a JSON schema that the answer must match."""
 
 
 class MessageChanged(_Logged, frozen=True, kw_only=True, tag="message.changed"):
-    """A message that was not delivered yet is another now; only what changed is present.
+    """A message that is not yet delivered was changed; only the changed fields are present.
 
-    `before` names the message that it stands before in the queue, None its end.
+    `before` names the message that now follows it in the queue; None: it is the last one.
     """
 
     message_id: str
@@ -145,7 +145,7 @@ class MessageChanged(_Logged, frozen=True, kw_only=True, tag="message.changed"):
 
 
 class MessageWithdrawn(_Logged, frozen=True, kw_only=True, tag="message.withdrawn"):
-    """A message was taken back before it was delivered."""
+    """A message was withdrawn before it was delivered."""
 
     message_id: str
     by: str
@@ -168,7 +168,7 @@ class MessageExpired(_InTurn, frozen=True, kw_only=True, tag="message.expired"):
 
 
 class PromptChanged(_Logged, frozen=True, kw_only=True, tag="prompt.changed"):
-    """A part of the prompt that comes from outside is another now; None: it is gone."""
+    """A part of the prompt has changed; None: the part was removed."""
 
     part: str
     blob: str | None
@@ -182,7 +182,7 @@ class TurnStarted(_InTurn, frozen=True, kw_only=True, tag="turn.started"):
 
     message_ids: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """What is amiss and does not stop it, for people to read."""
+    """Problems that do not stop the turn, for people."""
 
 
 class TurnResumed(_InTurn, frozen=True, kw_only=True, tag="turn.resumed"):
@@ -192,27 +192,27 @@ class TurnResumed(_InTurn, frozen=True, kw_only=True, tag="turn.resumed"):
 
 
 class TurnSuspended(_InTurn, frozen=True, kw_only=True, tag="turn.suspended"):
-    """The host was stopped; the turn goes on at the next start, and that is no new attempt."""
+    """The host was stopped. The turn goes on at the next start, which is not a new attempt."""
 
 
 class TurnCancelling(_InTurn, frozen=True, kw_only=True, tag="turn.cancelling"):
-    """The turn is to end; no crash revives it."""
+    """The turn is being cancelled; it is not resumed after a crash."""
 
     reason: Reason
     by: str
 
 
 class TurnUndone(_Logged, frozen=True, kw_only=True, tag="turn.undone"):
-    """Projections skip this turn from now on. The one fact that names a turn that is over."""
+    """The turn was removed from the transcript. Only this fact names a turn that has ended."""
 
     turn_id: str
     by: str
 
 
 class TurnFinished(_InTurn, frozen=True, kw_only=True, tag="turn.finished"):
-    """The turn is over. There is exactly one for each turn, and it is the turn's last fact.
+    """The turn has ended. There is exactly one for each turn, and it is the turn's last fact.
 
-    `usage` sums what was reported; a cost of None means that a part of it is unknown.
+    `usage` is the sum of what was reported; a cost of None: a part of it is unknown.
     """
 
     outcome: TurnOutcome
@@ -228,7 +228,7 @@ class TurnFinished(_InTurn, frozen=True, kw_only=True, tag="turn.finished"):
 
 
 class StepStarted(_InTurn, frozen=True, kw_only=True, tag="step.started"):
-    """The model is being asked."""
+    """A request is sent to the model."""
 
     step_id: str
     model: str
@@ -236,18 +236,18 @@ class StepStarted(_InTurn, frozen=True, kw_only=True, tag="step.started"):
 
 
 class StepAbandoned(_InTurn, frozen=True, kw_only=True, tag="step.abandoned"):
-    """The model's reply is given up and leaves no message."""
+    """The model's reply is abandoned and leaves no message."""
 
     step_id: str
     cause: AbandonCause
     asked: bool = False
-    """Whether the model had been asked: then it may cost something, and nobody knows what."""
+    """Whether the request was sent: then it may cost something unknown."""
 
 
 class StepReplied(_InTurn, frozen=True, kw_only=True, tag="step.replied"):
-    """The model's reply; `cut` if it was ended early, and then this is what was visible.
+    """The model's reply; `cut`: it was ended early, and `text` is what was visible.
 
-    A usage of None was not reported, a cost of None is not known; neither means nothing.
+    A usage of None was not reported, a cost of None is unknown; neither is zero.
     """
 
     step_id: str
@@ -266,9 +266,9 @@ class StepReplied(_InTurn, frozen=True, kw_only=True, tag="step.replied"):
 
 
 class CallStarted(_AtWork, frozen=True, kw_only=True, tag="call.started"):
-    """The call may act from now on; `overlaps` names left-overs that it may meet.
+    """The call starts; `overlaps` names left-over calls that it may conflict with.
 
-    Of long arguments only the beginning is here, and `arguments_blob` names the whole.
+    Of long arguments only the beginning is here, and `arguments_blob` has all of it.
     """
 
     call_id: str
@@ -284,10 +284,10 @@ class CallStarted(_AtWork, frozen=True, kw_only=True, tag="call.started"):
 
 
 class NestedFinished(_AtWork, frozen=True, kw_only=True, tag="nested.finished"):
-    """Calls that a container made and that have ended: what is known of them after a crash.
+    """Nested calls that have ended, so that they are known after a crash.
 
-    `calls` are those since the last such fact; `sums`, `total` and `completed` tell of all. The
-    container's own end names a blob with the whole.
+    `calls` are those since the last such fact; `sums`, `total` and `completed` include all. The
+    `call.finished` of the container names a blob with all of them.
     """
 
     call_id: str
@@ -314,7 +314,7 @@ class CallFinished(_AtWork, frozen=True, kw_only=True, tag="call.finished"):
 
 
 class CallSettled(_Logged, frozen=True, kw_only=True, tag="call.settled"):
-    """A left-over has ended at last. It belongs to no turn: its own is over."""
+    """A left-over call has ended. It belongs to no turn, since its turn has ended."""
 
     call_id: str
     duration: float
@@ -324,10 +324,10 @@ class CallSettled(_Logged, frozen=True, kw_only=True, tag="call.settled"):
 
 
 class FilesChanged(_AtWork, frozen=True, kw_only=True, tag="files.changed"):
-    """A file is about to be replaced: the blob that it was, the hash that it will have.
+    """A file is about to be replaced: the blob of its content before, and the hash after.
 
-    None before: there was no file; None after: there will be none. No call: a revert did it.
-    What it was is not kept if it was very large; then it cannot be taken back.
+    None before: there was no file; None after: it is deleted. No call: a revert changed it. The
+    content of a very large file is not kept; then the change cannot be reverted.
     """
 
     call_id: str | None
@@ -336,7 +336,7 @@ class FilesChanged(_AtWork, frozen=True, kw_only=True, tag="files.changed"):
     after: str | None
     kept: bool = True
     workspace: str = ""
-    """Where the session worked when it did this; logs from before this field say nothing."""
+    """The workspace at the time of the change; empty in logs of earlier versions."""
 
 
 # -- approval
@@ -354,17 +354,17 @@ class ApprovalAsked(_AtWork, frozen=True, kw_only=True, tag="approval.asked"):
     parent: str | None = None
     tool: str = ""
     patterns: tuple[str, ...] | None = None
-    """What of the tool it is, for `session` and `always`. None: the tool as a whole is meant;
-    empty: only this very call can be consented to."""
+    """The kind of call, for `session` and `always`. None: every call of the tool; empty: only
+    this one call can be approved."""
     needs: Needs = NO_NEEDS
-    """What it needs beyond the session's confinement; consent grants exactly that."""
+    """What it needs beyond the session's confinement; an approval grants exactly that."""
     workspace: str = ""
     offers: tuple[Offer, ...] = ()
     """What `session` and `always` can cover, the narrowest first."""
 
 
 class ApprovalAnswered(_AtWork, frozen=True, kw_only=True, tag="approval.answered"):
-    """The first answer, which is the answer; `follows` names the approval whose answer matched."""
+    """The answer; `follows` names another request whose answer covered this one too."""
 
     approval_id: str
     call_id: str
@@ -373,11 +373,11 @@ class ApprovalAnswered(_AtWork, frozen=True, kw_only=True, tag="approval.answere
     where: str
     follows: str | None = None
     reach: Reach | None = None
-    """Of `session` and `always`: which offer was taken. None: all that was asked about."""
+    """For `session` and `always`: the offer that was chosen. None: the whole request."""
 
 
 class ApprovalExpired(_AtWork, frozen=True, kw_only=True, tag="approval.expired"):
-    """Nobody can answer any more."""
+    """The request can no longer be answered."""
 
     approval_id: str
     call_id: str
@@ -388,7 +388,7 @@ class ApprovalExpired(_AtWork, frozen=True, kw_only=True, tag="approval.expired"
 
 
 class QuestionAsked(_AtWork, frozen=True, kw_only=True, tag="question.asked"):
-    """A call waits for a person's words; the choices are offers, not limits."""
+    """A call asks a person a question; the answer may differ from the choices."""
 
     question_id: str
     call_id: str
@@ -399,7 +399,7 @@ class QuestionAsked(_AtWork, frozen=True, kw_only=True, tag="question.asked"):
 
 
 class QuestionAnswered(_AtWork, frozen=True, kw_only=True, tag="question.answered"):
-    """The first answer, which is the answer."""
+    """The answer to a question."""
 
     question_id: str
     call_id: str
@@ -409,7 +409,7 @@ class QuestionAnswered(_AtWork, frozen=True, kw_only=True, tag="question.answere
 
 
 class QuestionExpired(_AtWork, frozen=True, kw_only=True, tag="question.expired"):
-    """Nobody can answer any more."""
+    """The request can no longer be answered."""
 
     question_id: str
     call_id: str
@@ -420,7 +420,7 @@ class QuestionExpired(_AtWork, frozen=True, kw_only=True, tag="question.expired"
 
 
 class ModelRetried(_InTurn, frozen=True, kw_only=True, tag="model.retried"):
-    """The model could not answer and is asked again after the delay, in seconds."""
+    """The request to the model failed and is retried after `delay` seconds."""
 
     step_id: str
     cause: ErrorKind
@@ -441,7 +441,7 @@ class ModelSwitched(_InTurn, frozen=True, kw_only=True, tag="model.switched"):
 
 
 class ContextCompacted(_AtWork, frozen=True, kw_only=True, tag="context.compacted"):
-    """The summary stands for all facts up to that seq in what the model is sent."""
+    """In requests to the model, the summary replaces all facts up to `up_to`."""
 
     summary: str
     up_to: int
@@ -450,7 +450,7 @@ class ContextCompacted(_AtWork, frozen=True, kw_only=True, tag="context.compacte
 
 
 class UsageRecorded(_Logged, frozen=True, kw_only=True, tag="usage.recorded"):
-    """What was spent outside steps, maybe by a call. No turn: a title may come after its end."""
+    """Usage outside of steps, for instance by a call. No turn: a title may come after its end."""
 
     purpose: Purpose
     model: str

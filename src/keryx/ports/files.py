@@ -33,7 +33,7 @@ class Stamp(msgspec.Struct, frozen=True):
     """The encoding in which a script read it; the text in it gives the same bytes."""
 
     def matches(self, now: Stamp) -> bool:
-        """Return whether the content is the same. With both hashes known, the times do not matter."""
+        """Return whether the content is the same: by the hashes, if both are known."""
         if self.hash is not None and now.hash is not None:
             return self.hash == now.hash
         return self.identity == now.identity

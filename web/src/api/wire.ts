@@ -15,7 +15,7 @@ export interface AnswerBody {
   answer: string;
 }
 
-/** The first answer, which is the answer; `follows` names the approval whose answer matched. */
+/** The answer; `follows` names another request whose answer covered this one too. */
 export interface ApprovalAnswered {
   type: "approval.answered";
   session_id: string;
@@ -54,7 +54,7 @@ export interface ApprovalAsked {
   offers?: readonly Offer[];
 }
 
-/** Nobody can answer any more. */
+/** The request can no longer be answered. */
 export interface ApprovalExpired {
   type: "approval.expired";
   session_id: string;
@@ -107,7 +107,7 @@ export interface CallAccepted {
   call_id: string;
 }
 
-/** One path tree or named resource that a call touches. */
+/** One path tree or named resource that a call uses. */
 export interface CallAccess {
   kind: "path" | "resource";
   name: string;
@@ -115,7 +115,7 @@ export interface CallAccess {
   peers?: string | null;
 }
 
-/** All that a call touches; exclusive stands for "anything". */
+/** Everything that a call uses; `exclusive`: it may use anything. */
 export interface CallEffects {
   accesses?: readonly CallAccess[];
   exclusive?: boolean;
@@ -141,7 +141,7 @@ export interface CallFinished {
   nested?: NestedSummary | null;
 }
 
-/** More of what a call prints; a nested call names its parent. */
+/** More output of a call; a nested call names its parent. */
 export interface CallOutput {
   type: "call.output";
   session_id: string;
@@ -153,7 +153,7 @@ export interface CallOutput {
   parent?: string | null;
 }
 
-/** How far a call is; for a nested call also that it began or ended. */
+/** The progress of a call; of a nested call also its start and its end. */
 export interface CallProgress {
   type: "call.progress";
   session_id: string;
@@ -167,7 +167,7 @@ export interface CallProgress {
   nested?: NestedProgress | null;
 }
 
-/** A left-over has ended at last. It belongs to no turn: its own is over. */
+/** A left-over call has ended. It belongs to no turn, since its turn has ended. */
 export interface CallSettled {
   type: "call.settled";
   session_id: string;
@@ -179,9 +179,9 @@ export interface CallSettled {
 }
 
 /**
- * The call may act from now on; `overlaps` names left-overs that it may meet.
+ * The call starts; `overlaps` names left-over calls that it may conflict with.
  *
- * Of long arguments only the beginning is here, and `arguments_blob` names the whole.
+ * Of long arguments only the beginning is here, and `arguments_blob` has all of it.
  */
 export interface CallStarted {
   type: "call.started";
@@ -202,7 +202,7 @@ export interface CallStarted {
   arguments_blob?: string | null;
 }
 
-/** The calls under way, for a late reader; it stands right after the fact with seq `after`. */
+/** The running calls, for a late reader; it belongs right after the fact `after`. */
 export interface CallsSnapshot {
   type: "calls.snapshot";
   session_id: string;
@@ -246,7 +246,7 @@ export interface Context {
   summary_tokens: number | null;
 }
 
-/** The summary stands for all facts up to that seq in what the model is sent. */
+/** In requests to the model, the summary replaces all facts up to `up_to`. */
 export interface ContextCompacted {
   type: "context.compacted";
   session_id: string;
@@ -260,7 +260,7 @@ export interface ContextCompacted {
   tokens_after: number;
 }
 
-/** A summary is being written, or that is over; `context.compacted` tells if it worked. */
+/** A summary is being written, or (`over`) no longer; `context.compacted` follows on success. */
 export interface ContextCompacting {
   type: "context.compacting";
   session_id: string;
@@ -271,7 +271,7 @@ export interface ContextCompacting {
   over?: boolean;
 }
 
-/** How full the model's context is; None is what nobody knows. */
+/** How full the model's context is; None: unknown. */
 export interface ContextSize {
   window: number | null;
   compact_at: number | null;
@@ -328,10 +328,10 @@ export interface FileShown {
 }
 
 /**
- * A file is about to be replaced: the blob that it was, the hash that it will have.
+ * A file is about to be replaced: the blob of its content before, and the hash after.
  *
- * None before: there was no file; None after: there will be none. No call: a revert did it.
- * What it was is not kept if it was very large; then it cannot be taken back.
+ * None before: there was no file; None after: it is deleted. No call: a revert changed it. The
+ * content of a very large file is not kept; then the change cannot be reverted.
  */
 export interface FilesChanged {
   type: "files.changed";
@@ -360,7 +360,7 @@ export interface ForkBody {
   session_id?: string | null;
 }
 
-/** The session that a fork began as, and the last of its facts that the fork shares. */
+/** The session that was forked, and the last of its facts that the fork shares. */
 export interface ForkPoint {
   session_id: string;
   up_to: number;
@@ -398,7 +398,7 @@ export interface Image {
   name?: string;
 }
 
-/** A structured value, kept as the bytes that it was encoded to once. */
+/** A structured value as JSON bytes, which are encoded only once. */
 export interface Json {
   type: "json";
   value: unknown;
@@ -457,7 +457,7 @@ export interface Login {
   browser?: string | null;
 }
 
-/** A message is durable, and will be or join this turn. */
+/** A message is durable, and starts or joins this turn. */
 export interface MessageAccepted {
   type: "message.accepted";
   session_id: string;
@@ -478,9 +478,9 @@ export interface MessageAccepted {
 }
 
 /**
- * A message that was not delivered yet is another now; only what changed is present.
+ * A message that is not yet delivered was changed; only the changed fields are present.
  *
- * `before` names the message that it stands before in the queue, None its end.
+ * `before` names the message that now follows it in the queue; None: it is the last one.
  */
 export interface MessageChanged {
   type: "message.changed";
@@ -529,7 +529,7 @@ export interface MessageExpired {
   cause: "interrupt" | "parent" | "shutdown" | "steer" | "timeout";
 }
 
-/** A message was taken back before it was delivered. */
+/** A message was withdrawn before it was delivered. */
 export interface MessageWithdrawn {
   type: "message.withdrawn";
   session_id: string;
@@ -545,7 +545,7 @@ export interface ModelList {
   models: readonly string[];
 }
 
-/** The model could not answer and is asked again after the delay, in seconds. */
+/** The request to the model failed and is retried after `delay` seconds. */
 export interface ModelRetried {
   type: "model.retried";
   session_id: string;
@@ -580,7 +580,7 @@ export interface Needs {
   writes?: readonly string[];
 }
 
-/** One call that a script or a container made; `start` counts from the container's own. */
+/** One nested call; `start` is in seconds after the start of its container. */
 export interface NestedCall {
   call_id: string;
   tool: string;
@@ -597,10 +597,10 @@ export interface NestedCalls {
 }
 
 /**
- * Calls that a container made and that have ended: what is known of them after a crash.
+ * Nested calls that have ended, so that they are known after a crash.
  *
- * `calls` are those since the last such fact; `sums`, `total` and `completed` tell of all. The
- * container's own end names a blob with the whole.
+ * `calls` are those since the last such fact; `sums`, `total` and `completed` include all. The
+ * `call.finished` of the container names a blob with all of them.
  */
 export interface NestedFinished {
   type: "nested.finished";
@@ -619,9 +619,10 @@ export interface NestedFinished {
 /**
  * A nested call that began (no outcome) or ended.
  *
- * Of a crowd, `count` alike ones share one event, which names their container and none of them.
- * One of them that still runs after a while is named by a `count` of 0, for it was counted before;
- * `duration` is how long it has run. The end of one that was named by itself is told so too.
+ * If many similar calls begin or end at once, they share one event with their number in `count`,
+ * which names only their container. One of them that still runs after a while gets an event of its
+ * own with a `count` of 0, since it was counted before, and with its `duration` so far. Its end
+ * then gets an event of its own too.
  */
 export interface NestedProgress {
   tool: string;
@@ -631,7 +632,7 @@ export interface NestedProgress {
   count?: number;
 }
 
-/** What the calls of one tool add up to, past those that are listed one by one. */
+/** The sums of the nested calls of one tool that are not listed one by one. */
 export interface NestedSum {
   tool: string;
   calls: number;
@@ -640,7 +641,7 @@ export interface NestedSum {
   ended?: Readonly<Record<string, number>>;
 }
 
-/** How many calls a container made, and the blob that tells of them. */
+/** The number of nested calls of a container, and the blob that lists them. */
 export interface NestedSummary {
   calls: number;
   completed: number;
@@ -694,10 +695,10 @@ export interface Nothing {
 }
 
 /**
- * A way to consent to more than one call: how far it goes, and in words what it covers.
+ * A way to approve more than one call: its reach, and a text that says what it covers.
  *
- * `patterns` may hold * and ?; one of them must fit each part of a call. `workspace` is the folder
- * that the session must work in; None: any.
+ * `patterns` may contain * and ?; each part of a call must match one of them. `workspace` is the
+ * folder of the sessions that it covers; None: any.
  */
 export interface Offer {
   reach: "everywhere" | "exact" | "folder";
@@ -711,7 +712,7 @@ export interface OfferedModels {
   problems: readonly string[];
 }
 
-/** An item to be given back unread, and only to the provider that it came from. */
+/** An item that is sent back unchanged, and only to the provider that it came from. */
 export interface Opaque {
   provider: string;
   item: unknown;
@@ -759,7 +760,7 @@ export interface ProfileList {
   workspaces: readonly string[];
 }
 
-/** A part of the prompt that comes from outside is another now; None: it is gone. */
+/** A part of the prompt has changed; None: the part was removed. */
 export interface PromptChanged {
   type: "prompt.changed";
   session_id: string;
@@ -775,7 +776,7 @@ export interface PromptPart {
   text: string;
 }
 
-/** The first answer, which is the answer. */
+/** The answer to a question. */
 export interface QuestionAnswered {
   type: "question.answered";
   session_id: string;
@@ -790,7 +791,7 @@ export interface QuestionAnswered {
   where: string;
 }
 
-/** A call waits for a person's words; the choices are offers, not limits. */
+/** A call asks a person a question; the answer may differ from the choices. */
 export interface QuestionAsked {
   type: "question.asked";
   session_id: string;
@@ -806,7 +807,7 @@ export interface QuestionAsked {
   parent?: string | null;
 }
 
-/** Nobody can answer any more. */
+/** The request can no longer be answered. */
 export interface QuestionExpired {
   type: "question.expired";
   session_id: string;
@@ -819,7 +820,7 @@ export interface QuestionExpired {
   cause: "interrupt" | "parent" | "shutdown" | "steer" | "timeout" | "undelivered";
 }
 
-/** A message that was accepted and not delivered yet. */
+/** A message that is accepted but not yet delivered. */
 export interface QueuedMessage {
   message_id: string;
   turn_id: string;
@@ -852,7 +853,7 @@ export interface RevertBody {
   changes: readonly number[];
 }
 
-/** A call under way, as a late reader is shown it; the output is the end of what there is. */
+/** A running call, for a late reader; `output` is the last part of its output. */
 export interface RunningCall {
   call_id: string;
   tool: string;
@@ -863,7 +864,7 @@ export interface RunningCall {
   nested?: RunningNested | null;
 }
 
-/** What calls a container that is under way made so far. */
+/** The nested calls of a running container so far. */
 export interface RunningNested {
   began?: number;
   ended?: number;
@@ -872,7 +873,7 @@ export interface RunningNested {
   tools?: readonly ShownTool[];
 }
 
-/** Somebody changed the session; only what changed is present. */
+/** Somebody changed the session; only the changed fields are present. */
 export interface SessionChanged {
   type: "session.changed";
   session_id: string;
@@ -919,7 +920,7 @@ export interface SessionList {
   hits?: readonly Hit[];
 }
 
-/** The session exists, and this is what it starts with. An empty grant means no tools. */
+/** A session was created with these settings. No `tools`: it may use none. */
 export interface SessionOpened {
   type: "session.opened";
   session_id: string;
@@ -959,7 +960,7 @@ export interface SessionRow {
   position: number;
 }
 
-/** What the session works with; a running turn keeps what it started with. */
+/** The settings of a session. A running turn keeps those that it started with. */
 export interface SessionSettings {
   model: string;
   profile: string;
@@ -981,7 +982,7 @@ export interface Setup {
   tour?: string;
 }
 
-/** One call of a container that is under way; without an outcome while it runs itself. */
+/** One nested call of a running container; no outcome: it still runs. */
 export interface ShownNested {
   call_id: string;
   tool: string;
@@ -991,7 +992,7 @@ export interface ShownNested {
   duration?: number | null;
 }
 
-/** What the calls of one tool by a container that is under way add up to so far. */
+/** The sums of the nested calls of one tool in a running container so far. */
 export interface ShownTool {
   tool: string;
   began: number;
@@ -1009,7 +1010,7 @@ export interface Spent {
   cost: number | null;
 }
 
-/** The model's reply is given up and leaves no message. */
+/** The model's reply is abandoned and leaves no message. */
 export interface StepAbandoned {
   type: "step.abandoned";
   session_id: string;
@@ -1023,9 +1024,9 @@ export interface StepAbandoned {
 }
 
 /**
- * The model's reply; `cut` if it was ended early, and then this is what was visible.
+ * The model's reply; `cut`: it was ended early, and `text` is what was visible.
  *
- * A usage of None was not reported, a cost of None is not known; neither means nothing.
+ * A usage of None was not reported, a cost of None is unknown; neither is zero.
  */
 export interface StepReplied {
   type: "step.replied";
@@ -1046,7 +1047,7 @@ export interface StepReplied {
   cut?: boolean;
 }
 
-/** A retry in mid-stream starts the reply anew: forget the deltas of this step. */
+/** A retry starts the reply again: the deltas of this step so far are void. */
 export interface StepReset {
   type: "step.reset";
   session_id: string;
@@ -1055,7 +1056,7 @@ export interface StepReset {
   step_id: string;
 }
 
-/** The step so far, for a late reader; it stands right after the fact with seq `after`. */
+/** The reply so far, for a late reader; it belongs right after the fact `after`. */
 export interface StepSnapshot {
   type: "step.snapshot";
   session_id: string;
@@ -1069,7 +1070,7 @@ export interface StepSnapshot {
   calls?: readonly ToolCall[];
 }
 
-/** The model is being asked. */
+/** A request is sent to the model. */
 export interface StepStarted {
   type: "step.started";
   session_id: string;
@@ -1098,7 +1099,7 @@ export interface TextDelta {
   text: string;
 }
 
-/** A call that a model asked for; the arguments are the JSON text that it wrote. */
+/** A call that a model requested; the arguments are JSON text as the model wrote it. */
 export interface ToolCall {
   call_id: string;
   tool: string;
@@ -1146,7 +1147,7 @@ export interface TriedCommand {
   read_only?: boolean;
 }
 
-/** The turn is to end; no crash revives it. */
+/** The turn is being cancelled; it is not resumed after a crash. */
 export interface TurnCancelling {
   type: "turn.cancelling";
   session_id: string;
@@ -1166,9 +1167,9 @@ export interface TurnError {
 }
 
 /**
- * The turn is over. There is exactly one for each turn, and it is the turn's last fact.
+ * The turn has ended. There is exactly one for each turn, and it is the turn's last fact.
  *
- * `usage` sums what was reported; a cost of None means that a part of it is unknown.
+ * `usage` is the sum of what was reported; a cost of None: a part of it is unknown.
  */
 export interface TurnFinished {
   type: "turn.finished";
@@ -1209,7 +1210,7 @@ export interface TurnStarted {
   warnings?: readonly string[];
 }
 
-/** The host was stopped; the turn goes on at the next start, and that is no new attempt. */
+/** The host was stopped. The turn goes on at the next start, which is not a new attempt. */
 export interface TurnSuspended {
   type: "turn.suspended";
   session_id: string;
@@ -1219,13 +1220,13 @@ export interface TurnSuspended {
   turn_id: string;
 }
 
-/** The turn that runs, and whether it is being cancelled. */
+/** The running turn, and whether it is being cancelled. */
 export interface TurnUnderWay {
   turn_id: string;
   cancelling: boolean;
 }
 
-/** Projections skip this turn from now on. The one fact that names a turn that is over. */
+/** The turn was removed from the transcript. Only this fact names a turn that has ended. */
 export interface TurnUndone {
   type: "turn.undone";
   session_id: string;
@@ -1236,7 +1237,7 @@ export interface TurnUndone {
   by: string;
 }
 
-/** What a person has typed and not sent. */
+/** What a person has typed but not sent. */
 export interface Typed {
   text: string;
   attachments: readonly (Image | File)[];
@@ -1259,7 +1260,7 @@ export interface Uploaded {
   size: number;
 }
 
-/** Tokens as the provider counted them; cached and reasoning ones are part of the sums. */
+/** Tokens as the provider counted them; cached and reasoning ones are included. */
 export interface Usage {
   input_tokens: number;
   output_tokens: number;
@@ -1271,7 +1272,7 @@ export interface UsageList {
   rows: readonly UsageRow[];
 }
 
-/** What was spent outside steps, maybe by a call. No turn: a title may come after its end. */
+/** Usage outside of steps, for instance by a call. No turn: a title may come after its end. */
 export interface UsageRecorded {
   type: "usage.recorded";
   session_id: string;
