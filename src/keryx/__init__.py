@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from keryx.config.schema import IN_MEMORY
     from keryx.errors import KeryxError, ToolCancelledError, ToolFailedError
     from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, reads, uses, writes
-    from keryx.ports.tool import Complete, Risk, ToolContext
+    from keryx.ports.tool import Complete, Risk
+    from keryx.ports.tool_context import ToolContext
     from keryx.tools.function import tool
 
 __all__ = [
@@ -46,7 +47,8 @@ _HOMES: "Final" = {
     "keryx.aio.scope": ("CancellationToken", "get_token", "is_interrupted"),
     "keryx.errors": ("KeryxError", "ToolCancelledError", "ToolFailedError"),
     "keryx.ports.effects": ("EXCLUSIVE", "NO_EFFECTS", "Effects", "reads", "uses", "writes"),
-    "keryx.ports.tool": ("Complete", "Risk", "ToolContext"),
+    "keryx.ports.tool": ("Complete", "Risk"),
+    "keryx.ports.tool_context": ("ToolContext",),
     "keryx.tools.function": ("tool",),
 }
 

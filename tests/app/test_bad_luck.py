@@ -24,7 +24,7 @@ from keryx.errors import InvalidCommandError, SessionDamagedError, UserMustActEr
 from keryx.messages import Text, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from tests.app.hosts import check_log, result_of
 
 TEXTS: Final = st.text(st.characters(exclude_categories=()), max_size=30)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keryx import Keryx
-from keryx.engine.operations.side_request import ask_for_text
+from keryx.engine.side_request import ask_for_text
 from keryx.errors import ModelError
 from keryx.messages import Message
 from keryx.models.fallback import Fallback

@@ -27,7 +27,7 @@ from keryx.messages import Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.dispatch import Answer, Done
 from keryx.ports.model import ModelRequest
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 
 E = TypeVar("E", bound=ev.Event)
 

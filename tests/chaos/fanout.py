@@ -17,7 +17,8 @@ from keryx.aio.loops import run_loop
 from keryx.messages import ToolMessage, text_of
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
-from keryx.ports.tool import Tool, ToolContext
+from keryx.ports.tool import Tool
+from keryx.ports.tool_context import ToolContext
 
 CALLS: Final = 13
 ENDED: Final = 10

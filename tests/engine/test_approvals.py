@@ -22,7 +22,8 @@ from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.dispatch import Done
 from keryx.ports.effects import NO_EFFECTS, writes
 from keryx.ports.model import ModelRequest
-from keryx.ports.tool import Risk, ToolContext
+from keryx.ports.tool import Risk
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 from tests.engine.sessions import Recording, SessionHost, until
 

@@ -14,7 +14,8 @@ from keryx.engine.calls.call_hooks import NoHooks
 from keryx.engine.calls.truncation import RESULT_LIMIT
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.effects import NO_EFFECTS, Effects
-from keryx.ports.tool import Tool, ToolContext
+from keryx.ports.tool import Tool
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 from tests.engine.host import Host, recorder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keryx.aio.group import Group
 from keryx.ports.effects import NO_EFFECTS
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 from tests.engine.gated_tools import Gates
 from tests.engine.host import Host

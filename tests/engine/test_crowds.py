@@ -25,7 +25,7 @@ from keryx.engine.live.nested_calls import (
 )
 from keryx.engine.session import Session
 from keryx.ports.effects import NO_EFFECTS
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 from tests.engine.gated_tools import Gates, echo, turns
 from tests.engine.sessions import SessionHost

@@ -13,7 +13,7 @@ from keryx.engine.calls.call_hooks import CallView, Consent
 from keryx.errors import ToolFailedError
 from keryx.messages import CallOutcome
 from keryx.ports.effects import NO_EFFECTS, Effects, reads, uses, writes
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 from tests.engine.gated_tools import Gates, echo, echo_blocking, turns
 from tests.engine.host import Host, Recorder, recorder

@@ -15,7 +15,8 @@ from keryx.engine.calls.call import LATE
 from keryx.errors import DeveloperMustActError, ToolCancelledError
 from keryx.messages import CallOutcome
 from keryx.ports.effects import NO_EFFECTS, Effects, uses, writes
-from keryx.ports.tool import Complete, ToolContext
+from keryx.ports.tool import Complete
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 from tests.engine.gated_tools import Gates, echo, echo_blocking, turns
 from tests.engine.host import Host, recorder

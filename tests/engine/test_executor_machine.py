@@ -26,7 +26,7 @@ from keryx.engine.effects import conflict
 from keryx.engine.executor import Batch, Executor
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, uses
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 
 EFFECTS: list[Effects] = [

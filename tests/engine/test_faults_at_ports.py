@@ -38,9 +38,10 @@ from keryx.messages import File, Image, Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.dispatch import Sent
 from keryx.ports.files import Files
-from keryx.ports.model import ModelRequest
+from keryx.ports.model import Model, ModelRequest
 from keryx.ports.store import blob_hash
 from keryx.ports.tool import Tool
+from keryx.ports.tool_context import ToolContext
 from keryx.sandbox.workers import Workers
 from keryx.store.memory import MemoryStore
 from keryx.tools.clarify import clarify
@@ -65,6 +66,7 @@ def script(request: ModelRequest) -> ScriptedReply:
             ScriptedCall("write_file", {"path": "a.txt", "content": "text"}),
             ScriptedCall("clarify", {"question": "Sure?"}),
             ScriptedCall("print_secret"),
+            ScriptedCall("ask_another"),
         ]
         return ScriptedReply(text="I work.", calls=calls)
     if "hang" in said:
@@ -76,6 +78,26 @@ def script(request: ModelRequest) -> ScriptedReply:
 async def print_secret() -> str:
     """Print a secret."""
     return "the secret is hunter2-hunter2"
+
+
+@tool(effects=NO_EFFECTS)
+async def ask_another(context: ToolContext) -> str:
+    """Ask another model."""
+    return await context.ask_model("search", "Anything else?")
+
+
+class OneModel:
+    """Gives tools always the same model."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def find(self, purpose: ev.Purpose, name: str | None = None) -> Model:
+        del purpose, name
+        return self._model
+
+    def add_image(self, data: bytes, media_type: str, name: str = "") -> Image:
+        return Image(blob_hash(data), media_type, name)
 
 
 class KeepsUploads:
@@ -109,12 +131,14 @@ class Faulty:
         self.faults = faults
         self.runtime = Runtime()
         self.store = MemoryStore()
-        tools = [*file_tools(), clarify, print_secret]
+        tools = [*file_tools(), clarify, print_secret, ask_another]
         self.tools = {tested_tool.name: faults.wrap("tool", tested_tool) for tested_tool in tools}
         self.redactor = faults.wrap("redactor", Redactor({"SECRET": "hunter2-hunter2"}))
         self.model = faults.wrap("model", ScriptedModel(script, window=1_000))
         title = faults.wrap("titles", ScriptedModel(_always("A title"), name="scripted:title"))
         summary = faults.wrap("summaries", ScriptedModel(_always("So far."), name="scripted:sum"))
+        side = ScriptedModel(_always("No."), name="scripted:side")
+        side_models = faults.wrap("models_for_tools", OneModel(side))
         self.services = HostServices(
             store=faults.wrap("store", self.store),
             executor=faults.wrap("executor", self.runtime.executor),
@@ -131,6 +155,7 @@ class Faulty:
             remember=faults.wrap("remember", gives(None)),
             titles=faults.wrap("titles", gives(title)),
             summaries=faults.wrap("summaries", gives(summary)),
+            models_for_tools=faults.wrap("models_for_tools", gives(side_models)),
             compact_at=faults.wrap("compact_at", gives(0.8)),
             rested=faults.wrap("rested", self._rested),
             changed=faults.wrap("changed", gives(None)),

@@ -19,7 +19,7 @@ from keryx.aio.scope import GRACE, Scope
 from keryx.engine.executor import Batch
 from keryx.messages import ToolCall
 from keryx.ports.effects import writes
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.testing.hangs import Hang, Hangs
 from keryx.tools.function import tool
 from tests.engine.host import ENVIRONMENT, Host, recorder

@@ -13,7 +13,8 @@ import pytest
 from keryx.aio.scope import get_token, is_interrupted
 from keryx.messages import ToolCall
 from keryx.ports.effects import NO_EFFECTS
-from keryx.ports.tool import Tool, ToolContext
+from keryx.ports.tool import Tool
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 from tests.engine.host import Host, recorder
 

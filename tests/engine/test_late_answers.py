@@ -15,7 +15,8 @@ from keryx.messages import Text
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
 from keryx.ports.store import Commit
-from keryx.ports.tool import Risk, ToolContext
+from keryx.ports.tool import Risk
+from keryx.ports.tool_context import ToolContext
 from tests.engine.sessions import AsksWhen, Recording, SessionHost, until
 
 pytestmark = pytest.mark.promise("mended.4")

@@ -11,7 +11,7 @@ from keryx.aio.scope import Scope
 from keryx.engine.executor import CONTAINER_STARTS, STARTS, Executor
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 from tests.engine.host import Host, recorder
 

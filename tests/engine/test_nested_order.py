@@ -13,7 +13,7 @@ import pytest
 from keryx.aio.group import Group
 from keryx.engine.calls.call_hooks import CallView, Consent
 from keryx.ports.effects import NO_EFFECTS, Effects, reads, writes
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import FunctionTool, tool
 from tests.engine.gated_tools import Gates
 from tests.engine.host import Host, Recorder

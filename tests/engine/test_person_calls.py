@@ -16,7 +16,8 @@ from keryx.engine.approvals import Approvals
 from keryx.messages import Text
 from keryx.ports.dispatch import Done
 from keryx.ports.effects import NO_EFFECTS
-from keryx.ports.tool import Replay, Risk, Tool, ToolContext
+from keryx.ports.tool import Replay, Risk, Tool
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 from tests.engine.sessions import Recording, SessionHost, until
 

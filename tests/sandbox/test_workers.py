@@ -21,7 +21,8 @@ from keryx.engine.executor import Executor
 from keryx.errors import InvalidToolError
 from keryx.messages import NO_NEEDS, CallOutcome, Needs, Text
 from keryx.ports.effects import NO_EFFECTS
-from keryx.ports.tool import Tool, ToolContext
+from keryx.ports.tool import Tool
+from keryx.ports.tool_context import ToolContext
 from keryx.sandbox import Bounds, LocalPlace
 from keryx.sandbox.workers import LONGEST_IDLE, MOST_IDLE
 from keryx.tools.function import FunctionTool, tool

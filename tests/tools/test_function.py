@@ -16,7 +16,8 @@ import pytest
 
 from keryx.errors import InvalidToolError
 from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, reads, writes
-from keryx.ports.tool import Risk, Tool, ToolContext
+from keryx.ports.tool import Risk, Tool
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import PREVIEW_LIMIT, FunctionTool, tool
 
 if TYPE_CHECKING:

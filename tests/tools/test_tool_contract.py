@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from keryx.ports.tool import Tool, ToolContext
+from keryx.ports.tool import Tool
+from keryx.ports.tool_context import ToolContext
 from keryx.testing.contracts import ToolContract
 from keryx.tools.function import tool
 

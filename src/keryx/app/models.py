@@ -9,6 +9,8 @@ from keryx.app.services.attachments import Images
 from keryx.config import DEFAULT, Config, Provider
 from keryx.engine.log.state import Settings
 from keryx.errors import ModelError
+from keryx.events import Purpose
+from keryx.messages import Image
 from keryx.models.failures import not_configured
 from keryx.models.fallback import Fallback
 from keryx.models.http import model_clients
@@ -19,6 +21,7 @@ from keryx.models.retry import Retrying
 from keryx.models.servers.connection_test import TriedServer, try_out
 from keryx.models.servers.discovery import FoundServer, find_local, models_of
 from keryx.ports.model import Model
+from keryx.ports.store import blob_hash
 
 TOUR = "scripted:tour"
 
@@ -139,6 +142,11 @@ class Models:
             )
         return self.find(name, settings.profile)
 
+    def for_purpose(self, purpose: Purpose, settings: Settings, name: str | None = None) -> Model:
+        """Return the named model, or the one for a purpose; `ModelError` if there is none."""
+        auxiliary = self._config.profile(settings.profile).auxiliary
+        return self.find(name or auxiliary.get(purpose) or settings.model, settings.profile)
+
     def compact_at(self, profile: str) -> float:
         """Return the share of a model's window at which a session of that profile is summarized."""
         share = self._compact_at.get(profile)
@@ -220,6 +228,22 @@ class Models:
                 blobs=self.images.load,
             )
         )
+
+
+class ModelsForTools:
+    """The models that the calls of one session may ask."""
+
+    def __init__(self, models: Models, settings: Settings) -> None:
+        self._models = models
+        self._settings = settings
+
+    def find(self, purpose: Purpose, name: str | None = None) -> Model:
+        return self._models.for_purpose(purpose, self._settings, name)
+
+    def add_image(self, data: bytes, media_type: str, name: str = "") -> Image:
+        hash_ = blob_hash(data)
+        self._models.images.keep(hash_, data)
+        return Image(hash_, media_type, name)
 
 
 def _scripted(name: str) -> Model:

@@ -28,7 +28,7 @@ from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.calls.call_outcome import Ending
 from keryx.engine.calls.order import set_order
 from keryx.engine.calls.slots import Slots
-from keryx.engine.calls.tool_context import CallContext
+from keryx.engine.tool_context.call_context import CallContext
 from keryx.errors import (
     DeveloperMustActError,
     InvalidToolError,
@@ -36,7 +36,7 @@ from keryx.errors import (
     UnknownToolError,
 )
 from keryx.messages import CallOutcome, ToolCall
-from keryx.ports.tool import Tool, ToolContext
+from keryx.ports.tool import Tool
 from keryx.ports.workers import Addressed, Returned, encode_return
 
 # Async leaves cost one task each. The limit keeps a host from opening sockets without end.
@@ -478,7 +478,7 @@ def _text_for_process(
         raise DeveloperMustActError(f"the arguments of {name!r} are no JSON: {error}") from error
 
 
-def _invoke_blocking(tool: Tool, args: Any, context: ToolContext) -> Returned:
+def _invoke_blocking(tool: Tool, args: Any, context: CallContext) -> Returned:
     """Run in the tool's thread: the encoding may take long, and stays off the loop too."""
     return encode_return(tool.invoke(args, context))
 

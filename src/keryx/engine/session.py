@@ -7,7 +7,7 @@ breaks the session: what runs is stopped, readers get the error, and the session
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final, Self
@@ -15,12 +15,13 @@ from typing import Any, Final, Self
 import msgspec
 
 from keryx import events as ev
-from keryx.aio.clock import Clock
 from keryx.aio.group import Group
-from keryx.aio.hub import Hub, Replay
+from keryx.aio.hub import Hub
 from keryx.aio.scope import Scope
 from keryx.engine.calls.background import Backgrounds
+from keryx.engine.calls.session_resources import SessionResources
 from keryx.engine.inbox import Inbox
+from keryx.engine.live.session_hub import caught_up, open_hub
 from keryx.engine.log.drafts import Drafts
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.log_writer import LogWriter
@@ -31,13 +32,11 @@ from keryx.engine.session_files import SessionFiles
 from keryx.engine.turns.turn_queue import TurnQueue
 from keryx.errors import AlreadyTakenError, DeveloperMustActError, KeryxError
 from keryx.messages import ApprovalMode
-from keryx.ports.store import Commit, Store
+from keryx.ports.store import Commit
 from keryx.ports.view import SessionView
 
 STOP_PATIENCE: Final = 5.0
 """Seconds that running work has to stop when the session is closed: many times the ladder."""
-PAGE: Final = 500_000
-"""Bytes of a log that are read at once for a reader that starts far back."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -90,7 +89,7 @@ class Session:
         if not log:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         fold = await folded(session_id, log)
-        hub = _caught_up(
+        hub = caught_up(
             hub or open_hub(services.store, services.clock, session_id, fold.last_seq), log
         )
         session = cls(_context(fold, services, scope, epoch, hub), log)
@@ -193,6 +192,7 @@ class Session:
             if context.workers is not None:
                 stack.push_async_callback(context.workers.close)
             stack.push_async_callback(context.background.close)
+            stack.push_async_callback(context.resources.close)
             stack.push_async_callback(self._wait_stopped)
 
     async def _wait_stopped(self) -> None:
@@ -205,21 +205,6 @@ class Session:
     async def _wait_durable(self) -> None:
         with suppress(KeryxError):  # a log that failed is read again at the next start
             await self._context.log.wait_durable()
-
-
-def open_hub(store: Store, clock: Clock, session_id: str, last: int) -> Hub[ev.Event]:
-    """Return the event hub of a session whose last fact has that number, open or not."""
-    return Hub(
-        replay=_replay(store, session_id),
-        lost=lambda: ev.Resync(session_id=session_id, at=clock.wall()),
-        last=last,
-    )
-
-
-def _caught_up(hub: Hub[ev.Event], log: Sequence[ev.LoggedEvent]) -> Hub[ev.Event]:
-    """Publish the facts that another host wrote meanwhile, and return the hub."""
-    hub.publish_facts((event.seq, event, EVENT_WEIGHT) for event in log[hub.last :])
-    return hub
 
 
 def _open_log(
@@ -279,20 +264,8 @@ def _context(
         SessionFiles(fold, log, services.store, services.files, services.attachments),
         Drafts(services.store, log, session_id),
         background,
+        SessionResources(session_scope, partial(report, session_id)),
         workers,
     )
     hub.set_snapshot(context.snapshot)
     return context
-
-
-def _replay(store: Store, session_id: str) -> Replay[ev.Event]:
-    async def replay(after: int, upto: int) -> AsyncIterator[tuple[int, ev.Event]]:
-        while after < upto:
-            page = await store.events(session_id, after=after, limit=upto - after, size=PAGE)
-            if not page:
-                return  # it was deleted meanwhile
-            for event in page:
-                yield event.seq, event
-            after = page[-1].seq
-
-    return replay

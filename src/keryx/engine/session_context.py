@@ -18,6 +18,7 @@ from keryx.engine.approvals import Approvals, Judge, Rule
 from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.calls.call_hooks import CallHooks
+from keryx.engine.calls.session_resources import SessionResources
 from keryx.engine.context.tool_specs import ToolSpecs
 from keryx.engine.context.transcript import Transcript
 from keryx.engine.executor import Executor
@@ -30,9 +31,11 @@ from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
 from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.engine.session_files import OpenWorkspace, SessionFiles
-from keryx.events import CallsSnapshot, ContextCompacting, Event, LiveEvent
+from keryx.engine.side_request import record_usage
+from keryx.events import CallsSnapshot, ContextCompacting, Event, LiveEvent, Purpose
 from keryx.ports.files import Attachments, FileChange, Files
-from keryx.ports.model import Model
+from keryx.ports.model import Finished, Model
+from keryx.ports.model_access import ModelAccess
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
 from keryx.ports.workers import Workers
@@ -103,6 +106,8 @@ class HostServices(msgspec.Struct, kw_only=True):
     """Adds a rule from an `always` answer, for every session."""
     titles: Callable[[Settings], Model | None] | None = None
     """Finds the model that writes titles; None: the first message is the title."""
+    models_for_tools: Callable[[Settings], ModelAccess] | None = None
+    """Finds the models that the calls of such a session may ask."""
     summaries: Callable[[Settings], Model] | None = None
     """Finds the model that writes summaries; None: the session's own model."""
     compact_at: Callable[[str], float | None] = never_compact
@@ -130,6 +135,7 @@ class SessionContext(msgspec.Struct):
     files: SessionFiles
     drafts: Drafts
     background: Backgrounds
+    resources: SessionResources
     workers: Workers | None
     transcripts: dict[str, tuple[Model, Transcript]] = msgspec.field(
         default_factory=dict[str, tuple[Model, Transcript]]
@@ -179,10 +185,17 @@ class SessionContext(msgspec.Struct):
         """Return the environment for this session's calls."""
         environment = self.services.environment(self.fold.session_id, settings, workspace, hooks)
         environment.background = self.background
+        environment.resources = self.resources
+        environment.log_usage = self._log_usage
+        if self.services.models_for_tools is not None:
+            environment.models = self.services.models_for_tools(settings)
         environment.workers = self.workers
         if self.files.can_open:
             environment.files = partial(self.files.open, str(workspace))
         return environment
+
+    def _log_usage(self, purpose: Purpose, model: Model, finished: Finished, call_id: str) -> None:
+        record_usage(self.log, purpose, model, finished, call_id=call_id)
 
     def compact_at(self, profile: str, model: Model) -> int | None:
         """Return how many tokens start a compaction. None: never, or the window is unknown."""

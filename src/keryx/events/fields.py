@@ -13,7 +13,19 @@ RiskLevel = Literal["none", "low", "high"]
 Replay = Literal["never", "safe", "keyed"]
 Stream = Literal["stdout", "stderr"]
 TurnOutcome = Literal["completed", "cancelled", "failed", "parked"]
-Purpose = Literal["title", "compaction", "vision", "extraction", "search", "mixture"]
+Purpose = Literal[
+    "title",
+    "compaction",
+    "vision",
+    "extraction",
+    "search",
+    "mixture",
+    "image",
+    "speech",
+    "transcription",
+    "agent",
+]
+"""What usage outside of steps was for; `agent`: the turns of a child agent."""
 
 Expiry = Literal["timeout", "undelivered", "interrupt", "steer", "shutdown", "parent"]
 """Why a request expired. timeout: nobody answered; undelivered: nobody could be asked."""

@@ -35,7 +35,8 @@ from keryx.aio.loops import LoopThread
 from keryx.aio.scope import CancellationToken, Scope, set_token
 from keryx.errors import ToolCancelledError, ToolFailedError
 from keryx.messages import Json
-from keryx.ports.tool import Tool, ToolContext
+from keryx.ports.tool import Tool
+from keryx.ports.tool_context import ToolContext
 from keryx.ports.workers import SELF_CANCELLED, Returned, described, encode_return
 from keryx.sandbox.worker_protocol import LARGEST_CONTENT, Answer, Order, Wired
 

@@ -15,7 +15,8 @@ from typing import Final, Literal
 
 from keryx.aio.scope import get_token
 from keryx.ports.effects import NO_EFFECTS
-from keryx.ports.tool import Tool, ToolContext
+from keryx.ports.tool import Tool
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 
 HANGING: Final = "hanging\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keryx.ports.effects import NO_EFFECTS
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 
 

@@ -9,7 +9,7 @@ import base64
 import codecs
 from typing import Any
 
-from keryx.ports.tool import Emitted, ToolContext
+from keryx.ports.tool_context import Emitted, ToolContext
 
 
 def printed(emitted: Emitted) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from keryx.aio.owned import Owned
-from keryx.ports.tool import HttpClient
+from keryx.ports.http import HttpClient
 
 if TYPE_CHECKING:
     import aiohttp

@@ -12,7 +12,8 @@ from keryx.aio.clock import RealClock
 from keryx.messages import CallOutcome
 from keryx.ports.files import FileChange, Files
 from keryx.ports.store import blob_hash
-from keryx.ports.tool import Tool, ToolContext
+from keryx.ports.tool import Tool
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.files import FileAccess, file_tools
 from tests.engine.host import Host
 from tests.tools.files.unprivileged import modes_count

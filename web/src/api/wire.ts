@@ -1279,7 +1279,7 @@ export interface UsageRecorded {
   at: number;
   v?: number;
   seq: number;
-  purpose: "compaction" | "extraction" | "mixture" | "search" | "title" | "vision";
+  purpose: "agent" | "compaction" | "extraction" | "image" | "mixture" | "search" | "speech" | "title" | "transcription" | "vision";
   model: string;
   usage: Usage | null;
   cost: number | null;

@@ -12,9 +12,10 @@ from keryx.aio.group import Group
 from keryx.aio.hub import Hub
 from keryx.aio.scope import Scope
 from keryx.app.host.idle_sessions import IdleSessions
+from keryx.engine.live.session_hub import open_hub
 from keryx.engine.log.drafts import read_draft
 from keryx.engine.log.views import view_at_rest
-from keryx.engine.session import Opening, Session, open_hub
+from keryx.engine.session import Opening, Session
 from keryx.errors import FencedError, KeryxError, SessionDeletedError
 from keryx.ports.dispatch import Answer, Watching
 from keryx.ports.store import Store

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from keryx.aio.clock import RealClock
-from keryx.app.models import Models
+from keryx.app.models import Models, ModelsForTools
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, set_policy
 from keryx.app.services.attachments import HostAttachments, Uploads
@@ -76,6 +76,7 @@ class SessionServices:
             remember=rules.add,
             titles=models.for_titles if titles else None,
             summaries=models.for_summaries,
+            models_for_tools=partial(ModelsForTools, models),
             compact_at=models.compact_at,
             rested=rested,
             changed=changed,

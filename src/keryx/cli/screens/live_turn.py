@@ -19,7 +19,7 @@ from keryx.messages import Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.model import ModelRequest
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 
 FRAMES: Final = 20

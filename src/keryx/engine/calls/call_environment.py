@@ -12,13 +12,25 @@ from keryx.aio.bridge import Bridge
 from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.call_hooks import CallHooks, NoHooks
 from keryx.engine.calls.order import Paths
+from keryx.engine.calls.session_resources import SessionResources
 from keryx.engine.effects import Holdings, conflict
 from keryx.engine.redaction import NO_SECRETS, Redactor
+from keryx.events import Purpose
 from keryx.ports.effects import Effects
 from keryx.ports.files import Files
+from keryx.ports.http import HttpClient
+from keryx.ports.model import Finished, Model
+from keryx.ports.model_access import ModelAccess
 from keryx.ports.place import Place
-from keryx.ports.tool import HttpClient, Tool
+from keryx.ports.tool import Tool
 from keryx.ports.workers import Workers
+
+LogUsage = Callable[[Purpose, Model, Finished, str], None]
+"""Logs the usage of one request of a call: purpose, model, end of the reply, call id."""
+
+
+def _no_log(purpose: Purpose, model: Model, finished: Finished, call_id: str) -> None:
+    del purpose, model, finished, call_id
 
 
 class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
@@ -38,6 +50,9 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     workers: Workers | None = None
     redactor: Redactor = NO_SECRETS
     http: Callable[[], Awaitable[HttpClient]] | None = None
+    resources: SessionResources | None = None
+    models: ModelAccess | None = None
+    log_usage: LogUsage = _no_log
     holdings: Holdings = msgspec.field(default_factory=Holdings)
     paths: Paths = msgspec.field(default_factory=Paths)
     left_over: dict[str, Effects] = msgspec.field(default_factory=dict[str, Effects])

@@ -10,7 +10,7 @@ from typing import Final
 from keryx.aio.capture import Capture
 from keryx.aio.scope import call_soon, is_loop_thread
 from keryx.engine.redaction import NO_SECRETS, Redactor, StreamRedactor
-from keryx.ports.tool import Emitted
+from keryx.ports.tool_context import Emitted
 
 # A thread that emits faster than the loop reads blocks when the queue holds so many pieces.
 QUEUED_PIECES: Final = 64

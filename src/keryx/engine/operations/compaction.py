@@ -21,8 +21,8 @@ from keryx.engine.context.window import (
     text_tokens,
 )
 from keryx.engine.log.fold import Fold
-from keryx.engine.operations.side_request import ask_for_text, record_usage
 from keryx.engine.session_context import SessionContext
+from keryx.engine.side_request import ask_for_text, record_usage
 from keryx.errors import KeryxError, ModelError, UserMustActError
 from keryx.messages import Text, UserMessage
 from keryx.ports.model import Model, ModelRequest, defect
@@ -161,7 +161,7 @@ class Compaction:
         message = UserMessage((Text(text),))
         request = ModelRequest(system=INSTRUCTIONS, history=(model.encode(message),))
         text, finished = await ask_for_text(model, request, timeout=TIMEOUT)
-        record_usage(self._context, "compaction", model, finished)
+        record_usage(self._context.log, "compaction", model, finished)
         if summary := text.strip():
             return summary
         hint = "try again, or name another model for compaction"

@@ -6,8 +6,8 @@ from typing import Final
 
 from keryx import events as ev
 from keryx.engine.log.state import Delivered
-from keryx.engine.operations.side_request import ask_for_text, record_usage
 from keryx.engine.session_context import SessionContext
+from keryx.engine.side_request import ask_for_text, record_usage
 from keryx.errors import ModelError
 from keryx.messages import Text, UserMessage
 from keryx.ports.model import ModelRequest
@@ -58,7 +58,7 @@ class Titles:
             return  # the session keeps its first title
         if log.broken is not None:
             return
-        record_usage(self._context, "title", model, finished)
+        record_usage(self._context.log, "title", model, finished)
         better = first_title(title).strip("\"'“”«». ")
         # A person may have set a title while the model was working.
         if better and (fold.titled_by, fold.title_count) == (BY, 1):

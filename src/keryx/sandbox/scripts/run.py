@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from keryx.ports.place import Exit
-from keryx.ports.tool import Tool, ToolContext
+from keryx.ports.tool import Tool
+from keryx.ports.tool_context import ToolContext
 from keryx.sandbox.scripts.bundle import Bundle
 from keryx.sandbox.scripts.script_calls import ScriptCalls
 from keryx.sandbox.scripts.transports import start_script

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from keryx.messages import CallOutcome, Json
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.rpc import Call, CallError
 from keryx.rpc.peer import METHOD_NOT_FOUND, Handler
 from keryx.sandbox.scripts.value_limits import MOST_VALUES, UNCOUNTED, ValueBudget, values_in

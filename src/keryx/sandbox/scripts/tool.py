@@ -11,7 +11,8 @@ import msgspec
 
 from keryx.errors import InvalidArgumentsError
 from keryx.ports.effects import EXCLUSIVE, Effects
-from keryx.ports.tool import Isolation, Replay, Risk, ToolContext
+from keryx.ports.tool import Isolation, Replay, Risk
+from keryx.ports.tool_context import ToolContext
 
 if TYPE_CHECKING:
     from keryx.sandbox.scripts.run import Run

@@ -23,7 +23,7 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
 from keryx.errors import ToolCancelledError, ToolFailedError
 from keryx.ports.place import NothingSharedError, PrivateFolder, Process
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.rpc import GREETING_REQUIRED, Listener
 from keryx.rpc.file_transport import FileTransport
 from keryx.rpc.pipe_transport import PipeTransport

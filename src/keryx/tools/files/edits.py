@@ -22,7 +22,7 @@ import msgspec
 from keryx.errors import ToolFailedError
 from keryx.ports.files import FileChange, Files, Stamp
 from keryx.ports.store import blob_hash
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.files import safe_open
 from keryx.tools.files.renames import exchange, rename_to_free
 

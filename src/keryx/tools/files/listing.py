@@ -10,7 +10,8 @@ import msgspec
 
 from keryx.errors import ToolFailedError
 from keryx.ports.files import Files
-from keryx.ports.tool import Exact, ToolContext
+from keryx.ports.tool import Exact
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.files import safe_open
 from keryx.tools.files.content import sized
 from keryx.tools.files.file_access import reading_risk

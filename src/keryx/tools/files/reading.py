@@ -20,7 +20,8 @@ from keryx.errors import ToolFailedError
 from keryx.messages import Image, Part, Text
 from keryx.ports.effects import NO_EFFECTS, Effects, reads
 from keryx.ports.files import Files
-from keryx.ports.tool import Exact, ToolContext
+from keryx.ports.tool import Exact
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.files import content, safe_open
 from keryx.tools.files.content import sized
 from keryx.tools.files.file_access import reading_risk

@@ -11,7 +11,8 @@ from keryx.errors import ToolFailedError
 from keryx.ports.effects import NO_EFFECTS, Effects, writes
 from keryx.ports.files import Stamp
 from keryx.ports.store import blob_hash
-from keryx.ports.tool import Complete, Exact, Risk, ToolContext
+from keryx.ports.tool import Complete, Exact, Risk
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.files.content import decode, line_counts, sized
 from keryx.tools.files.edits import (
     Edit,

@@ -18,7 +18,8 @@ import msgspec
 
 from keryx.errors import InvalidToolError
 from keryx.ports.effects import EXCLUSIVE, Effects, EffectsOf
-from keryx.ports.tool import Isolation, Replay, Risk, ToolContext
+from keryx.ports.tool import Isolation, Replay, Risk
+from keryx.ports.tool_context import ToolContext
 from keryx.ports.workers import Address
 from keryx.tools.function import foreign
 from keryx.tools.function.arguments import ArgumentsParser

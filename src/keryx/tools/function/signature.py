@@ -19,7 +19,7 @@ from typing import Annotated, Any, get_args, get_origin
 import msgspec
 
 from keryx.errors import InvalidToolError
-from keryx.ports.tool import ToolContext
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import foreign
 
 _STRUCT = "Arguments"

@@ -18,7 +18,8 @@ from keryx.errors import ToolFailedError
 from keryx.messages import Needs
 from keryx.ports.background import BackgroundProcess
 from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, uses, writes
-from keryx.ports.tool import Emitted, Exact, Risk, Tool, ToolContext
+from keryx.ports.tool import Exact, Risk, Tool
+from keryx.ports.tool_context import Emitted, ToolContext
 from keryx.tools import exact_bytes
 from keryx.tools.function import tool
 

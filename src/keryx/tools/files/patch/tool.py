@@ -10,7 +10,8 @@ import msgspec
 from keryx.errors import ToolFailedError
 from keryx.ports.effects import NO_EFFECTS, Effects, writes
 from keryx.ports.files import Files
-from keryx.ports.tool import Complete, Exact, Risk, ToolContext
+from keryx.ports.tool import Complete, Exact, Risk
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.files import content, safe_open
 from keryx.tools.files.edits import (
     Edit,

@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from keryx.errors import ToolFailedError
-from keryx.ports.tool import Exact, ToolContext
+from keryx.ports.tool import Exact
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.exact_bytes import in_base64
 from keryx.tools.files import content, safe_open
 from keryx.tools.files.content import sized

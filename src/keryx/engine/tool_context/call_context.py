@@ -1,7 +1,6 @@
-"""What a tool gets: the `ToolContext` of its call, and the place and HTTP client bound to it.
+"""The `ToolContext` of one call.
 
-Everything here raises once the call has its outcome, so that a left-over call can do no more
-harm.
+Everything here raises once the call has its outcome, so that a left-over call can do no more harm.
 """
 
 from __future__ import annotations
@@ -10,17 +9,18 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from keryx.aio.capture import OutputSink
 from keryx.aio.scope import CancellationToken, Scope, call_soon
-from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.call import Call
 from keryx.engine.calls.slots import Slots
+from keryx.engine.tool_context.call_models import ask_model
+from keryx.engine.tool_context.call_place import CallBackground, CallHttp, CallPlace
+from keryx.engine.tool_context.call_resources import CallResources
 from keryx.errors import DeveloperMustActError
-from keryx.messages import CallOutcome
-from keryx.ports.background import BackgroundProcess, Printed
+from keryx.events import Purpose
+from keryx.messages import CallOutcome, Needs
 from keryx.ports.files import Files
-from keryx.ports.place import PrivateFolder, Process
-from keryx.ports.tool import Emitted, HttpClient, HttpRequest, Tool
+from keryx.ports.tool import Tool
+from keryx.ports.tool_context import Emitted
 
 T = TypeVar("T")
 
@@ -78,6 +78,35 @@ class CallContext:
     @property
     def background(self) -> CallBackground:
         return CallBackground(self._call)
+
+    @property
+    def resources(self) -> CallResources:
+        return CallResources(self._call)
+
+    @property
+    def granted(self) -> Needs:
+        return self._call.granted
+
+    async def ask_model(
+        self,
+        purpose: Purpose,
+        text: str,
+        *,
+        system: str = "",
+        images: Sequence[tuple[bytes, str]] = (),
+        model: str | None = None,
+        max_tokens: int | None = None,
+    ) -> str:
+        self._call.refuse_if_cancelled()
+        return await ask_model(
+            self._call,
+            purpose,
+            text,
+            system=system,
+            images=images,
+            model=model,
+            max_tokens=max_tokens,
+        )
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -145,109 +174,3 @@ class CallContext:
                 f"{self._call.tool.name!r} calls other tools: declare it with container=True"
             )
         return await self._nest(self._call, tool, arguments, timeout)
-
-
-class CallPlace:
-    """The session's place, bound to one call: processes belong to the call's scope."""
-
-    __slots__ = ("_call", "_starts")
-
-    def __init__(self, call: Call, starts: Slots | None) -> None:
-        self._call = call
-        self._starts = starts
-
-    async def spawn(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        output: OutputSink | None = None,
-        stdin: bool = False,
-    ) -> Process:
-        call = self._call
-        call.refuse_if_cancelled()
-        environment = call.environment
-        if environment.place is None:
-            raise DeveloperMustActError("this session has no place for processes; open it with one")
-        if self._starts is not None:
-            await call.hold_start(self._starts)
-            call.refuse_if_cancelled()
-        process = await environment.place.spawn(
-            argv,
-            env=environment.env if env is None else env,
-            cwd=str(environment.workspace) if cwd is None else cwd,
-            output=call.output if output is None else output,
-            stdin=stdin,
-            scope=call.scope,
-            granted=call.granted,
-        )
-        call.processes.add(process)
-        return process
-
-    async def private(self) -> PrivateFolder:
-        self._call.refuse_if_cancelled()
-        if self._call.environment.place is None:
-            raise DeveloperMustActError("this session has no place for processes; open it with one")
-        return await self._call.environment.place.private()
-
-
-class CallBackground:
-    """The session's background processes, for the use of one call."""
-
-    __slots__ = ("_call",)
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    @property
-    def _all(self) -> Backgrounds:
-        self._call.refuse_if_cancelled()
-        if self._call.environment.background is None:
-            raise DeveloperMustActError(
-                "this session has no background processes; open it with them"
-            )
-        return self._call.environment.background
-
-    async def start(self, argv: Sequence[str], *, command: str, cwd: str | None = None) -> str:
-        environment = self._call.environment
-        if environment.place is None:
-            raise DeveloperMustActError("this session has no place for processes; open it with one")
-        return await self._all.start(
-            argv,
-            command=command,
-            place=environment.place,
-            env=environment.env,
-            cwd=str(environment.workspace) if cwd is None else cwd,
-            granted=self._call.granted,
-            redactor=environment.redactor,
-        )
-
-    def processes(self) -> list[BackgroundProcess]:
-        return self._all.processes()
-
-    def read(self, name: str, *, after: int = 0) -> Printed:
-        return self._all.read(name, after=after)
-
-    async def write(self, name: str, text: str) -> None:
-        await self._all.write(name, text)
-
-    async def wait(self, name: str, seconds: float) -> BackgroundProcess:
-        return await self._all.wait(name, seconds)
-
-    async def kill(self, name: str) -> BackgroundProcess:
-        return await self._all.kill(name)
-
-
-class CallHttp:
-    """The loop's HTTP client; it raises once the call is over."""
-
-    __slots__ = ("_call", "_client")
-
-    def __init__(self, call: Call, client: HttpClient) -> None:
-        self._call = call
-        self._client = client
-
-    def request(self, method: str, url: str, **options: Any) -> HttpRequest:
-        self._call.refuse_if_cancelled()
-        return self._client.request(method, url, **options)

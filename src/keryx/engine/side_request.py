@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 
 from keryx import events as ev
-from keryx.engine.session_context import SessionContext
+from keryx.engine.log.log_writer import LogWriter
 from keryx.errors import ModelError
 from keryx.ports.model import (
     Finished,
@@ -58,13 +58,19 @@ async def ask_for_text(
 
 
 def record_usage(
-    context: SessionContext, purpose: ev.Purpose, model: Model, finished: Finished
+    log: LogWriter,
+    purpose: ev.Purpose,
+    model: Model,
+    finished: Finished,
+    *,
+    call_id: str | None = None,
 ) -> None:
     """Log the usage of a request that belongs to no step."""
-    context.log.record(
+    log.record(
         ev.UsageRecorded,
         purpose=purpose,
         model=finished.model or model.name,
         usage=finished.usage,
         cost=finished.cost,
+        call_id=call_id,
     )

@@ -1,0 +1,1 @@
+"""What a tool gets: the `ToolContext` of its call."""
