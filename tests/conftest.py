@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -23,6 +24,10 @@ hypothesis.settings.load_profile("soak" if SOAK else "ci")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Each of several workers has a folder of its own: what one leaves there, only it can have."""
+    # A shell script that starts the tests in the background (`make test &`) makes them ignore
+    # Ctrl+C, and so would every process that a test starts and interrupts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         folder = tempfile.mkdtemp(prefix=f"{worker}-")
         Path(folder).chmod(0o755)  # some tests are done as another user
