@@ -24,7 +24,9 @@ async def read_logs(path: Path) -> list[tuple[SessionRow, Log]]:
     bridge = Bridge(Scope("reader"), threads=1)
     try:
         store = await SqliteStore.open(path, bridge, read_only=True)
-        logs = [(row, await store.events(row.session_id)) for row in await store.sessions()]
+        logs = [
+            (row, await store.events(row.session_id)) for row in await store.sessions(parent=None)
+        ]
         await store.close()
     except StoreError as error:
         # The host died while it made the file: there is nothing to read in it yet.

@@ -20,6 +20,7 @@ import pytest
 from keryx import NO_EFFECTS, tool
 from keryx import commands as cm
 from keryx import events as ev
+from keryx.aio.scope import CancellationToken
 from keryx.app import Runtime
 from keryx.app.host.dispatch import EventHub, LocalDispatch
 from keryx.app.services.diffs import open_files, revert_files
@@ -36,6 +37,7 @@ from keryx.engine.session_files import LogChanges, StoreBlob
 from keryx.ids import new_id
 from keryx.messages import File, Image, Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
+from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.dispatch import Sent
 from keryx.ports.files import Files
 from keryx.ports.model import Model, ModelRequest
@@ -44,6 +46,7 @@ from keryx.ports.tool import Tool
 from keryx.ports.tool_context import ToolContext
 from keryx.sandbox.workers import Workers
 from keryx.store.memory import MemoryStore
+from keryx.tools.agents.delegate import delegate
 from keryx.tools.clarify import clarify
 from keryx.tools.files import file_tools
 from tests.app.hosts import check_log
@@ -67,6 +70,7 @@ def script(request: ModelRequest) -> ScriptedReply:
             ScriptedCall("clarify", {"question": "Sure?"}),
             ScriptedCall("print_secret"),
             ScriptedCall("ask_another"),
+            ScriptedCall("delegate", {"tasks": [{"task": "Help"}]}),
         ]
         return ScriptedReply(text="I work.", calls=calls)
     if "hang" in said:
@@ -84,6 +88,30 @@ async def print_secret() -> str:
 async def ask_another(context: ToolContext) -> str:
     """Ask another model."""
     return await context.ask_model("search", "Anything else?")
+
+
+class QuickAgents:
+    """Child agents that end at once."""
+
+    async def run(
+        self,
+        call_id: str,
+        task: ChildTask,
+        token: CancellationToken,
+        progress: Callable[[str], None],
+    ) -> ChildResult:
+        del token
+        progress(f"{call_id}: {task.text}")
+        return ChildResult(
+            session_id="child",
+            outcome="completed",
+            text="Helped.",
+            model="m",
+            usage=ev.Usage(),
+            cost=None,
+            steps=1,
+            calls=0,
+        )
 
 
 class OneModel:
@@ -131,7 +159,7 @@ class Faulty:
         self.faults = faults
         self.runtime = Runtime()
         self.store = MemoryStore()
-        tools = [*file_tools(), clarify, print_secret, ask_another]
+        tools = [*file_tools(), clarify, print_secret, ask_another, delegate]
         self.tools = {tested_tool.name: faults.wrap("tool", tested_tool) for tested_tool in tools}
         self.redactor = faults.wrap("redactor", Redactor({"SECRET": "hunter2-hunter2"}))
         self.model = faults.wrap("model", ScriptedModel(script, window=1_000))
@@ -155,6 +183,7 @@ class Faulty:
             remember=faults.wrap("remember", gives(None)),
             titles=faults.wrap("titles", gives(title)),
             summaries=faults.wrap("summaries", gives(summary)),
+            agents=faults.wrap("agents", gives(QuickAgents())),
             models_for_tools=faults.wrap("models_for_tools", gives(side_models)),
             compact_at=faults.wrap("compact_at", gives(0.8)),
             rested=faults.wrap("rested", self._rested),

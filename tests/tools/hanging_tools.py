@@ -24,6 +24,8 @@ class Scenario:
     keeps: str = ""
     """What is kept of its output."""
     background: bool = False
+    progress: bool = False
+    """It hangs once a nested call reports its progress."""
     slow_ripgrep: bool = False
     """A stand-in for ripgrep, which is too fast to be caught."""
 
@@ -49,6 +51,11 @@ HANGING: dict[str, Scenario] = {
         "SIGTERM to the script's whole process tree; its calls in flight are cancelled with it",
         keeps="hanging",
     ),
+    "delegate": Scenario(
+        {"tasks": [{"task": "Look around"}, {"task": "Look elsewhere"}]},
+        "the turns of its child agents are cancelled, and all that runs in them",
+        progress=True,
+    ),
     "clarify": Scenario(
         {"question": "Which one?"},
         "the question expires",
@@ -60,6 +67,7 @@ ATOMIC: dict[str, dict[str, Any]] = {
     "write_file": {"path": "a.txt", "content": "other\n", "overwrite": True},
     "patch": {"patch": "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch\n"},
     "list_files": {},
+    "todo": {"items": [{"text": "Look around"}]},
 }
 """Short ones: they are checked before they act, and are over in a moment."""
 
@@ -98,6 +106,8 @@ async def _until_hanging(shop: ToolSession, call: ToolCall, scenario: Scenario, 
         await shop.watch.until(call.call_id, scenario.keeps)
     elif scenario.slow_ripgrep:
         await shop.runtime.bridge.to_thread(fifo.read_bytes)
+    elif scenario.progress:
+        await shop.watch.progressed.wait()
     elif scenario.background:
         await shop.watch.until_started(call.call_id)
     else:

@@ -19,7 +19,7 @@ from tests.tools.hanging_tools import ATOMIC, HANGING, opened
 REASONS: tuple[Reason, ...] = ("interrupt", "steer", "timeout", "shutdown", "parent")
 DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "cancelling.md"
 
-pytestmark = pytest.mark.promise("001.2", "tools.1")
+pytestmark = pytest.mark.promise("001.2", "tools.1", "kit.9")
 
 
 @pytest.mark.parametrize("reason", REASONS)

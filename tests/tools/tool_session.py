@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from keryx.aio.scope import CancellationToken
 from keryx.app import Runtime
 from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.call_hooks import CallView, NoHooks
+from keryx.engine.calls.session_resources import SessionResources
 from keryx.engine.executor import Batch
 from keryx.messages import CallOutcome, ToolCall
+from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.files import FileChange
 from keryx.ports.store import blob_hash
 from keryx.sandbox import Bounds, LocalPlace
@@ -31,12 +34,18 @@ class Watch(NoHooks):
     def __init__(self) -> None:
         self.printed: dict[str, str] = {}
         self.asked = asyncio.Event()
+        self.progressed = asyncio.Event()
+        """A nested call has reported its progress."""
         self._started: set[str] = set()
         self._more = asyncio.Event()
 
     def output(self, call: CallView, stream: str, text: str) -> None:
         self.printed[call.call_id] = self.printed.get(call.call_id, "") + text
         self._more.set()
+
+    def progress(self, call: CallView, done: float, total: float | None, note: str) -> None:
+        if call.parent is not None:
+            self.progressed.set()
 
     async def starting(self, call: CallView) -> None:
         self._started.add(call.call_id)
@@ -62,6 +71,26 @@ async def keep(data: bytes) -> str:
     return blob_hash(data)
 
 
+def _report(name: str, error: BaseException) -> None:
+    raise AssertionError(name) from error
+
+
+class StalledAgents:
+    """Child agents whose model never answers."""
+
+    async def run(
+        self,
+        call_id: str,
+        task: ChildTask,
+        token: CancellationToken,
+        progress: Callable[[str], None],
+    ) -> ChildResult:
+        del token
+        progress("asks its model")
+        await asyncio.Event().wait()
+        raise AssertionError(f"{call_id} of {task.text!r} was answered")
+
+
 class ToolSession:
     """All built-in tools in one workspace. Open it, use it, close it."""
 
@@ -77,6 +106,7 @@ class ToolSession:
         self.watch = Watch()
         self.turn = self.runtime.scope.child("turn")
         self.background = Backgrounds(self.runtime.scope.child("background"))
+        self.resources = SessionResources(self.runtime.scope, _report)
         bridge = self.runtime.bridge
         sets = await bridge.to_thread(built_in)
         self.tools = [*(tool for tools in sets.values() for tool in tools), ExecuteCode()]
@@ -96,6 +126,8 @@ class ToolSession:
             place=place,
         )
         self.environment.background = self.background
+        self.environment.resources = self.resources
+        self.environment.agents = StalledAgents()
         self.environment.files = await bridge.to_thread(
             lambda: FileAccess(self.workspace, keep=keep, changing=self._changing)
         )
@@ -111,6 +143,7 @@ class ToolSession:
                 await asyncio.sleep(0)
 
     async def close(self) -> None:
+        await self.resources.close()
         await self.background.close()
         self.turn.close()
         await self.runtime.close()

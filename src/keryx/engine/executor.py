@@ -12,7 +12,6 @@ waits for its calls, so nesting cannot deadlock.
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -33,7 +32,6 @@ from keryx.errors import (
     DeveloperMustActError,
     InvalidToolError,
     ModelMustActError,
-    UnknownToolError,
 )
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.tool import Tool
@@ -189,13 +187,14 @@ class Executor:
         self,
         environment: CallEnvironment,
         call_id: str,
-        name: str,
+        tool: str | Tool,
         arguments: str | bytes | Mapping[str, Any],
         scope: Scope,
         parent: Call | None,
     ) -> Call | CallOutcome:
+        name = tool if isinstance(tool, str) else tool.name
         try:
-            tool = _find(environment, name)
+            tool = environment.find_tool(tool) if isinstance(tool, str) else tool
             args = tool.parse(arguments)
         except ModelMustActError as error:
             return call_outcome.failed(call_id, name, str(error))
@@ -338,7 +337,7 @@ class Executor:
     async def _nest(
         self,
         parent: Call,
-        tool: str,
+        tool: str | Tool,
         arguments: Mapping[str, Any] | bytes,
         seconds: float | None,
     ) -> CallOutcome:
@@ -346,7 +345,7 @@ class Executor:
         call_id = f"{parent.call_id}.{parent.children}"
         if parent.depth >= MOST_NESTED:
             text = f"calls are nested {MOST_NESTED} levels deep; do this without another level"
-            return call_outcome.failed(call_id, tool, text)
+            return call_outcome.failed(call_id, tool if isinstance(tool, str) else tool.name, text)
         call = self._accept(parent.environment, call_id, tool, arguments, parent.scope, parent)
         if isinstance(call, CallOutcome):
             return call
@@ -444,18 +443,6 @@ class Executor:
 
 def _is_within(call_id: str, container: str) -> bool:
     return call_id == container or call_id.startswith(f"{container}.")
-
-
-def _find(environment: CallEnvironment, name: str) -> Tool:
-    tool = environment.tools.get(name)
-    if tool is not None:
-        return tool
-    if not environment.tools:
-        raise UnknownToolError(f"there is no tool {name!r}: this session has no tools")
-    matches = difflib.get_close_matches(name, environment.tools, n=1)
-    hint = f" Did you mean {matches[0]!r}?" if matches else ""
-    names = ", ".join(sorted(environment.tools)[:50])
-    raise UnknownToolError(f"there is no tool {name[:100]!r}.{hint} The tools are: {names}.")
 
 
 def _text_for_process(

@@ -53,6 +53,7 @@ class Opening(msgspec.Struct, frozen=True):
     approvals: ApprovalMode | None = None
     read_only: bool = False
     brought: tuple[str, ...] = ()
+    parent: ev.ParentCall | None = None
 
 
 class Session:

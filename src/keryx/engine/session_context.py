@@ -31,10 +31,18 @@ from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
 from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.engine.session_files import OpenWorkspace, SessionFiles
-from keryx.engine.side_request import record_usage
-from keryx.events import CallsSnapshot, ContextCompacting, Event, LiveEvent, Purpose
+from keryx.events import (
+    CallsSnapshot,
+    ContextCompacting,
+    Event,
+    LiveEvent,
+    Purpose,
+    Usage,
+    UsageRecorded,
+)
+from keryx.ports.agents import Agents
 from keryx.ports.files import Attachments, FileChange, Files
-from keryx.ports.model import Finished, Model
+from keryx.ports.model import Model
 from keryx.ports.model_access import ModelAccess
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
@@ -106,6 +114,9 @@ class HostServices(msgspec.Struct, kw_only=True):
     """Adds a rule from an `always` answer, for every session."""
     titles: Callable[[Settings], Model | None] | None = None
     """Finds the model that writes titles; None: the first message is the title."""
+    agents: Callable[[str, Settings, bool], Agents] | None = None
+    """Returns what runs the child agents of a session: its id and settings, and whether a person
+    can answer them."""
     models_for_tools: Callable[[Settings], ModelAccess] | None = None
     """Finds the models that the calls of such a session may ask."""
     summaries: Callable[[Settings], Model] | None = None
@@ -187,6 +198,10 @@ class SessionContext(msgspec.Struct):
         environment.background = self.background
         environment.resources = self.resources
         environment.log_usage = self._log_usage
+        if self.services.agents is not None:
+            turn = self.fold.turn
+            attended = turn is None or turn.attended
+            environment.agents = self.services.agents(self.fold.session_id, settings, attended)
         if self.services.models_for_tools is not None:
             environment.models = self.services.models_for_tools(settings)
         environment.workers = self.workers
@@ -194,8 +209,14 @@ class SessionContext(msgspec.Struct):
             environment.files = partial(self.files.open, str(workspace))
         return environment
 
-    def _log_usage(self, purpose: Purpose, model: Model, finished: Finished, call_id: str) -> None:
-        record_usage(self.log, purpose, model, finished, call_id=call_id)
+    def _log_usage(
+        self, call_id: str, purpose: Purpose, model: str, usage: Usage | None, cost: float | None
+    ) -> None:
+        if purpose == "agent" and self.fold.turn is not None and call_id in self.fold.turn.agents:
+            return  # this call runs again after a crash, and its child had ended before
+        self.log.record(
+            UsageRecorded, purpose=purpose, model=model, usage=usage, cost=cost, call_id=call_id
+        )
 
     def compact_at(self, profile: str, model: Model) -> int | None:
         """Return how many tokens start a compaction. None: never, or the window is unknown."""

@@ -62,8 +62,6 @@ def record_usage(
     purpose: ev.Purpose,
     model: Model,
     finished: Finished,
-    *,
-    call_id: str | None = None,
 ) -> None:
     """Log the usage of a request that belongs to no step."""
     log.record(
@@ -72,5 +70,4 @@ def record_usage(
         model=finished.model or model.name,
         usage=finished.usage,
         cost=finished.cost,
-        call_id=call_id,
     )

@@ -13,14 +13,12 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from keryx.events import LoggedEvent
+from keryx.events import LoggedEvent, ParentCall
+from keryx.ports.search import Covered, Found
 from keryx.ports.view import RestingSession
 
 SessionState = Literal["idle", "running", "waiting", "damaged"]
 """running: a turn is under way. waiting: it waits for a person. damaged: it cannot be read."""
-
-FoundKind = Literal["message", "reply", "call"]
-"""The kind of text that matched. call: its arguments or its result."""
 
 
 def blob_hash(data: bytes) -> str:
@@ -108,6 +106,8 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: float
     position: int
     """The global commit position of its last change."""
+    parent: ParentCall | None = None
+    """The call that this session was opened by, if it is a child agent's."""
 
 
 class TranscriptRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,32 +130,6 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     cached_tokens: int
     reasoning_tokens: int
     cost: float | None
-
-
-class Piece(msgspec.Struct, frozen=True):
-    """A part of a snippet; `found` marks the words that were searched."""
-
-    text: str
-    found: bool
-
-
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A hit of a search: an entry of a transcript, by its `seq`."""
-
-    session_id: str
-    seq: int
-    turn_id: str | None
-    kind: FoundKind
-    at: float
-    snippet: tuple[Piece, ...]
-
-
-class Covered(msgspec.Struct, frozen=True, kw_only=True):
-    """What a search finds: commits up to `position`. A `problem` says why it is not whole."""
-
-    position: int
-    is_whole: bool
-    problem: str | None = None
 
 
 class Store(Protocol):
@@ -209,10 +183,14 @@ class Store(Protocol):
         before: int | None = None,
         after: int | None = None,
         archived: bool | None = False,
+        parent: str | None = "",
     ) -> list[SessionRow]:
-        """The list, last changed first, of those that are archived, or not, or both (None).
+        """Return sessions, last changed first: those that are archived, or not, or both (None).
 
-        It ends before the position `before`; all that is in it has changed since `after`."""
+        They were changed before the position `before`, and after the position `after`. `parent` is
+        a session whose child agents' sessions are listed; empty: only sessions of no agent; None:
+        all sessions.
+        """
         ...
 
     async def session(self, session_id: str) -> SessionRow | None: ...
@@ -241,7 +219,10 @@ class Store(Protocol):
     async def usage(
         self, session_id: str | None = None, *, since: float | None = None
     ) -> list[UsageRow]:
-        """Return the usage, of all time or `since` then, in whole quarters of an hour."""
+        """Return the usage, of all time or `since` then, in whole quarters of an hour.
+
+        The usage of one session includes that of its child agents, in rows of their own.
+        """
         ...
 
     async def account(self, session_id: str) -> tuple[SessionRow, list[UsageRow]] | None:

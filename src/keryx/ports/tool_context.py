@@ -12,6 +12,7 @@ from keryx.aio.capture import OutputSink
 from keryx.aio.scope import CancellationToken, Scope
 from keryx.events import Purpose
 from keryx.messages import CallOutcome, Needs
+from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.background import Background
 from keryx.ports.files import Files
 from keryx.ports.http import HttpClient
@@ -118,6 +119,14 @@ class ToolContext(Protocol):
         """
         ...
 
+    async def run_agent(self, task: ChildTask) -> ChildResult:
+        """Run a child agent until its turn ends. Its usage counts for this session's turn.
+
+        The child is cancelled with this call. If this call runs again after a crash, it waits for
+        the same child: so a tool that uses this declares `replay="keyed"`.
+        """
+        ...
+
     @property
     def tools(self) -> Mapping[str, Tool]:
         """The tools that the session may use, by name. For containers."""
@@ -183,12 +192,14 @@ class ToolContext(Protocol):
 
     async def call(
         self,
-        tool: str,
+        tool: str | Tool,
         arguments: Mapping[str, Any] | bytes,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (kept by the nested call's own scope)
     ) -> CallOutcome:
         """Run another tool as a nested call. For containers only.
+
+        A name means a tool of the session. A container may pass a tool of its own as an object.
 
         Arguments that are bytes are JSON text; only the tool decodes them. After `timeout` seconds,
         waiting included, the nested call ends with reason `timeout`.

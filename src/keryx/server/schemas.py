@@ -13,7 +13,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from keryx.events import ApprovalAsked, CallStarted, ContextSize, LoggedEvent, QuestionAsked, Usage
 from keryx.messages import ApprovalMode, Decision, Mode, Reach
-from keryx.ports.store import FoundKind, Piece, SessionRow
+from keryx.ports.search import FoundKind, Piece
+from keryx.ports.store import SessionRow
 from keryx.ports.view import QueuedMessage, SessionSettings, TurnUnderWay, Typed
 
 ID_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:~@+=-]{0,199}$"

@@ -166,7 +166,12 @@ class Service:
 
 def _total(rows: Sequence[UsageRow], later: Iterable[LoggedEvent]) -> Spent:
     """Return the sum of these rows and of the usage in the later events."""
-    events = [event for event in later if isinstance(event, StepReplied | UsageRecorded)]
+    events = [
+        event
+        for event in later
+        if isinstance(event, StepReplied)
+        or (isinstance(event, UsageRecorded) and event.purpose != "agent")
+    ]
     usages = [*rows, *(event.usage for event in events if event.usage is not None)]
     costs = [item.cost for item in (*rows, *events)]
     return Spent(

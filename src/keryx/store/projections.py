@@ -214,6 +214,8 @@ def _change_settings(event: SessionOpened | SessionChanged, changes: Projection)
         value: object = getattr(event, name)
         if not isinstance(value, UnsetType):
             setattr(changes.fields, name, value)
+    if isinstance(event, SessionOpened):
+        changes.parent = event.parent
 
 
 def _set_failed_turn(event: TurnStarted | TurnFinished, changes: Projection) -> None:
@@ -230,15 +232,13 @@ def _add_usage(
             changes.step_model = event.model
         case ModelSwitched():
             changes.step_model = event.to
-        case StepReplied():
-            model = changes.step_model
+        case StepAbandoned(asked=True):
+            changes.usages.append(UsageEntry(event.at, changes.step_model, NO_USAGE, None))
+        case StepAbandoned() | UsageRecorded(purpose="agent"):
+            pass  # nothing was spent, or the child agent's own session has it
+        case StepReplied() | UsageRecorded():
+            model = event.model if isinstance(event, UsageRecorded) else changes.step_model
             changes.usages.append(UsageEntry(event.at, model, event.usage or NO_USAGE, event.cost))
-        case StepAbandoned():
-            if event.asked:
-                changes.usages.append(UsageEntry(event.at, changes.step_model, NO_USAGE, None))
-        case UsageRecorded():
-            usage = UsageEntry(event.at, event.model, event.usage or NO_USAGE, event.cost)
-            changes.usages.append(usage)
 
 
 def _name_blobs(

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from keryx.events import Usage
+from keryx.events import ParentCall, Usage
 from keryx.messages import File, Image, Part
 
 OpenKind = Literal["turn", "message", "approval", "question", "call"]
@@ -75,6 +75,8 @@ class Projection(msgspec.Struct):
     entries: list[TranscriptEntry] = msgspec.field(default_factory=list[TranscriptEntry])
     closed: list[OpenKey] = msgspec.field(default_factory=list[OpenKey])
     opened: dict[OpenKey, list[int]] = msgspec.field(default_factory=dict[OpenKey, list[int]])
+    parent: ParentCall | None = None
+    """The call that opened the session, if this commit is the first of a child agent."""
     undone: list[str] = msgspec.field(default_factory=list[str])
     usages: list[UsageEntry] = msgspec.field(default_factory=list[UsageEntry])
     blobs: list[str] = msgspec.field(default_factory=list[str])

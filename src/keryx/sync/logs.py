@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from keryx.events import LoggedEvent
-from keryx.ports.store import Covered, Found, SessionRow, Store, TranscriptRow, UsageRow
+from keryx.ports.search import Covered, Found
+from keryx.ports.store import SessionRow, Store, TranscriptRow, UsageRow
 from keryx.sync.caller import Caller
 
 

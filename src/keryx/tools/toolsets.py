@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from keryx.ports.tool import Tool
+from keryx.tools.agents.delegate import delegate
+from keryx.tools.agents.todo import todo
 from keryx.tools.clarify import clarify
 from keryx.tools.files import file_tools
 from keryx.tools.shell.terminal import find_shell, shell_tools
@@ -19,4 +21,5 @@ def built_in(home: Path | None = None, *, confined: bool = True) -> dict[str, li
         "files": file_tools(),
         "shell": shell_tools(find_shell(), home, confined=confined),
         "people": [clarify],
+        "agents": [delegate, todo],
     }

@@ -5,21 +5,23 @@ Part of what `test_contract` runs over every store.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from keryx.events import CallStarted, ForkPoint, LoggedEvent, SessionChanged, TurnOutcome, Usage
-from keryx.messages import File, Json, Text, ToolCall
-from keryx.ports.store import (
-    Blob,
-    Commit,
-    Found,
-    RecordChange,
-    SessionRow,
-    Store,
-    blob_hash,
-    records_of,
+from keryx.events import (
+    CallStarted,
+    ForkPoint,
+    LoggedEvent,
+    ParentCall,
+    SessionChanged,
+    TurnOutcome,
+    Usage,
 )
+from keryx.messages import File, Json, Text, ToolCall
+from keryx.ports.search import Found
+from keryx.ports.store import Blob, Commit, RecordChange, SessionRow, Store, blob_hash, records_of
 from keryx.testing.event_factory import EventFactory
 
 
@@ -109,7 +111,7 @@ class HistoryContract:
         for name in "db":
             await logs[name].add(settings(logs[name].facts, archived=True))
 
-        async def names(archived: bool | None, **bounds: int) -> str:
+        async def names(archived: bool | None, **bounds: Any) -> str:
             rows = await subject.sessions(archived=archived, **bounds)
             return "".join(row.session_id for row in rows)
 
@@ -123,6 +125,30 @@ class HistoryContract:
         await logs["d"].add(settings(logs["d"].facts, archived=False))
         assert await names(False) == "dca"
         assert await names(True) == "b"
+
+    async def test_child_agents_are_listed_by_their_parent_only(self, subject: Store) -> None:
+        await log_of(subject, "parent")
+        call = ParentCall(session_id="parent", call_id="p1.0.1")
+        for name, parent in (("child", "parent"), ("grandchild", "child")):
+            log = Log(subject, await subject.claim(name), name)
+            facts = log.facts
+            opened = msgspec.structs.replace(
+                facts.opened(), parent=msgspec.structs.replace(call, session_id=parent)
+            )
+            used = Usage(input_tokens=10, output_tokens=2)
+            await log.add(opened, facts.step("one"), facts.replied(usage=used, cost=1.0))
+
+        async def names(parent: str | None) -> list[str]:
+            return sorted(row.session_id for row in await subject.sessions(parent=parent))
+
+        assert await names("") == ["parent"]
+        assert await names("parent") == ["child"]
+        assert await names(None) == ["child", "grandchild", "parent"]
+        row = await subject.session("child")
+        assert row is not None
+        assert row.parent == call
+        usage = await subject.usage("parent")
+        assert [entry.session_id for entry in usage] == ["child", "grandchild"]
 
     async def test_the_list_tells_what_changed_since(self, subject: Store) -> None:
         logs = {name: await log_of(subject, name) for name in "abc"}

@@ -958,6 +958,7 @@ export interface SessionRow {
   created_at: number;
   changed_at: number;
   position: number;
+  parent?: ParentCall | null;
 }
 
 /** The settings of a session. A running turn keeps those that it started with. */

@@ -9,7 +9,10 @@ from functools import partial
 from itertools import filterfalse
 from typing import Final, Self
 
+import msgspec
+
 from keryx.aio.bridge import Bridge
+from keryx.aio.group import Group
 from keryx.app.host.dispatch import EventHub
 from keryx.app.host.guests.host_peers import HostPeers
 from keryx.app.host.guests.shared_dispatch import ProgramGoneError, SharedDispatch
@@ -19,10 +22,12 @@ from keryx.app.host.socket_protocol import NewSession
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, read_rules
+from keryx.app.services.child_agents import SessionAgents
 from keryx.app.services.places import Places
 from keryx.app.services.session_services import SessionServices
 from keryx.app.tools import HostTools, Tools
 from keryx.config import DEFAULT, Config
+from keryx.engine.log.state import Settings
 from keryx.engine.session import Opening, Session
 from keryx.errors import DeveloperMustActError
 from keryx.events import SessionOpened
@@ -31,6 +36,8 @@ from keryx.store.sqlite import SqliteStore
 
 STORE_THREADS: Final = 8
 """One writes, the others read."""
+MOST_CHILDREN: Final = 10_000
+"""The child agents that are deleted with their parent."""
 
 
 class LocalHost:
@@ -51,6 +58,10 @@ class LocalHost:
     ) -> None:
         self.store = store
         self._feed = SessionFeed(store)
+        # The calls that wait get the errors.
+        self._agents_group = Group(
+            runtime.scope.child("agents"), on_error=lambda _name, _error: None
+        )
         self._rules = rules
         self._runtime = runtime
         self._threads = threads
@@ -81,6 +92,7 @@ class LocalHost:
             is_shared=self._is_shared,
             rested=dispatch.rested,
             changed=self._feed.note,
+            agents=self._agents,
             titles=titles,
         ).provided
 
@@ -183,6 +195,10 @@ class LocalHost:
 
     async def delete(self, session_id: str) -> bool:
         """Delete everything of the session. False: there was no such session."""
+        for child in await self.store.sessions(
+            parent=session_id, archived=None, limit=MOST_CHILDREN
+        ):
+            await self.delete(child.session_id)
         await self._dispatch.stop_hosting(session_id)
         deleted = await self.store.delete(session_id)
         self._feed.note(session_id)
@@ -201,6 +217,8 @@ class LocalHost:
         self.peers.stop_listening()
         self._feed.close()
         await self._dispatch.close()
+        await self._agents_group.leave()
+        self._agents_group.scope.close()
         if for_good:
             await self._runtime.executor.close()
         try:
@@ -212,6 +230,20 @@ class LocalHost:
             await self.peers.close()
 
     # -- for the sessions
+
+    def _agents(self, session_id: str, settings: Settings, attended: bool) -> SessionAgents:  # noqa: FBT001 (the type of the service has no names)
+        group = self._agents_group
+        return SessionAgents(self, session_id, settings, attended=attended, group=group)
+
+    async def open_child(self, session_id: str, opening: Opening) -> None:
+        """Create the session of a child agent, or open it if it exists."""
+        if await self.store.session(session_id) is None:
+            used = (f"model:{opening.model}", *(f"tool:{name}" for name in opening.tools))
+            brought = tuple(name for name in used if name in self._dispatch.capabilities)
+            opening = msgspec.structs.replace(opening, brought=brought)
+            await self._dispatch.session(session_id, opening)
+        else:
+            await self._dispatch.session(session_id)
 
     def _is_shared(self) -> bool:
         guests = self._dispatch.guests

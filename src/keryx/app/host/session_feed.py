@@ -43,7 +43,9 @@ class SessionFeed:
         self._readers.add(reader)
         try:
             if after is not None:
-                rows = await self._store.sessions(after=after, archived=None, limit=MAX_MISSED)
+                rows = await self._store.sessions(
+                    after=after, archived=None, parent=None, limit=MAX_MISSED
+                )
                 for row in reversed(rows):
                     position = row.position
                     yield Change(row.session_id, row, position)

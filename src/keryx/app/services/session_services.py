@@ -24,6 +24,7 @@ from keryx.engine.log.state import Settings
 from keryx.engine.redaction import Redactor
 from keryx.engine.session_context import HostServices, PromptParts
 from keryx.engine.session_files import LogChanges, StoreBlob
+from keryx.ports.agents import Agents
 from keryx.ports.files import Files
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
@@ -47,6 +48,7 @@ class SessionServices:
         is_shared: Callable[[], bool],
         rested: Callable[[str], None],
         changed: Callable[[str], None],
+        agents: Callable[[str, Settings, bool], Agents],
         titles: bool,
     ) -> None:
         """`is_shared`: whether other hosts use this home too, and may add approval rules."""
@@ -57,11 +59,17 @@ class SessionServices:
         self._config = config
         self._is_shared = is_shared
         self._sources = PromptSources(runtime.bridge, config, self._configure)
-        uploads = Uploads(home, runtime.bridge)
-        self.provided = HostServices(
+        self.provided = self._provide(store, titles=titles)
+        self.provided.rested, self.provided.changed = rested, changed
+        self.provided.agents = agents
+
+    def _provide(self, store: Store, *, titles: bool) -> HostServices:
+        runtime, models, limits = self._runtime, self._models, self._config.limits
+        uploads = Uploads(self._home, runtime.bridge)
+        return HostServices(
             store=store,
             attachments=HostAttachments(
-                store, runtime.bridge, uploads, models.images, places.uploads
+                store, runtime.bridge, uploads, models.images, self._places.uploads
             ),
             executor=runtime.executor,
             clock=RealClock(),
@@ -73,15 +81,13 @@ class SessionServices:
             workers=Workers,
             revert=partial(revert_files, runtime.bridge),
             judge=self._approvals,
-            remember=rules.add,
+            remember=self._rules.add,
             titles=models.for_titles if titles else None,
             summaries=models.for_summaries,
             models_for_tools=partial(ModelsForTools, models),
             compact_at=models.compact_at,
-            rested=rested,
-            changed=changed,
-            redactor=Redactor(secrets_of(config)),
-            limits=Limits(config.limits.steps, config.limits.tokens, config.limits.seconds),
+            redactor=Redactor(secrets_of(self._config)),
+            limits=Limits(limits.steps, limits.tokens, limits.seconds),
         )
 
     async def _prompt_parts(self, settings: Settings, workspace: str) -> PromptParts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -15,22 +16,25 @@ from keryx.engine.calls.order import Paths
 from keryx.engine.calls.session_resources import SessionResources
 from keryx.engine.effects import Holdings, conflict
 from keryx.engine.redaction import NO_SECRETS, Redactor
-from keryx.events import Purpose
+from keryx.errors import UnknownToolError
+from keryx.events import Purpose, Usage
+from keryx.ports.agents import Agents
 from keryx.ports.effects import Effects
 from keryx.ports.files import Files
 from keryx.ports.http import HttpClient
-from keryx.ports.model import Finished, Model
 from keryx.ports.model_access import ModelAccess
 from keryx.ports.place import Place
 from keryx.ports.tool import Tool
 from keryx.ports.workers import Workers
 
-LogUsage = Callable[[Purpose, Model, Finished, str], None]
-"""Logs the usage of one request of a call: purpose, model, end of the reply, call id."""
+LogUsage = Callable[[str, Purpose, str, Usage | None, float | None], None]
+"""Logs the usage of a call: call id, purpose, name of the model, usage, cost."""
 
 
-def _no_log(purpose: Purpose, model: Model, finished: Finished, call_id: str) -> None:
-    del purpose, model, finished, call_id
+def _no_log(
+    call_id: str, purpose: Purpose, model: str, usage: Usage | None, cost: float | None
+) -> None:
+    del call_id, purpose, model, usage, cost
 
 
 class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
@@ -52,10 +56,23 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     http: Callable[[], Awaitable[HttpClient]] | None = None
     resources: SessionResources | None = None
     models: ModelAccess | None = None
+    agents: Agents | None = None
     log_usage: LogUsage = _no_log
     holdings: Holdings = msgspec.field(default_factory=Holdings)
     paths: Paths = msgspec.field(default_factory=Paths)
     left_over: dict[str, Effects] = msgspec.field(default_factory=dict[str, Effects])
+
+    def find_tool(self, name: str) -> Tool:
+        """Return the tool of that name; `UnknownToolError` suggests a similar name."""
+        tool = self.tools.get(name)
+        if tool is not None:
+            return tool
+        if not self.tools:
+            raise UnknownToolError(f"there is no tool {name!r}: this session has no tools")
+        matches = difflib.get_close_matches(name, self.tools, n=1)
+        hint = f" Did you mean {matches[0]!r}?" if matches else ""
+        names = ", ".join(sorted(self.tools)[:50])
+        raise UnknownToolError(f"there is no tool {name[:100]!r}.{hint} The tools are: {names}.")
 
     def overlaps(self, effects: Effects) -> tuple[str, ...]:
         """Return the left-over calls whose effects conflict with these effects."""

@@ -17,21 +17,21 @@ from keryx.engine.log.state import (
     HistoryItem,
     NestedSoFar,
     OpenTurn,
-    QuestionAnswer,
     Queued,
     Replied,
+    Requests,
     Settings,
     reordered,
 )
 from keryx.engine.log.summaries import without_summarized
-from keryx.messages import Decision, Reach
 
 
-class Fold:
+class Fold(Requests):
     """The state of a session, computed from its log."""
 
     def __init__(self, session_id: str, undone_later: Collection[str] = ()) -> None:
         """`undone_later`: turns that the log undoes later; summaries of them become invalid."""
+        super().__init__()
         self.session_id = session_id
         self._undone_later = undone_later
         self.last_seq = 0
@@ -55,17 +55,6 @@ class Fold:
         self.compactions: list[ev.ContextCompacted] = []
         """Valid summaries, each of the history up to a seq; the last one counts."""
         self.prompt: dict[str, str] = {}
-        self.approvals: dict[str, ev.ApprovalAsked] = {}
-        """The open ones, by id."""
-        self.answers: dict[str, tuple[ev.ApprovalAsked, Decision]] = {}
-        """The decisions about calls that have not ended, by call."""
-        self.granted: list[tuple[ev.ApprovalAsked, Reach | None]] = []
-        """Requests that were answered with `session`: similar calls may run too. The host records
-        what `always` allows."""
-        self.questions: dict[str, ev.QuestionAsked] = {}
-        """The open ones, by id."""
-        self.question_answers: dict[str, list[QuestionAnswer]] = {}
-        """The answers to the questions of calls that have not ended, in order, by call."""
         self.person_calls: dict[str, ev.CallStarted] = {}
         """Calls of people that started and have not finished."""
         self.nested: dict[str, NestedSoFar] = {}
@@ -98,31 +87,6 @@ class Fold:
             self.prompt.pop(event.part, None)
         else:
             self.prompt[event.part] = event.blob
-
-    # -- approvals and questions
-
-    def _ask_approval(self, event: ev.ApprovalAsked) -> None:
-        self.approvals[event.approval_id] = event
-
-    def _answer_approval(self, event: ev.ApprovalAnswered) -> None:
-        request = self.approvals.pop(event.approval_id, None)
-        if request is not None:
-            self.answers[event.call_id] = (request, event.decision)
-            if event.decision == "session" and event.follows is None:
-                self.granted.append((request, event.reach))
-
-    def _expire_approval(self, event: ev.ApprovalExpired) -> None:
-        self.approvals.pop(event.approval_id, None)
-
-    def _ask(self, event: ev.QuestionAsked) -> None:
-        self.questions[event.question_id] = event
-
-    def _end_question(self, event: ev.QuestionAnswered | ev.QuestionExpired) -> None:
-        question = self.questions.pop(event.question_id, None)
-        if question is not None:
-            text = event.answer if isinstance(event, ev.QuestionAnswered) else None
-            answer = QuestionAnswer((question.text, question.choices), text)
-            self.question_answers.setdefault(event.call_id, []).append(answer)
 
     # -- messages
 
@@ -267,16 +231,21 @@ class Fold:
         if isinstance(last, Replied) and any(c.call_id == event.call_id for c in last.reply.calls):
             last.results[event.call_id] = event
 
+    def _record_usage(self, event: ev.UsageRecorded) -> None:
+        if event.purpose == "agent" and event.call_id is not None and self.turn is not None:
+            self.turn.agents.add(event.call_id)
+            self.turn.spend(event)
+
     _HANDLERS: ClassVar[Mapping[type[ev.LoggedEvent], Callable[[Any, Any], None]]] = {
         ev.SessionOpened: _change,
         ev.SessionChanged: _change,
         ev.PromptChanged: _prompt,
-        ev.ApprovalAsked: _ask_approval,
-        ev.ApprovalAnswered: _answer_approval,
-        ev.ApprovalExpired: _expire_approval,
-        ev.QuestionAsked: _ask,
-        ev.QuestionAnswered: _end_question,
-        ev.QuestionExpired: _end_question,
+        ev.ApprovalAsked: Requests.ask_approval,
+        ev.ApprovalAnswered: Requests.answer_approval,
+        ev.ApprovalExpired: Requests.expire_approval,
+        ev.QuestionAsked: Requests.ask,
+        ev.QuestionAnswered: Requests.end_question,
+        ev.QuestionExpired: Requests.end_question,
         ev.MessageAccepted: _accept,
         ev.MessageChanged: _revise,
         ev.MessageDelivered: _deliver,
@@ -295,5 +264,6 @@ class Fold:
         ev.NestedFinished: _end_nested,
         ev.CallFinished: _end_call,
         ev.ContextCompacted: _compact,
+        ev.UsageRecorded: _record_usage,
     }
     """All other facts change nothing here. A table is fast, and logs can be long."""

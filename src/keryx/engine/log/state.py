@@ -8,7 +8,7 @@ from typing import Self
 import msgspec
 
 from keryx import events as ev
-from keryx.messages import ApprovalMode, File, Image, Mode, ToolCall
+from keryx.messages import ApprovalMode, Decision, File, Image, Mode, Reach, ToolCall
 
 SETTINGS = (
     "model",
@@ -161,9 +161,11 @@ class OpenTurn(msgspec.Struct):
     usage: ev.Usage = msgspec.field(default_factory=ev.Usage)
     cost: float | None = 0.0
     left_over: tuple[str, ...] = ()
+    agents: set[str] = msgspec.field(default_factory=set[str])
+    """The calls whose child agents are counted in the usage."""
 
-    def spend(self, reply: ev.StepReplied) -> None:
-        """Add the usage and cost of a reply. If one cost is unknown, the sum is unknown."""
+    def spend(self, reply: ev.StepReplied | ev.UsageRecorded) -> None:
+        """Add what a reply or a child agent used. If one cost is unknown, the sum is unknown."""
         if reply.usage is not None:
             self.usage = ev.Usage(
                 input_tokens=self.usage.input_tokens + reply.usage.input_tokens,
@@ -172,3 +174,43 @@ class OpenTurn(msgspec.Struct):
                 reasoning_tokens=self.usage.reasoning_tokens + reply.usage.reasoning_tokens,
             )
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
+
+
+class Requests:
+    """The approval requests and questions of a session, computed from its log."""
+
+    def __init__(self) -> None:
+        self.approvals: dict[str, ev.ApprovalAsked] = {}
+        """The open ones, by id."""
+        self.answers: dict[str, tuple[ev.ApprovalAsked, Decision]] = {}
+        """The decisions about calls that have not ended, by call."""
+        self.granted: list[tuple[ev.ApprovalAsked, Reach | None]] = []
+        """Requests that were answered with `session`: similar calls may run too. The host records
+        what `always` allows."""
+        self.questions: dict[str, ev.QuestionAsked] = {}
+        """The open ones, by id."""
+        self.question_answers: dict[str, list[QuestionAnswer]] = {}
+        """The answers to the questions of calls that have not ended, in order, by call."""
+
+    def ask_approval(self, event: ev.ApprovalAsked) -> None:
+        self.approvals[event.approval_id] = event
+
+    def answer_approval(self, event: ev.ApprovalAnswered) -> None:
+        request = self.approvals.pop(event.approval_id, None)
+        if request is not None:
+            self.answers[event.call_id] = (request, event.decision)
+            if event.decision == "session" and event.follows is None:
+                self.granted.append((request, event.reach))
+
+    def expire_approval(self, event: ev.ApprovalExpired) -> None:
+        self.approvals.pop(event.approval_id, None)
+
+    def ask(self, event: ev.QuestionAsked) -> None:
+        self.questions[event.question_id] = event
+
+    def end_question(self, event: ev.QuestionAnswered | ev.QuestionExpired) -> None:
+        question = self.questions.pop(event.question_id, None)
+        if question is not None:
+            text = event.answer if isinstance(event, ev.QuestionAnswered) else None
+            answer = QuestionAnswer((question.text, question.choices), text)
+            self.question_answers.setdefault(event.call_id, []).append(answer)

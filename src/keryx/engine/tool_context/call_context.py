@@ -12,19 +12,21 @@ from typing import Any, TypeVar
 from keryx.aio.scope import CancellationToken, Scope, call_soon
 from keryx.engine.calls.call import Call
 from keryx.engine.calls.slots import Slots
+from keryx.engine.tool_context.call_agents import run_agent
 from keryx.engine.tool_context.call_models import ask_model
 from keryx.engine.tool_context.call_place import CallBackground, CallHttp, CallPlace
 from keryx.engine.tool_context.call_resources import CallResources
 from keryx.errors import DeveloperMustActError
 from keryx.events import Purpose
 from keryx.messages import CallOutcome, Needs
+from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.files import Files
 from keryx.ports.tool import Tool
 from keryx.ports.tool_context import Emitted
 
 T = TypeVar("T")
 
-Nest = Callable[[Call, str, Mapping[str, Any] | bytes, float | None], Awaitable[CallOutcome]]
+Nest = Callable[[Call, str | Tool, Mapping[str, Any] | bytes, float | None], Awaitable[CallOutcome]]
 """Runs a tool as a nested call, for so many seconds at most."""
 
 
@@ -108,6 +110,10 @@ class CallContext:
             max_tokens=max_tokens,
         )
 
+    async def run_agent(self, task: ChildTask) -> ChildResult:
+        self._call.refuse_if_cancelled()
+        return await run_agent(self._call, task)
+
     @property
     def tools(self) -> Mapping[str, Tool]:
         return self._call.environment.tools
@@ -163,7 +169,7 @@ class CallContext:
 
     async def call(
         self,
-        tool: str,
+        tool: str | Tool,
         arguments: Mapping[str, Any] | bytes,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (the nested call's own scope enforces it)

@@ -45,5 +45,6 @@ async def ask_model(
         reply, finished = await ask_for_text(chosen, request, timeout=TIMEOUT)
     except ModelError as error:
         raise ToolFailedError(f"{error}; {error.hint}") from error
-    call.environment.log_usage(purpose, chosen, finished, call.call_id)
+    name = finished.model or chosen.name
+    call.environment.log_usage(call.call_id, purpose, name, finished.usage, finished.cost)
     return reply

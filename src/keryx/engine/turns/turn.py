@@ -196,6 +196,9 @@ class Turn:
         self._batch = None
 
     def _log_outcome(self, outcome: CallOutcome) -> None:
+        started = self._open.started.get(outcome.call_id)
+        if outcome.reason == "shutdown" and started is not None and started.replay == "keyed":
+            return  # it is run again at the next start, and takes up its work
         self._log.ended(outcome, self._parts.hooks.nested_summary(outcome.call_id))
         if (logged := self._cancelled_calls.pop(outcome.call_id, None)) is not None:
             logged.set_result(None)

@@ -1,7 +1,6 @@
 """The store in plain tables of one process, for tests: the same contract, and nothing survives.
 
-Every method makes all its changes between two awaits and refuses before the first change, so
-nothing needs to be rolled back.
+Every method raises before its first change and makes all changes between two awaits.
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ from keryx.errors import (
     ScopeClosedError,
 )
 from keryx.events import ContextCompacted, LoggedEvent, SessionChanged, SessionOpened, StepReplied
+from keryx.ports.search import Covered, Found
 from keryx.ports.store import (
     Commit,
-    Covered,
-    Found,
     InboxRow,
     OutboxRow,
     SessionRow,
@@ -33,11 +31,13 @@ from keryx.ports.store import (
 from keryx.ports.view import RestingSession
 from keryx.store.memory.tables import (
     Session,
+    ancestry,
     apply,
     check_free,
     check_inbox,
     check_sequence,
     hits_in,
+    is_listed,
     session_row,
     transcript_row,
 )
@@ -180,15 +180,15 @@ class MemoryStore:
         before: int | None = None,
         after: int | None = None,
         archived: bool | None = False,
+        parent: str | None = "",
     ) -> list[SessionRow]:
         self._check_open()
         rows = [
             session_row(session_id, session)
             for session_id, session in self._sessions.items()
-            if session.log
+            if is_listed(session, archived=archived, parent=parent)
             and (before is None or session.position < before)
             and (after is None or session.position > after)
-            and (archived is None or bool(session.fields.archived) is archived)
         ]
         return sorted(rows, key=lambda row: -row.position)[:limit]
 
@@ -242,7 +242,7 @@ class MemoryStore:
         return [
             usage_row(id_, model, entries)
             for id_, session in self._sessions.items()
-            if session_id in (None, id_)
+            if session_id is None or session_id in ancestry(self._sessions, id_)
             for model in sorted(session.usage)
             if (entries := usage_since(session.usage[model], since))
         ]

@@ -5,12 +5,13 @@ A commit is checked before the first change, so nothing ever needs to be rolled 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keryx.errors import AlreadyEnteredError, AlreadyTakenError, KeyReusedError, SequenceError
-from keryx.events import LoggedEvent
-from keryx.ports.store import Commit, Found, InboxRow, SessionRow, SessionState, TranscriptRow
+from keryx.events import LoggedEvent, ParentCall
+from keryx.ports.search import Found
+from keryx.ports.store import Commit, InboxRow, SessionRow, SessionState, TranscriptRow
 from keryx.store.projections import as_delivered, state_of
 from keryx.store.search.query import Query
 from keryx.store.search.searchable_text import texts_of
@@ -35,6 +36,7 @@ class Session:
     blobs: set[str] = field(default_factory=set[str])
     outbox: set[str] = field(default_factory=set[str])
     fields: SessionFields = field(default_factory=lambda: NEW_SESSION)
+    parent: ParentCall | None = None
     step_model: str = ""
     position: int = 0
     is_damaged: bool = False
@@ -79,6 +81,7 @@ def check_free(names: Sequence[str], used_names: Container[str]) -> None:
 def apply(session: Session, changes: Projection) -> None:
     session.step_model = changes.step_model
     session.fields = changes.fields_after(session.fields)
+    session.parent = session.parent or changes.parent
     for message_id, seq in changes.changed:
         if ("message", message_id) in session.open:
             session.open["message", message_id].append(seq)
@@ -100,6 +103,24 @@ def apply(session: Session, changes: Projection) -> None:
         session.usage.setdefault(usage.model, []).append(usage)
 
 
+def is_listed(session: Session, *, archived: bool | None, parent: str | None) -> bool:
+    """Return whether a session is in such a list; see `Store.sessions`."""
+    opened_by = "" if session.parent is None else session.parent.session_id
+    return (
+        bool(session.log)
+        and archived in (None, bool(session.fields.archived))
+        and parent in (None, opened_by)
+    )
+
+
+def ancestry(sessions: Mapping[str, Session], session_id: str) -> list[str]:
+    """Return the session, the session that opened it as a child agent, and so on."""
+    ids = [session_id]
+    while (session := sessions.get(ids[-1])) and session.parent is not None:
+        ids.append(session.parent.session_id)
+    return ids
+
+
 def session_row(session_id: str, session: Session) -> SessionRow:
     return SessionRow(
         session_id=session_id,
@@ -114,6 +135,7 @@ def session_row(session_id: str, session: Session) -> SessionRow:
         created_at=session.log[0].at,
         changed_at=session.log[-1].at,
         position=session.position,
+        parent=session.parent,
     )
 
 

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from typing import Final
 
-from keryx.ports.store import Piece
+from keryx.ports.search import Piece
 from keryx.store.search.tokenizer import (
     LONGEST_WORD,
     fold,

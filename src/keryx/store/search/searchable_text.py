@@ -12,7 +12,7 @@ import msgspec
 
 from keryx.events import CallFinished, CallStarted, LoggedEvent, MessageAccepted, StepReplied
 from keryx.messages import Json, Text
-from keryx.ports.store import FoundKind
+from keryx.ports.search import FoundKind
 
 # People do not read further in one message, and a pasted file must not fill the index.
 MAX_TEXT: Final = 64 * 1024

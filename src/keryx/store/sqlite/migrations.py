@@ -189,7 +189,14 @@ _THIRD: Final = (
         WHERE type IN ('session.opened', 'session.changed')""",
 )
 
-MIGRATIONS: Final[Sequence[Migration]] = (_FIRST, _SECOND, _THIRD)
+_FOURTH: Final = (
+    # The session and the call that opened a child agent's session; empty for all others.
+    "ALTER TABLE sessions ADD COLUMN parent TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE sessions ADD COLUMN parent_call TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX sessions_by_parent ON sessions (parent, position) WHERE parent != ''",
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (_FIRST, _SECOND, _THIRD, _FOURTH)
 
 
 def version_of(

@@ -51,6 +51,9 @@ def apply(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
             "INSERT OR IGNORE INTO open VALUES (?, ?, ?, ?, ?)",
             (no, kind, name, seq, " ".join(map(str, later))),
         )
+    if changes.parent is not None:
+        parent = (changes.parent.session_id, changes.parent.call_id)
+        run("UPDATE sessions SET parent = ?, parent_call = ? WHERE no = ?", (*parent, no))
     _undo_and_spend(connection, no, changes)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from keryx.events import (
     ContextCompacted,
     LoggedEvent,
+    ParentCall,
     SessionChanged,
     SessionOpened,
     StepReplied,
@@ -28,7 +29,7 @@ from keryx.store.table_changes import QUARTER
 
 _SESSION: Final = (
     "SELECT session_id, title, state, model, workspace, pinned, archived, failed_turn, last_seq,"
-    " created_at, changed_at, position FROM sessions WHERE last_seq > 0"
+    " created_at, changed_at, position, parent, parent_call FROM sessions WHERE last_seq > 0"
 )
 _IN_SESSION: Final = "no = (SELECT no FROM sessions WHERE session_id = ?)"
 # Larger than any seq or position, so that "before" always has a value.
@@ -95,14 +96,18 @@ def sessions(
     before: int | None,
     after: int | None,
     archived: bool | None,
+    parent: str | None,
 ) -> list[SessionRow]:
     # For both kinds SQLite reads the index twice and merges the results.
     kinds = (0, 1) if archived is None else (int(archived),)
     select = f"{_SESSION} AND archived = ? AND position < ? AND position > ?"
-    bounds = (_END if before is None else before, -1 if after is None else after)
+    bounds = [_END if before is None else before, -1 if after is None else after]
+    if parent is not None:
+        select += " AND parent = ?"
+    matches = bounds if parent is None else [*bounds, parent]
     rows = connection.execute(
         " UNION ALL ".join([select] * len(kinds)) + " ORDER BY position DESC LIMIT ?",
-        (*(value for kind in kinds for value in (kind, *bounds)), limit),
+        (*(value for kind in kinds for value in (kind, *matches)), limit),
     )
     return [_session_row(row) for row in rows]
 
@@ -126,6 +131,7 @@ def _session_row(row: Sequence[Any]) -> SessionRow:
         created_at=row[9],
         changed_at=row[10],
         position=row[11],
+        parent=ParentCall(session_id=row[12], call_id=row[13]) if row[12] else None,
     )
 
 
@@ -235,10 +241,12 @@ def usage(
 ) -> list[UsageRow]:
     # One unknown cost makes the sum unknown: a sum of the others would look complete.
     rows = connection.execute(
-        "SELECT s.session_id, u.model, sum(input_tokens), sum(output_tokens), sum(cached_tokens),"
+        "WITH RECURSIVE family(no, id) AS (SELECT no, session_id FROM sessions WHERE session_id=?1"
+        " UNION SELECT s.no, s.session_id FROM sessions s JOIN family ON s.parent = family.id)"
+        " SELECT s.session_id, u.model, sum(input_tokens), sum(output_tokens), sum(cached_tokens),"
         " sum(reasoning_tokens), CASE WHEN count(*) = count(cost) THEN sum(cost) END"
         " FROM usage u JOIN sessions s USING (no)"
-        " WHERE (?1 IS NULL OR s.session_id = ?1) AND quarter >= ?2"
+        " WHERE (?1 IS NULL OR no IN (SELECT no FROM family)) AND quarter >= ?2"
         " GROUP BY no, u.model ORDER BY no, u.model",
         (session_id, 0 if since is None else int(since // QUARTER)),
     )
@@ -246,11 +254,7 @@ def usage(
 
 
 def _usage_row(row: Sequence[object]) -> UsageRow:
-    names = (
-        *("session_id", "model", "input_tokens", "output_tokens"),
-        *("cached_tokens", "reasoning_tokens", "cost"),
-    )
-    return UsageRow(**dict(zip(names, row, strict=True)))  # pyright: ignore[reportArgumentType] (the table's columns have these types)
+    return UsageRow(**dict(zip(UsageRow.__struct_fields__, row, strict=True)))  # pyright: ignore[reportArgumentType] (the table's columns have these types)
 
 
 def account(

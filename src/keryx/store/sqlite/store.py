@@ -18,16 +18,8 @@ import msgspec
 from keryx.aio.bridge import Bridge
 from keryx.errors import StoreDamagedError, StoreError
 from keryx.events import LoggedEvent
-from keryx.ports.store import (
-    Commit,
-    Covered,
-    Found,
-    InboxRow,
-    OutboxRow,
-    SessionRow,
-    TranscriptRow,
-    UsageRow,
-)
+from keryx.ports.search import Covered, Found
+from keryx.ports.store import Commit, InboxRow, OutboxRow, SessionRow, TranscriptRow, UsageRow
 from keryx.ports.view import RestingSession
 from keryx.store.sqlite import queries, writes
 from keryx.store.sqlite.faults import as_store_error
@@ -171,9 +163,11 @@ class SqliteStore:
         before: int | None = None,
         after: int | None = None,
         archived: bool | None = False,
+        parent: str | None = "",
     ) -> list[SessionRow]:
+        filters = {"archived": archived, "parent": parent}
         return await self._readers.submit(
-            partial(queries.sessions, limit=limit, before=before, after=after, archived=archived)
+            partial(queries.sessions, limit=limit, before=before, after=after, **filters)
         )
 
     async def session(self, session_id: str) -> SessionRow | None:

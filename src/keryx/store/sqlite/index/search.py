@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from keryx.errors import StoreError
-from keryx.ports.store import Covered, Found
+from keryx.ports.search import Covered, Found
 from keryx.store.search.query import Query
 from keryx.store.search.searchable_text import texts_of
 from keryx.store.sqlite.index.index_file import get_state, index_path, read_index

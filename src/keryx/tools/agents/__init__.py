@@ -1,0 +1,1 @@
+"""Tools that run child agents, and the plan of a session."""

@@ -1,0 +1,144 @@
+"""`delegate`: child agents work on parts of a task, at the same time.
+
+Each child is a nested call of the tool `agent`, so it has a bar of its own on screens and can be
+cancelled alone. The calls have the same ids when `delegate` runs again after a crash, and so find
+the same children.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from keryx.aio.group import Group
+from keryx.errors import ToolFailedError
+from keryx.messages import CallOutcome
+from keryx.ports.agents import ChildResult, ChildTask
+from keryx.ports.effects import NO_EFFECTS
+from keryx.ports.tool_context import ToolContext
+from keryx.tools.function import tool
+
+MOST_TASKS: Final = 50
+LONGEST_REPLY: Final = 20_000
+"""Characters of one child's reply that the model of the parent gets."""
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One task for a child agent.
+
+    Attributes:
+        task: What to do, complete in itself: the child sees nothing of this conversation.
+        model: Another model, as provider:name.
+        tools: The tools that it may use, of those that you have; all of them if absent.
+        folder: A folder of the workspace to work in.
+        read_only: The child may change nothing.
+        max_tokens: Stop the child after so many tokens.
+    """
+
+    task: str
+    model: str | None = None
+    tools: list[str] | None = None
+    folder: str | None = None
+    read_only: bool = False
+    max_tokens: int | None = None
+
+
+@tool(effects=NO_EFFECTS, replay="keyed", container=True)
+async def delegate(tasks: list[Task], context: ToolContext) -> Any:
+    """Let child agents work on tasks at the same time, and get one result for each.
+
+    Use it for parts that do not depend on each other: research, reviews, changes in different
+    files. Each child is a session of its own with the same tools; it sees nothing of this
+    conversation, so say everything that it needs.
+
+    Args:
+        tasks: One entry for each child agent.
+    """
+    if not 1 <= len(tasks) <= MOST_TASKS:
+        raise ToolFailedError(f"delegate takes 1 to {MOST_TASKS} tasks, not {len(tasks)}")
+    results: dict[int, dict[str, Any]] = {}
+
+    async def run(number: int, task: Task) -> None:
+        results[number] = _result(task, await context.call(agent, _arguments(task)))
+        context.progress(len(results), len(tasks))
+
+    context.progress(0, len(tasks))
+    scope = context.scope.child("agents")
+    try:
+        async with Group(scope) as group:
+            for number, task in enumerate(tasks):
+                group.start(run(number, task), name=f"agent {number}")
+    finally:
+        scope.close()
+    return {"results": [results[number] for number in range(len(tasks))]}
+
+
+def _arguments(task: Task) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.structs.asdict(task).items() if value}
+
+
+def _result(task: Task, outcome: CallOutcome) -> dict[str, Any]:
+    if outcome.outcome == "completed":
+        return msgspec.json.decode(outcome.text)
+    return {"task": task.task[:200], "outcome": outcome.outcome, "problem": outcome.text}
+
+
+@tool(effects=NO_EFFECTS, replay="keyed")
+async def agent(
+    task: str,
+    context: ToolContext,
+    model: str | None = None,
+    tools: list[str] | None = None,
+    folder: str | None = None,
+    read_only: bool = False,  # noqa: FBT001, FBT002 (models write arguments by name)
+    max_tokens: int | None = None,
+) -> Any:
+    """Run one child agent.
+
+    Args:
+        task: What to do.
+        model: Another model.
+        tools: The tools that it may use.
+        folder: A folder of the workspace to work in.
+        read_only: The child may change nothing.
+        max_tokens: Stop the child after so many tokens.
+    """
+    workspace = None
+    if folder is not None:
+        workspace = await context.to_thread(_folder, context, folder)
+    child = ChildTask(
+        text=task,
+        model=model,
+        tools=None if tools is None else tuple(tools),
+        workspace=workspace,
+        read_only=read_only,
+        max_tokens=max_tokens,
+    )
+    return _described(task, await context.run_agent(child))
+
+
+def _folder(context: ToolContext, folder: str) -> str:
+    path = context.files.resolve(folder, write=False)
+    if not path.is_dir():
+        raise ToolFailedError(f"{folder!r} is not a folder of the workspace")
+    return str(path)
+
+
+def _described(task: str, result: ChildResult) -> dict[str, Any]:
+    text = result.text
+    if len(text) > LONGEST_REPLY:
+        text = f"{text[:LONGEST_REPLY]}\n[shortened; the whole reply is in {result.session_id}]"
+    described: dict[str, Any] = {
+        "task": task[:200],
+        "session": result.session_id,
+        "outcome": result.outcome,
+        "reply": text,
+        "steps": result.steps,
+        "calls": result.calls,
+        "tokens": result.usage.input_tokens + result.usage.output_tokens,
+        "cost": result.cost,
+    }
+    if result.problem:
+        described["problem"] = result.problem
+    return described
