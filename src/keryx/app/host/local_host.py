@@ -63,9 +63,7 @@ class LocalHost:
             runtime.scope.child("agents"), on_error=lambda _name, _error: None
         )
         self._rules = rules
-        self._runtime = runtime
-        self._threads = threads
-        self._models = models
+        self._runtime, self._threads, self._models = runtime, threads, models
         self._tools = HostTools(tools, partial(runtime.bridge.to_thread, Tools.built_in, config))
         self._places = Places(runtime, config, home.path, home.address.tmp)
         self._dispatch = dispatch = SharedDispatch(
@@ -90,11 +88,10 @@ class LocalHost:
             rules=rules,
             config=config,
             is_shared=self._is_shared,
-            rested=dispatch.rested,
-            changed=self._feed.note,
-            agents=self._agents,
             titles=titles,
         ).provided
+        self._services.rested, self._services.changed = dispatch.rested, self._feed.note
+        self._services.agents = self._agents
 
     @classmethod
     async def start(

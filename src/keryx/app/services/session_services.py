@@ -24,7 +24,6 @@ from keryx.engine.log.state import Settings
 from keryx.engine.redaction import Redactor
 from keryx.engine.session_context import HostServices, PromptParts
 from keryx.engine.session_files import LogChanges, StoreBlob
-from keryx.ports.agents import Agents
 from keryx.ports.files import Files
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
@@ -46,9 +45,6 @@ class SessionServices:
         rules: RuleBook,
         config: Config,
         is_shared: Callable[[], bool],
-        rested: Callable[[str], None],
-        changed: Callable[[str], None],
-        agents: Callable[[str, Settings, bool], Agents],
         titles: bool,
     ) -> None:
         """`is_shared`: whether other hosts use this home too, and may add approval rules."""
@@ -60,8 +56,6 @@ class SessionServices:
         self._is_shared = is_shared
         self._sources = PromptSources(runtime.bridge, config, self._configure)
         self.provided = self._provide(store, titles=titles)
-        self.provided.rested, self.provided.changed = rested, changed
-        self.provided.agents = agents
 
     def _provide(self, store: Store, *, titles: bool) -> HostServices:
         runtime, models, limits = self._runtime, self._models, self._config.limits
