@@ -118,7 +118,8 @@ def _read_html(fetched: Fetched, html: str, check_cancelled: CheckCancelled) -> 
         text = _main_text(tree, fetched.url) if html.count("<") <= MAX_TAGS else ""
         check_cancelled()
         if len(text) < SHORT_TEXT:
-            text = max(text, _whole_text(tree), key=len)
+            whole = _whole_text(tree)
+            text = whole if len(whole) > 2 * len(text) else text
     # The parser drops what is nested too deeply.
     text = text or _without_tags(html)
     text = _BLANK_LINES.sub("\n\n", text).strip()

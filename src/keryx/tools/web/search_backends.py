@@ -152,7 +152,7 @@ async def _ask(
         ) from error
     try:
         return _mapping(msgspec.json.decode(bytes(body)))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ToolFailedError(
             f"the search engine did not answer with JSON; ask the user to {advice}"
         ) from error
