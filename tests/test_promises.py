@@ -81,6 +81,7 @@ def test_all_promises_are_there() -> None:
         *(f"page.{number}" for number in range(1, 12)),
         *(f"mended.{number}" for number in range(1, 22)),
         *(f"walls.{number}" for number in range(1, 14)),
+        *(f"kit.{number}" for number in range(1, 2)),
         *(f"words.{number}" for number in range(1, 8)),
     }
     assert set(rows()) == expected

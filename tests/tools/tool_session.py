@@ -12,6 +12,7 @@ import msgspec
 from keryx.app import Runtime
 from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.call_hooks import CallView, NoHooks
+from keryx.engine.calls.session_resources import SessionResources
 from keryx.engine.executor import Batch
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.files import FileChange
@@ -20,6 +21,7 @@ from keryx.sandbox import Bounds, LocalPlace
 from keryx.sandbox.scripts import ExecuteCode
 from keryx.tools.files.file_access import FileAccess
 from keryx.tools.toolsets import built_in
+from keryx.tools.web.settings import NO_SETTINGS, WebSettings
 
 PATIENCE = 40.0
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -62,14 +64,25 @@ async def keep(data: bytes) -> str:
     return blob_hash(data)
 
 
+def _raise(name: str, error: BaseException) -> None:
+    raise AssertionError(name) from error
+
+
 class ToolSession:
     """All built-in tools in one workspace. Open it, use it, close it."""
 
-    def __init__(self, workspace: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        environment: dict[str, str] | None = None,
+        *,
+        web: WebSettings = NO_SETTINGS,
+    ) -> None:
         self.workspace = workspace
         self.late = False
         """Whether the change of an early call takes longer to be known than that of a later one."""
         self._environment = environment or ENVIRONMENT
+        self._web = web
         self._count = 0
 
     async def open(self) -> None:
@@ -78,7 +91,7 @@ class ToolSession:
         self.turn = self.runtime.scope.child("turn")
         self.background = Backgrounds(self.runtime.scope.child("background"))
         bridge = self.runtime.bridge
-        sets = await bridge.to_thread(built_in)
+        sets = await bridge.to_thread(lambda: built_in(web=self._web))
         self.tools = [*(tool for tools in sets.values() for tool in tools), ExecuteCode()]
         place = LocalPlace(
             self.runtime.warden,
@@ -96,6 +109,8 @@ class ToolSession:
             place=place,
         )
         self.environment.background = self.background
+        self.resources = SessionResources(self.runtime.scope.child("session"), _raise)
+        self.environment.resources = self.resources
         self.environment.files = await bridge.to_thread(
             lambda: FileAccess(self.workspace, keep=keep, changing=self._changing)
         )
@@ -111,6 +126,7 @@ class ToolSession:
                 await asyncio.sleep(0)
 
     async def close(self) -> None:
+        await self.resources.close()
         await self.background.close()
         self.turn.close()
         await self.runtime.close()

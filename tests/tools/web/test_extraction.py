@@ -184,7 +184,7 @@ def test_a_pdf_with_a_password_or_without_text_has_a_reason() -> None:
 
 
 async def test_a_pdf_that_is_too_large_is_refused() -> None:
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request: web.BaseRequest) -> web.Response:
         return web.Response(body=pdf("x" * 20_000), content_type="application/pdf")
 
     limits = FetchLimits(size=5_000)

@@ -62,7 +62,7 @@ async def test_each_engine_is_asked_in_its_own_way_and_gives_the_same_results() 
             received: list[tuple[str, str | None, bytes]] = []
 
             async def answer(
-                request: web.Request,
+                request: web.BaseRequest,
                 backend: SearchBackend = backend,
                 text_key: str = text_key,
                 received: list[tuple[str, str | None, bytes]] = received,
@@ -109,7 +109,7 @@ async def test_each_engine_is_asked_in_its_own_way_and_gives_the_same_results() 
     ],
 )
 async def test_a_reply_of_another_shape_gives_nothing_or_a_reason(body: bytes) -> None:
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request: web.BaseRequest) -> web.Response:
         return web.Response(body=body, content_type="application/json")
 
     async with serving() as site:
@@ -122,10 +122,10 @@ async def test_a_reply_of_another_shape_gives_nothing_or_a_reason(body: bytes) -
 
 
 async def test_a_search_engine_that_fails_says_what_to_do() -> None:
-    async def refuse(request: web.Request) -> web.Response:
+    async def refuse(request: web.BaseRequest) -> web.Response:
         return web.Response(status=401)
 
-    async def elsewhere(request: web.Request) -> web.Response:
+    async def elsewhere(request: web.BaseRequest) -> web.Response:
         return web.Response(status=302, headers={"Location": "/other"})
 
     async with serving() as site:

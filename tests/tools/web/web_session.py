@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from aiohttp import web
@@ -24,11 +24,11 @@ from keryx.tools.web.fetching import FetchLimits
 from keryx.tools.web.settings import WebSettings, web_tools
 from tests.tools.tool_session import PATIENCE, Watch
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 ARTICLE = """<!doctype html><html><head><title>{title}</title></head><body>
 <nav><a href="/">Home</a></nav><article><h1>{title}</h1>
-<p>{text} The herald carried a staff and spoke for those who sent him, in every city of the coast.</p>
+<p>{text} The herald carried a staff and spoke for those who sent him, in every city.</p>
 <p>A second paragraph says a little more, so that there is something to read on this page.</p>
 </article><footer>Imprint</footer></body></html>"""
 
@@ -46,7 +46,7 @@ class Site:
         self.connections: set[Any] = set()
         self.port = 0
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append(request.path_qs)
         self.connections.add(request.transport)
         page = self.pages.get(request.path)
@@ -151,7 +151,7 @@ class WebSession:
         self.environment.models = OneModel(model) if model is not None else None
         self._count = 0
 
-    async def __aenter__(self) -> WebSession:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
