@@ -1,6 +1,7 @@
 """What the built-in tools cost against the plain calls that do the same, all through the executor.
 
 Every write includes the durable commit of its `files.changed`.
+With `--web` only web pages are measured.
 """
 
 from __future__ import annotations
