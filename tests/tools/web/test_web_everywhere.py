@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from keryx.aio.scope import Scope
 from keryx.messages import text_of
 from keryx.models.scripted import ScriptedModel
 from tests.tools.tool_session import PATIENCE
+from tests.tools.web.test_extraction import pdf
 from tests.tools.web.web_session import Site, article, serving
 
 pytestmark = pytest.mark.promise("kit.1")
@@ -52,6 +54,12 @@ async def prepare(home: Path, site: Site) -> None:
         f'tavily_api_key = "{KEY}"\n'
     )
     await in_thread(lambda: (home / "config.toml").write_text(text))
+
+
+async def broken(request: web.BaseRequest) -> web.Response:
+    """A PDF whose table of contents is in another place than it says."""
+    body = pdf("Words of a broken file").replace(b"startxref\n", b"startxref\n9")
+    return web.Response(body=body, content_type="application/pdf")
 
 
 async def finished(app: Keryx, tool: str, **arguments: Any) -> ev.CallFinished:
@@ -88,7 +96,9 @@ async def test_from_the_command_line(tmp_path: Path) -> None:
     async with serving() as site, asyncio.timeout(PATIENCE):
         await prepare(tmp_path, site)
         program = str(Path(sys.executable).with_name("keryx"))
-        arguments = msgspec.json.encode({"urls": [site.url("/page"), "http://127.0.0.1:1/"]})
+        urls = [site.url("/page"), "http://127.0.0.1:1/", site.url("/page", host="localhost")]
+        site.pages["/broken"] = broken
+        arguments = msgspec.json.encode({"urls": [*urls, site.url("/broken")]})
         process = await asyncio.create_subprocess_exec(
             *(program, "tools", "--home", str(tmp_path), "call", "web_extract", arguments.decode()),
             stdout=asyncio.subprocess.PIPE,
@@ -98,4 +108,10 @@ async def test_from_the_command_line(tmp_path: Path) -> None:
         assert process.returncode == 0, errors
         assert b"He came at dawn" in output
         assert b"127.0.0.1 is not a public address" in output
+        # The system's own lookup is used here.
+        assert re.search(rb"localhost \((127|::1).*\) is not a public address", output)
         assert b"The herald" in errors  # each page is printed as it comes
+        assert b"Words of a broken file" in output
+        assert (
+            b"keryx: " not in errors
+        )  # the libraries that read pages report nothing by themselves
