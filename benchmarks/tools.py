@@ -1,6 +1,7 @@
 """What the built-in tools cost against the plain calls that do the same, all through the executor.
 
 Every write includes the durable commit of its `files.changed`.
+With `--web` only web pages are measured.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import msgspec
 import uvloop
+from aiohttp import web
 
 from keryx.app import Runtime
+from keryx.engine.calls.session_resources import SessionResources
 from keryx.events import FilesChanged
 from keryx.messages import ToolCall
 from keryx.ports.files import FileChange
@@ -32,6 +36,9 @@ from keryx.store.sqlite import SqliteStore
 from keryx.tools.files import FileAccess, file_tools
 from keryx.tools.files.searching import _installed  # pyright: ignore[reportPrivateUsage]  # the same program
 from keryx.tools.shell.terminal import Shell, shell_tools
+from keryx.tools.web.extract import extract_tool
+from keryx.tools.web.extraction import extract
+from keryx.tools.web.fetching import Fetched
 from parts.report import Figure
 
 ROUNDS = 300
@@ -51,6 +58,9 @@ NAMES = Figure("  the same by name", "ms")
 TRUE = Figure("terminal `true`, unconfined", "ms")
 TRUE_CONFINED = Figure("terminal `true`, confined", "ms")
 TEN = Figure("ten terminals, against one", "ms")
+PAGES = 50
+PAGE_ROUNDS = 5
+WEB = Figure(f"web_extract of {PAGES} pages", "ms")
 
 TEXT = "a line of text that says nothing\n"
 
@@ -264,8 +274,69 @@ async def shell(runtime: Runtime, root: Path, log: Log) -> None:
     TEN.say(one, time.perf_counter() - began, one * 1.1)
 
 
+def page(number: int) -> bytes:
+    """A page of 30 KB, as a newspaper has them."""
+    words = " ".join(f"word{number * place % 9973}" for place in range(40))
+    paragraphs = "".join(f"<p>Paragraph {place}: {words}.</p>" for place in range(80))
+    menu = "<nav>" + "".join(f'<a href="/{at}">Link {at}</a>' for at in range(50)) + "</nav>"
+    body = f"{menu}<article><h1>Page {number}</h1>{paragraphs}</article><footer>End</footer>"
+    return f"<!doctype html><title>Page {number}</title><body>{body}</body>".encode()
+
+
+async def pages(runtime: Runtime) -> None:
+    """Many pages, against bare aiohttp and the same extractor in threads."""
+    server = web.Server(_answer)
+    runner = web.ServerRunner(server)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host = f"127.0.0.1:{runner.addresses[0][1]}"
+    urls = [f"http://{host}/{number}" for number in range(PAGES)]
+    scope = runtime.scope.child("session")
+    environment = runtime.call_environment("w", [extract_tool((host,))], workspace=Path("/"))
+    environment.resources = SessionResources(scope, lambda name, error: None)
+    arguments = msgspec.json.encode({"urls": urls, "fresh": True}).decode()
+
+    async def ours() -> None:
+        turn = runtime.scope.child("turn")
+        call = ToolCall("c", "web_extract", arguments)
+        (outcome,) = await runtime.executor.run(environment, [call], turn)
+        turn.close()
+        assert outcome.outcome == "completed"
+        assert "not read" not in outcome.text
+
+    bare_times, our_times = list[float](), list[float]()
+    async with aiohttp.ClientSession() as client:
+        for _ in range(PAGE_ROUNDS + 1):
+            began = time.perf_counter()
+            await asyncio.gather(*(bare_page(client, url) for url in urls))
+            middle = time.perf_counter()
+            await ours()
+            our_times.append(time.perf_counter() - middle)
+            bare_times.append(middle - began)
+    floor, time_of_ours = statistics.median(bare_times[1:]), statistics.median(our_times[1:])
+    WEB.say(floor, time_of_ours, 1.2 * floor)
+    await environment.resources.close()
+    scope.close()
+    await runner.cleanup()
+
+
+async def _answer(request: web.BaseRequest) -> web.Response:
+    return web.Response(body=page(int(request.path[1:])), content_type="text/html")
+
+
+async def bare_page(client: aiohttp.ClientSession, url: str) -> None:
+    async with client.get(url) as response:
+        body = await response.read()
+    fetched = Fetched(url, "text/html", None, body, truncated=False)
+    text = await asyncio.to_thread(extract, fetched, lambda: None)
+    assert text.text
+
+
 async def main() -> None:
     async with Runtime() as runtime:
+        await pages(runtime)
+        if "--web" in sys.argv:
+            return
         with tempfile.TemporaryDirectory() as store, tempfile.TemporaryDirectory() as folder:
             log = await Log.open(runtime, Path(store))
             bench = Bench(runtime, Path(folder), log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 from keryx.messages import ToolCall
 from keryx.tools.files import searching
+from keryx.tools.web.settings import WebSettings
 from tests.tools.tool_session import ToolSession
 
 
@@ -28,6 +30,8 @@ class Scenario:
     """It hangs once a nested call reports its progress."""
     slow_ripgrep: bool = False
     """A stand-in for ripgrep, which is too fast to be caught."""
+    silent_server: bool = False
+    """A web server that takes requests and never answers."""
 
 
 HANGING: dict[str, Scenario] = {
@@ -60,6 +64,16 @@ HANGING: dict[str, Scenario] = {
         {"question": "Which one?"},
         "the question expires",
     ),
+    "web_search": Scenario(
+        {"query": "a herald"},
+        "the request is cancelled and its connection closed",
+        silent_server=True,
+    ),
+    "web_extract": Scenario(
+        {"urls": ["http://127.0.0.1:{port}/"]},
+        "the requests are cancelled and their connections closed; pages that came are kept",
+        silent_server=True,
+    ),
 }
 
 ATOMIC: dict[str, dict[str, Any]] = {
@@ -70,6 +84,44 @@ ATOMIC: dict[str, dict[str, Any]] = {
     "todo": {"items": [{"text": "Look around"}]},
 }
 """Short ones: they are checked before they act, and are over in a moment."""
+
+
+class SilentServer:
+    """Takes connections and requests, and never answers."""
+
+    def __init__(self) -> None:
+        self.requested = asyncio.Event()
+        self.port = 0
+        self._writers: list[asyncio.StreamWriter] = []
+        self._server: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._take, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        if await reader.read(1):
+            self.requested.set()
+        await reader.read()
+
+    async def close(self) -> None:
+        if self._server is None:
+            return
+        self._server.close()
+        for writer in self._writers:
+            writer.close()
+        await self._server.wait_closed()
+
+    @property
+    def settings(self) -> WebSettings:
+        """The web tools with this server as the search engine and as a page."""
+        host = f"127.0.0.1:{self.port}"
+        return WebSettings(searxng_url=f"http://{host}", allow_private=(host,))
+
+    def arguments(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        urls = [url.format(port=self.port) for url in arguments.get("urls", ())]
+        return {**arguments, "urls": urls} if urls else arguments
 
 
 @asynccontextmanager
@@ -88,26 +140,34 @@ async def opened(
         program.write_text(f"#!/bin/sh\necho hanging > {fifo}\nsleep 1000\n")
         program.chmod(0o755)
         searching._installed = lambda: str(program)  # pyright: ignore[reportPrivateUsage] (same)
-    shop = ToolSession(workspace)
+    server = SilentServer()
+    if scenario.silent_server:
+        await server.open()
+    shop = ToolSession(workspace, web=server.settings)
     await shop.open()
     try:
         if scenario.background:
             await shop.run(shop.call("terminal", command="sleep 1000", background=True))
         name = next(name for name, each in HANGING.items() if each is scenario)
-        call = shop.call(name, **scenario.arguments)
-        yield shop, call, lambda: _until_hanging(shop, call, scenario, fifo)
+        call = shop.call(name, **server.arguments(scenario.arguments))
+        yield shop, call, lambda: _until_hanging(shop, call, scenario, fifo, server)
     finally:
         searching._installed = installed  # pyright: ignore[reportPrivateUsage] (same)
         await shop.close()
+        await server.close()
 
 
-async def _until_hanging(shop: ToolSession, call: ToolCall, scenario: Scenario, fifo: Path) -> None:
+async def _until_hanging(
+    shop: ToolSession, call: ToolCall, scenario: Scenario, fifo: Path, server: SilentServer
+) -> None:
     if scenario.keeps:
         await shop.watch.until(call.call_id, scenario.keeps)
     elif scenario.slow_ripgrep:
         await shop.runtime.bridge.to_thread(fifo.read_bytes)
     elif scenario.progress:
         await shop.watch.progressed.wait()
+    elif scenario.silent_server:
+        await server.requested.wait()
     elif scenario.background:
         await shop.watch.until_started(call.call_id)
     else:

@@ -23,6 +23,7 @@ from keryx.sandbox import Bounds, LocalPlace
 from keryx.sandbox.scripts import ExecuteCode
 from keryx.tools.files.file_access import FileAccess
 from keryx.tools.toolsets import built_in
+from keryx.tools.web.settings import NO_SETTINGS, WebSettings
 
 PATIENCE = 40.0
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -94,11 +95,18 @@ class StalledAgents:
 class ToolSession:
     """All built-in tools in one workspace. Open it, use it, close it."""
 
-    def __init__(self, workspace: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        environment: dict[str, str] | None = None,
+        *,
+        web: WebSettings = NO_SETTINGS,
+    ) -> None:
         self.workspace = workspace
         self.late = False
         """Whether the change of an early call takes longer to be known than that of a later one."""
         self._environment = environment or ENVIRONMENT
+        self._web = web
         self._count = 0
 
     async def open(self) -> None:
@@ -108,7 +116,7 @@ class ToolSession:
         self.background = Backgrounds(self.runtime.scope.child("background"))
         self.resources = SessionResources(self.runtime.scope, _report)
         bridge = self.runtime.bridge
-        sets = await bridge.to_thread(built_in)
+        sets = await bridge.to_thread(lambda: built_in(web=self._web))
         self.tools = [*(tool for tools in sets.values() for tool in tools), ExecuteCode()]
         place = LocalPlace(
             self.runtime.warden,

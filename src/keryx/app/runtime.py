@@ -23,6 +23,7 @@ from keryx.ports.place import Place
 from keryx.ports.tool import Tool
 from keryx.sandbox import Bounds, LocalPlace
 from keryx.tools.http import HttpClients
+from keryx.tools.public_http import PublicHttpClients, Resolve
 from keryx.warden import Warden
 
 CHILD_ENVIRONMENT: Final[Mapping[str, str]] = {"PATH": os.defpath}
@@ -32,12 +33,14 @@ CHILD_ENVIRONMENT: Final[Mapping[str, str]] = {"PATH": os.defpath}
 class Runtime:
     """Creates and closes the parts of a host. Belongs to the loop that created it."""
 
-    def __init__(self, *, clock: Clock | None = None) -> None:
+    def __init__(self, *, clock: Clock | None = None, resolve: Resolve | None = None) -> None:
+        """`resolve` looks up the hosts of web pages; None: the system does."""
         self.scope = Scope("host", clock=clock or RealClock())
         self.bridge = Bridge(self.scope)
         self.warden = Warden(self.scope)
         self.executor = Executor(self.scope, self.bridge)
         self._http = HttpClients()
+        self._public_http = PublicHttpClients(resolve)
         # For callers that pass no place, such as the demo and programs of developers.
         self._unconfined = LocalPlace(
             self.warden, self.bridge, Bounds(mode="off"), workspace=Path("/")
@@ -63,6 +66,7 @@ class Runtime:
             bridge=self.bridge,
             place=place or self._unconfined,
             http=self._http.get,
+            public_http=self._public_http.get,
             env=env,
             hooks=hooks or NoHooks(),
             redactor=redactor,
@@ -74,6 +78,7 @@ class Runtime:
         await self.warden.close()
         await self.bridge.close()
         await self._http.close()
+        await self._public_http.close()
         self.scope.close()
         return left_over
 

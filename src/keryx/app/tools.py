@@ -60,7 +60,9 @@ class Tools(msgspec.Struct, frozen=True):
         # Imported only here: a program that passes its own tools starts faster.
         toolsets = importlib.import_module("keryx.tools.toolsets")
         sets = toolsets.built_in(
-            user_home(config.environment), confined=config.confinement != "off"
+            user_home(config.environment),
+            confined=config.confinement != "off",
+            web=_web_settings(toolsets, config),
         )
         scripts = importlib.import_module("keryx.sandbox.scripts")
         sets["code"] = [scripts.ExecuteCode()]
@@ -159,6 +161,17 @@ def _as_tool(where: str, value: object) -> Tool:
     raise InvalidToolError(
         f"{where} is {value!r:.80}, which is not a tool (it has no {missing[0]}); "
         "pass a typed function with a docstring, and @tool above it"
+    )
+
+
+def _web_settings(toolsets: Any, config: Config) -> Any:
+    web = config.tools.web
+    return toolsets.WebSettings(
+        backend=web.backend,
+        searxng_url=web.searxng_url,
+        brave_api_key=web.brave_api_key,
+        tavily_api_key=web.tavily_api_key,
+        allow_private=web.allow_private,
     )
 
 

@@ -12,6 +12,8 @@ from typing import Final
 
 SERVER: Final = "keryx.server"
 """The name that the server logs under."""
+READERS: Final = ("ddgs", "htmldate", "justext", "pypdf", "trafilatura")
+"""Libraries that report every fault of a web page; the result of a call says what matters."""
 
 
 def report_in_lines() -> None:
@@ -22,6 +24,8 @@ def report_in_lines() -> None:
         sys.unraisablehook = _log_unraisable
         threading.excepthook = _log_thread_error
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
+    for name in READERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class _Lines(logging.Formatter):

@@ -32,6 +32,8 @@ from keryx.config.schema import (
     ProfileConfig,
     Provider,
     ServerConfig,
+    ToolsConfig,
+    WebConfig,
 )
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
@@ -51,6 +53,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     approvals: ApprovalsConfig = msgspec.field(default_factory=ApprovalsConfig)
     server: ServerConfig = msgspec.field(default_factory=ServerConfig)
     confinement: Confined = "on"
+    tools: ToolsConfig = msgspec.field(default_factory=ToolsConfig)
     personalities: dict[str, str | Personality] = msgspec.field(
         default_factory=dict[str, str | Personality]
     )
@@ -89,6 +92,13 @@ def secrets_of(config: Config) -> dict[str, str]:
                 if label in secrets:
                     label = f"{label} ({profile_name})"
                 secrets[label] = provider.api_key
+    web = config.tools.web
+    for label, key in (
+        (web.brave_api_key_env, web.brave_api_key),
+        (web.tavily_api_key_env, web.tavily_api_key),
+    ):
+        if key and key not in values:
+            secrets[label if label not in secrets else f"{label} ([tools.web])"] = key
     return secrets
 
 
@@ -110,6 +120,7 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
         approvals=file.approvals,
         server=file.server,
         confinement=file.confinement,
+        tools=_tools(file.tools, env),
         profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
         is_model_written=bool(env.get("KERYX_MODEL") or file.model or profiles[DEFAULT].model),
         written=stamps,
@@ -132,6 +143,15 @@ def _profile(base: ProfileConfig, own: ProfileConfig, env: Mapping[str, str]) ->
         },
         toolsets={**base.toolsets, **own.toolsets},
     )
+
+
+def _tools(tools: ToolsConfig, env: Mapping[str, str]) -> ToolsConfig:
+    web = tools.web
+    keys = {
+        "brave_api_key": web.brave_api_key or env.get(web.brave_api_key_env),
+        "tavily_api_key": web.tavily_api_key or env.get(web.tavily_api_key_env),
+    }
+    return msgspec.structs.replace(tools, web=msgspec.structs.replace(web, **keys))
 
 
 def _stamps(home: Path) -> tuple[tuple[int, int] | None, ...]:
@@ -177,6 +197,8 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "limits": LimitsConfig,
     "approvals": ApprovalsConfig,
     "server": ServerConfig,
+    "tools": ToolsConfig,
+    "web": WebConfig,
     "personalities": Personality,
     "profiles": ProfileConfig,
 }

@@ -103,6 +103,36 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Addresses and networks of proxies whose X-Forwarded-* headers are trusted."""
 
 
+class WebConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The tools `web_search` and `web_extract`. Read when a host starts."""
+
+    backend: Literal["searxng", "brave", "tavily", "ddgs"] | None = None
+    """The search engine; None: the first one that is configured."""
+    searxng_url: str | None = None
+    brave_api_key: str | None = None
+    brave_api_key_env: str = "BRAVE_API_KEY"
+    tavily_api_key: str | None = None
+    tavily_api_key_env: str = "TAVILY_API_KEY"
+    allow_private: tuple[str, ...] = ()
+    """Hosts (`host` or `host:port`) that may be read although their addresses are private."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError`, with an example, if an address or a host is wrong."""
+        if self.searxng_url is not None:
+            check_address(self.searxng_url)
+        if self.allow_private:
+            from keryx.tools.web.addresses import check_exception  # noqa: PLC0415 (rarely needed)
+
+            for entry in self.allow_private:
+                check_exception(entry)
+
+
+class ToolsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of single tools."""
+
+    web: WebConfig = msgspec.field(default_factory=WebConfig)
+
+
 class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How an agent speaks."""
 
@@ -168,6 +198,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     approvals: ApprovalsConfig
     server: ServerConfig
     confinement: Confined
+    tools: ToolsConfig = msgspec.field(default_factory=ToolsConfig)
     profiles: Mapping[str, Profile]
     """By name; there is always one named `default`."""
     is_model_written: bool

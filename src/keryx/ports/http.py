@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
+
+
+class HttpBody(Protocol):
+    """The body of a response while it arrives."""
+
+    def iter_any(self) -> AsyncIterator[bytes]:
+        """Yield the bytes in pieces, as they come."""
+        ...
 
 
 class HttpResponse(Protocol):
@@ -14,6 +22,9 @@ class HttpResponse(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]: ...
+
+    @property
+    def content(self) -> HttpBody: ...
 
     async def read(self) -> bytes: ...
 

@@ -82,6 +82,14 @@ class ToolContext(Protocol):
 
     async def http(self) -> HttpClient: ...
 
+    async def public_http(self, allow_private: Sequence[str] = ()) -> HttpClient:
+        """Return a client that connects to public addresses only, for URLs of models and pages.
+
+        It also reaches the hosts in `allow_private` (`host` or `host:port`). It does not decompress
+        bodies.
+        """
+        ...
+
     @property
     def files(self) -> Files:
         """The session's files. May read the disk, so use it in a thread."""

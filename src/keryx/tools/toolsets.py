@@ -10,10 +10,13 @@ from keryx.tools.agents.todo import todo
 from keryx.tools.clarify import clarify
 from keryx.tools.files import file_tools
 from keryx.tools.shell.terminal import find_shell, shell_tools
+from keryx.tools.web.settings import NO_SETTINGS, WebSettings, web_tools
 
 
-def built_in(home: Path | None = None, *, confined: bool = True) -> dict[str, list[Tool]]:
-    """Return all sets; reads the disk.
+def built_in(
+    home: Path | None = None, *, confined: bool = True, web: WebSettings = NO_SETTINGS
+) -> dict[str, list[Tool]]:
+    """Return all sets; reads the disk. A tool that cannot work here is left out.
 
     `home` is the user's folder; `confined`: commands run confined.
     """
@@ -22,4 +25,5 @@ def built_in(home: Path | None = None, *, confined: bool = True) -> dict[str, li
         "shell": shell_tools(find_shell(), home, confined=confined),
         "people": [clarify],
         "agents": [delegate, todo],
+        "web": web_tools(web),
     }

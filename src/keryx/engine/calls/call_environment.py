@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -54,6 +54,7 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     workers: Workers | None = None
     redactor: Redactor = NO_SECRETS
     http: Callable[[], Awaitable[HttpClient]] | None = None
+    public_http: Callable[[Sequence[str]], Awaitable[HttpClient]] | None = None
     resources: SessionResources | None = None
     models: ModelAccess | None = None
     agents: Agents | None = None

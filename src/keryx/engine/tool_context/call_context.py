@@ -67,6 +67,12 @@ class CallContext:
             raise DeveloperMustActError("this session has no HTTP client; open it with one")
         return CallHttp(self._call, await self._call.environment.http())
 
+    async def public_http(self, allow_private: Sequence[str] = ()) -> CallHttp:
+        self._call.refuse_if_cancelled()
+        if self._call.environment.public_http is None:
+            raise DeveloperMustActError("this session has no HTTP client; open it with one")
+        return CallHttp(self._call, await self._call.environment.public_http(allow_private))
+
     @property
     def files(self) -> Files:
         self._call.refuse_if_over()

@@ -1,0 +1,1 @@
+"""The web: search, and pages as text."""

@@ -1,0 +1,1 @@
+"""The web tools against real servers on loopback."""
