@@ -12,6 +12,7 @@ import msgspec
 from keryx.app import Runtime
 from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.call_hooks import CallView, NoHooks
+from keryx.engine.calls.session_resources import SessionResources
 from keryx.engine.executor import Batch
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.files import FileChange
@@ -96,6 +97,8 @@ class ToolSession:
             place=place,
         )
         self.environment.background = self.background
+        self.resources = SessionResources(self.runtime.scope, self._report)
+        self.environment.resources = self.resources
         self.environment.files = await bridge.to_thread(
             lambda: FileAccess(self.workspace, keep=keep, changing=self._changing)
         )
@@ -110,7 +113,11 @@ class ToolSession:
             for _ in range(max(0, 40 - int(call_id[1:])) * 50):
                 await asyncio.sleep(0)
 
+    def _report(self, name: str, error: BaseException) -> None:
+        raise AssertionError(f"{name} could not be closed") from error
+
     async def close(self) -> None:
+        await self.resources.close()
         await self.background.close()
         self.turn.close()
         await self.runtime.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keryx.ports.tool import Tool
+from keryx.tools import browser
 from keryx.tools.clarify import clarify
 from keryx.tools.files import file_tools
 from keryx.tools.shell.terminal import find_shell, shell_tools
@@ -15,8 +16,11 @@ def built_in(home: Path | None = None, *, confined: bool = True) -> dict[str, li
 
     `home` is the user's folder; `confined`: commands run confined.
     """
-    return {
+    sets = {
         "files": file_tools(),
         "shell": shell_tools(find_shell(), home, confined=confined),
         "people": [clarify],
     }
+    if browser.missing(home, confined=confined) is None:
+        sets["browser"] = browser.browser_tools(home, confined=confined)
+    return sets
