@@ -77,18 +77,23 @@ def is_local(host: str) -> bool:
         ip = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        ip = ip.ipv4_mapped or ip
     return ip.is_loopback or ip.is_unspecified
 
 
-def address_risk(text: str, workspace: Path, *, confined: bool) -> Risk:
-    """Judge what opening an address does: the network needs consent, by host."""
+def address_risk(text: str, workspace: Path, *, network: bool) -> Risk:
+    """Judge what opening an address does: the network needs consent, by host.
+
+    `network`: this machine's network is used for localhost too, not the session's own.
+    """
     try:
         address = parse_address(text)
     except ToolFailedError:
         return Risk("none", changes=False)  # the call itself refuses it
     if address.kind == "file":
         return reading_risk(_PathArgument(address.path), workspace)
-    if address.kind == "blank" or (address.kind == "local" and confined):
+    if address.kind == "blank" or (address.kind == "local" and not network):
         return Risk("none", changes=False)
     why = f"opens {address.host} in the browser, whose pages can then use the network"
     return Risk("low", why, (address.host,), Needs(network=True), changes=False)

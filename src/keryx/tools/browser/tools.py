@@ -61,13 +61,15 @@ def _navigate(executable: str, *, confined: bool) -> Tool:
         return MAY_DOWNLOAD | reads(address.path) if address.kind == "file" else MAY_DOWNLOAD
 
     def risk(args: Any, workspace: Path) -> Risk:
-        return address_risk(args.url, workspace, confined=confined)
+        return address_risk(args.url, workspace, network=args.network or not confined)
 
     @tool(effects=effects, risk=risk, preview=lambda args: args.url)
     async def browser_navigate(
         url: str,
         context: ToolContext,
         timeout: Seconds = 30.0,  # noqa: ASYNC109 (passed on to the browser)
+        *,
+        network: bool = False,
     ) -> Any:
         """Open a page in the session's browser, and show it as text with references like [e12].
 
@@ -78,15 +80,16 @@ def _navigate(executable: str, *, confined: bool) -> Tool:
         Args:
             url: An address: https://example.com, http://localhost:8000, or file:page.html.
             timeout: Seconds to wait for the page.
+            network: For localhost: open a server that a person runs on this machine, with consent.
         """
         address = parse_address(url)
-        network = context.granted.network or not confined
-        if address.kind == "web" and not network:
+        has_network = context.granted.network or not confined
+        if not has_network and (address.kind == "web" or (address.kind == "local" and network)):
             raise ToolFailedError(
                 f"this call has no network, so {address.host} cannot be opened; a person must "
                 "allow it (in the mode `never` nobody is asked: add a rule that allows it)"
             )
-        choice = await browser_for(context, executable, network=network)
+        choice = await browser_for(context, executable, network=has_network)
         target = await _target(context, address)
         state = await choice.browser.request(
             "navigate", PageState, url=target, seconds=timeout, most=_most(context)
