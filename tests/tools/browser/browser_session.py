@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from keryx.messages import CallOutcome, Needs, ToolCall
+from keryx.ports.resources import ResourceContext
 from keryx.sandbox.local import Mode
+from keryx.tools.browser.current_browser import KEY
+from keryx.tools.browser.session_browser import SessionBrowser
 from tests.tools.browser.page_server import Page, PageServer
 from tests.tools.tool_session import ENVIRONMENT, ToolSession
 
@@ -48,6 +51,12 @@ class BrowserSession:
         self.server.pages = {path: Page(body), **{f"/{name}": page for name, page in more.items()}}
         return await self.text("navigate", url=self.server.url(path))
 
+    async def until_busy(self) -> None:
+        """Return once the browser has a request that it has not answered."""
+        browser = await self.session.resources.get(KEY, _no_browser, lambda _: _no_context())
+        while not browser.is_busy:
+            await asyncio.sleep(0)
+
     async def processes(self) -> dict[int, str]:
         """The processes that run for this session, by pid."""
         return await self.session.runtime.bridge.to_thread(processes_with, self._marker)
@@ -59,6 +68,14 @@ class BrowserSession:
             for pid, command in (await self.processes()).items()
             if name in command and argument in command
         )
+
+
+async def _no_browser(_: ResourceContext) -> SessionBrowser:
+    raise AssertionError("no browser is open")
+
+
+def _no_context() -> ResourceContext:
+    raise AssertionError("no browser is open")
 
 
 @asynccontextmanager

@@ -26,6 +26,7 @@ class PageServer:
         self.pages = pages or {}
         self.requests: list[str] = []
         self._changed = asyncio.Event()
+        self._held: dict[str, asyncio.Event] = {}
         self._connections: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -49,6 +50,13 @@ class PageServer:
             self._changed.clear()
             await self._changed.wait()
 
+    def hold(self, path: str) -> None:
+        """Answer this path only after its release."""
+        self._held[path] = asyncio.Event()
+
+    def release(self, path: str) -> None:
+        self._held[path].set()
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -68,6 +76,8 @@ class PageServer:
         self._changed.set()
         if path.startswith(NEVER):
             await asyncio.Event().wait()
+        if path in self._held:
+            await self._held[path].wait()
         page = self.pages.get(path.partition("?")[0], Page("there is no such page", 404))
         body = page.body.encode() if isinstance(page.body, str) else page.body
         headers = {"Content-Type": "text/html; charset=utf-8", **page.headers}

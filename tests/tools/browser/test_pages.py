@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -21,14 +22,19 @@ FORM = """<title>Form</title>
 """
 
 
-async def test_the_walls_are_up_around_the_browser(browser: BrowserSession) -> None:
+async def test_the_walls_are_up_around_chromium(browser: BrowserSession) -> None:
     confinement = await browser.session.place.confinement()
     assert confinement is not None
     await browser.opens("<title>Inside</title>")
-    # With full confinement the machine's files are not there; the browser reads no other ones.
-    if confinement.level == "full":
-        error = await browser.error("navigate", url="file:///proc/1/environ")
-        assert "outside the workspace" in error
+    commands = await browser.processes()
+    assert any("--type=renderer" in command for command in commands.values())
+    for pid in commands:
+        status = await asyncio.to_thread(Path(f"/proc/{pid}/status").read_text)
+        assert "NoNewPrivs:\t1" in status
+        if confinement.level == "full":
+            assert "Seccomp:\t2" in status
+            own, its = (Path(f"/proc/{name}/ns/mnt").readlink() for name in ("self", pid))
+            assert own != its
 
 
 async def test_a_page_is_shown_as_text_with_references_and_marked_as_foreign(

@@ -29,8 +29,9 @@ T = TypeVar("T")
 
 # Seconds. Python, the driver and Chromium take one to three together; a full machine needs more.
 START: Final = 60.0
-# The worker stops a page within one second; its own patience with a page is longer.
-SETTLE: Final = 6.0
+# The worker stops a page at once, or replaces it after some seconds. Nobody waits for that but the
+# next call of the session.
+SETTLE: Final = 10.0
 _STDERR: Final = 4_000
 # In the order in which they import each other; the last one is run.
 _MODULES: Final = (
@@ -103,6 +104,7 @@ class SessionBrowser:
         self._process: Process | None = None
         self._settling: asyncio.Task[None] | None = None
         self._is_ended = False
+        self._has_begun = False
 
     @classmethod
     async def start(
@@ -145,6 +147,11 @@ class SessionBrowser:
         """Whether it has ended, for whatever reason."""
         return self._is_ended or self._transport.peer.is_lost
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether the worker does a request now."""
+        return self._has_begun
+
     async def settled(self) -> None:
         """Wait until a request that was cancelled has ended in the page, or the browser has."""
         if self._settling is not None:
@@ -153,7 +160,9 @@ class SessionBrowser:
     async def request(self, method: str, answer_type: type[T], **params: Any) -> T:
         """Ask the worker for one action."""
         try:
-            answer = await self._transport.peer.call(method, msgspec.json.encode(params))
+            answer = await self._transport.peer.call(
+                method, msgspec.json.encode(params), on_progress=self._begin
+            )
         except asyncio.CancelledError:
             self._settle_in_background()
             raise
@@ -164,10 +173,15 @@ class SessionBrowser:
                 "the browser has ended while it did this: Chromium crashed or was killed. "
                 "Open the page again with browser_navigate, which starts a new browser"
             ) from error
+        finally:
+            self._has_begun = False
         try:
             return msgspec.json.decode(answer, type=answer_type)
         except msgspec.MsgspecError as error:
             raise ToolFailedError(f"the browser's answer cannot be read: {error}") from error
+
+    def _begin(self, _: bytes) -> None:
+        self._has_begun = True
 
     def _settle_in_background(self) -> None:
         if not self.is_lost and not self._scope.is_cancelled:

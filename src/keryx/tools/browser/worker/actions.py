@@ -69,6 +69,7 @@ class Actions:
 
     async def navigate(self, url: str, seconds: float, most: int) -> dict[str, Any]:
         chromium = self._chromium
+        await chromium.free()
         page = chromium.page
         chromium.downloads.started.clear()
         response: Response | None = None

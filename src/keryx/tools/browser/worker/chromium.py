@@ -45,7 +45,7 @@ FLAGS = (
 SIZE = {"width": 1280, "height": 800}
 MOST_PAGES = 8
 # Seconds. A page that answers does so in a few milliseconds; these are for a machine that is full.
-ANSWER = 0.5
+ANSWER = 1.0
 STOPPED = 1.0
 REPLACED = 2.0
 
@@ -179,11 +179,25 @@ class Chromium:
         step.add_done_callback(_retrieve)
         page = self.page
         await self._send(page, "Page.stopLoading")
-        if not await self._answers(page):
-            await self._send(page, "Runtime.terminateExecution")
+        await self._stop_script(page)
         await asyncio.wait([step], timeout=STOPPED)
         if not step.done() or not await self._answers(page):
             await self._replace(page)
+
+    async def free(self) -> None:
+        """Stop the script of a page that is busy: it would keep the next page from loading."""
+        page = self.page
+        if await self._stop_script(page):
+            self.notes.append("the page before was stopped, because its script did not end")
+            if not await self._answers(page):
+                await self._replace(page)
+
+    async def _stop_script(self, page: Page) -> bool:
+        """Return whether the page had to be stopped. One that answers is left alone."""
+        if await self._answers(page):
+            return False
+        await self._send(page, "Runtime.terminateExecution")
+        return True
 
     async def _send(self, page: Page, command: str) -> None:
         """Send a command that a busy page obeys too; `_answers` shows whether it did."""

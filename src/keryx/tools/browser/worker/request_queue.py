@@ -1,7 +1,7 @@
 """Requests from the host: read from standard input, done one after the other, answered by id.
 
 The frames are those of `keryx.rpc`: a length in four bytes, then JSON-RPC 2.0, and the notification
-`cancel` for a request that the host gave up. It knows nothing of browsers.
+`cancel` for a request that the host gave up. `progress` says that a request begins. It knows nothing of browsers.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class RequestQueue:
             handling = self._handler(packet["method"], packet.get("params") or {})
             task = asyncio.ensure_future(handling)  # noqa: TID251 (this process has no scopes)
             self._running = (id_, task)
+            self._write({"jsonrpc": "2.0", "method": "progress", "params": {"id": id_, "value": 0}})
             await asyncio.wait([task])
             self._running = None
             self._given_up = {given_up for given_up in self._given_up if given_up > id_}
