@@ -11,6 +11,9 @@ from typing import Any
 
 from keryx.messages import ToolCall
 from keryx.tools.files import searching
+from tests.tools.browser import hanging_pages
+from tests.tools.browser.browser_session import BrowserSession
+from tests.tools.browser.page_server import PageServer
 from tests.tools.tool_session import ToolSession
 
 
@@ -26,6 +29,8 @@ class Scenario:
     background: bool = False
     slow_ripgrep: bool = False
     """A stand-in for ripgrep, which is too fast to be caught."""
+    page: str = ""
+    """A page in which this browser tool hangs."""
 
 
 HANGING: dict[str, Scenario] = {
@@ -53,6 +58,10 @@ HANGING: dict[str, Scenario] = {
         {"question": "Which one?"},
         "the question expires",
     ),
+    **{
+        f"browser_{name}": Scenario({}, how, page=name)
+        for name, how in hanging_pages.HANGING.items()
+    },
 }
 
 ATOMIC: dict[str, dict[str, Any]] = {
@@ -60,6 +69,8 @@ ATOMIC: dict[str, dict[str, Any]] = {
     "write_file": {"path": "a.txt", "content": "other\n", "overwrite": True},
     "patch": {"patch": "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch\n"},
     "list_files": {},
+    "browser_console": {},
+    "browser_close": {},
 }
 """Short ones: they are checked before they act, and are over in a moment."""
 
@@ -83,6 +94,12 @@ async def opened(
     shop = ToolSession(workspace)
     await shop.open()
     try:
+        if scenario.page:
+            async with PageServer() as server:
+                browser = BrowserSession(shop, server)
+                hanging = await hanging_pages.hang(browser, scenario.page)
+                yield shop, hanging.call, hanging.hangs
+            return
         if scenario.background:
             await shop.run(shop.call("terminal", command="sleep 1000", background=True))
         name = next(name for name, each in HANGING.items() if each is scenario)

@@ -22,7 +22,7 @@ from tests.tools.tool_session import ENVIRONMENT, ToolSession
 class BrowserSession:
     """The browser tools, by their short names."""
 
-    def __init__(self, session: ToolSession, server: PageServer, marker: str) -> None:
+    def __init__(self, session: ToolSession, server: PageServer, marker: str = "") -> None:
         self.session = session
         self.server = server
         self.workspace = session.workspace

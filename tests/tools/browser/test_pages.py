@@ -217,7 +217,7 @@ async def test_a_script_gets_the_whole_page_as_fields(browser: BrowserSession) -
 import json
 from keryx_tools import browser_snapshot
 page = browser_snapshot()
-print(json.dumps([page["title"], page["snapshot"].count("word"), page["left_out"]]))
+print(json.dumps([page["title"], page["text"].count("word"), page["truncated"]]))
 """
     (outcome,) = await browser.session.run(browser.session.call("execute_code", code=code))
-    assert '["Fields", 3000, 0]' in msgspec.json.decode(outcome.text)["output"]
+    assert '["Fields", 3000, false]' in msgspec.json.decode(outcome.text)["output"]

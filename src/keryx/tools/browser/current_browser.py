@@ -16,7 +16,12 @@ from keryx.errors import ToolFailedError
 from keryx.ports.place import NothingSharedError
 from keryx.ports.resources import ResourceContext
 from keryx.ports.tool_context import ToolContext
-from keryx.tools.browser.session_browser import BrowserSetup, SessionBrowser, WorkerProgram
+from keryx.tools.browser.session_browser import (
+    BrowserLostError,
+    BrowserSetup,
+    SessionBrowser,
+    WorkerProgram,
+)
 
 KEY: Final = "browser"
 DOWNLOADS: Final = "downloads"
@@ -37,10 +42,7 @@ async def open_browser(context: ToolContext) -> SessionBrowser:
     await browser.settled()
     if browser.is_lost:
         await context.resources.drop(KEY)
-        raise ToolFailedError(
-            "the browser has ended: Chromium crashed, was killed, or could not be stopped. "
-            "Open the page again with browser_navigate, which starts a new browser"
-        )
+        raise BrowserLostError(begun=False)
     if browser.setup.workspace != context.workspace:
         raise ToolFailedError(f"the page belongs to another workspace; {_NO_PAGE}")
     return browser

@@ -99,9 +99,16 @@ def page_text(state: PageState, note: str = "") -> str:
 
 def page_fields(state: PageState, note: str = "") -> dict[str, Any]:
     """Return what the page shows, for a script."""
-    notes = (note.strip("[]"), *state.notes) if note else state.notes
-    fields = msgspec.to_builtins(msgspec.structs.replace(state, notes=notes))
-    return {name: value for name, value in fields.items() if name not in ("start", "lines")}
+    return {
+        "url": state.url,
+        "title": state.title,
+        "status": state.status,
+        "text": state.snapshot,
+        "truncated": state.left_out > 0,
+        "downloads": msgspec.to_builtins(state.downloads),
+        "notes": [note.strip("[]"), *state.notes] if note else list(state.notes),
+        **({} if state.position is None else {"position": state.position}),
+    }
 
 
 def console_text(state: ConsoleState) -> str:

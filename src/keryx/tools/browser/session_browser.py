@@ -46,6 +46,17 @@ _MODULES: Final = (
 _PLAYWRIGHT: Final = "playwright"
 
 
+class BrowserLostError(ToolFailedError):
+    """The browser has ended; `begun` says whether it had begun what it was asked for."""
+
+    def __init__(self, *, begun: bool) -> None:
+        super().__init__(
+            "the browser has ended: Chromium crashed, was killed, or could not be stopped. "
+            "Open the page again with browser_navigate, which starts a new browser"
+        )
+        self.begun = begun
+
+
 class BrowserSetup(msgspec.Struct, frozen=True):
     """What a browser is started with."""
 
@@ -169,10 +180,7 @@ class SessionBrowser:
         except CallError as error:
             raise ToolFailedError(error.message) from error
         except PeerLostError as error:
-            raise ToolFailedError(
-                "the browser has ended while it did this: Chromium crashed or was killed. "
-                "Open the page again with browser_navigate, which starts a new browser"
-            ) from error
+            raise BrowserLostError(begun=self._has_begun) from error
         finally:
             self._has_begun = False
         try:

@@ -17,6 +17,7 @@ from keryx.tools.browser.current_browser import DOWNLOADS, KEY, browser_for, ope
 from keryx.tools.browser.page_text import ConsoleState, PageState
 from keryx.tools.browser.requirements import find_chromium
 from keryx.tools.browser.screenshots import screenshot_tool
+from keryx.tools.browser.session_browser import BrowserLostError
 from keryx.tools.function import tool
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=600)]
@@ -87,13 +88,19 @@ def _navigate(executable: str, *, confined: bool) -> Tool:
         if not has_network and (address.kind == "web" or (address.kind == "local" and network)):
             raise ToolFailedError(
                 f"this call has no network, so {address.host} cannot be opened; a person must "
-                "allow it (in the mode `never` nobody is asked: add a rule that allows it)"
+                "allow it (in the mode `never` nobody is asked; consent for always counts)"
             )
-        choice = await browser_for(context, executable, network=has_network)
         target = await _target(context, address)
-        state = await choice.browser.request(
-            "navigate", PageState, url=target, seconds=timeout, most=_most(context)
-        )
+        params = {"url": target, "seconds": timeout, "most": _most(context)}
+        choice = await browser_for(context, executable, network=has_network)
+        try:
+            state = await choice.browser.request("navigate", PageState, **params)
+        except BrowserLostError as error:
+            if error.begun:
+                raise
+            # It ended while it rested, and nobody had noticed yet.
+            choice = await browser_for(context, executable, network=has_network)
+            state = await choice.browser.request("navigate", PageState, **params)
         return await _shown(context, state, choice.note)
 
     return browser_navigate

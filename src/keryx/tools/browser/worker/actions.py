@@ -24,6 +24,10 @@ LOADED = 5_000
 # Seconds in which a click starts a navigation or a download, if it does.
 REACTION = 0.15
 DOWNLOADED = 3.0
+ENDED = (
+    "the browser has ended: Chromium crashed or was killed. "
+    "Open the page again with browser_navigate, which starts a new browser"
+)
 COVERED = (
     "does not become clickable: it is hidden, disabled, or something covers it; take a new snapshot"
 )
@@ -50,8 +54,6 @@ class Actions:
 
     async def handle(self, method: str, params: dict[str, Any]) -> Any:
         """Do one request."""
-        if self._chromium.ended.is_set():
-            raise ActionError("Chromium has ended")
         try:
             return await self._methods[method](**params)
         except PlaywrightTimeout as error:
@@ -59,6 +61,8 @@ class Actions:
                 "the page did not answer in time; its scripts may keep it busy"
             ) from error
         except Error as error:
+            if not self._chromium.is_running:
+                raise ActionError(ENDED) from error
             raise ActionError(explained(error)) from error
 
     async def start(self) -> None:

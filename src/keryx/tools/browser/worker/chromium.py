@@ -61,6 +61,7 @@ class Chromium:
         self.notes: list[str] = []
         """Sentences for the next answer."""
         self._playwright: Playwright | None = None
+        self._browser: Browser | None = None
         self._context: BrowserContext | None = None
         self._pages: list[Page] = []
         self._controls: dict[Page, CDPSession] = {}
@@ -72,16 +73,23 @@ class Chromium:
             return
         self._playwright = await async_playwright().start()
         try:
-            browser: Browser = await self._playwright.chromium.launch(
-                executable_path=self._settings["executable"], args=list(FLAGS), headless=True
+            browser = self._browser = await self._playwright.chromium.launch(
+                executable_path=self._settings["executable"],
+                args=list(FLAGS),
+                headless=True,
+                env=self._settings["environment"],
             )
         except Error as error:
-            raise ActionError(f"Chromium did not start: {_first_lines(error)}") from error
+            raise ActionError(f"Chromium did not start: {_cause(error)}") from error
         browser.on("disconnected", lambda _: self.ended.set())
         self._context = await browser.new_context(accept_downloads=True, viewport=SIZE)  # pyright: ignore[reportArgumentType] (a plain dict)
         self._context.set_default_timeout(10_000)
         self._context.on("page", self._opened)
         await self._new_page()
+
+    @property
+    def is_running(self) -> bool:
+        return self._browser is not None and self._browser.is_connected()
 
     @property
     def page(self) -> Page:
@@ -242,7 +250,8 @@ def _in_background(work: Awaitable[Any]) -> None:
     task.add_done_callback(_retrieve)
 
 
-def _first_lines(error: Error) -> str:
-    """Return the part of playwright's error that says what happened."""
+def _cause(error: Error) -> str:
+    """Return why Chromium did not start: its own last words, or playwright's first ones."""
     lines = [line.strip() for line in error.message.splitlines() if line.strip()]
-    return " ".join(lines[:4])[:600]
+    errors = [line.partition("[err]")[2].strip() for line in lines if "[err]" in line]
+    return " ".join([lines[0][:200], *errors[-3:]])[:800]

@@ -15,6 +15,8 @@ from .chromium import Chromium
 from .request_queue import RequestQueue
 
 FOLDER = "keryx-browser"
+# The kernel takes 107 characters; Chromium adds /org.chromium.Chromium.123456/SingletonSocket.
+LONGEST_FOLDER = 60
 
 
 def run(settings: dict[str, Any]) -> None:
@@ -26,6 +28,7 @@ def run(settings: dict[str, Any]) -> None:
     profile = own_folder(settings["tmp"] or tempfile.gettempdir())
     # Chromium's and playwright's own files go there too. This process belongs to the browser alone.
     os.environ["TMPDIR"] = profile  # noqa: TID251 (same)
+    settings["environment"] = {**os.environ, "TMPDIR": short_path(profile)}  # noqa: TID251 (same)
     asyncio.new_event_loop().run_until_complete(serve(settings, answers))
     shutil.rmtree(profile, ignore_errors=True)
     sys.stderr.flush()
@@ -39,6 +42,13 @@ def own_folder(tmp: str) -> str:
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 (a text)
     return tempfile.mkdtemp(dir=folder)
+
+
+def short_path(folder: str) -> str:
+    """Return a path by which Chromium can make a socket in the folder; such paths must be short."""
+    if len(folder) <= LONGEST_FOLDER or not os.path.isdir("/proc/self/fd"):  # noqa: PTH112 (a text)
+        return folder
+    return f"/proc/{os.getpid()}/fd/{os.open(folder, os.O_RDONLY | os.O_DIRECTORY)}"
 
 
 async def serve(settings: dict[str, Any], answers: int) -> None:
