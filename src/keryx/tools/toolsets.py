@@ -16,7 +16,7 @@ def built_in(home: Path | None = None, *, confined: bool = True) -> dict[str, li
 
     `home` is the user's folder; `confined`: commands run confined.
     """
-    sets = {
+    sets: dict[str, list[Tool]] = {
         "files": file_tools(),
         "shell": shell_tools(find_shell(), home, confined=confined),
         "people": [clarify],

@@ -52,10 +52,9 @@ class BrowserSession:
         return await self.text("navigate", url=self.server.url(path))
 
     async def until_busy(self) -> None:
-        """Return once the browser has a request that it has not answered."""
+        """Return once the worker of the browser does a request."""
         browser = await self.session.resources.get(KEY, _no_browser, lambda _: _no_context())
-        while not browser.is_busy:
-            await asyncio.sleep(0)
+        await browser.begun.wait()
 
     async def processes(self) -> dict[int, str]:
         """The processes that run for this session, by pid."""
@@ -90,29 +89,52 @@ async def browser_session(
     session = ToolSession(workspace, environment, confinement=confinement)
     await session.open()
     session.watch.granted = Needs(network=network)
+    processes: dict[int, str] = {}
     try:
         async with PageServer() as server:
             yield BrowserSession(session, server, marker)
+            processes = await asyncio.to_thread(processes_with, marker)
     finally:
         await session.close()
-    left_over = await asyncio.to_thread(processes_with, marker)
+    left_over = await asyncio.to_thread(still_running, processes)
     assert not left_over, left_over
 
 
 def processes_with(marker: str) -> dict[int, str]:
-    """Processes with this marker in their environment, and their command lines."""
+    """Processes with this marker in their environment, all below them, and their command lines.
+
+    Chromium's renderers write over their environment, so they are found by their parents.
+    """
     commands: dict[int, str] = {}
+    parents: dict[int, int] = {}
+    marked: set[int] = set()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            parent = int((entry / "stat").read_text().rpartition(") ")[2].split()[1])
             if marker.encode() in (entry / "environ").read_bytes():
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                if line:
-                    commands[int(entry.name)] = line
+                marked.add(int(entry.name))
         except OSError:
             continue  # it has just ended
-    return commands
+        if line:
+            commands[int(entry.name)], parents[int(entry.name)] = line, parent
+    return {pid: line for pid, line in commands.items() if _is_below(pid, marked, parents)}
+
+
+def _is_below(pid: int | None, marked: set[int], parents: dict[int, int]) -> bool:
+    while pid:
+        if pid in marked:
+            return True
+        pid = parents.get(pid)
+    return False
+
+
+def still_running(processes: dict[int, str]) -> dict[int, str]:
+    """Those of these processes that run, whoever their parent is now."""
+    now = processes_with("")
+    return {pid: line for pid, line in processes.items() if now.get(pid) == line}
 
 
 def reference(text: str, label: str) -> str:

@@ -15,7 +15,7 @@ from keryx import Keryx
 from keryx import events as ev
 from keryx.app import SessionHandle
 from keryx.messages import Decision, Needs, text_of
-from tests.tools.browser.browser_session import processes_with
+from tests.tools.browser.browser_session import processes_with, still_running
 from tests.tools.browser.page_server import Page, PageServer
 
 pytestmark = pytest.mark.promise("kit.2")
@@ -61,9 +61,10 @@ async def person(
     ):
         session = await app.open(**settings)
         yield Person(session), server
-        await app.delete(session.session_id)
         marker = f"KERYX_SESSION_ID={session.session_id}"
-        assert await asyncio.to_thread(processes_with, marker) == {}
+        processes = await asyncio.to_thread(processes_with, marker)
+        await app.delete(session.session_id)
+        assert await asyncio.to_thread(still_running, processes) == {}
 
 
 async def test_without_consent_nothing_reaches_a_server(tmp_path: Path) -> None:

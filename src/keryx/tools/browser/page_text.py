@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from keryx.ports.files import Files
+from keryx.ports.tool_context import ToolContext
 from keryx.tools.files.content import sized
 
 SHORT: Final = 6_000
@@ -71,6 +72,20 @@ class Screenshot(msgspec.Struct, frozen=True):
     data: bytes
     """Base64 on the wire."""
     url: str
+
+
+def most_characters(context: ToolContext) -> int:
+    """Return how much of a page an action shows."""
+    return WHOLE if context.nested else SHORT
+
+
+async def shown(context: ToolContext, state: PageState, note: str = "") -> Any:
+    """Return the state of the page, as the caller needs it."""
+    if any(download.path for download in state.downloads):
+        state = await context.to_thread(named_downloads, state, context.files)
+    if context.nested:
+        return page_fields(state, note)
+    return page_text(state, note)
 
 
 def page_text(state: PageState, note: str = "") -> str:

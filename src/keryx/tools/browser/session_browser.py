@@ -40,6 +40,7 @@ _MODULES: Final = (
     "downloads",
     "console_log",
     "chromium",
+    "page_view",
     "actions",
     "main",
 )
@@ -115,7 +116,8 @@ class SessionBrowser:
         self._process: Process | None = None
         self._settling: asyncio.Task[None] | None = None
         self._is_ended = False
-        self._has_begun = False
+        self.begun: Final = asyncio.Event()
+        """Set while the worker does a request."""
 
     @classmethod
     async def start(
@@ -158,11 +160,6 @@ class SessionBrowser:
         """Whether it has ended, for whatever reason."""
         return self._is_ended or self._transport.peer.is_lost
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether the worker does a request now."""
-        return self._has_begun
-
     async def settled(self) -> None:
         """Wait until a request that was cancelled has ended in the page, or the browser has."""
         if self._settling is not None:
@@ -180,16 +177,16 @@ class SessionBrowser:
         except CallError as error:
             raise ToolFailedError(error.message) from error
         except PeerLostError as error:
-            raise BrowserLostError(begun=self._has_begun) from error
+            raise BrowserLostError(begun=self.begun.is_set()) from error
         finally:
-            self._has_begun = False
+            self.begun.clear()
         try:
             return msgspec.json.decode(answer, type=answer_type)
         except msgspec.MsgspecError as error:
             raise ToolFailedError(f"the browser's answer cannot be read: {error}") from error
 
     def _begin(self, _: bytes) -> None:
-        self._has_begun = True
+        self.begun.set()
 
     def _settle_in_background(self) -> None:
         if not self.is_lost and not self._scope.is_cancelled:

@@ -5,25 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from playwright.async_api import Error, Locator, Page, Request, Response
+from playwright.async_api import Error, Locator, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from .chromium import Chromium
-from .references import excerpt
+from .page_view import REACTION, PageView, within
 from .request_queue import ActionError
 
 # Milliseconds and seconds. One attempt is short: a cancelled request waits for its end.
 ATTEMPT = 300
 PATIENCE = 5.0
 ACTION = 5_000
-SNAPSHOT = 5_000
-LOADED = 5_000
-# Seconds in which a click starts a navigation or a download, if it does.
-REACTION = 0.15
-DOWNLOADED = 3.0
 ENDED = (
     "the browser has ended: Chromium crashed or was killed. "
     "Open the page again with browser_navigate, which starts a new browser"
@@ -38,6 +33,7 @@ class Actions:
 
     def __init__(self, chromium: Chromium) -> None:
         self._chromium = chromium
+        self._view = PageView(chromium)
         self._methods: dict[str, Callable[..., Awaitable[Any]]] = {
             "start": self.start,
             "settle": self.settle,
@@ -90,45 +86,45 @@ class Actions:
         except Error as error:
             if not _is_download(error):
                 raise
-            await _within(REACTION, chromium.downloads.started.wait())
+            await within(REACTION, chromium.downloads.started.wait())
         else:
-            await self._loaded(page)
+            await self._view.loaded(page)
         status = None if response is None else response.status
-        return await self._state(most, status=status)
+        return await self._view.state(most, status=status)
 
     async def snapshot(self, start: int, most: int) -> dict[str, Any]:
-        return await self._state(most, start=start)
+        return await self._view.state(most, start=start)
 
     async def click(self, ref: str, most: int, *, double: bool = False) -> dict[str, Any]:
         element = await self._element(ref)
         await self._until_clickable(ref, element)
-        async with self._reaction():
+        async with self._view.reaction():
             if double:
                 await self._chromium.step(element.dblclick(timeout=ACTION))
             else:
                 await self._chromium.step(element.click(timeout=ACTION))
-        return await self._state(most)
+        return await self._view.state(most)
 
     async def type(self, ref: str, text: str, most: int, *, submit: bool) -> dict[str, Any]:
         element = await self._element(ref)
         tag: str = await self._chromium.step(element.evaluate("node => node.tagName"))
-        async with self._reaction():
+        async with self._view.reaction():
             if tag == "SELECT":
                 await self._chromium.step(element.select_option(label=text, timeout=ACTION))
             else:
                 await self._fill(ref, element, text)
             if submit:
                 await self._chromium.step(element.press("Enter", timeout=ACTION))
-        return await self._state(most)
+        return await self._view.state(most)
 
     async def press(self, key: str, most: int, ref: str | None = None) -> dict[str, Any]:
         page = self._chromium.page
         if ref is not None:
             element = await self._element(ref)
             await self._chromium.step(element.focus(timeout=ACTION))
-        async with self._reaction():
+        async with self._view.reaction():
             await self._chromium.step(page.keyboard.press(key))
-        return await self._state(most)
+        return await self._view.state(most)
 
     async def scroll(
         self, right: float, down: float, most: int, ref: str | None = None
@@ -144,7 +140,7 @@ class Actions:
             await step(page.mouse.wheel(right * size["width"], down * size["height"]))
             await asyncio.sleep(REACTION)
         position = await step(page.evaluate(POSITION))
-        return {**await self._state(most), "position": position}
+        return {**await self._view.state(most), "position": position}
 
     async def back(self, most: int) -> dict[str, Any]:
         chromium = self._chromium
@@ -156,7 +152,7 @@ class Actions:
                 raise ActionError("there is no earlier page to go back to")
             await chromium.step(chromium.close_page())
             chromium.notes.append("the window was closed; the one before it is shown now")
-        return await self._state(most)
+        return await self._view.state(most)
 
     async def screenshot(self, *, whole: bool, ref: str | None = None) -> dict[str, Any]:
         page, step = self._chromium.page, self._chromium.step
@@ -208,98 +204,11 @@ class Actions:
             else:
                 return
 
-    # -- what there is after an action
-
-    @contextlib.asynccontextmanager
-    async def _reaction(self) -> AsyncGenerator[None]:
-        """Do an action, and then wait until the page that it leads to is there."""
-        page = self._chromium.page
-        requested, arrived = asyncio.Event(), asyncio.Event()
-        self._chromium.downloads.started.clear()
-
-        def on_request(request: Request) -> None:
-            if _is_navigation(request, page):
-                requested.set()
-
-        def on_failure(request: Request) -> None:
-            if _is_navigation(request, page):
-                arrived.set()
-
-        def on_arrival(_: object) -> None:
-            arrived.set()
-
-        listeners: dict[Any, Callable[[Any], None]] = {
-            "request": on_request,
-            "requestfailed": on_failure,
-            **dict.fromkeys(("domcontentloaded", "download", "close"), on_arrival),
-        }
-        for event, listener in listeners.items():
-            page.on(event, listener)
-        try:
-            yield
-            await _within(REACTION, requested.wait())
-            if requested.is_set() and not await _within(LOADED / 1000, arrived.wait()):
-                self._chromium.notes.append("the next page is still loading")
-        finally:
-            for event, listener in listeners.items():
-                page.remove_listener(event, listener)
-        await self._loaded(self._chromium.page)
-
-    async def _loaded(self, page: Page) -> None:
-        """Wait for the rest of a page; many pages are useful before they are complete."""
-        try:
-            await self._chromium.step(page.wait_for_load_state("load", timeout=LOADED))
-        except PlaywrightTimeout:
-            self._chromium.notes.append("the page is still loading")
-        except Error:
-            if not page.is_closed():
-                raise
-
-    async def _state(self, most: int, *, start: int = 1, status: int | None = None) -> Any:
-        """Return what the current page shows."""
-        chromium = self._chromium
-        page = chromium.page
-        snapshot = await chromium.step(page.aria_snapshot(mode="ai", timeout=SNAPSHOT))
-        lines = chromium.references.text(snapshot)
-        text, left_out = excerpt(lines, start, most)
-        title = await chromium.step(page.title())
-        downloads = await chromium.step(chromium.downloads.report(DOWNLOADED))
-        notes = list(chromium.notes)
-        chromium.notes.clear()
-        return {
-            "url": page.url[:2_000],
-            "title": title[:500],
-            "status": status,
-            "snapshot": text,
-            "start": start,
-            "lines": len(lines),
-            "left_out": left_out,
-            "downloads": downloads,
-            "notes": notes,
-        }
-
 
 POSITION = """() => ({
   top: Math.round(scrollY), left: Math.round(scrollX), window: innerHeight,
   height: Math.max(document.documentElement.scrollHeight, document.body?.scrollHeight ?? 0)
 })"""
-
-
-async def _within(seconds: float, condition: Awaitable[Any]) -> bool:
-    """Wait for a condition; return whether it came in time."""
-    try:
-        async with asyncio.timeout(seconds):
-            await condition
-    except TimeoutError:
-        return False
-    return True
-
-
-def _is_navigation(request: Request, page: Page) -> bool:
-    try:
-        return request.is_navigation_request() and request.frame == page.main_frame
-    except Error:
-        return False  # a page that is just being made has no frame yet
 
 
 def _is_download(error: Error) -> bool:

@@ -1,7 +1,7 @@
 """Requests from the host: read from standard input, done one after the other, answered by id.
 
-The frames are those of `keryx.rpc`: a length in four bytes, then JSON-RPC 2.0, and the notification
-`cancel` for a request that the host gave up. `progress` says that a request begins. It knows nothing of browsers.
+The frames are those of `keryx.rpc`: a length in four bytes, then JSON-RPC 2.0. The notification
+`cancel` gives a request up; `progress` says that one begins. It knows nothing of browsers.
 """
 
 from __future__ import annotations
