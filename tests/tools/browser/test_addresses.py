@@ -100,6 +100,7 @@ def test_an_excerpt_says_how_much_follows() -> None:
     assert excerpt(["aa", "bb", "cc"], 1, 6) == ("aa\nbb", 1)
     assert excerpt(["aa", "bb", "cc"], 3, 6) == ("cc", 0)
     assert excerpt(["a" * 100], 1, 6) == ("a" * 100, 0)
+    assert excerpt(["a" * 300], 1, 6) == ("a" * 200 + "… [100 characters left out]", 0)
     assert excerpt([], 9, 6) == ("", 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -225,3 +226,25 @@ print(json.dumps([page["title"], page["text"].count("word"), page["truncated"]])
 """
     (outcome,) = await browser.session.run(browser.session.call("execute_code", code=code))
     assert '["Fields", 3000, false]' in msgspec.json.decode(outcome.text)["output"]
+
+
+async def test_a_download_does_not_follow_a_link_out_of_the_workspace(
+    browser: BrowserSession, tmp_path: Path
+) -> None:
+    folder = browser.workspace / "downloads"
+    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    await asyncio.to_thread(folder.symlink_to, tmp_path)
+    try:
+        page = Page("x", headers={"Content-Disposition": 'attachment; filename="a.txt"'})
+        await browser.opens("<title>Page</title>", file=page)
+        text = await browser.text("navigate", url=browser.server.url("/file"))
+        assert "the download of 'a.txt' failed" in text
+        assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
+    finally:
+        await asyncio.to_thread(folder.unlink)
+
+
+async def test_a_long_paragraph_is_whole_for_a_snapshot(browser: BrowserSession) -> None:
+    text = await browser.opens(f"<p>{'word ' * 1000}</p>")
+    assert "characters left out]" in text
+    assert (await browser.text("snapshot")).count("word") == 1000

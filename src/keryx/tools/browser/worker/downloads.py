@@ -71,18 +71,24 @@ class Downloads:
 
     def _copy(self, source: Any, name: str) -> dict[str, Any]:
         """Copy the file to a free name. The folder must not be a link that leads elsewhere."""
-        if os.path.islink(self._folder):  # noqa: PTH114 (a text)
-            raise OSError("the folder for downloads is a symbolic link; remove it")
         os.makedirs(self._folder, exist_ok=True)  # noqa: PTH103 (a text)
-        number = 1
-        while True:
-            target = os.path.join(self._folder, safe_name(name, number))  # noqa: PTH118 (a text)
-            try:
-                fd = os.open(target, _FLAGS, 0o666)
-                break
-            except FileExistsError:
-                number += 1
+        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            free_name, fd = _create(folder, name)
+        finally:
+            os.close(folder)
         with os.fdopen(fd, "wb") as file, open(source, "rb") as data:  # noqa: PTH123 (a text)
             shutil.copyfileobj(data, file)
             size = file.tell()
-        return {"path": target, "size": size}
+        return {"path": os.path.join(self._folder, free_name), "size": size}  # noqa: PTH118 (a text)
+
+
+def _create(folder: int, name: str) -> tuple[str, int]:
+    """Create a file under the first free name; return the name and its descriptor."""
+    number = 1
+    while True:
+        free_name = safe_name(name, number)
+        try:
+            return free_name, os.open(free_name, _FLAGS, 0o666, dir_fd=folder)
+        except FileExistsError:
+            number += 1

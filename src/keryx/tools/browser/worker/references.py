@@ -19,8 +19,8 @@ _LINE = re.compile(
     (?P<rest>.*)$""",
     re.VERBOSE,
 )
-LONGEST_LINE = 400
-"""The most characters of one line."""
+SHORTEST_CUT = 200
+"""A line up to this length is never cut."""
 
 
 class References:
@@ -49,11 +49,11 @@ class References:
     def _line(self, line: str) -> str:
         match = _LINE.match(line)
         if match is None:
-            return _cut(line)
+            return line
         parts = match.groupdict(default="")
         reference = self._reference(parts["ref"])
         text = f"{parts['role']}{parts['name']}{parts['before']}{parts['rest']}"
-        return _cut(f"{parts['indent']}{parts['quote']}[{reference}] {text}")
+        return f"{parts['indent']}{parts['quote']}[{reference}] {text}"
 
     def _reference(self, playwrights: str) -> str:
         own = self._own.get(playwrights)
@@ -64,17 +64,23 @@ class References:
         return own
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
-
-
 def excerpt(lines: list[str], start: int, most: int) -> tuple[str, int]:
-    """Return the lines from `start` (from 1 on) within `most` characters, and how many follow."""
+    """Return the lines from `start` (from 1 on) within `most` characters, and how many follow.
+
+    No line takes more than a quarter of the room.
+    """
     shown: list[str] = []
     size = 0
     for line in lines[start - 1 :]:
-        size += len(line) + 1
+        line_text = _cut(line, max(SHORTEST_CUT, most // 4))
+        size += len(line_text) + 1
         if size > most and shown:
             break
-        shown.append(line)
+        shown.append(line_text)
     return "\n".join(shown), max(0, len(lines) - (start - 1) - len(shown))
+
+
+def _cut(line: str, longest: int) -> str:
+    if len(line) <= longest:
+        return line
+    return f"{line[:longest]}… [{len(line) - longest} characters left out]"
