@@ -102,12 +102,16 @@ async def test_a_script_that_starts_again_and_again_loses_its_page_only(
 @shared
 async def test_a_cancelled_click_does_not_happen_later(browser: BrowserSession) -> None:
     text = await browser.opens(
-        """<title>Covered</title><button onclick="document.title = 'clicked'">Press</button>
+        """<title>Covered</title><div style="height:3000px"></div>
+        <button onclick="document.title = 'clicked'">Press</button>
         <div id="cover" style="position:fixed;inset:0">Cover</div>
-        <script>document.onkeydown = () => cover.remove()</script>"""
+        <script>
+        document.onkeydown = () => cover.remove();
+        onscroll = () => fetch("/scrolled-to-the-button");
+        </script>"""
     )
     batch = browser.session.start(call := browser.call("click", ref=reference(text, "Press")))
-    await browser.until_busy()
+    await browser.server.asked("/scrolled-to-the-button")
     batch.cancel(call.call_id, by="tester")
     (outcome,) = await batch.outcomes()
     assert outcome.outcome == "cancelled"
