@@ -26,7 +26,7 @@ class BrowserSession:
         self.session = session
         self.server = server
         self.workspace = session.workspace
-        self._marker = marker
+        self.marker = marker
 
     def call(self, name: str, **arguments: Any) -> ToolCall:
         return self.session.call(f"browser_{name}", **arguments)
@@ -58,7 +58,7 @@ class BrowserSession:
 
     async def processes(self) -> dict[int, str]:
         """The processes that run for this session, by pid."""
-        return await self.session.runtime.bridge.to_thread(processes_with, self._marker)
+        return await self.session.runtime.bridge.to_thread(processes_with, self.marker)
 
     async def pid(self, name: str, argument: str = "") -> int:
         """The oldest process whose name is this, and whose command line has the argument."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -13,11 +14,18 @@ import pytest
 from keryx.tools import toolsets
 from keryx.tools.browser import requirements
 from keryx.tools.browser.navigation import navigate_tool
-from tests.tools.browser.browser_session import BrowserSession, browser_session, still_running
+from tests.tools.browser import doomed_host
+from tests.tools.browser.browser_session import (
+    BrowserSession,
+    browser_session,
+    processes_with,
+    still_running,
+)
 
 pytestmark = pytest.mark.promise("kit.2")
 
 PATIENCE = 100.0
+ROOT = Path(__file__).parent.parent.parent.parent
 
 
 async def until_ended(browser: BrowserSession) -> None:
@@ -71,6 +79,23 @@ async def test_a_session_that_is_closed_while_its_page_hangs_leaves_nothing(tmp_
         batch.cancel(call.call_id, "shutdown", by="tester")
         await batch.outcomes()
         # `browser_session` closes the session now, and looks for processes with its marker.
+
+
+async def test_when_the_host_is_killed_the_browser_ends_too(tmp_path: Path) -> None:
+    async with asyncio.timeout(PATIENCE):
+        host = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", doomed_host.__name__, str(tmp_path)),
+            cwd=ROOT,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert host.stdout is not None
+        marker = (await host.stdout.readline()).decode().strip()
+        processes = await asyncio.to_thread(processes_with, marker)
+        assert any("--type=renderer" in line for line in processes.values())
+        host.kill()
+        await host.wait()
+        while await asyncio.to_thread(still_running, processes):  # noqa: ASYNC110 (same)
+            await asyncio.sleep(0)
 
 
 async def test_a_browser_that_cannot_start_says_why(tmp_path: Path) -> None:

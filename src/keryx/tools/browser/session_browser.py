@@ -163,7 +163,7 @@ class SessionBrowser:
     async def settled(self) -> None:
         """Wait until a request that was cancelled has ended in the page, or the browser has."""
         if self._settling is not None:
-            await asyncio.shield(self._settling)
+            await asyncio.wait([self._settling])
 
     async def request(self, method: str, answer_type: type[T], **params: Any) -> T:
         """Ask the worker for one action."""
