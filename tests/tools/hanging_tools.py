@@ -13,6 +13,9 @@ from typing import Any
 from keryx.messages import ToolCall
 from keryx.tools.files import searching
 from keryx.tools.web.settings import WebSettings
+from tests.tools.browser import hanging_pages
+from tests.tools.browser.browser_session import BrowserSession
+from tests.tools.browser.page_server import PageServer
 from tests.tools.tool_session import ToolSession
 
 
@@ -32,6 +35,8 @@ class Scenario:
     """A stand-in for ripgrep, which is too fast to be caught."""
     silent_server: bool = False
     """A web server that takes requests and never answers."""
+    page: str = ""
+    """A page in which this browser tool hangs."""
 
 
 HANGING: dict[str, Scenario] = {
@@ -74,6 +79,10 @@ HANGING: dict[str, Scenario] = {
         "the requests are cancelled and their connections closed; pages that came are kept",
         silent_server=True,
     ),
+    **{
+        f"browser_{name}": Scenario({}, how, page=name)
+        for name, how in hanging_pages.HANGING.items()
+    },
 }
 
 ATOMIC: dict[str, dict[str, Any]] = {
@@ -82,6 +91,8 @@ ATOMIC: dict[str, dict[str, Any]] = {
     "patch": {"patch": "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch\n"},
     "list_files": {},
     "todo": {"items": [{"text": "Look around"}]},
+    "browser_console": {},
+    "browser_close": {},
 }
 """Short ones: they are checked before they act, and are over in a moment."""
 
@@ -146,6 +157,12 @@ async def opened(
     shop = ToolSession(workspace, web=server.settings)
     await shop.open()
     try:
+        if scenario.page:
+            async with PageServer() as pages:
+                browser = BrowserSession(shop, pages)
+                hanging = await hanging_pages.hang(browser, scenario.page)
+                yield shop, hanging.call, hanging.hangs
+            return
         if scenario.background:
             await shop.run(shop.call("terminal", command="sleep 1000", background=True))
         name = next(name for name, each in HANGING.items() if each is scenario)

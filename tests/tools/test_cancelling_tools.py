@@ -1,5 +1,6 @@
 """Every built-in tool, hung and cancelled with each reason: dead, named, its output kept.
 
+The browser tools share one browser, in `tests/tools/browser/test_browser_cancelling.py`.
 `docs/cancelling.md` is made from the same scenarios by `python -m benchmarks.cancelling`.
 """
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.promise("001.2", "tools.1", "kit.9")
 
 
 @pytest.mark.parametrize("reason", REASONS)
-@pytest.mark.parametrize("name", HANGING)
+@pytest.mark.parametrize("name", [name for name, scenario in HANGING.items() if not scenario.page])
 async def test_a_hanging_tool_gives_control_back_and_leaves_nothing(
     tmp_path: Path, name: str, reason: Reason
 ) -> None:

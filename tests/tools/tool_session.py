@@ -12,14 +12,15 @@ import msgspec
 from keryx.aio.scope import CancellationToken
 from keryx.app import Runtime
 from keryx.engine.calls.background import Backgrounds
-from keryx.engine.calls.call_hooks import CallView, NoHooks
+from keryx.engine.calls.call_hooks import CallView, Consent, NoHooks
 from keryx.engine.calls.session_resources import SessionResources
 from keryx.engine.executor import Batch
-from keryx.messages import CallOutcome, ToolCall
+from keryx.messages import NO_NEEDS, CallOutcome, ToolCall
 from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.files import FileChange
 from keryx.ports.store import blob_hash
 from keryx.sandbox import Bounds, LocalPlace
+from keryx.sandbox.local import Mode
 from keryx.sandbox.scripts import ExecuteCode
 from keryx.tools.files.file_access import FileAccess
 from keryx.tools.toolsets import built_in
@@ -33,6 +34,8 @@ class Watch(NoHooks):
     """Waits for what calls print; nobody answers its questions."""
 
     def __init__(self) -> None:
+        self.granted = NO_NEEDS
+        """What every call is granted beyond the confinement."""
         self.printed: dict[str, str] = {}
         self.asked = asyncio.Event()
         self.progressed = asyncio.Event()
@@ -47,6 +50,9 @@ class Watch(NoHooks):
     def progress(self, call: CallView, done: float, total: float | None, note: str) -> None:
         if call.parent is not None:
             self.progressed.set()
+
+    async def approve(self, call: CallView) -> Consent:
+        return Consent(needs=self.granted)
 
     async def starting(self, call: CallView) -> None:
         self._started.add(call.call_id)
@@ -101,12 +107,14 @@ class ToolSession:
         environment: dict[str, str] | None = None,
         *,
         web: WebSettings = NO_SETTINGS,
+        confinement: Mode = "off",
     ) -> None:
         self.workspace = workspace
         self.late = False
         """Whether the change of an early call takes longer to be known than that of a later one."""
         self._environment = environment or ENVIRONMENT
         self._web = web
+        self._confinement: Mode = confinement
         self._count = 0
 
     async def open(self) -> None:
@@ -118,10 +126,10 @@ class ToolSession:
         bridge = self.runtime.bridge
         sets = await bridge.to_thread(lambda: built_in(web=self._web))
         self.tools = [*(tool for tools in sets.values() for tool in tools), ExecuteCode()]
-        place = LocalPlace(
+        self.place = LocalPlace(
             self.runtime.warden,
             bridge,
-            Bounds(mode="off"),
+            Bounds(mode=self._confinement),
             workspace=self.workspace,
             tmp=self._private,
         )
@@ -131,7 +139,7 @@ class ToolSession:
             workspace=self.workspace,
             hooks=self.watch,
             env=self._environment,
-            place=place,
+            place=self.place,
         )
         self.environment.background = self.background
         self.environment.resources = self.resources

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keryx.ports.tool import Tool
+from keryx.tools import browser
 from keryx.tools.agents.delegate import delegate
 from keryx.tools.agents.todo import todo
 from keryx.tools.clarify import clarify
@@ -20,10 +21,13 @@ def built_in(
 
     `home` is the user's folder; `confined`: commands run confined.
     """
-    return {
+    sets: dict[str, list[Tool]] = {
         "files": file_tools(),
         "shell": shell_tools(find_shell(), home, confined=confined),
         "people": [clarify],
         "agents": [delegate, todo],
         "web": web_tools(web),
     }
+    if browser.missing(home, confined=confined) is None:
+        sets["browser"] = browser.browser_tools(home, confined=confined)
+    return sets
