@@ -33,6 +33,14 @@ def _no_log(purpose: Purpose, model: Model, finished: Finished, call_id: str) ->
     del purpose, model, finished, call_id
 
 
+LogLoaded = Callable[[tuple[str, ...], str], None]
+"""Logs that a call loaded tools: their names, call id."""
+
+
+def _no_load(names: tuple[str, ...], call_id: str) -> None:
+    del names, call_id
+
+
 class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     """What one session's calls run with. Only the tools that are listed here can be called."""
 
@@ -53,6 +61,7 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     resources: SessionResources | None = None
     models: ModelAccess | None = None
     log_usage: LogUsage = _no_log
+    log_loaded: LogLoaded = _no_load
     holdings: Holdings = msgspec.field(default_factory=Holdings)
     paths: Paths = msgspec.field(default_factory=Paths)
     left_over: dict[str, Effects] = msgspec.field(default_factory=dict[str, Effects])

@@ -32,8 +32,7 @@ class Fold:
 
     def __init__(self, session_id: str, undone_later: Collection[str] = ()) -> None:
         """`undone_later`: turns that the log undoes later; summaries of them become invalid."""
-        self.session_id = session_id
-        self._undone_later = undone_later
+        self.session_id, self._undone_later = session_id, undone_later
         self.last_seq = 0
         self.settings = Settings()
         self.titled_by = ""
@@ -60,8 +59,7 @@ class Fold:
         self.answers: dict[str, tuple[ev.ApprovalAsked, Decision]] = {}
         """The decisions about calls that have not ended, by call."""
         self.granted: list[tuple[ev.ApprovalAsked, Reach | None]] = []
-        """Requests that were answered with `session`: similar calls may run too. The host records
-        what `always` allows."""
+        """Requests that were answered with `session`. The host records what `always` allows."""
         self.questions: dict[str, ev.QuestionAsked] = {}
         """The open ones, by id."""
         self.question_answers: dict[str, list[QuestionAnswer]] = {}
@@ -70,6 +68,8 @@ class Fold:
         """Calls of people that started and have not finished."""
         self.nested: dict[str, NestedSoFar] = {}
         """The nested calls of running calls, by call."""
+        self.loaded: dict[str, None] = {}
+        """Tools that a search has found: the model gets their descriptions."""
         self._accepted: dict[str, Queued] = {}
 
     def apply(self, event: ev.LoggedEvent) -> None:
@@ -98,6 +98,9 @@ class Fold:
             self.prompt.pop(event.part, None)
         else:
             self.prompt[event.part] = event.blob
+
+    def _load(self, event: ev.ToolsLoaded) -> None:
+        self.loaded.update(dict.fromkeys(event.names))
 
     # -- approvals and questions
 
@@ -128,11 +131,8 @@ class Fold:
 
     def _deliver(self, event: ev.MessageDelivered) -> None:
         message = self._accepted[event.message_id]
-        self._forget(event.message_id)
+        self._forget(event)
         self.history.append(Delivered(event.seq, event.turn_id, message))
-
-    def _withdraw(self, event: ev.MessageWithdrawn | ev.MessageExpired) -> None:
-        self._forget(event.message_id)
 
     def _accept(self, event: ev.MessageAccepted) -> None:
         message = Queued.of(event)
@@ -154,10 +154,9 @@ class Fold:
         if not isinstance(event.before, msgspec.UnsetType):
             self.queue = reordered(self.queue, message, event.before)
 
-    def _forget(self, message_id: str) -> None:
-        self.queue.pop(message_id, None)
-        self.steers.pop(message_id, None)
-        self._accepted.pop(message_id, None)
+    def _forget(self, event: ev.MessageDelivered | ev.MessageWithdrawn | ev.MessageExpired) -> None:
+        for messages in (self.queue, self.steers, self._accepted):
+            messages.pop(event.message_id, None)
 
     # -- turns
 
@@ -280,8 +279,8 @@ class Fold:
         ev.MessageAccepted: _accept,
         ev.MessageChanged: _revise,
         ev.MessageDelivered: _deliver,
-        ev.MessageWithdrawn: _withdraw,
-        ev.MessageExpired: _withdraw,
+        ev.MessageWithdrawn: _forget,
+        ev.MessageExpired: _forget,
         ev.TurnStarted: _start,
         ev.TurnResumed: _resume,
         ev.TurnSuspended: _suspend,
@@ -295,5 +294,6 @@ class Fold:
         ev.NestedFinished: _end_nested,
         ev.CallFinished: _end_call,
         ev.ContextCompacted: _compact,
+        ev.ToolsLoaded: _load,
     }
     """All other facts change nothing here. A table is fast, and logs can be long."""
