@@ -82,6 +82,7 @@ def test_all_promises_are_there() -> None:
         *(f"mended.{number}" for number in range(1, 22)),
         *(f"walls.{number}" for number in range(1, 14)),
         *(f"words.{number}" for number in range(1, 8)),
+        "kit.6",
     }
     assert set(rows()) == expected
 

@@ -60,6 +60,7 @@ ATOMIC: dict[str, dict[str, Any]] = {
     "write_file": {"path": "a.txt", "content": "other\n", "overwrite": True},
     "patch": {"patch": "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch\n"},
     "list_files": {},
+    "tool_search": {"query": "anything"},
 }
 """Short ones: they are checked before they act, and are over in a moment."""
 

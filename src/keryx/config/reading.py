@@ -26,6 +26,7 @@ from keryx.config.schema import (
     Confined,
     Durability,
     LimitsConfig,
+    McpConfig,
     ModelsConfig,
     Personality,
     Profile,
@@ -33,13 +34,18 @@ from keryx.config.schema import (
     Provider,
     ServerConfig,
 )
+from keryx.tools.mcp.settings import ServerList, parse_servers, read_servers
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 FILE: Final = "config.toml"
+MCP_FILE: Final = "mcp.json"
 _SECRET_NAME: Final = re.compile(
     r"(KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIALS?)$|^(KEY|TOKEN|SECRET|PASSWORD)_",
     re.IGNORECASE,
 )
+
+
+_SECRET_HEADERS: Final = ("authorization", "proxy-authorization", "cookie")
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,6 +57,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     approvals: ApprovalsConfig = msgspec.field(default_factory=ApprovalsConfig)
     server: ServerConfig = msgspec.field(default_factory=ServerConfig)
     confinement: Confined = "on"
+    mcp: McpConfig = msgspec.field(default_factory=McpConfig)
     personalities: dict[str, str | Personality] = msgspec.field(
         default_factory=dict[str, str | Personality]
     )
@@ -89,7 +96,15 @@ def secrets_of(config: Config) -> dict[str, str]:
                 if label in secrets:
                     label = f"{label} ({profile_name})"
                 secrets[label] = provider.api_key
-    return secrets
+    for name, server in config.mcp.servers.items():
+        for variable, value in {**server.env, **server.headers}.items():
+            if (
+                _SECRET_NAME.search(variable.replace("-", "_"))
+                or variable.lower() in _SECRET_HEADERS
+            ):
+                # Of "Bearer abc" the second word is the secret.
+                secrets[f"{variable} of {name}"] = value.rpartition(" ")[2]
+    return {label: value for label, value in secrets.items() if value}
 
 
 def _load(home: Path, env: Mapping[str, str]) -> Config:
@@ -110,6 +125,7 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
         approvals=file.approvals,
         server=file.server,
         confinement=file.confinement,
+        mcp=_mcp_servers(home, file, env),
         profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
         is_model_written=bool(env.get("KERYX_MODEL") or file.model or profiles[DEFAULT].model),
         written=stamps,
@@ -134,8 +150,16 @@ def _profile(base: ProfileConfig, own: ProfileConfig, env: Mapping[str, str]) ->
     )
 
 
+def _mcp_servers(home: Path, file: _File, env: Mapping[str, str]) -> ServerList:
+    """Return the MCP servers of both files; of one name, that in `config.toml`."""
+    stored = read_servers(home / MCP_FILE, env)
+    if not file.mcp.servers:
+        return stored
+    return stored | parse_servers(file.mcp.servers, str(home / FILE), env)
+
+
 def _stamps(home: Path) -> tuple[tuple[int, int] | None, ...]:
-    return tuple(_stamp(home / name) for name in (FILE, KEYS))
+    return tuple(_stamp(home / name) for name in (FILE, KEYS, MCP_FILE))
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
@@ -177,6 +201,7 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "limits": LimitsConfig,
     "approvals": ApprovalsConfig,
     "server": ServerConfig,
+    "mcp": McpConfig,
     "personalities": Personality,
     "profiles": ProfileConfig,
 }

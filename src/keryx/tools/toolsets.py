@@ -7,6 +7,7 @@ from pathlib import Path
 from keryx.ports.tool import Tool
 from keryx.tools.clarify import clarify
 from keryx.tools.files import file_tools
+from keryx.tools.mcp.search import tool_search
 from keryx.tools.shell.terminal import find_shell, shell_tools
 
 
@@ -19,4 +20,5 @@ def built_in(home: Path | None = None, *, confined: bool = True) -> dict[str, li
         "files": file_tools(),
         "shell": shell_tools(find_shell(), home, confined=confined),
         "people": [clarify],
+        "mcp": [tool_search],
     }

@@ -19,6 +19,7 @@ from keryx.app.host.socket_protocol import NewSession
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, read_rules
+from keryx.app.services.mcp_servers import open_servers
 from keryx.app.services.places import Places
 from keryx.app.services.session_services import SessionServices
 from keryx.app.tools import HostTools, Tools
@@ -57,6 +58,7 @@ class LocalHost:
         self._models = models
         self._tools = HostTools(tools, partial(runtime.bridge.to_thread, Tools.built_in, config))
         self._places = Places(runtime, config, home.path, home.address.tmp)
+        self._mcp = open_servers(runtime, self._places, config)
         self._dispatch = dispatch = SharedDispatch(
             runtime.scope,
             store,
@@ -76,6 +78,7 @@ class LocalHost:
             models=models,
             tools=self._tools,
             places=self._places,
+            mcp=self._mcp,
             rules=rules,
             config=config,
             is_shared=self._is_shared,
@@ -203,6 +206,7 @@ class LocalHost:
         await self._dispatch.close()
         if for_good:
             await self._runtime.executor.close()
+        await self._mcp.close()
         try:
             await self._places.close()
         finally:
@@ -220,6 +224,7 @@ class LocalHost:
     async def _open(
         self, session_id: str, opening: Opening | None, hub: EventHub | None
     ) -> Session:
+        await self._mcp.load()
         if opening is None and self._tools.capabilities:
             (first, *_) = await self.store.events(session_id, limit=1) or [None]
             await self._tools.prepare(first.tools if isinstance(first, SessionOpened) else ())
