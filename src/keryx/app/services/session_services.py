@@ -53,13 +53,12 @@ class SessionServices:
         titles: bool,
     ) -> None:
         """`is_shared`: whether other hosts use this home too, and may add approval rules."""
-        self._runtime, self._home = runtime, home
+        self._runtime, self._home, self._config, self._mcp = runtime, home, config, mcp
         self._models, self._tools, self._places = models, tools, places
         self._rules, self._approvals = rules, Approvals(always=rules.rules)
         set_policy(self._approvals, config)
-        self._config, self._mcp, self._is_shared = config, mcp, is_shared
+        self._is_shared, uploads = is_shared, Uploads(home, runtime.bridge)
         self._sources = PromptSources(runtime.bridge, config, self._configure)
-        uploads = Uploads(home, runtime.bridge)
         self.provided = HostServices(
             store=store,
             attachments=HostAttachments(

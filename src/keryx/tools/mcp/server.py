@@ -34,8 +34,7 @@ CONNECT_TIMEOUT: Final = 60.0
 """Seconds. A package manager may download the server when it is first started."""
 FIRST_DELAY: Final = 1.0
 LONGEST_DELAY: Final = 60.0
-LONGEST_REASON: Final = 500
-"""Characters of a failure in the prompt; an error in a call is longer."""
+LONGEST_REASON: Final = 500  # characters of a failure in the prompt; an error in a call is longer
 
 Spawn = Callable[[str, ServerSettings, OutputSink], Awaitable[Process]]
 """Starts the program of a server: its name, its settings, and where its output goes."""
@@ -67,9 +66,8 @@ class McpServer:
         self._around = surroundings
         self._connection: Connection | None = None
         self._connecting: asyncio.Task[Connection] | None = None
-        self._changed: asyncio.Event = asyncio.Event()
-        self._failures = 0
-        self._retry_at = 0.0
+        self._changed = asyncio.Event()
+        self._failures, self._retry_at = 0, 0.0
         self._fault = ""
 
     @property
