@@ -34,6 +34,7 @@ def test_they_are_listed_by_toolset_and_with_their_schemas(tmp_path: Path) -> No
         "files",
         "shell",
         "people",
+        "mcp",
         "code",
     ]
     shown = json.loads(keryx(tmp_path, "tools", "list", "--json").stdout)
