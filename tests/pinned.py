@@ -425,6 +425,10 @@ PINNED: tuple[tuple[Event, str], ...] = (
         ),
     ),
     (
+        events.ToolsLoaded(**FACT, names=("mcp_a_b",), call_id="c1"),
+        fact_text("tools.loaded", '"names":["mcp_a_b"],"call_id":"c1"'),
+    ),
+    (
         events.TextDelta(**LIVE, step_id="p1", text="he"),
         live_text("text.delta", '"step_id":"p1","text":"he"'),
     ),

@@ -28,6 +28,7 @@ LOGGED_NAMES = {
         "model": ("retried", "switched"),
         "context": ("compacted",),
         "usage": ("recorded",),
+        "tools": ("loaded",),
     }.items()
     for verb in verbs
 }

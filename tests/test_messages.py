@@ -214,12 +214,12 @@ def test_the_package_exports_all_that_its_files_define() -> None:
         for name, value in inspect.getmembers(module, inspect.isclass)
         if value.__module__ == module.__name__ and not name.startswith("_")
     }
-    assert defined - {"Envelope"} <= set(events.__all__)
+    assert defined - {"Envelope", "Logged", "InTurn", "AtWork"} <= set(events.__all__)
     assert all(hasattr(events, name) for name in events.__all__)
 
 
 def test_what_comes_after_the_end_of_a_turn_belongs_to_no_turn() -> None:
-    for late in (events.CallSettled, events.UsageRecorded):
+    for late in (events.CallSettled, events.UsageRecorded, events.ToolsLoaded):
         assert "turn_id" not in late.__struct_fields__
 
 

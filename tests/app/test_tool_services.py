@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from keryx import Keryx, ToolContext, tool
+import pytest
+
+from keryx import IN_MEMORY, Keryx, ToolContext, tool
 from keryx import events as ev
 from keryx.errors import ToolFailedError
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
@@ -14,7 +16,7 @@ from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.model import ModelRequest
 from keryx.ports.resources import ResourceContext
 from keryx.ports.tool import Tool
-from tests.app.hosts import PATIENCE, result_of
+from tests.app.hosts import PATIENCE, first, result_of
 
 
 class Counter:
@@ -188,3 +190,30 @@ async def test_a_model_that_is_not_configured_is_a_failed_call_that_says_what_to
     (ended,) = [fact for fact in log if isinstance(fact, ev.CallFinished)]
     assert ended.outcome == "failed"
     assert "configure" in str(ended.result)
+
+
+@pytest.mark.promise("kit.6")
+async def test_a_question_that_its_tool_gives_up_expires(tmp_path: Path) -> None:
+    is_asked = asyncio.Event()
+
+    @tool(effects=NO_EFFECTS)
+    async def give_up(context: ToolContext) -> str:
+        """Ask, and do not wait for the answer."""
+        asking = asyncio.create_task(context.ask("Which one?"))
+        await is_asked.wait()
+        asking.cancel()
+        await asyncio.wait((asking,))
+        return "I know it now"
+
+    async with Keryx(
+        model=calls_of("give_up"), tools=[give_up], workspace=tmp_path, home=IN_MEMORY
+    ) as app:
+        session = await app.open()
+        turn = await session.send("go", attended=True)
+        await first(turn, ev.QuestionAsked)
+        is_asked.set()
+        result = await result_of(turn)
+        assert result.outcome == "completed"
+        log = await app.store.events(session.session_id)
+        (expired,) = [event for event in log if isinstance(event, ev.QuestionExpired)]
+        assert expired.cause == "parent"

@@ -32,7 +32,7 @@ from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
-from keryx.engine.session_context import HostServices, PromptParts
+from keryx.engine.session_context import HostServices, PromptParts, all_tools
 from keryx.engine.session_files import LogChanges, StoreBlob
 from keryx.ids import new_id
 from keryx.messages import File, Image, Text, ToolMessage, UserMessage
@@ -173,6 +173,7 @@ class Faulty:
             clock=self.runtime.scope.clock,
             model=faults.wrap("model", gives(self.model)),
             tools=faults.wrap("tools", self._granted),
+            described=faults.wrap("described", partial(all_tools)),
             environment=faults.wrap("environment", self._environment),
             prompt_parts=faults.wrap("prompt_parts", prompt_parts),
             files=faults.wrap("files", self._files),

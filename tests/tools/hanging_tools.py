@@ -93,6 +93,7 @@ ATOMIC: dict[str, dict[str, Any]] = {
     "todo": {"items": [{"text": "Look around"}]},
     "browser_console": {},
     "browser_close": {},
+    "tool_search": {"query": "anything"},
 }
 """Short ones: they are checked before they act, and are over in a moment."""
 

@@ -47,6 +47,8 @@ class Tools(msgspec.Struct, frozen=True):
     sets: Mapping[str, list[Tool]] = msgspec.field(default_factory=dict[str, list[Tool]])
     from_program: bool = False
     """Whether a program passed these tools."""
+    servers: tuple[str, ...] = ()
+    """The MCP servers; their tools are known once they are listed."""
 
     @classmethod
     def of_program(cls, tools: object) -> Tools:
@@ -66,7 +68,8 @@ class Tools(msgspec.Struct, frozen=True):
         )
         scripts = importlib.import_module("keryx.sandbox.scripts")
         sets["code"] = [scripts.ExecuteCode()]
-        return cls(_by_name([tool for tools in sets.values() for tool in tools], sets), sets)
+        by_name = _by_name([tool for tools in sets.values() for tool in tools], sets)
+        return cls(by_name, sets, servers=tuple(config.mcp.servers))
 
     @property
     def capabilities(self) -> tuple[str, ...]:
@@ -83,6 +86,8 @@ class Tools(msgspec.Struct, frozen=True):
                 tool_names[name] = None
             elif name in self.sets:
                 tool_names.update(dict.fromkeys(tool.name for tool in self.sets[name]))
+            elif any(_is_of_server(name, server) for server in self.servers):
+                tool_names[name] = None
             else:
                 available = ", ".join([*sorted(self.by_name), *sorted(self.sets)])
                 raise UserMustActError(
@@ -125,7 +130,15 @@ class HostTools:
     def _all(self) -> Tools:
         if self._built_in is None or self._built_in is self._own:
             return self._own
-        return Tools({**self._built_in.by_name, **self._own.by_name}, self._built_in.sets)
+        built_in = self._built_in
+        return Tools(
+            {**built_in.by_name, **self._own.by_name}, built_in.sets, servers=built_in.servers
+        )
+
+
+def _is_of_server(name: str, server: str) -> bool:
+    """Return whether the name stands for an MCP server, or for one of its tools."""
+    return name == f"mcp_{server}" or name.startswith(f"mcp_{server}_")
 
 
 def program_tools(tools: object) -> tuple[Tool, ...]:

@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "approvals": "list and remove approval rules, or test a command against them",
     "usage": "show tokens and cost, by model",
     "tools": "list the tools, or call one by hand",
+    "mcp": "connect to the MCP servers, and list their tools",
     "doctor": "check what works on this machine, and what confines commands",
     "demo": "show the runtime at work in half a minute; no key, no network",
 }

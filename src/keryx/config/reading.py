@@ -26,6 +26,7 @@ from keryx.config.schema import (
     Confined,
     Durability,
     LimitsConfig,
+    McpConfig,
     ModelsConfig,
     Personality,
     Profile,
@@ -35,13 +36,18 @@ from keryx.config.schema import (
     ToolsConfig,
     WebConfig,
 )
+from keryx.tools.mcp.settings import ServerList, parse_servers, read_servers
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 FILE: Final = "config.toml"
+MCP_FILE: Final = "mcp.json"
 _SECRET_NAME: Final = re.compile(
     r"(KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIALS?)$|^(KEY|TOKEN|SECRET|PASSWORD)_",
     re.IGNORECASE,
 )
+
+
+_SECRET_HEADERS: Final = ("authorization", "proxy-authorization", "cookie")
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,6 +60,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     server: ServerConfig = msgspec.field(default_factory=ServerConfig)
     confinement: Confined = "on"
     tools: ToolsConfig = msgspec.field(default_factory=ToolsConfig)
+    mcp: McpConfig = msgspec.field(default_factory=McpConfig)
     personalities: dict[str, str | Personality] = msgspec.field(
         default_factory=dict[str, str | Personality]
     )
@@ -92,6 +99,14 @@ def secrets_of(config: Config) -> dict[str, str]:
                 if label in secrets:
                     label = f"{label} ({profile_name})"
                 secrets[label] = provider.api_key
+    for name, server in config.mcp.servers.items():
+        for variable, value in {**server.env, **server.headers}.items():
+            if (
+                _SECRET_NAME.search(variable.replace("-", "_"))
+                or variable.lower() in _SECRET_HEADERS
+            ):
+                # Of "Bearer abc" the second word is the secret.
+                secrets[f"{variable} of {name}"] = value.rpartition(" ")[2]
     web = config.tools.web
     for label, key in (
         (web.brave_api_key_env, web.brave_api_key),
@@ -99,7 +114,7 @@ def secrets_of(config: Config) -> dict[str, str]:
     ):
         if key and key not in values:
             secrets[label if label not in secrets else f"{label} ([tools.web])"] = key
-    return secrets
+    return {label: value for label, value in secrets.items() if value}
 
 
 def _load(home: Path, env: Mapping[str, str]) -> Config:
@@ -121,6 +136,7 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
         server=file.server,
         confinement=file.confinement,
         tools=_tools(file.tools, env),
+        mcp=_mcp_servers(home, file, env),
         profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
         is_model_written=bool(env.get("KERYX_MODEL") or file.model or profiles[DEFAULT].model),
         written=stamps,
@@ -154,8 +170,16 @@ def _tools(tools: ToolsConfig, env: Mapping[str, str]) -> ToolsConfig:
     return msgspec.structs.replace(tools, web=msgspec.structs.replace(web, **keys))
 
 
+def _mcp_servers(home: Path, file: _File, env: Mapping[str, str]) -> ServerList:
+    """Return the MCP servers of both files; of one name, that in `config.toml`."""
+    stored = read_servers(home / MCP_FILE, env)
+    if not file.mcp.servers:
+        return stored
+    return stored | parse_servers(file.mcp.servers, str(home / FILE), env)
+
+
 def _stamps(home: Path) -> tuple[tuple[int, int] | None, ...]:
-    return tuple(_stamp(home / name) for name in (FILE, KEYS))
+    return tuple(_stamp(home / name) for name in (FILE, KEYS, MCP_FILE))
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
@@ -199,6 +223,7 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "server": ServerConfig,
     "tools": ToolsConfig,
     "web": WebConfig,
+    "mcp": McpConfig,
     "personalities": Personality,
     "profiles": ProfileConfig,
 }

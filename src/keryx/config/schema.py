@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from keryx.errors import UserMustActError
 from keryx.messages import ApprovalMode
 from keryx.models.requirements import check_address
+from keryx.tools.mcp.settings import ServerList
 
 DEFAULT: Final = "default"
 """The profile of sessions that name no profile."""
@@ -133,6 +134,12 @@ class ToolsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     web: WebConfig = msgspec.field(default_factory=WebConfig)
 
 
+class McpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """MCP servers by name. Each entry is checked by itself: a wrong one stops no other."""
+
+    servers: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict[str, dict[str, Any]])
+
+
 class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How an agent speaks."""
 
@@ -201,6 +208,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     tools: ToolsConfig = msgspec.field(default_factory=ToolsConfig)
     profiles: Mapping[str, Profile]
     """By name; there is always one named `default`."""
+    mcp: ServerList = msgspec.field(default_factory=ServerList)
+    """The MCP servers, from `config.toml` and `mcp.json`, and what is wrong with others."""
     is_model_written: bool
     """Whether KERYX_MODEL or `config.toml` names the model: then no choice on the page counts."""
     written: tuple[tuple[int, int] | None, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +37,7 @@ from keryx.events import (
     Event,
     LiveEvent,
     Purpose,
+    ToolsLoaded,
     Usage,
     UsageRecorded,
 )
@@ -79,6 +80,12 @@ def never_compact(profile: str) -> None:
     del profile
 
 
+def all_tools(tools: Sequence[Tool], loaded: Collection[str]) -> Sequence[Tool]:
+    """Return all tools: each is described to the model."""
+    del loaded
+    return tools
+
+
 def ignore(value: object) -> None:
     """Do nothing."""
     del value
@@ -98,6 +105,8 @@ class HostServices(msgspec.Struct, kw_only=True):
     """Finds a model by its name, for a profile; `ModelError` if there is none."""
     tools: Callable[[Settings], Sequence[Tool]]
     """Finds the tools that a session with these settings may use."""
+    described: Callable[[Sequence[Tool], Collection[str]], Sequence[Tool]] = all_tools
+    """Chooses the tools that the model is told of: the session's tools, names of loaded ones."""
     environment: Callable[[str, Settings, Path, CallHooks], CallEnvironment]
     """Creates the environment of a session's calls: session id, settings, workspace, hooks."""
     prompt_parts: Callable[[Settings, str], Awaitable[PromptParts]] = no_prompt_parts
@@ -202,6 +211,7 @@ class SessionContext(msgspec.Struct):
             turn = self.fold.turn
             attended = turn is None or turn.attended
             environment.agents = self.services.agents(self.fold.session_id, settings, attended)
+        environment.log_loaded = self._log_loaded
         if self.services.models_for_tools is not None:
             environment.models = self.services.models_for_tools(settings)
         environment.workers = self.workers
@@ -217,6 +227,11 @@ class SessionContext(msgspec.Struct):
         self.log.record(
             UsageRecorded, purpose=purpose, model=model, usage=usage, cost=cost, call_id=call_id
         )
+
+    def _log_loaded(self, names: tuple[str, ...], call_id: str) -> None:
+        new = tuple(name for name in names if name not in self.fold.loaded)
+        if new:
+            self.log.record(ToolsLoaded, names=new, call_id=call_id)
 
     def compact_at(self, profile: str, model: Model) -> int | None:
         """Return how many tokens start a compaction. None: never, or the window is unknown."""

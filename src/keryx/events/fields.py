@@ -24,8 +24,10 @@ Purpose = Literal[
     "speech",
     "transcription",
     "agent",
+    "sampling",
 ]
-"""What usage outside of steps was for; `agent`: the turns of a child agent."""
+"""What usage outside of steps was for; `agent`: the turns of a child agent;
+`sampling`: a request of an MCP server."""
 
 Expiry = Literal["timeout", "undelivered", "interrupt", "steer", "shutdown", "parent"]
 """Why a request expired. timeout: nobody answered; undelivered: nobody could be asked."""
@@ -216,3 +218,21 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     session_id: str
     at: float
     v: int = VERSION
+
+
+class Logged(Envelope, frozen=True, kw_only=True):
+    """A fact. The sequence has no gaps."""
+
+    seq: int
+
+
+class InTurn(Logged, frozen=True, kw_only=True):
+    """A fact of one turn; none follows that turn's `turn.finished`."""
+
+    turn_id: str
+
+
+class AtWork(Logged, frozen=True, kw_only=True):
+    """A fact of a call or a step; no turn if a person ran the call or requested the work."""
+
+    turn_id: str | None

@@ -13,11 +13,13 @@ from msgspec import UNSET, UnsetType
 from keryx.errors import ErrorKind
 from keryx.events.fields import (
     AbandonCause,
+    AtWork,
     CallEffects,
     ContextSize,
-    Envelope,
     Expiry,
     ForkPoint,
+    InTurn,
+    Logged,
     NestedCall,
     NestedSum,
     NestedSummary,
@@ -46,29 +48,10 @@ from keryx.messages import (
     ToolCall,
 )
 
-
-class _Logged(Envelope, frozen=True, kw_only=True):
-    """A fact. The sequence has no gaps."""
-
-    seq: int
-
-
-class _InTurn(_Logged, frozen=True, kw_only=True):
-    """A fact of one turn; none follows that turn's `turn.finished`."""
-
-    turn_id: str
-
-
-class _AtWork(_Logged, frozen=True, kw_only=True):
-    """A fact of a call or a step; no turn if a person ran the call or requested the work."""
-
-    turn_id: str | None
-
-
 # -- session
 
 
-class SessionOpened(_Logged, frozen=True, kw_only=True, tag="session.opened"):
+class SessionOpened(Logged, frozen=True, kw_only=True, tag="session.opened"):
     """A session was created with these settings. No `tools`: it may use none."""
 
     model: str
@@ -89,7 +72,7 @@ class SessionOpened(_Logged, frozen=True, kw_only=True, tag="session.opened"):
     """Those of its tools (`tool:NAME`) and its model (`model:NAME`) that only its program has."""
 
 
-class SessionChanged(_Logged, frozen=True, kw_only=True, tag="session.changed"):
+class SessionChanged(Logged, frozen=True, kw_only=True, tag="session.changed"):
     """Somebody changed the session; only the changed fields are present."""
 
     by: str
@@ -110,7 +93,7 @@ class SessionChanged(_Logged, frozen=True, kw_only=True, tag="session.changed"):
 # -- message
 
 
-class MessageAccepted(_Logged, frozen=True, kw_only=True, tag="message.accepted"):
+class MessageAccepted(Logged, frozen=True, kw_only=True, tag="message.accepted"):
     """A message is durable, and starts or joins this turn."""
 
     message_id: str
@@ -128,7 +111,7 @@ class MessageAccepted(_Logged, frozen=True, kw_only=True, tag="message.accepted"
     """The text of a JSON schema that the answer must match."""
 
 
-class MessageChanged(_Logged, frozen=True, kw_only=True, tag="message.changed"):
+class MessageChanged(Logged, frozen=True, kw_only=True, tag="message.changed"):
     """A message that is not yet delivered was changed; only the changed fields are present.
 
     `before` names the message that now follows it in the queue; None: it is the last one.
@@ -144,20 +127,20 @@ class MessageChanged(_Logged, frozen=True, kw_only=True, tag="message.changed"):
     before: str | UnsetType | None = UNSET
 
 
-class MessageWithdrawn(_Logged, frozen=True, kw_only=True, tag="message.withdrawn"):
+class MessageWithdrawn(Logged, frozen=True, kw_only=True, tag="message.withdrawn"):
     """A message was withdrawn before it was delivered."""
 
     message_id: str
     by: str
 
 
-class MessageDelivered(_InTurn, frozen=True, kw_only=True, tag="message.delivered"):
+class MessageDelivered(InTurn, frozen=True, kw_only=True, tag="message.delivered"):
     """The message is part of the turn, from its next step on."""
 
     message_id: str
 
 
-class MessageExpired(_InTurn, frozen=True, kw_only=True, tag="message.expired"):
+class MessageExpired(InTurn, frozen=True, kw_only=True, tag="message.expired"):
     """The message will never be delivered: its turn was cancelled before it started."""
 
     message_id: str
@@ -167,7 +150,7 @@ class MessageExpired(_InTurn, frozen=True, kw_only=True, tag="message.expired"):
 # -- prompt
 
 
-class PromptChanged(_Logged, frozen=True, kw_only=True, tag="prompt.changed"):
+class PromptChanged(Logged, frozen=True, kw_only=True, tag="prompt.changed"):
     """A part of the prompt has changed; None: the part was removed."""
 
     part: str
@@ -177,7 +160,7 @@ class PromptChanged(_Logged, frozen=True, kw_only=True, tag="prompt.changed"):
 # -- turn
 
 
-class TurnStarted(_InTurn, frozen=True, kw_only=True, tag="turn.started"):
+class TurnStarted(InTurn, frozen=True, kw_only=True, tag="turn.started"):
     """The agent works on these messages."""
 
     message_ids: tuple[str, ...]
@@ -185,31 +168,31 @@ class TurnStarted(_InTurn, frozen=True, kw_only=True, tag="turn.started"):
     """Problems that do not stop the turn, for people."""
 
 
-class TurnResumed(_InTurn, frozen=True, kw_only=True, tag="turn.resumed"):
+class TurnResumed(InTurn, frozen=True, kw_only=True, tag="turn.resumed"):
     """The turn goes on after a crash, for the nth time."""
 
     attempt: int
 
 
-class TurnSuspended(_InTurn, frozen=True, kw_only=True, tag="turn.suspended"):
+class TurnSuspended(InTurn, frozen=True, kw_only=True, tag="turn.suspended"):
     """The host was stopped. The turn goes on at the next start, which is not a new attempt."""
 
 
-class TurnCancelling(_InTurn, frozen=True, kw_only=True, tag="turn.cancelling"):
+class TurnCancelling(InTurn, frozen=True, kw_only=True, tag="turn.cancelling"):
     """The turn is being cancelled; it is not resumed after a crash."""
 
     reason: Reason
     by: str
 
 
-class TurnUndone(_Logged, frozen=True, kw_only=True, tag="turn.undone"):
+class TurnUndone(Logged, frozen=True, kw_only=True, tag="turn.undone"):
     """The turn was removed from the transcript. Only this fact names a turn that has ended."""
 
     turn_id: str
     by: str
 
 
-class TurnFinished(_InTurn, frozen=True, kw_only=True, tag="turn.finished"):
+class TurnFinished(InTurn, frozen=True, kw_only=True, tag="turn.finished"):
     """The turn has ended. There is exactly one for each turn, and it is the turn's last fact.
 
     `usage` is the sum of what was reported; a cost of None: a part of it is unknown.
@@ -227,7 +210,7 @@ class TurnFinished(_InTurn, frozen=True, kw_only=True, tag="turn.finished"):
 # -- step
 
 
-class StepStarted(_InTurn, frozen=True, kw_only=True, tag="step.started"):
+class StepStarted(InTurn, frozen=True, kw_only=True, tag="step.started"):
     """A request is sent to the model."""
 
     step_id: str
@@ -235,7 +218,7 @@ class StepStarted(_InTurn, frozen=True, kw_only=True, tag="step.started"):
     effort: str | None = None
 
 
-class StepAbandoned(_InTurn, frozen=True, kw_only=True, tag="step.abandoned"):
+class StepAbandoned(InTurn, frozen=True, kw_only=True, tag="step.abandoned"):
     """The model's reply is abandoned and leaves no message."""
 
     step_id: str
@@ -244,7 +227,7 @@ class StepAbandoned(_InTurn, frozen=True, kw_only=True, tag="step.abandoned"):
     """Whether the request was sent: then it may cost something unknown."""
 
 
-class StepReplied(_InTurn, frozen=True, kw_only=True, tag="step.replied"):
+class StepReplied(InTurn, frozen=True, kw_only=True, tag="step.replied"):
     """The model's reply; `cut`: it was ended early, and `text` is what was visible.
 
     A usage of None was not reported, a cost of None is unknown; neither is zero.
@@ -265,7 +248,7 @@ class StepReplied(_InTurn, frozen=True, kw_only=True, tag="step.replied"):
 # -- call
 
 
-class CallStarted(_AtWork, frozen=True, kw_only=True, tag="call.started"):
+class CallStarted(AtWork, frozen=True, kw_only=True, tag="call.started"):
     """The call starts; `overlaps` names left-over calls that it may conflict with.
 
     Of long arguments only the beginning is here, and `arguments_blob` has all of it.
@@ -283,7 +266,7 @@ class CallStarted(_AtWork, frozen=True, kw_only=True, tag="call.started"):
     arguments_blob: str | None = None
 
 
-class NestedFinished(_AtWork, frozen=True, kw_only=True, tag="nested.finished"):
+class NestedFinished(AtWork, frozen=True, kw_only=True, tag="nested.finished"):
     """Nested calls that have ended, so that they are known after a crash.
 
     `calls` are those since the last such fact; `sums`, `total` and `completed` include all. The
@@ -298,7 +281,7 @@ class NestedFinished(_AtWork, frozen=True, kw_only=True, tag="nested.finished"):
     completed: int
 
 
-class CallFinished(_AtWork, frozen=True, kw_only=True, tag="call.finished"):
+class CallFinished(AtWork, frozen=True, kw_only=True, tag="call.finished"):
     """How the call ended. There is exactly one for each call, started or not."""
 
     call_id: str
@@ -313,7 +296,7 @@ class CallFinished(_AtWork, frozen=True, kw_only=True, tag="call.finished"):
     nested: NestedSummary | None = None
 
 
-class CallSettled(_Logged, frozen=True, kw_only=True, tag="call.settled"):
+class CallSettled(Logged, frozen=True, kw_only=True, tag="call.settled"):
     """A left-over call has ended. It belongs to no turn, since its turn has ended."""
 
     call_id: str
@@ -323,7 +306,7 @@ class CallSettled(_Logged, frozen=True, kw_only=True, tag="call.settled"):
 # -- files
 
 
-class FilesChanged(_AtWork, frozen=True, kw_only=True, tag="files.changed"):
+class FilesChanged(AtWork, frozen=True, kw_only=True, tag="files.changed"):
     """A file is about to be replaced: the blob of its content before, and the hash after.
 
     None before: there was no file; None after: it is deleted. No call: a revert changed it. The
@@ -342,7 +325,7 @@ class FilesChanged(_AtWork, frozen=True, kw_only=True, tag="files.changed"):
 # -- approval
 
 
-class ApprovalAsked(_AtWork, frozen=True, kw_only=True, tag="approval.asked"):
+class ApprovalAsked(AtWork, frozen=True, kw_only=True, tag="approval.asked"):
     """A call waits for a person; `parent` is the container of a nested call."""
 
     approval_id: str
@@ -363,7 +346,7 @@ class ApprovalAsked(_AtWork, frozen=True, kw_only=True, tag="approval.asked"):
     """What `session` and `always` can cover, the narrowest first."""
 
 
-class ApprovalAnswered(_AtWork, frozen=True, kw_only=True, tag="approval.answered"):
+class ApprovalAnswered(AtWork, frozen=True, kw_only=True, tag="approval.answered"):
     """The answer; `follows` names another request whose answer covered this one too."""
 
     approval_id: str
@@ -376,7 +359,7 @@ class ApprovalAnswered(_AtWork, frozen=True, kw_only=True, tag="approval.answere
     """For `session` and `always`: the offer that was chosen. None: the whole request."""
 
 
-class ApprovalExpired(_AtWork, frozen=True, kw_only=True, tag="approval.expired"):
+class ApprovalExpired(AtWork, frozen=True, kw_only=True, tag="approval.expired"):
     """The request can no longer be answered."""
 
     approval_id: str
@@ -387,7 +370,7 @@ class ApprovalExpired(_AtWork, frozen=True, kw_only=True, tag="approval.expired"
 # -- question
 
 
-class QuestionAsked(_AtWork, frozen=True, kw_only=True, tag="question.asked"):
+class QuestionAsked(AtWork, frozen=True, kw_only=True, tag="question.asked"):
     """A call asks a person a question; the answer may differ from the choices."""
 
     question_id: str
@@ -398,7 +381,7 @@ class QuestionAsked(_AtWork, frozen=True, kw_only=True, tag="question.asked"):
     parent: str | None = None
 
 
-class QuestionAnswered(_AtWork, frozen=True, kw_only=True, tag="question.answered"):
+class QuestionAnswered(AtWork, frozen=True, kw_only=True, tag="question.answered"):
     """The answer to a question."""
 
     question_id: str
@@ -408,7 +391,7 @@ class QuestionAnswered(_AtWork, frozen=True, kw_only=True, tag="question.answere
     where: str
 
 
-class QuestionExpired(_AtWork, frozen=True, kw_only=True, tag="question.expired"):
+class QuestionExpired(AtWork, frozen=True, kw_only=True, tag="question.expired"):
     """The request can no longer be answered."""
 
     question_id: str
@@ -419,7 +402,7 @@ class QuestionExpired(_AtWork, frozen=True, kw_only=True, tag="question.expired"
 # -- model
 
 
-class ModelRetried(_InTurn, frozen=True, kw_only=True, tag="model.retried"):
+class ModelRetried(InTurn, frozen=True, kw_only=True, tag="model.retried"):
     """The request to the model failed and is retried after `delay` seconds."""
 
     step_id: str
@@ -428,7 +411,7 @@ class ModelRetried(_InTurn, frozen=True, kw_only=True, tag="model.retried"):
     delay: float
 
 
-class ModelSwitched(_InTurn, frozen=True, kw_only=True, tag="model.switched"):
+class ModelSwitched(InTurn, frozen=True, kw_only=True, tag="model.switched"):
     """Another model takes over the step."""
 
     step_id: str
@@ -440,7 +423,7 @@ class ModelSwitched(_InTurn, frozen=True, kw_only=True, tag="model.switched"):
 # -- context and usage
 
 
-class ContextCompacted(_AtWork, frozen=True, kw_only=True, tag="context.compacted"):
+class ContextCompacted(AtWork, frozen=True, kw_only=True, tag="context.compacted"):
     """In requests to the model, the summary replaces all facts up to `up_to`."""
 
     summary: str
@@ -449,7 +432,7 @@ class ContextCompacted(_AtWork, frozen=True, kw_only=True, tag="context.compacte
     tokens_after: int
 
 
-class UsageRecorded(_Logged, frozen=True, kw_only=True, tag="usage.recorded"):
+class UsageRecorded(Logged, frozen=True, kw_only=True, tag="usage.recorded"):
     """Usage outside of steps, for instance by a call. No turn: a title may come after its end."""
 
     purpose: Purpose
@@ -457,6 +440,13 @@ class UsageRecorded(_Logged, frozen=True, kw_only=True, tag="usage.recorded"):
     usage: Usage | None
     cost: float | None
     call_id: str | None = None
+
+
+class ToolsLoaded(Logged, frozen=True, kw_only=True, tag="tools.loaded"):
+    """A call found these tools: from now on, requests to the model describe them."""
+
+    names: tuple[str, ...]
+    call_id: str
 
 
 LoggedEvent = (
@@ -492,4 +482,5 @@ LoggedEvent = (
     | ModelSwitched
     | ContextCompacted
     | UsageRecorded
+    | ToolsLoaded
 )

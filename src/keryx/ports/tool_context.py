@@ -137,7 +137,11 @@ class ToolContext(Protocol):
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        """The tools that the session may use, by name. For containers."""
+        """The tools that the session may use, by name. For containers, and for searches."""
+        ...
+
+    def load_tools(self, names: Sequence[str]) -> None:
+        """Describe these tools to the model from its next request on, in this session."""
         ...
 
     @property

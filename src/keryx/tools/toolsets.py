@@ -10,6 +10,7 @@ from keryx.tools.agents.delegate import delegate
 from keryx.tools.agents.todo import todo
 from keryx.tools.clarify import clarify
 from keryx.tools.files import file_tools
+from keryx.tools.mcp.search import tool_search
 from keryx.tools.shell.terminal import find_shell, shell_tools
 from keryx.tools.web.settings import NO_SETTINGS, WebSettings, web_tools
 
@@ -27,6 +28,7 @@ def built_in(
         "people": [clarify],
         "agents": [delegate, todo],
         "web": web_tools(web),
+        "mcp": [tool_search],
     }
     if browser.missing(home, confined=confined) is None:
         sets["browser"] = browser.browser_tools(home, confined=confined)

@@ -448,7 +448,8 @@ export type LoggedEvent =
   | ModelRetried
   | ModelSwitched
   | ContextCompacted
-  | UsageRecorded;
+  | UsageRecorded
+  | ToolsLoaded;
 
 /** A token or a password. With a secret of its own in `browser`, a browser can sign in again. */
 export interface Login {
@@ -1118,6 +1119,17 @@ export interface ToolList {
   toolsets: readonly string[];
 }
 
+/** A call found these tools: from now on, requests to the model describe them. */
+export interface ToolsLoaded {
+  type: "tools.loaded";
+  session_id: string;
+  at: number;
+  v?: number;
+  seq: number;
+  names: readonly string[];
+  call_id: string;
+}
+
 export interface TranscriptEntry {
   seq: number;
   event: LoggedEvent;
@@ -1280,7 +1292,7 @@ export interface UsageRecorded {
   at: number;
   v?: number;
   seq: number;
-  purpose: "agent" | "compaction" | "extraction" | "image" | "mixture" | "search" | "speech" | "title" | "transcription" | "vision";
+  purpose: "agent" | "compaction" | "extraction" | "image" | "mixture" | "sampling" | "search" | "speech" | "title" | "transcription" | "vision";
   model: string;
   usage: Usage | null;
   cost: number | null;

@@ -12,7 +12,6 @@ from typing import Final, Self
 import msgspec
 
 from keryx.aio.bridge import Bridge
-from keryx.aio.group import Group
 from keryx.app.host.dispatch import EventHub
 from keryx.app.host.guests.host_peers import HostPeers
 from keryx.app.host.guests.shared_dispatch import ProgramGoneError, SharedDispatch
@@ -22,12 +21,12 @@ from keryx.app.host.socket_protocol import NewSession
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, read_rules
-from keryx.app.services.child_agents import SessionAgents
+from keryx.app.services.child_agents import ChildAgents
+from keryx.app.services.mcp_servers import open_servers
 from keryx.app.services.places import Places
 from keryx.app.services.session_services import SessionServices
 from keryx.app.tools import HostTools, Tools
 from keryx.config import DEFAULT, Config
-from keryx.engine.log.state import Settings
 from keryx.engine.session import Opening, Session
 from keryx.errors import DeveloperMustActError
 from keryx.events import SessionOpened
@@ -58,14 +57,12 @@ class LocalHost:
     ) -> None:
         self.store = store
         self._feed = SessionFeed(store)
-        # The calls that wait get the errors.
-        self._agents_group = Group(
-            runtime.scope.child("agents"), on_error=lambda _name, _error: None
-        )
+        self._agents = ChildAgents(self, runtime.scope)
         self._rules = rules
         self._runtime, self._threads, self._models = runtime, threads, models
         self._tools = HostTools(tools, partial(runtime.bridge.to_thread, Tools.built_in, config))
         self._places = Places(runtime, config, home.path, home.address.tmp)
+        self._mcp = open_servers(runtime, self._places, config)
         self._dispatch = dispatch = SharedDispatch(
             runtime.scope,
             store,
@@ -85,13 +82,14 @@ class LocalHost:
             models=models,
             tools=self._tools,
             places=self._places,
+            mcp=self._mcp,
             rules=rules,
             config=config,
             is_shared=self._is_shared,
             titles=titles,
         ).provided
         self._services.rested, self._services.changed = dispatch.rested, self._feed.note
-        self._services.agents = self._agents
+        self._services.agents = self._agents.of_session
 
     @classmethod
     async def start(
@@ -214,10 +212,10 @@ class LocalHost:
         self.peers.stop_listening()
         self._feed.close()
         await self._dispatch.close()
-        await self._agents_group.leave()
-        self._agents_group.scope.close()
+        await self._agents.close()
         if for_good:
             await self._runtime.executor.close()
+        await self._mcp.close()
         try:
             await self._places.close()
         finally:
@@ -227,10 +225,6 @@ class LocalHost:
             await self.peers.close()
 
     # -- for the sessions
-
-    def _agents(self, session_id: str, settings: Settings, attended: bool) -> SessionAgents:  # noqa: FBT001 (the type of the service has no names)
-        group = self._agents_group
-        return SessionAgents(self, session_id, settings, attended=attended, group=group)
 
     async def open_child(self, session_id: str, opening: Opening) -> None:
         """Create the session of a child agent, or open it if it exists."""
@@ -249,6 +243,7 @@ class LocalHost:
     async def _open(
         self, session_id: str, opening: Opening | None, hub: EventHub | None
     ) -> Session:
+        await self._mcp.load()
         if opening is None and self._tools.capabilities:
             (first, *_) = await self.store.events(session_id, limit=1) or [None]
             await self._tools.prepare(first.tools if isinstance(first, SessionOpened) else ())

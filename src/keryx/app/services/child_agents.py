@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.aio.group import Group
-from keryx.aio.scope import CancellationToken
+from keryx.aio.scope import CancellationToken, Scope
 from keryx.engine.log.state import Settings
 from keryx.engine.session import Opening
 from keryx.errors import ToolFailedError
@@ -49,6 +49,23 @@ class ChildHost(Protocol):
     async def open_child(self, session_id: str, opening: Opening) -> None:
         """Create the session, or open it if it exists."""
         ...
+
+
+class ChildAgents:
+    """Runs the child agents of one host."""
+
+    def __init__(self, host: ChildHost, scope: Scope) -> None:
+        self._host = host
+        # The calls that wait get the errors.
+        self._group = Group(scope.child("agents"), on_error=lambda _name, _error: None)
+
+    def of_session(self, session_id: str, settings: Settings, attended: bool) -> SessionAgents:  # noqa: FBT001 (the type of the service has no names)
+        """Return what runs the child agents of one session."""
+        return SessionAgents(self._host, session_id, settings, attended=attended, group=self._group)
+
+    async def close(self) -> None:
+        await self._group.leave()
+        self._group.scope.close()
 
 
 class SessionAgents:

@@ -82,6 +82,17 @@ class Places:
             )
         return self._places[key]
 
+    def of_server(self, name: str, workspace: Path, *, confined: bool) -> LocalPlace:
+        """Return the place of an MCP server: unconfined, unless its settings say otherwise."""
+        bounds = self._bounds if confined else Bounds(mode="off")
+        return LocalPlace(
+            self._runtime.warden,
+            self._runtime.bridge,
+            bounds,
+            workspace=workspace,
+            tmp=partial(self.private, name),
+        )
+
     def forget(self, session_id: str) -> None:
         """Drop the places of a closed session; its folders stay until the host ends."""
         for key in [key for key in self._places if key[0] == session_id]:

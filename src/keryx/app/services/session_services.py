@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from keryx.aio.clock import RealClock
 from keryx.app.models import Models, ModelsForTools
 from keryx.app.runtime import Runtime
@@ -28,6 +30,8 @@ from keryx.ports.files import Files
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
 from keryx.sandbox.workers import Workers
+from keryx.tools.mcp.deferral import SEARCH, described
+from keryx.tools.mcp.servers import McpServers
 
 
 class SessionServices:
@@ -42,17 +46,17 @@ class SessionServices:
         models: Models,
         tools: HostTools,
         places: Places,
+        mcp: McpServers,
         rules: RuleBook,
         config: Config,
         is_shared: Callable[[], bool],
         titles: bool,
     ) -> None:
         """`is_shared`: whether other hosts use this home too, and may add approval rules."""
-        self._runtime, self._home = runtime, home
+        self._runtime, self._home, self._config, self._mcp = runtime, home, config, mcp
         self._models, self._tools, self._places = models, tools, places
         self._rules, self._approvals = rules, Approvals(always=rules.rules)
         set_policy(self._approvals, config)
-        self._config = config
         self._is_shared = is_shared
         self._sources = PromptSources(runtime.bridge, config, self._configure)
         self.provided = self._provide(store, titles=titles)
@@ -69,6 +73,7 @@ class SessionServices:
             clock=RealClock(),
             model=models.find,
             tools=self._granted,
+            described=described,
             environment=self._environment,
             prompt_parts=self._prompt_parts,
             files=self._files,
@@ -87,10 +92,20 @@ class SessionServices:
     async def _prompt_parts(self, settings: Settings, workspace: str) -> PromptParts:
         if self._is_shared():
             await self._rules.refresh()
-        return await self._sources.read(settings, workspace)
+        parts = await self._sources.read(settings, workspace)
+        if not self._mcp.is_granted(settings.tools):
+            return parts
+        notes = await self._mcp.prepare(settings.tools)
+        texts = {"mcp": notes.text} if notes.text else {}
+        return msgspec.structs.replace(
+            parts, parts={**parts.parts, **texts}, warnings=(*parts.warnings, *notes.warnings)
+        )
 
     def _granted(self, settings: Settings) -> list[Tool]:
-        return self._tools.granted(settings.tools)
+        tools = [tool for tool in self._tools.granted(settings.tools) if tool.name != SEARCH]
+        if not len(self._mcp) or not (of_servers := self._mcp.granted(settings.tools)):
+            return tools
+        return [*tools, *self._tools.granted((SEARCH,)), *of_servers]
 
     def _environment(
         self, session_id: str, settings: Settings, workspace: Path, hooks: CallHooks
@@ -116,3 +131,4 @@ class SessionServices:
         self._models.configure(config)
         self.provided.redactor = Redactor(secrets_of(config))
         set_policy(self._approvals, config)
+        self._mcp.configure(config.mcp)

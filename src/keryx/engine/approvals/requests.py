@@ -157,9 +157,10 @@ class ApprovalRequests:
         try:
             answer = await future
         except asyncio.CancelledError:
-            # After a graceful stop the call goes on waiting under the same id.
-            if call.reason is not None and call.reason != "shutdown":
-                expire(self._fold, self._log, request, call.reason)
+            # After a graceful stop the call goes on waiting under the same id. Without a reason the
+            # tool itself gave up its question.
+            if call.reason != "shutdown":
+                expire(self._fold, self._log, request, call.reason or "parent")
             raise
         finally:
             self._resolvers.pop(id_of(request), None)

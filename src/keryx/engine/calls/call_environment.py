@@ -37,6 +37,14 @@ def _no_log(
     del call_id, purpose, model, usage, cost
 
 
+LogLoaded = Callable[[tuple[str, ...], str], None]
+"""Logs that a call loaded tools: their names, call id."""
+
+
+def _no_load(names: tuple[str, ...], call_id: str) -> None:
+    del names, call_id
+
+
 class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     """What one session's calls run with. Only the tools that are listed here can be called."""
 
@@ -59,6 +67,7 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     models: ModelAccess | None = None
     agents: Agents | None = None
     log_usage: LogUsage = _no_log
+    log_loaded: LogLoaded = _no_load
     holdings: Holdings = msgspec.field(default_factory=Holdings)
     paths: Paths = msgspec.field(default_factory=Paths)
     left_over: dict[str, Effects] = msgspec.field(default_factory=dict[str, Effects])

@@ -59,6 +59,8 @@ class Fold(Requests):
         """Calls of people that started and have not finished."""
         self.nested: dict[str, NestedSoFar] = {}
         """The nested calls of running calls, by call."""
+        self.loaded: dict[str, None] = {}
+        """Tools that a search has found: the model gets their descriptions."""
         self._accepted: dict[str, Queued] = {}
 
     def apply(self, event: ev.LoggedEvent) -> None:
@@ -88,15 +90,15 @@ class Fold(Requests):
         else:
             self.prompt[event.part] = event.blob
 
+    def _load(self, event: ev.ToolsLoaded) -> None:
+        self.loaded.update(dict.fromkeys(event.names))
+
     # -- messages
 
     def _deliver(self, event: ev.MessageDelivered) -> None:
         message = self._accepted[event.message_id]
-        self._forget(event.message_id)
+        self._forget(event)
         self.history.append(Delivered(event.seq, event.turn_id, message))
-
-    def _withdraw(self, event: ev.MessageWithdrawn | ev.MessageExpired) -> None:
-        self._forget(event.message_id)
 
     def _accept(self, event: ev.MessageAccepted) -> None:
         message = Queued.of(event)
@@ -118,10 +120,9 @@ class Fold(Requests):
         if not isinstance(event.before, msgspec.UnsetType):
             self.queue = reordered(self.queue, message, event.before)
 
-    def _forget(self, message_id: str) -> None:
-        self.queue.pop(message_id, None)
-        self.steers.pop(message_id, None)
-        self._accepted.pop(message_id, None)
+    def _forget(self, event: ev.MessageDelivered | ev.MessageWithdrawn | ev.MessageExpired) -> None:
+        for messages in (self.queue, self.steers, self._accepted):
+            messages.pop(event.message_id, None)
 
     # -- turns
 
@@ -249,8 +250,8 @@ class Fold(Requests):
         ev.MessageAccepted: _accept,
         ev.MessageChanged: _revise,
         ev.MessageDelivered: _deliver,
-        ev.MessageWithdrawn: _withdraw,
-        ev.MessageExpired: _withdraw,
+        ev.MessageWithdrawn: _forget,
+        ev.MessageExpired: _forget,
         ev.TurnStarted: _start,
         ev.TurnResumed: _resume,
         ev.TurnSuspended: _suspend,
@@ -265,5 +266,6 @@ class Fold(Requests):
         ev.CallFinished: _end_call,
         ev.ContextCompacted: _compact,
         ev.UsageRecorded: _record_usage,
+        ev.ToolsLoaded: _load,
     }
     """All other facts change nothing here. A table is fast, and logs can be long."""

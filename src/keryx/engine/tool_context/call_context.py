@@ -124,6 +124,10 @@ class CallContext:
     def tools(self) -> Mapping[str, Tool]:
         return self._call.environment.tools
 
+    def load_tools(self, names: Sequence[str]) -> None:
+        self._call.refuse_if_cancelled()
+        self._call.environment.log_loaded(tuple(names), self._call.call_id)
+
     @property
     def scope(self) -> Scope:
         return self._call.scope

@@ -12,7 +12,7 @@ from keryx.engine.context.prompt import system_text
 from keryx.engine.session_context import SessionContext
 from keryx.engine.turns.streaming_reply import StreamingReply, read
 from keryx.errors import ModelError
-from keryx.ports.model import Model, ModelRequest
+from keryx.ports.model import Model, ModelRequest, ToolSpec
 from keryx.ports.tool import Tool
 
 
@@ -28,7 +28,9 @@ class Requests:
     ) -> None:
         self._context = context
         self._system = system_text(prompt)
-        self._tools = context.services.tool_specs.of(tools)
+        self._tools = tools
+        self._specs: tuple[int, tuple[ToolSpec, ...]] | None = None
+        """The described tools, and how many were loaded when they were chosen."""
         self._effort = effort
 
     async def ask(
@@ -43,7 +45,7 @@ class Requests:
         request = ModelRequest(
             system=self._system,
             history=tuple(context.transcript(model).history(context.fold)),
-            tools=self._tools,
+            tools=self._described_tools(),
             effort=self._effort,
             schema=None if schema is None else msgspec.json.decode(schema),
         )
@@ -57,3 +59,11 @@ class Requests:
             context.reply = None
             registration.remove()
         return None if task.cancelled() else task.result()
+
+    def _described_tools(self) -> tuple[ToolSpec, ...]:
+        """Return the tools as the model sees them; a call may have loaded more since last time."""
+        services, loaded = self._context.services, self._context.fold.loaded
+        if self._specs is None or self._specs[0] != len(loaded):
+            described = services.described(self._tools, loaded)
+            self._specs = (len(loaded), services.tool_specs.of(described))
+        return self._specs[1]

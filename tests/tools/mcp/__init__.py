@@ -1,0 +1,1 @@
+"""Tests of MCP servers and their tools, with real servers."""
