@@ -124,6 +124,9 @@ class OneModel:
         del purpose, name
         return self._model
 
+    def is_configured(self, purpose: ev.Purpose) -> bool:
+        return bool(purpose)
+
     def add_image(self, data: bytes, media_type: str, name: str = "") -> Image:
         return Image(blob_hash(data), media_type, name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -29,6 +30,8 @@ class Scenario:
     keeps: str = ""
     """What is kept of its output."""
     background: bool = False
+    model: bool = False
+    """A model that takes a request and never answers."""
     progress: bool = False
     """It hangs once a nested call reports its progress."""
     slow_ripgrep: bool = False
@@ -38,6 +41,11 @@ class Scenario:
     page: str = ""
     """A page in which this browser tool hangs."""
 
+
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M8AAAIBAQDJ/pLvAAAAAElFTkSuQmCC"
+)
+"""One pixel."""
 
 HANGING: dict[str, Scenario] = {
     "terminal": Scenario(
@@ -64,6 +72,17 @@ HANGING: dict[str, Scenario] = {
         {"tasks": [{"task": "Look around"}, {"task": "Look elsewhere"}]},
         "the turns of its child agents are cancelled, and all that runs in them",
         progress=True,
+    ),
+    "vision_analyze": Scenario(
+        {"image": "a.png"}, "the request to the model is cancelled", model=True
+    ),
+    "mixture_of_agents": Scenario(
+        {"question": "Which one?"}, "the requests to the models are cancelled", model=True
+    ),
+    "session_search": Scenario(
+        {"words": "tea", "question": "Which one?"},
+        "the request to the model is cancelled",
+        model=True,
     ),
     "clarify": Scenario(
         {"question": "Which one?"},
@@ -144,6 +163,7 @@ async def opened(
     workspace = folder / "workspace"
     workspace.mkdir()
     (workspace / "a.txt").write_text("one\n")
+    (workspace / "a.png").write_bytes(PICTURE)
     fifo = folder / "hangs"
     os.mkfifo(fifo)
     installed = searching._installed  # pyright: ignore[reportPrivateUsage] (a slow one stands in for it)
@@ -182,6 +202,8 @@ async def _until_hanging(
         await shop.watch.until(call.call_id, scenario.keeps)
     elif scenario.slow_ripgrep:
         await shop.runtime.bridge.to_thread(fifo.read_bytes)
+    elif scenario.model:
+        await shop.models.asked.wait()
     elif scenario.progress:
         await shop.watch.progressed.wait()
     elif scenario.silent_server:

@@ -15,9 +15,13 @@ from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.call_hooks import CallView, Consent, NoHooks
 from keryx.engine.calls.session_resources import SessionResources
 from keryx.engine.executor import Batch
-from keryx.messages import NO_NEEDS, CallOutcome, ToolCall
+from keryx.events import Purpose
+from keryx.messages import NO_NEEDS, CallOutcome, Image, ToolCall
+from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.files import FileChange
+from keryx.ports.model import Model
+from keryx.ports.search import SessionMatch
 from keryx.ports.store import blob_hash
 from keryx.sandbox import Bounds, LocalPlace
 from keryx.sandbox.local import Mode
@@ -98,6 +102,33 @@ class StalledAgents:
         raise AssertionError(f"{call_id} of {task.text!r} was answered")
 
 
+class StalledModels:
+    """Models that take a request and never answer."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    def find(self, purpose: Purpose, name: str | None = None) -> Model:
+        del purpose, name
+        return ScriptedModel(lambda _request: ScriptedReply(hold=self._hold), sees_images=True)
+
+    async def _hold(self) -> None:
+        self.asked.set()
+        await asyncio.Event().wait()
+
+    def is_configured(self, purpose: Purpose) -> bool:
+        return bool(purpose)
+
+    def add_image(self, data: bytes, media_type: str, name: str = "") -> Image:
+        return Image(blob_hash(data), media_type, name)
+
+
+async def find_one(words: str, limit: int) -> list[SessionMatch]:
+    """Search in sessions: one match, whatever is searched."""
+    assert limit > 0
+    return [SessionMatch(session_id="s_1", title="Tea", at=0.0, kind="message", text=words)]
+
+
 class ToolSession:
     """All built-in tools in one workspace. Open it, use it, close it."""
 
@@ -144,6 +175,8 @@ class ToolSession:
         self.environment.background = self.background
         self.environment.resources = self.resources
         self.environment.agents = StalledAgents()
+        self.models = self.environment.models = StalledModels()
+        self.environment.search = find_one
         self.environment.files = await bridge.to_thread(
             lambda: FileAccess(self.workspace, keep=keep, changing=self._changing)
         )

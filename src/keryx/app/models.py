@@ -147,6 +147,10 @@ class Models:
         auxiliary = self._config.profile(settings.profile).auxiliary
         return self.find(name or auxiliary.get(purpose) or settings.model, settings.profile)
 
+    def has_auxiliary(self, purpose: Purpose, profile: str) -> bool:
+        """Return whether a model of its own is configured for this purpose."""
+        return bool(self._config.profile(profile).auxiliary.get(purpose))
+
     def compact_at(self, profile: str) -> float:
         """Return the share of a model's window at which a session of that profile is summarized."""
         share = self._compact_at.get(profile)
@@ -239,6 +243,9 @@ class ModelsForTools:
 
     def find(self, purpose: Purpose, name: str | None = None) -> Model:
         return self._models.for_purpose(purpose, self._settings, name)
+
+    def is_configured(self, purpose: Purpose) -> bool:
+        return self._models.has_auxiliary(purpose, self._settings.profile)
 
     def add_image(self, data: bytes, media_type: str, name: str = "") -> Image:
         hash_ = blob_hash(data)

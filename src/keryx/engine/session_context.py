@@ -45,6 +45,7 @@ from keryx.ports.agents import Agents
 from keryx.ports.files import Attachments, FileChange, Files
 from keryx.ports.model import Model
 from keryx.ports.model_access import ModelAccess
+from keryx.ports.search import SessionMatch
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
 from keryx.ports.workers import Workers
@@ -207,6 +208,7 @@ class SessionContext(msgspec.Struct):
         environment.background = self.background
         environment.resources = self.resources
         environment.log_usage = self._log_usage
+        environment.search = self._search
         if self.services.agents is not None:
             turn = self.fold.turn
             attended = turn is None or turn.attended
@@ -218,6 +220,21 @@ class SessionContext(msgspec.Struct):
         if self.files.can_open:
             environment.files = partial(self.files.open, str(workspace))
         return environment
+
+    async def _search(self, words: str, limit: int) -> list[SessionMatch]:
+        """Search in all sessions, for the tools."""
+        store = self.services.store
+        matches: list[SessionMatch] = []
+        for hit in await store.search(words, limit=limit):
+            row = await store.session(hit.session_id)
+            text = "".join(piece.text for piece in hit.snippet)
+            title = "" if row is None else row.title
+            matches.append(
+                SessionMatch(
+                    session_id=hit.session_id, title=title, at=hit.at, kind=hit.kind, text=text
+                )
+            )
+        return matches
 
     def _log_usage(
         self, call_id: str, purpose: Purpose, model: str, usage: Usage | None, cost: float | None

@@ -19,6 +19,10 @@ class ModelAccess(Protocol):
         """
         ...
 
+    def is_configured(self, purpose: Purpose) -> bool:
+        """Return whether a model of its own is configured for this purpose."""
+        ...
+
     def add_image(self, data: bytes, media_type: str, name: str = "") -> Image:
         """Make an image available to the models; return the part to put into a message."""
         ...

@@ -34,3 +34,14 @@ class Covered(msgspec.Struct, frozen=True, kw_only=True):
     position: int
     is_whole: bool
     problem: str | None = None
+
+
+class SessionMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A hit of a search, for tools."""
+
+    session_id: str
+    title: str
+    at: float
+    kind: FoundKind
+    text: str
+    """The words around the match."""

@@ -18,6 +18,7 @@ from keryx.ports.files import Files
 from keryx.ports.http import HttpClient
 from keryx.ports.place import PrivateFolder, Process
 from keryx.ports.resources import Resources
+from keryx.ports.search import SessionMatch
 
 if TYPE_CHECKING:
     from keryx.ports.tool import Tool
@@ -125,6 +126,14 @@ class ToolContext(Protocol):
         Each image is its data and its media type. The usage is logged under this call.
         `ToolFailedError` says what to do if there is no reply.
         """
+        ...
+
+    def has_model_for(self, purpose: Purpose) -> bool:
+        """Return whether a model of its own is configured for this purpose."""
+        ...
+
+    async def search_sessions(self, words: str, limit: int) -> Sequence[SessionMatch]:
+        """Search in the transcripts of all sessions of this host."""
         ...
 
     async def run_agent(self, task: ChildTask) -> ChildResult:

@@ -8,6 +8,9 @@ from keryx.ports.tool import Tool
 from keryx.tools import browser
 from keryx.tools.agents.delegate import delegate
 from keryx.tools.agents.todo import todo
+from keryx.tools.asking.mixture import mixture_of_agents
+from keryx.tools.asking.session_search import session_search
+from keryx.tools.asking.vision import vision_tool
 from keryx.tools.clarify import clarify
 from keryx.tools.files import file_tools
 from keryx.tools.mcp.search import tool_search
@@ -27,6 +30,7 @@ def built_in(
         "shell": shell_tools(find_shell(), home, confined=confined),
         "people": [clarify],
         "agents": [delegate, todo],
+        "models": [vision_tool(web.allow_private), mixture_of_agents, session_search],
         "web": web_tools(web),
         "mcp": [tool_search],
     }

@@ -85,6 +85,9 @@ class Models:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
 
+    def is_configured(self, purpose: Purpose) -> bool:
+        return bool(purpose)
+
     def find(self, purpose: Purpose, name: str | None = None) -> Model:
         def script(request: ModelRequest) -> ScriptedReply:
             (message,) = request.history

@@ -102,6 +102,9 @@ class OneModel:
     def find(self, purpose: str, name: str | None = None) -> Model:
         return self._model
 
+    def is_configured(self, purpose: str) -> bool:
+        return bool(purpose)
+
     def add_image(self, data: bytes, media_type: str, name: str = "") -> Image:
         raise NotImplementedError
 

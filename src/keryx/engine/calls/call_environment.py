@@ -24,6 +24,7 @@ from keryx.ports.files import Files
 from keryx.ports.http import HttpClient
 from keryx.ports.model_access import ModelAccess
 from keryx.ports.place import Place
+from keryx.ports.search import SessionMatch
 from keryx.ports.tool import Tool
 from keryx.ports.workers import Workers
 
@@ -66,6 +67,7 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     resources: SessionResources | None = None
     models: ModelAccess | None = None
     agents: Agents | None = None
+    search: Callable[[str, int], Awaitable[Sequence[SessionMatch]]] | None = None
     log_usage: LogUsage = _no_log
     log_loaded: LogLoaded = _no_load
     holdings: Holdings = msgspec.field(default_factory=Holdings)

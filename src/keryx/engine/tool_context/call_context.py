@@ -21,6 +21,7 @@ from keryx.events import Purpose
 from keryx.messages import CallOutcome, Needs
 from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.files import Files
+from keryx.ports.search import SessionMatch
 from keryx.ports.tool import Tool
 from keryx.ports.tool_context import Emitted
 
@@ -115,6 +116,16 @@ class CallContext:
             model=model,
             max_tokens=max_tokens,
         )
+
+    def has_model_for(self, purpose: Purpose) -> bool:
+        models = self._call.environment.models
+        return models is not None and models.is_configured(purpose)
+
+    async def search_sessions(self, words: str, limit: int) -> Sequence[SessionMatch]:
+        self._call.refuse_if_cancelled()
+        if self._call.environment.search is None:
+            raise DeveloperMustActError("this session cannot search; open it with a store")
+        return await self._call.environment.search(words, limit)
 
     async def run_agent(self, task: ChildTask) -> ChildResult:
         self._call.refuse_if_cancelled()

@@ -11,7 +11,6 @@ import io
 import re
 import time
 from collections.abc import Callable
-from html import unescape
 from typing import Any, Final
 
 import msgspec
@@ -187,6 +186,8 @@ def _whole_text(tree: Any) -> str:
 
 
 def _without_tags(html: str) -> str:
+    from html import unescape  # noqa: PLC0415 (a large table, for few pages)
+
     words = unescape(_TAG.sub(" ", _SCRIPT.sub(" ", html))).split()
     return " ".join(words)
 
