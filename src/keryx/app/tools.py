@@ -71,6 +71,17 @@ class Tools(msgspec.Struct, frozen=True):
         by_name = _by_name([tool for tools in sets.values() for tool in tools], sets)
         return cls(by_name, sets, servers=tuple(config.mcp.servers))
 
+    @staticmethod
+    def missing(config: Config) -> tuple[str, ...]:
+        """Return what the built-in tools need that cannot work here. Reads the disk."""
+        toolsets = importlib.import_module("keryx.tools.toolsets")
+        needs: tuple[str, ...] = toolsets.missing(
+            user_home(config.environment),
+            confined=config.confinement != "off",
+            web=_web_settings(toolsets, config),
+        )
+        return needs
+
     @property
     def capabilities(self) -> tuple[str, ...]:
         """Return the tools that only this program has, as `tool:NAME`."""

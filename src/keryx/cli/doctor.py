@@ -16,6 +16,7 @@ from keryx.app.host.home import new_tmp
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.services.places import Places
+from keryx.app.tools import Tools
 from keryx.cli.values import folder
 from keryx.config import Config
 from keryx.errors import KeryxError, ModelError
@@ -77,8 +78,18 @@ def _on_disk(loaded: Config) -> Iterator[Finding]:
         yield Finding(GOOD, "search", find_ripgrep("/usr/local/bin:/usr/bin:/bin"))
     except KeryxError as error:
         yield Finding(PARTLY, "search", "no ripgrep", (str(error),))
+    yield _tools(loaded)
     fast = importlib.util.find_spec("uvloop") is not None
     yield Finding(GOOD if fast else PARTLY, "event loop", "uvloop" if fast else "asyncio's own")
+
+
+def _tools(loaded: Config) -> Finding:
+    """Return how many tools work here, and what the others need."""
+    sets, needs = Tools.built_in(loaded).sets, Tools.missing(loaded)
+    count = sum(map(len, sets.values()))
+    return Finding(
+        PARTLY if needs else GOOD, "tools", f"{count} in {', '.join(filter(sets.get, sets))}", needs
+    )
 
 
 def _can_write(folder: Path) -> bool:

@@ -14,8 +14,10 @@ from keryx.tools.asking.vision import vision_tool
 from keryx.tools.clarify import clarify
 from keryx.tools.files import file_tools
 from keryx.tools.mcp.search import tool_search
+from keryx.tools.mcp.servers import missing as missing_for_mcp
 from keryx.tools.shell.terminal import find_shell, shell_tools
 from keryx.tools.web.settings import NO_SETTINGS, WebSettings, web_tools
+from keryx.tools.web.settings import missing as missing_for_web
 
 
 def built_in(
@@ -37,3 +39,15 @@ def built_in(
     if browser.missing(home, confined=confined) is None:
         sets["browser"] = browser.browser_tools(home, confined=confined)
     return sets
+
+
+def missing(
+    home: Path | None = None, *, confined: bool = True, web: WebSettings = NO_SETTINGS
+) -> tuple[str, ...]:
+    """Return what must be installed or set for the tools that are left out; reads the disk."""
+    needs = list(missing_for_web(web))
+    if (browser_needs := browser.missing(home, confined=confined)) is not None:
+        needs.append(f"the browser tools need Chromium and playwright: {browser_needs}")
+    if (mcp_needs := missing_for_mcp()) is not None:
+        needs.append(f"tools of MCP servers need a package: {mcp_needs}")
+    return tuple(needs)

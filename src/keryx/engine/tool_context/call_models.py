@@ -44,7 +44,7 @@ async def ask_model(
         )
         reply, finished = await ask_for_text(chosen, request, timeout=TIMEOUT)
     except ModelError as error:
-        raise ToolFailedError(f"{error}; {error.hint}") from error
+        raise ToolFailedError(str(error)) from error  # it has the hint
     name = finished.model or chosen.name
     call.environment.log_usage(call.call_id, purpose, name, finished.usage, finished.cost)
     return reply

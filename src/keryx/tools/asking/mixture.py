@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from keryx.aio.group import Group
@@ -39,7 +40,23 @@ async def mixture_of_agents(
     """
     if models is not None and not 1 <= len(models) <= MOST_MODELS:
         raise ToolFailedError(f"mixture_of_agents asks 1 to {MOST_MODELS} models")
-    asked: list[str | None] = [*models] if models is not None else [None] * SAMPLES
+    names: list[str | None] = [*models] if models is not None else [None] * SAMPLES
+    answers, problems = await _ask_all(question, names, context)
+    if not answers:
+        raise ToolFailedError(f"no model answered: {'; '.join(problems)}")
+    text = await context.ask_model(
+        "mixture",
+        "\n\n".join([f"Question:\n{question}", *answers]),
+        system=COMBINE,
+        model=combine_with,
+    )
+    return {"text": text, "answers": len(answers), "problems": problems}
+
+
+async def _ask_all(
+    question: str, names: Sequence[str | None], context: ToolContext
+) -> tuple[list[str], list[str]]:
+    """Return the answers in order, and what went wrong with models that gave none."""
     answers: dict[int, str] = {}
     problems: dict[int, str] = {}
 
@@ -49,27 +66,16 @@ async def mixture_of_agents(
         except ToolFailedError as error:
             problems[number] = f"{model or 'the model'}: {error}"
         else:
-            answers[number] = reply[:LONGEST_ANSWER]
+            answers[number] = f"Answer of {model or f'sample {number + 1}'}:\n"
+            answers[number] += reply[:LONGEST_ANSWER]
             context.emit(f"{model or 'answer'} {number + 1}: {reply.strip()[:200]}\n")
-        context.progress(len(answers) + len(problems), len(asked) + 1)
+        context.progress(len(answers) + len(problems), len(names) + 1)
 
     scope = context.scope.child("models")
     try:
         async with Group(scope) as group:
-            for number, model in enumerate(asked):
+            for number, model in enumerate(names):
                 group.start(ask(number, model), name=f"model {number}")
     finally:
         scope.close()
-    if not answers:
-        raise ToolFailedError(f"no model answered: {'; '.join(problems.values())}")
-    listed = [
-        f"Answer {place} ({asked[number] or 'sample'}):\n{answers[number]}"
-        for place, number in enumerate(sorted(answers), 1)
-    ]
-    text = await context.ask_model(
-        "mixture",
-        f"Question:\n{question}\n\n" + "\n\n".join(listed),
-        system=COMBINE,
-        model=combine_with,
-    )
-    return {"text": text, "answers": len(answers), "problems": list(problems.values())}
+    return [answers[number] for number in sorted(answers)], list(problems.values())

@@ -1,0 +1,47 @@
+"""`keryx doctor` says which tools work here, and what the others need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.app.hosts import PATIENCE, keryx
+
+pytestmark = pytest.mark.promise("kit.8")
+
+
+def test_it_counts_the_tools_that_work(tmp_path: Path) -> None:
+    (line,) = [line for line in keryx(tmp_path, "doctor").stdout.splitlines() if " tools " in line]
+    assert line.startswith("✓")
+    assert "browser" in line
+    assert "web" in line
+
+
+@pytest.mark.parametrize(
+    ("package", "advice"),
+    [
+        ("playwright", "pip install 'keryx[browser]'"),
+        ("mcp", "pip install 'keryx[mcp]'"),
+        ("trafilatura", "web_extract needs"),
+        ("ddgs", "web_search needs a search engine"),
+    ],
+)
+def test_it_says_what_a_missing_tool_needs(tmp_path: Path, package: str, advice: str) -> None:
+    program = (
+        "import sys\n"
+        f"sys.modules[{package!r}] = None  # as if it were not installed\n"
+        "from keryx.cli.entry import main\n"
+        "sys.exit(main())"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program, "doctor", "--home", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert "! tools" in shown.stdout, shown.stderr
+    assert advice in shown.stdout
