@@ -31,14 +31,20 @@ async def session_search(
     """
     if not words.strip():
         raise ToolFailedError("session_search needs words to search for")
-    matches = await context.search_sessions(words, min(max(limit, 1), MOST_MATCHES))
-    found = [_described(match) for match in matches]
+    limit = min(max(limit, 1), MOST_MATCHES)
+    matches = [
+        match
+        for match in await context.search_sessions(words, 2 * limit)
+        # Every search would find itself: its words are arguments of a call of this session.
+        if match.session_id != context.session_id or match.kind != "call"
+    ][:limit]
+    rows = [_described(match) for match in matches]
     answer: str | None = None
     if matches and question and context.has_model_for("search"):
-        excerpts = "\n\n".join(f"[{row['session']}, {row['date']}] {row['text']}" for row in found)
+        excerpts = "\n\n".join(f"[{row['session']}, {row['date']}] {row['text']}" for row in rows)
         text = f"Question: {question}\n\nExcerpts:\n{excerpts}"
         answer = await context.ask_model("search", text, system=SYSTEM)
-    return {"matches": found, "answer": answer} if answer is not None else {"matches": found}
+    return {"matches": rows, "answer": answer} if answer is not None else {"matches": rows}
 
 
 def _described(match: SessionMatch) -> dict[str, str]:
