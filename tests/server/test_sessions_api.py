@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
+from keryx.ports.model import ModelRequest
 from tests.server.served_host import served_host
 
 
@@ -217,3 +219,26 @@ async def test_what_is_not_there_and_what_cannot_be_done_are_problems(tmp_path: 
         wrong.problem(405, "wrong_method")
         assert {"GET", "POST"} <= set(wrong.headers["allow"].split(", "))
         (await here.client.ask("POST", "/api/events")).problem(405, "wrong_method")
+
+
+@pytest.mark.promise("kit.4")
+async def test_child_agents_are_listed_by_their_parent(tmp_path: Path) -> None:
+    def reply(request: ModelRequest) -> ScriptedReply:
+        history = history_of(request)
+        if len(history) == 1 and b"Parent" in request.history[0]:
+            tasks = {"tasks": [{"task": "Look"}, {"task": "Listen"}]}
+            return ScriptedReply(calls=(ScriptedCall("delegate", tasks),))
+        return ScriptedReply(text="Done.")
+
+    async with served_host(tmp_path, model=ScriptedModel(reply)) as here:
+        name = await here.client.open()
+        async with here.client.follow(name) as events:
+            await here.client.say(name, "Parent")
+            async for event in events:
+                if event.type == "turn.finished":
+                    break
+        listed = await here.client.get("/api/sessions")
+        assert [row["session_id"] for row in listed["sessions"]] == [name]
+        children = await here.client.get(f"/api/sessions?parent={name}")
+        assert {row["title"] for row in children["sessions"]} == {"Look", "Listen"}
+        assert {row["parent"]["session_id"] for row in children["sessions"]} == {name}

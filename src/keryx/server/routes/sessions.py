@@ -39,12 +39,16 @@ async def list_sessions(
     limit: Limit = PAGE,
     before: Before = None,
     archived: FromQuery[bool] = False,  # noqa: FBT002 (a parameter of the query)
+    parent: FromQuery[str] = "",
 ) -> schemas.SessionList:
-    """The sessions, last changed first; or with `search`, what was found in them."""
+    """The sessions, last changed first; or with `search`, what was found in them.
+
+    With `parent`, the sessions of the child agents of that session; they are in no other list.
+    """
     store = service.host_client.store
     if search is not None:
         return schemas.SessionList(hits=await _hits(store, search, limit))
-    rows = await store.sessions(limit=limit, before=before, archived=archived)
+    rows = await store.sessions(limit=limit, before=before, archived=archived, parent=parent)
     following = rows[-1].position if len(rows) == limit else None
     return schemas.SessionList(sessions=tuple(rows), next=following)
 
