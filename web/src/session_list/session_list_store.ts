@@ -47,7 +47,7 @@ export class Sessions {
       this.version.value;
       const shown = [...this.table.values()].map((row) => row.peek());
       return groupByDay(
-        shown.filter((summary) => Boolean(summary.archived) === this.archived.value),
+        shown.filter((summary) => isListed(summary, this.archived.value)),
         minute.value,
       );
     });
@@ -195,6 +195,12 @@ export class Sessions {
     } else if (event === "deleted") this.forget(summary.session_id);
     if (id !== null) this.reached(Number(id) || 0);
   }
+}
+
+/** A child agent is listed only while it waits for somebody. Pure. */
+export function isListed(summary: SessionSummary, archived: boolean): boolean {
+  if (summary.parent != null && summary.state !== "waiting") return false;
+  return Boolean(summary.archived) === archived;
 }
 
 /** Those that this page of the newest would list, if they were still there as they were. Pure. */
