@@ -1,4 +1,5 @@
-"""The sources of a turn's prompt: the present configuration, AGENTS.md and a personality."""
+"""What a turn reads at its start: the present configuration, AGENTS.md, a personality, and which of
+the user's own tools have changed."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from keryx.aio.bridge import Bridge
+from keryx.app.host_tools import HostTools
+from keryx.app.own_tools import Listing, list_files
 from keryx.app.services.diffs import open_files, read_start
 from keryx.app.tools import hidden_places
 from keryx.config import Config, ConfigurationError, reload
@@ -28,18 +31,30 @@ _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY |
 class PromptSources:
     """Reads the sources when a turn starts; a running turn keeps what it started with."""
 
-    def __init__(self, bridge: Bridge, config: Config, on_change: Callable[[Config], None]) -> None:
+    def __init__(
+        self,
+        bridge: Bridge,
+        config: Config,
+        tools: HostTools,
+        on_change: Callable[[Config], None],
+    ) -> None:
         self._bridge = bridge
+        self._tools = tools
         self._config = config
         self._on_change = on_change
 
     async def read(self, settings: Settings, workspace: str) -> PromptParts:
-        config, agents, warnings = await self._bridge.to_thread(
-            _read, self._config, Path(workspace)
+        uses_own = not self._tools.needs_program_only(settings.tools)
+        own = self._tools.own.folder if uses_own else None
+        config, agents, listing, warnings = await self._bridge.to_thread(
+            _read, self._config, Path(workspace), own
         )
         if config is not self._config:
             self._config = config
             self._on_change(config)
+        if listing is not None:
+            await self._tools.refresh(listing)
+            warnings = (*warnings, *self._tools.own.warnings)
         parts: dict[str, str] = {}
         if agents:
             parts["agents"] = agents
@@ -55,7 +70,9 @@ class PromptSources:
         return PromptParts(parts, warnings)
 
 
-def _read(config: Config, workspace: Path) -> tuple[Config, str, tuple[str, ...]]:
+def _read(
+    config: Config, workspace: Path, own: Path | None
+) -> tuple[Config, str, Listing | None, tuple[str, ...]]:
     """Read everything from the disk in one step, in a thread."""
     warnings: tuple[str, ...] = ()
     try:
@@ -66,7 +83,7 @@ def _read(config: Config, workspace: Path) -> tuple[Config, str, tuple[str, ...]
         agents = _read_agents(workspace, partial(hidden_places, config))
     except ToolFailedError as error:
         agents, warnings = "", (*warnings, f"{error}; the turn runs without it")
-    return config, agents, warnings
+    return config, agents, None if own is None else list_files(own), warnings
 
 
 def _read_agents(workspace: Path, hidden: Callable[[], Sequence[Path]]) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from keryx.aio.clock import RealClock
+from keryx.app.host_tools import HostTools
 from keryx.app.models import Models, ModelsForTools
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, set_policy
@@ -14,7 +15,7 @@ from keryx.app.services.attachments import HostAttachments, Uploads
 from keryx.app.services.diffs import open_files, revert_files
 from keryx.app.services.places import Places
 from keryx.app.services.prompt_sources import PromptSources
-from keryx.app.tools import HostTools, child_environment, secret_places
+from keryx.app.tools import child_environment, secret_places
 from keryx.config import Config, secrets_of
 from keryx.engine.approvals import Approvals
 from keryx.engine.calls.call_environment import CallEnvironment
@@ -54,7 +55,7 @@ class SessionServices:
         set_policy(self._approvals, config)
         self._config = config
         self._is_shared = is_shared
-        self._sources = PromptSources(runtime.bridge, config, self._configure)
+        self._sources = PromptSources(runtime.bridge, config, tools, self._configure)
         self.provided = self._provide(store, titles=titles)
 
     def _provide(self, store: Store, *, titles: bool) -> HostServices:
