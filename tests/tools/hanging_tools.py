@@ -91,6 +91,7 @@ ATOMIC: dict[str, dict[str, Any]] = {
     "patch": {"patch": "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch\n"},
     "list_files": {},
     "todo": {"items": [{"text": "Look around"}]},
+    "skill": {"name": "letters"},
     "browser_console": {},
     "browser_close": {},
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -10,6 +10,8 @@ from keryx.app.own_tools import TOOLSET, Listing, OwnTools
 from keryx.app.tools import Tools
 from keryx.config import Config
 from keryx.ports.tool import Tool
+
+SKILL: Final = "skill"
 
 
 class HostTools:
@@ -57,6 +59,11 @@ class HostTools:
         """Return whether the program passed all of these tools; also if there are none."""
         names = set(names)
         return not names or (self._program.from_program and self._program.by_name.keys() >= names)
+
+    def has_skills_tool(self, names: Collection[str]) -> bool:
+        """Return whether a session with these tools has the built-in tool for skills."""
+        program = self._program
+        return SKILL in names and not (program.from_program and SKILL in program.by_name)
 
     async def refresh(self, listing: Listing | None = None) -> None:
         """Load the user's own tools that have changed."""

@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -103,23 +104,25 @@ def load_now(home: Path, used_names: Collection[str]) -> tuple[Mapping[str, Tool
 
 def list_files(folder: Path) -> Listing:
     """Return the files of the folder. A folder that others can change is refused as a whole."""
+    stamps: dict[str, Stamp] = {}
     try:
-        entries = os.scandir(folder)
+        with os.scandir(folder) as entries:
+            if fault := exposure(folder, folder.lstat()):
+                return Listing(fault=f"{fault}; the tools in it are left out")
+            for entry in entries:
+                if entry.name.endswith(".py") and not entry.name.startswith(("_", ".")):
+                    with suppress(FileNotFoundError):  # it has just been removed
+                        stamps[entry.name] = _stamp(entry.stat(follow_symlinks=False))
     except FileNotFoundError:
         return Listing()
     except OSError as error:
         return Listing(fault=f"{folder} cannot be read: {error.strerror}; its tools are left out")
-    with entries:
-        if fault := exposure(folder, folder.lstat()):
-            return Listing(fault=f"{fault}; the tools in it are left out")
-        stamps: dict[str, Stamp] = {}
-        for entry in entries:
-            if entry.name.endswith(".py") and not entry.name.startswith(("_", ".")):
-                status = entry.stat(follow_symlinks=False)
-                # The time of the last change of owner or mode counts too: it may end a refusal.
-                times = (status.st_mtime_ns, status.st_ctime_ns)
-                stamps[entry.name] = (*times, status.st_size, status.st_ino)
     return Listing(stamps)
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    # The time of the last change of owner or mode counts too: it may end a refusal.
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 # -- names

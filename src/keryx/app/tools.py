@@ -21,6 +21,8 @@ from keryx.sandbox.policy import USER_SECRETS
 # Commands need these to find each other and to use the person's language; they get no others.
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME")
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+SKILLS: Final = "skills"
+"""The folder of skills in the home."""
 TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """The tool names that all model providers accept."""
 TOOL_PARTS: Final = (
@@ -63,6 +65,7 @@ class Tools(msgspec.Struct, frozen=True):
             user_home(config.environment),
             confined=config.confinement != "off",
             web=_web_settings(toolsets, config),
+            skills=config.home / SKILLS,
         )
         scripts = importlib.import_module("keryx.sandbox.scripts")
         sets["code"] = [scripts.ExecuteCode()]

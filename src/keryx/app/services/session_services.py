@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from keryx.aio.clock import RealClock
-from keryx.app.host_tools import HostTools
+from keryx.app.host_tools import SKILL, HostTools
 from keryx.app.models import Models, ModelsForTools
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, set_policy
@@ -69,7 +69,7 @@ class SessionServices:
             executor=runtime.executor,
             clock=RealClock(),
             model=models.find,
-            tools=self._granted,
+            tools=self._offered,
             environment=self._environment,
             prompt_parts=self._prompt_parts,
             files=self._files,
@@ -89,6 +89,13 @@ class SessionServices:
         if self._is_shared():
             await self._rules.refresh()
         return await self._sources.read(settings, workspace)
+
+    def _offered(self, settings: Settings) -> list[Tool]:
+        """Return the tools that a model is told of: no tool for skills if there are none."""
+        tools = self._granted(settings)
+        if self._sources.has_skills or not self._tools.has_skills_tool(settings.tools):
+            return tools
+        return [tool for tool in tools if tool.name != SKILL]
 
     def _granted(self, settings: Settings) -> list[Tool]:
         return self._tools.granted(settings.tools)
