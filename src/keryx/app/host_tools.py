@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 from typing import Any, Final
 
+import msgspec
+
 from keryx.app.own_tools import TOOLSET, Listing, OwnTools
 from keryx.app.tools import Tools
 from keryx.config import Config
@@ -86,4 +88,5 @@ class HostTools:
     def _all(self) -> Tools:
         if self._shared is None or not self._program.from_program:
             return self._shared or self._program
-        return Tools({**self._shared.by_name, **self._program.by_name}, self._shared.sets)
+        by_name = {**self._shared.by_name, **self._program.by_name}
+        return msgspec.structs.replace(self._shared, by_name=by_name)

@@ -97,7 +97,8 @@ class Tools(msgspec.Struct, frozen=True):
         """Return these tools and one more set, none of whose names is used here."""
         if not tools:
             return self
-        return Tools({**self.by_name, **tools}, {**self.sets, toolset: [*tools.values()]})
+        by_name, sets = {**self.by_name, **tools}, {**self.sets, toolset: [*tools.values()]}
+        return msgspec.structs.replace(self, by_name=by_name, sets=sets)
 
     def granted(self, names: Iterable[str]) -> list[Tool]:
         return [self.by_name[name] for name in names if name in self.by_name]
