@@ -36,6 +36,7 @@ def test_they_are_listed_by_toolset_and_with_their_schemas(tmp_path: Path) -> No
         "people",
         "agents",
         "web",
+        "skills",
         "browser",
         "code",
     ]
