@@ -19,6 +19,7 @@ from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, hi
 from keryx.ports.model import ModelRequest
 from tests.app.hosts import PATIENCE, closing, first, result_of
 from tests.cli.commands import COMMAND, environment, keryx
+from tests.server.served_host import served_host
 
 pytestmark = pytest.mark.promise("kit.7")
 
@@ -326,3 +327,20 @@ async def test_a_host_with_tools_of_its_program_has_the_own_ones_for_others(home
         output, _ = await process.communicate()
         assert output == b"Hello, Ada!\n"
         assert len(await results(await app.open())) == 1
+
+
+async def test_the_server_lists_them_and_a_session_may_choose_them(tmp_path: Path) -> None:
+    model = calling("greet", {"name": "Ada"})
+    async with served_host(tmp_path, model=model) as here:
+        before = await here.client.open()
+        (here.home / "tools").mkdir(mode=0o700)
+        write(here.home, "greet.py", GREET)
+        tools = await here.client.get("/api/tools")
+        assert "own" in tools["toolsets"]
+        assert [row["name"] for row in tools["tools"] if row["toolset"] == "own"] == ["greet"]
+        body = {"tools": ["own"]}
+        changed = await here.client.ask("PATCH", f"/api/sessions/{before}", json=body)
+        assert changed.status == 200
+        for session_id in (before, await here.client.open(**body)):
+            (result,) = await results(await here.app.open(session_id))
+            assert "Hello, Ada!" in result

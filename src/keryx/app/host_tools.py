@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from keryx.app.own_tools import TOOLSET, Listing, OwnTools
+from keryx.app.own_tools import TOOLSET, Listing, OwnTools, names_in_use
 from keryx.app.tools import Tools
 from keryx.config import Config
 from keryx.ports.tool import Tool
@@ -72,7 +72,7 @@ class HostTools:
         built_in = self._built_in
         if built_in is None:
             return
-        await self.own.refresh({*built_in.by_name, *built_in.sets, TOOLSET}, listing)
+        await self.own.refresh(names_in_use(built_in), listing)
         self._shared = built_in.plus(TOOLSET, self.own.by_name)
 
     def chosen(self, names: Iterable[str] | None, *, for_others: bool = False) -> tuple[str, ...]:

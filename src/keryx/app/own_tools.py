@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from keryx.app.tool_sources import Source, exposure, load_file, load_packages
+from keryx.app.tools import Tools
 from keryx.ports.tool import Tool
 
 FOLDER: Final = "tools"
@@ -34,6 +35,11 @@ class Listing(msgspec.Struct, frozen=True):
 
     stamps: Mapping[str, Stamp] = msgspec.field(default_factory=dict[str, Stamp])
     fault: str = ""
+
+
+def names_in_use(tools: Tools) -> frozenset[str]:
+    """Return the names that no own tool may have beside these tools."""
+    return frozenset((*tools.by_name, *tools.sets, TOOLSET))
 
 
 class OwnTools:
