@@ -38,6 +38,7 @@ def test_they_are_listed_by_toolset_and_with_their_schemas(tmp_path: Path) -> No
         "models",
         "web",
         "mcp",
+        "skills",
         "browser",
         "code",
     ]

@@ -110,6 +110,7 @@ ATOMIC: dict[str, dict[str, Any]] = {
     "patch": {"patch": "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch\n"},
     "list_files": {},
     "todo": {"items": [{"text": "Look around"}]},
+    "skill": {"name": "letters"},
     "browser_console": {},
     "browser_close": {},
     "tool_search": {"query": "anything"},

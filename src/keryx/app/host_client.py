@@ -21,6 +21,7 @@ from keryx.app.host.guests.temporary_sessions import delete_on_disconnect
 from keryx.app.host.local_host import LocalHost
 from keryx.app.host.socket_protocol import NewSession, checked
 from keryx.app.models import Models
+from keryx.app.own_tools import TOOLSET, OwnTools, names_in_use
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import read_rules
 from keryx.app.services.attachments import Uploads
@@ -70,6 +71,8 @@ class HostClient:
         self.models: Final = models
         self.tools: Final = tools
         self._runtime = runtime
+        # For lists and choices only: the host, which may be another process, has its own.
+        self._own_tools = OwnTools(config.home, runtime.bridge.to_thread)
         self._joiner = HomeJoiner(
             runtime,
             models=models,
@@ -82,6 +85,13 @@ class HostClient:
         self._host: Host | None = None
         self._joining: asyncio.Task[Host | KeryxError] | None = None
         self._has_left = False
+
+    async def tools_to_choose(self) -> Tools:
+        """Return the tools that a new session may have, also the user's own as they are now."""
+        if self.tools.from_program:
+            return self.tools
+        await self._own_tools.refresh(names_in_use(self.tools))
+        return self.tools.plus(TOOLSET, self._own_tools.by_name)
 
     async def diff(self, session_id: str) -> str:
         """Return a diff of all files that the session changed, against their present content."""

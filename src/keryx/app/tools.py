@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -21,6 +21,8 @@ from keryx.sandbox.policy import USER_SECRETS
 # Commands need these to find each other and to use the person's language; they get no others.
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME")
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+SKILLS: Final = "skills"
+"""The folder of skills in the home."""
 TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """The tool names that all model providers accept."""
 TOOL_PARTS: Final = (
@@ -65,6 +67,7 @@ class Tools(msgspec.Struct, frozen=True):
             user_home(config.environment),
             confined=config.confinement != "off",
             web=_web_settings(toolsets, config),
+            skills=config.home / SKILLS,
         )
         scripts = importlib.import_module("keryx.sandbox.scripts")
         sets["code"] = [scripts.ExecuteCode()]
@@ -106,45 +109,15 @@ class Tools(msgspec.Struct, frozen=True):
                 )
         return tuple(tool_names)
 
+    def plus(self, toolset: str, tools: Mapping[str, Tool]) -> Tools:
+        """Return these tools and one more set, none of whose names is used here."""
+        if not tools:
+            return self
+        by_name, sets = {**self.by_name, **tools}, {**self.sets, toolset: [*tools.values()]}
+        return msgspec.structs.replace(self, by_name=by_name, sets=sets)
+
     def granted(self, names: Iterable[str]) -> list[Tool]:
         return [self.by_name[name] for name in names if name in self.by_name]
-
-
-class HostTools:
-    """The tools of one host: those of its program for the program's sessions, the built-in ones
-    for all other sessions. The built-in tools are loaded for the first of these."""
-
-    def __init__(self, own: Tools, load: Callable[[], Awaitable[Tools]]) -> None:
-        self._own = own
-        self._load = load
-        self._built_in = None if own.from_program else own
-
-    @property
-    def capabilities(self) -> tuple[str, ...]:
-        return self._own.capabilities
-
-    async def prepare(self, names: Iterable[str] | None) -> None:
-        """Load the built-in tools if one of these names is not the program's; None: load them."""
-        if self._built_in is None and (names is None or not self._own.by_name.keys() >= set(names)):
-            self._built_in = await self._load()
-
-    def chosen(self, names: Iterable[str] | None, *, for_others: bool = False) -> tuple[str, ...]:
-        """Return the names of tools, for a session of this program or of another process."""
-        if not for_others or self._built_in is None:
-            return self._own.chosen(names)
-        return (self._built_in if names is None else self._all).chosen(names)
-
-    def granted(self, names: Iterable[str]) -> list[Tool]:
-        return self._all.granted(names)
-
-    @property
-    def _all(self) -> Tools:
-        if self._built_in is None or self._built_in is self._own:
-            return self._own
-        built_in = self._built_in
-        return Tools(
-            {**built_in.by_name, **self._own.by_name}, built_in.sets, servers=built_in.servers
-        )
 
 
 def _is_of_server(name: str, server: str) -> bool:
@@ -160,10 +133,11 @@ def program_tools(tools: object) -> tuple[Tool, ...]:
             f"tools={text} is not a list of tools; write tools=[add], with functions or tools"
         )
     passed = cast("Iterable[object]", tools)
-    return tuple(_as_tool(f"tools[{at}]", value) for at, value in enumerate(passed))
+    return tuple(as_tool(f"tools[{at}]", value) for at, value in enumerate(passed))
 
 
-def _as_tool(where: str, value: object) -> Tool:
+def as_tool(where: str, value: object) -> Tool:
+    """Return this value as a tool; a typed function is converted. `where` is for the error."""
     if isinstance(value, type):
         raise InvalidToolError(
             f"{where} is the class {value.__name__}, not a tool; pass an object of that class"

@@ -10,6 +10,7 @@ from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx, SessionHandle
 from keryx.app.host.guests.temporary_sessions import temporary
+from keryx.app.own_tools import TOOLSET, load_now, names_in_use
 from keryx.app.tools import Tools
 from keryx.cli.screens.approval_prompt import APPROVE_HELP, Asker, is_attended
 from keryx.cli.screens.outcomes import CallLines
@@ -43,7 +44,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    sets = Tools.built_in(load(options.home)).sets
+    config = load(options.home)
+    built_in = Tools.built_in(config)
+    own, warnings = load_now(config.home, names_in_use(built_in))
+    sets = built_in.plus(TOOLSET, own).sets
+    for warning in warnings:
+        print(f"keryx: {warning}", file=sys.stderr)
     if options.json:
         rows = [
             {

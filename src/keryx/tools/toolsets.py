@@ -16,16 +16,21 @@ from keryx.tools.files import file_tools
 from keryx.tools.mcp.search import tool_search
 from keryx.tools.mcp.servers import missing as missing_for_mcp
 from keryx.tools.shell.terminal import find_shell, shell_tools
+from keryx.tools.skills.skill_tool import skill_tool
 from keryx.tools.web.settings import NO_SETTINGS, WebSettings, web_tools
 from keryx.tools.web.settings import missing as missing_for_web
 
 
 def built_in(
-    home: Path | None = None, *, confined: bool = True, web: WebSettings = NO_SETTINGS
+    home: Path | None = None,
+    *,
+    confined: bool = True,
+    web: WebSettings = NO_SETTINGS,
+    skills: Path | None = None,
 ) -> dict[str, list[Tool]]:
     """Return all sets; reads the disk. A tool that cannot work here is left out.
 
-    `home` is the user's folder; `confined`: commands run confined.
+    `home` is the user's folder; `confined`: commands run confined; `skills`: a folder of skills.
     """
     sets: dict[str, list[Tool]] = {
         "files": file_tools(),
@@ -35,6 +40,7 @@ def built_in(
         "models": [vision_tool(web.allow_private), mixture_of_agents, session_search],
         "web": web_tools(web),
         "mcp": [tool_search],
+        "skills": [skill_tool(skills)],
     }
     if browser.missing(home, confined=confined) is None:
         sets["browser"] = browser.browser_tools(home, confined=confined)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import filterfalse
 from typing import Final, Self
 
@@ -18,6 +17,7 @@ from keryx.app.host.guests.shared_dispatch import ProgramGoneError, SharedDispat
 from keryx.app.host.home import GuestRegistration, Home
 from keryx.app.host.session_feed import SessionFeed
 from keryx.app.host.socket_protocol import NewSession
+from keryx.app.host_tools import HostTools
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, read_rules
@@ -25,7 +25,7 @@ from keryx.app.services.child_agents import ChildAgents
 from keryx.app.services.mcp_servers import open_servers
 from keryx.app.services.places import Places
 from keryx.app.services.session_services import SessionServices
-from keryx.app.tools import HostTools, Tools
+from keryx.app.tools import Tools
 from keryx.config import DEFAULT, Config
 from keryx.engine.session import Opening, Session
 from keryx.errors import DeveloperMustActError
@@ -60,7 +60,7 @@ class LocalHost:
         self._agents = ChildAgents(self, runtime.scope)
         self._rules = rules
         self._runtime, self._threads, self._models = runtime, threads, models
-        self._tools = HostTools(tools, partial(runtime.bridge.to_thread, Tools.built_in, config))
+        self._tools = HostTools(tools, config, runtime.bridge.to_thread)
         self._places = Places(runtime, config, home.path, home.address.tmp)
         self._mcp = open_servers(runtime, self._places, config)
         self._dispatch = dispatch = SharedDispatch(
@@ -162,8 +162,7 @@ class LocalHost:
             with suppress(ProgramGoneError):  # it can be read; a command to it gets the error
                 await self._dispatch.session(request.session_id)
             return
-        if request.for_others:
-            await self._tools.prepare(request.tools)
+        brought = await self.capabilities_for(request)
         opening = Opening(
             model=self._model_for(request),
             workspace=request.workspace,
@@ -174,12 +173,13 @@ class LocalHost:
             title=request.title,
             approvals=request.approvals,
             read_only=request.read_only,
-            brought=self.capabilities_for(request),
+            brought=brought,
         )
         await self._dispatch.session(request.session_id, opening)
 
-    def capabilities_for(self, request: NewSession) -> tuple[str, ...]:
+    async def capabilities_for(self, request: NewSession) -> tuple[str, ...]:
         """Return the capabilities of this program that such a new session would use."""
+        await self._tools.prepare(request.tools, for_others=request.for_others)
         names = self._tools.chosen(request.tools, for_others=request.for_others)
         used = (f"model:{self._model_for(request)}", *(f"tool:{name}" for name in names))
         return tuple(name for name in used if name in self._dispatch.capabilities)
@@ -244,8 +244,9 @@ class LocalHost:
         self, session_id: str, opening: Opening | None, hub: EventHub | None
     ) -> Session:
         await self._mcp.load()
-        if opening is None and self._tools.capabilities:
+        if opening is None and not self._tools.are_loaded:
             (first, *_) = await self.store.events(session_id, limit=1) or [None]
-            await self._tools.prepare(first.tools if isinstance(first, SessionOpened) else ())
+            names = first.tools if isinstance(first, SessionOpened) else ()
+            await self._tools.prepare_existing(names)
         scope = self._runtime.scope
         return await Session.open(session_id, self._services, scope, opening, hub=hub)

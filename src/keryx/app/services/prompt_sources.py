@@ -1,18 +1,24 @@
-"""The sources of a turn's prompt: the present configuration, AGENTS.md and a personality."""
+"""What a turn reads at its start: the present configuration, AGENTS.md, a personality, the list of
+skills, and which of the user's own tools have changed."""
 
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from keryx.aio.bridge import Bridge
+from keryx.app.host_tools import HostTools
+from keryx.app.own_tools import Listing, list_files
 from keryx.app.services.diffs import open_files, read_start
-from keryx.app.tools import hidden_places
+from keryx.app.tools import SKILLS, hidden_places
 from keryx.config import Config, ConfigurationError, reload
 from keryx.engine.log.state import Settings
 from keryx.engine.session_context import PromptParts
@@ -28,21 +34,36 @@ _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY |
 class PromptSources:
     """Reads the sources when a turn starts; a running turn keeps what it started with."""
 
-    def __init__(self, bridge: Bridge, config: Config, on_change: Callable[[Config], None]) -> None:
+    def __init__(
+        self,
+        bridge: Bridge,
+        config: Config,
+        tools: HostTools,
+        on_change: Callable[[Config], None],
+    ) -> None:
         self._bridge = bridge
+        self._tools = tools
         self._config = config
         self._on_change = on_change
+        self.has_skills = True
+        """Whether the home had skills when a turn last looked; True before that."""
 
     async def read(self, settings: Settings, workspace: str) -> PromptParts:
-        config, agents, warnings = await self._bridge.to_thread(
-            _read, self._config, Path(workspace)
+        uses_own = not self._tools.needs_program_only(settings.tools)
+        own = self._tools.own.folder if uses_own else None
+        uses_skills = self._tools.has_skills_tool(settings.tools)
+        contents = await self._bridge.to_thread(
+            _read, self._config, Path(workspace), own, uses_skills
         )
+        config, warnings, parts = contents.config, contents.warnings, contents.parts
         if config is not self._config:
             self._config = config
             self._on_change(config)
-        parts: dict[str, str] = {}
-        if agents:
-            parts["agents"] = agents
+        if uses_skills:
+            self.has_skills = "skills" in parts
+        if contents.own_tools is not None:
+            await self._tools.refresh(contents.own_tools)
+            warnings = (*warnings, *self._tools.own.warnings)
         if settings.profile not in config.profiles:
             warnings = (*warnings, _unknown("profile", settings.profile, config.profiles))
         if settings.personality is not None:
@@ -55,18 +76,42 @@ class PromptSources:
         return PromptParts(parts, warnings)
 
 
-def _read(config: Config, workspace: Path) -> tuple[Config, str, tuple[str, ...]]:
+class _Contents(msgspec.Struct, frozen=True):
+    """What one turn read from the disk."""
+
+    config: Config
+    parts: dict[str, str]
+    own_tools: Listing | None
+    warnings: tuple[str, ...]
+
+
+def _read(config: Config, workspace: Path, own: Path | None, uses_skills: bool) -> _Contents:  # noqa: FBT001 (a thread is passed no names)
     """Read everything from the disk in one step, in a thread."""
-    warnings: tuple[str, ...] = ()
+    warnings: list[str] = []
+    parts: dict[str, str] = {}
     try:
         config = reload(config)
     except ConfigurationError as error:
-        warnings = (f"{error}; the last valid configuration is used",)
+        warnings.append(f"{error}; the last valid configuration is used")
     try:
-        agents = _read_agents(workspace, partial(hidden_places, config))
+        if agents := _read_agents(workspace, partial(hidden_places, config)):
+            parts["agents"] = agents
     except ToolFailedError as error:
-        agents, warnings = "", (*warnings, f"{error}; the turn runs without it")
-    return config, agents, warnings
+        warnings.append(f"{error}; the turn runs without it")
+    if uses_skills and (skills := _read_skills(config.home / SKILLS, warnings)):
+        parts["skills"] = skills
+    listing = None if own is None else list_files(own)
+    return _Contents(config, parts, listing, tuple(warnings))
+
+
+def _read_skills(folder: Path, warnings: list[str]) -> str:
+    """Return the list of the skills, and add what is wrong with them to the warnings."""
+    # Imported only here: a program that passes its own tools starts faster.
+    catalog: Any = importlib.import_module("keryx.tools.skills.catalog")
+    skills, faults = catalog.read_skills(folder)
+    text, overflow = catalog.list_for_model(skills)
+    warnings.extend((*faults, *overflow))
+    return text
 
 
 def _read_agents(workspace: Path, hidden: Callable[[], Sequence[Path]]) -> str:

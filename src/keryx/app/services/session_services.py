@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from keryx.aio.clock import RealClock
+from keryx.app.host_tools import SKILL, HostTools
 from keryx.app.models import Models, ModelsForTools
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, set_policy
@@ -16,7 +17,7 @@ from keryx.app.services.attachments import HostAttachments, Uploads
 from keryx.app.services.diffs import open_files, revert_files
 from keryx.app.services.places import Places
 from keryx.app.services.prompt_sources import PromptSources
-from keryx.app.tools import HostTools, child_environment, secret_places
+from keryx.app.tools import child_environment, secret_places
 from keryx.config import Config, secrets_of
 from keryx.engine.approvals import Approvals
 from keryx.engine.calls.call_environment import CallEnvironment
@@ -58,7 +59,7 @@ class SessionServices:
         self._rules, self._approvals = rules, Approvals(always=rules.rules)
         set_policy(self._approvals, config)
         self._is_shared = is_shared
-        self._sources = PromptSources(runtime.bridge, config, self._configure)
+        self._sources = PromptSources(runtime.bridge, config, tools, self._configure)
         self.provided = self._provide(store, titles=titles)
 
     def _provide(self, store: Store, *, titles: bool) -> HostServices:
@@ -72,7 +73,7 @@ class SessionServices:
             executor=runtime.executor,
             clock=RealClock(),
             model=models.find,
-            tools=self._granted,
+            tools=self._offered,
             described=described,
             environment=self._environment,
             prompt_parts=self._prompt_parts,
@@ -100,6 +101,13 @@ class SessionServices:
         return msgspec.structs.replace(
             parts, parts={**parts.parts, **texts}, warnings=(*parts.warnings, *notes.warnings)
         )
+
+    def _offered(self, settings: Settings) -> list[Tool]:
+        """Return the tools that a model is told of: no tool for skills if there are none."""
+        tools = self._granted(settings)
+        if self._sources.has_skills or not self._tools.has_skills_tool(settings.tools):
+            return tools
+        return [tool for tool in tools if tool.name != SKILL]
 
     def _granted(self, settings: Settings) -> list[Tool]:
         tools = [tool for tool in self._tools.granted(settings.tools) if tool.name != SEARCH]

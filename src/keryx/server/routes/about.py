@@ -82,7 +82,7 @@ async def models(service: TheService) -> ModelList:
 @get("/api/tools")
 async def tools(service: TheService) -> ToolList:
     """The tools of this host, and their toolsets."""
-    tools = service.host_client.tools
+    tools = await service.host_client.tools_to_choose()
     toolset_of = {tool.name: name for name, members in tools.sets.items() for tool in members}
     return ToolList(
         tuple(

@@ -84,7 +84,7 @@ async def open_session(
             session_id=session_id,
             workspace=await service.folder(data.workspace or "."),
             model=data.model,
-            tools=_tools(service, data.tools, data.profile),
+            tools=await _tools(service, data.tools, data.profile),
             personality=data.personality,
             effort=data.effort,
             profile=data.profile,
@@ -119,12 +119,12 @@ def _check_names(service: Service, profile: str | None, personality: str | None)
         raise unprocessable("There is no personality with that name", f"choose {names}")
 
 
-def _tools(
+async def _tools(
     service: Service, names: tuple[str, ...] | None, profile: str | None
 ) -> tuple[str, ...] | None:
     if names is None:
         return service.host_client.config.profile(profile or DEFAULT).toolsets.get("web")
-    return service.host_client.tools.chosen(names)
+    return (await service.host_client.tools_to_choose()).chosen(names)
 
 
 @get("/api/sessions/{session_id:str}")
@@ -147,7 +147,7 @@ async def change_session(
         _check_names(service, profile, _or(data.personality, current.personality))
     tools, workspace = data.tools, data.workspace
     if isinstance(tools, tuple):
-        tools = service.host_client.tools.chosen(tools)
+        tools = (await service.host_client.tools_to_choose()).chosen(tools)
     if isinstance(workspace, str):
         workspace = await service.folder(workspace)
     command = cm.ChangeSession(

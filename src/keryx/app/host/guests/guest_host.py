@@ -168,7 +168,9 @@ class GuestHost:
         session_id = request.session_id
         if request.exists:
             await (await self._host_of(session_id)).open(request)
-        elif self._local.capabilities_for(request) and await self._is_mine(session_id, is_new=True):
+        elif await self._local.capabilities_for(request) and await self._is_mine(
+            session_id, is_new=True
+        ):
             await self._local.open(request)
         else:
             await (self._owner or self._local).open(request)
