@@ -28,12 +28,21 @@ class Logs:
         before: int | None = None,
         after: int | None = None,
         archived: bool | None = False,
+        parent: str | None = "",
     ) -> list[SessionRow]:
-        """The list, last changed first, of those that are archived, or not, or both (None).
+        """Return sessions, last changed first: those that are archived, or not, or both (None).
 
-        It ends before the position `before`; all that is in it has changed since `after`."""
+        They were changed before the position `before`, and after the position `after`. `parent` is
+        a session whose child agents' sessions are listed; empty: only sessions of no agent; None:
+        all sessions.
+        """
         return self._call(
-            self._store.sessions, limit=limit, before=before, after=after, archived=archived
+            self._store.sessions,
+            limit=limit,
+            before=before,
+            after=after,
+            archived=archived,
+            parent=parent,
         )
 
     def session(self, session_id: str) -> SessionRow | None:
@@ -55,7 +64,10 @@ class Logs:
         )
 
     def usage(self, session_id: str | None = None, *, since: float | None = None) -> list[UsageRow]:
-        """Return the usage, of all time or `since` then, in whole quarters of an hour."""
+        """Return the usage, of all time or `since` then, in whole quarters of an hour.
+
+        The usage of one session includes that of its child agents, in rows of their own.
+        """
         return self._call(self._store.usage, session_id, since=since)
 
     def account(self, session_id: str) -> tuple[SessionRow, list[UsageRow]] | None:
