@@ -22,6 +22,7 @@ from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host import remote_host
 from keryx.app.host.home import ADDRESS_FILE, LONGEST_SOCKET_PATH, HomeTakenError, HostAddress
+from keryx.app.host.socket_protocol import VERSION
 from keryx.errors import DeveloperMustActError, KeyReusedError, UserMustActError
 from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.rpc import CallError, connect
@@ -79,6 +80,18 @@ async def test_a_turn_that_the_second_starts_runs_at_the_first(tmp_path: Path) -
         assert [row.session_id for row in await first.store.sessions()] == [session.session_id]
 
 
+@pytest.mark.promise("server.7")
+async def test_who_is_attached_finds_what_was_said_a_moment_ago(tmp_path: Path) -> None:
+    words = ["caduceus", "kerykeion", "trident"]
+    model = ScriptedModel([ScriptedReply(text=word) for word in words])
+    async with patience(), Keryx(model=model, home=tmp_path) as first, Keryx(home=tmp_path) as two:
+        session = await first.open()
+        for word in words:
+            await (await session.send("What does a herald carry?")).result()
+            assert [hit.session_id for hit in await two.store.search(word)] == [session.session_id]
+            assert (await two.store.covered()).is_whole
+
+
 async def test_errors_of_the_host_arrive_as_what_they_are(tmp_path: Path) -> None:
     async with patience(), Keryx(model="scripted:demo", home=tmp_path), Keryx(home=tmp_path) as two:
         session = await two.open()
@@ -122,7 +135,7 @@ async def test_who_does_not_know_the_secret_gets_nothing(tmp_path: Path) -> None
         stranger = await connect(address.socket, scope)
         with pytest.raises(CallError, match="say hello"):
             await stranger.call("open", b'{"session_id":"s"}')
-        hello = json.dumps({"secret": "guess", "version": 2}).encode()
+        hello = json.dumps({"secret": "guess", "version": VERSION}).encode()
         with pytest.raises(CallError, match="not the secret"):
             await stranger.call("hello", hello)
         with pytest.raises(CallError, match="say hello"):

@@ -339,8 +339,9 @@ async def test_a_session_of_one_program_is_reached_from_another(tmp_path: Path) 
         await fork.change(title="A fork")
         plain = await first.open(tools=[])
         assert (await plain.view()).settings.tools == ()
-        hits = await owner.store.search("page")
-        assert {hit.session_id for hit in hits} == {session.session_id, fork.session_id}
+        for app in (first, second, owner):
+            hits = await app.store.search("page")
+            assert {hit.session_id for hit in hits} == {session.session_id, fork.session_id}
         assert await first.delete(session.session_id)
         assert await owner.store.session(session.session_id) is None
 

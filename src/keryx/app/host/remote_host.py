@@ -59,7 +59,9 @@ class RemoteHost:
             peer.close()
             await peer.wait_ended()
             raise
-        return cls(address, scope, peer, store)
+        host = cls(address, scope, peer, store)
+        store.catch_up_index = host.catch_up
+        return host
 
     async def open(self, request: socket_protocol.NewSession) -> None:
         await _call(self._peer, socket_protocol.OPEN, socket_protocol.encode_value(request))
@@ -100,6 +102,11 @@ class RemoteHost:
         return await _call(self._peer, socket_protocol.REMOVE_RULE, params) == b"true"
 
     # -- between hosts of one home
+
+    async def catch_up(self) -> None:
+        """Wait until the host has indexed what is committed; a host that has ended does not."""
+        with suppress(PeerLostError):
+            await _call(self._peer, socket_protocol.CATCH_UP, b"")
 
     async def announce(self, guest_id: str) -> None:
         """Tell the owner that this guest runs; the owner then asks what the guest hosts."""

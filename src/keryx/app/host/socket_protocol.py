@@ -25,10 +25,11 @@ TAKE: Final = "take"
 HOSTED: Final = "hosted"
 STOP_HOSTING: Final = "let_go"
 STAY: Final = "stay"
+CATCH_UP: Final = "catch_up"
 # Of a process with a temporary session:
 HOLD: Final = "hold"
 
-VERSION: Final = 2
+VERSION: Final = 3
 WRONG_SECRET: Final = "SecretError"  # noqa: S105 (the name of an error)
 
 

@@ -41,6 +41,8 @@ class PeerService(Protocol):
 
     async def stop_hosting(self, session_id: str) -> None: ...
 
+    async def catch_up(self) -> None: ...
+
 
 class SocketServer:
     """Accepts connections, and answers the calls of clients that know the secret."""
@@ -172,6 +174,8 @@ class _Connection:
                 await self._peers.stop_hosting(
                     socket_protocol.decode_session_ref(call.params).session_id
                 )
+            case socket_protocol.CATCH_UP:
+                await self._peers.catch_up()
             case socket_protocol.STAY:
                 # Never answered: the caller waits for the connection to close.
                 await asyncio.get_running_loop().create_future()

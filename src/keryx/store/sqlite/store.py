@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
@@ -35,6 +35,10 @@ OPEN_TIMEOUT: Final = 5.0
 GUEST_LOCK_TIMEOUT: Final = 10.0
 
 
+async def _do_nothing() -> None:
+    """Wait for nothing."""
+
+
 class SqliteStore:
     """Stores the logs of all sessions of one host in one file. Belongs to the bridge's loop.
 
@@ -51,6 +55,8 @@ class SqliteStore:
         self._readers = Readers(path, bridge, self._on_damage, self._index_search.close)
         self._writer: Writer | None = None
         self._indexer: Indexer | None = None
+        self.catch_up_index: Callable[[], Awaitable[None]] = _do_nothing
+        """Waits until the index has the commits so far; set it if another process indexes."""
         if opened is not None:
             self._writer = Writer(*opened, path, bridge, self.changed_elsewhere)
             if opened[1] is not None:
@@ -101,6 +107,7 @@ class SqliteStore:
 
     def _start_index(self) -> None:
         self._indexer = self._indexer or Indexer(self._path, self._bridge)
+        self.catch_up_index = self._indexer.catch_up
         # An earlier process may have ended before everything was indexed.
         self._indexer.wake()
 
@@ -220,19 +227,18 @@ class SqliteStore:
 
     async def search(self, words: str, *, limit: int = 20) -> list[Found]:
         search = partial(self._index_search.search, words=words, limit=limit)
-        if self._indexer is None:
-            return await self._readers.submit(search)
-        await self._indexer.catch_up()
+        await self.catch_up_index()
         try:
             return await self._readers.submit(search)
         except IndexUnreadableError:
+            if self._indexer is None:
+                raise
             self._indexer.rebuild()
             await self._indexer.catch_up()
             return await self._readers.submit(search)
 
     async def covered(self) -> Covered:
-        if self._indexer is not None:
-            await self._indexer.catch_up()
+        await self.catch_up_index()
         covered = await self._readers.submit(self._index_search.covered)
         problem = None if self._indexer is None else self._indexer.problem
         return msgspec.structs.replace(covered, problem=problem)

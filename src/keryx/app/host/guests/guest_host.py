@@ -23,6 +23,7 @@ from keryx.errors import KeryxError
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.view import SessionView
 from keryx.rpc import PeerLostError
+from keryx.store.sqlite import SqliteStore
 
 MAX_ATTEMPTS: Final = 20
 """How many owners are tried in a row. Each of them ran a moment ago, and ended by itself."""
@@ -53,6 +54,8 @@ class GuestHost:
         local.peers.on_owner_asked = self._on_owner_asked
         self._owner: RemoteHost | None = owner
         self._replace_owner = replace_owner
+        if isinstance(local.store, SqliteStore):
+            local.store.catch_up_index = self._catch_up_index
         self._group = Group(runtime.scope.child("guest"))
         self._joining: asyncio.Task[KeryxError | None] | None = None
         self._elsewhere: set[str] = set()
@@ -196,6 +199,10 @@ class GuestHost:
     async def remove_rule(self, rule_id: str) -> bool:
         """Ask the owner, which tells all guests, this one included."""
         return await (self._owner or self._local).remove_rule(rule_id)
+
+    async def _catch_up_index(self) -> None:
+        if self._owner is not None:
+            await self._owner.catch_up()
 
     async def end(self) -> None:
         await self._group.leave()

@@ -113,6 +113,12 @@ class HostPeers:
         self.granted.discard(session_id)
         await self._dispatch.stop_hosting(session_id)
 
+    async def catch_up(self) -> None:
+        """Index what was committed here and elsewhere, for a search of another process."""
+        if isinstance(self._store, SqliteStore):
+            self._store.changed_elsewhere()
+            await self._store.catch_up_index()
+
     def _on_guest_lost(self, sessions: set[str]) -> None:
         """Continue the sessions of a guest that has ended where possible, and remove its files."""
         self._dispatch.on_guest_lost(sessions)

@@ -21,8 +21,8 @@ from keryx.store.sqlite.index.index_step import IndexStep
 
 # One step for half a second of commits costs less than a step for each message.
 DELAY: Final = 0.5
-# How long a search waits for the last commits. They are indexed in milliseconds, unless there is
-# much more to index first; then the search answers with what is indexed.
+# How long a search waits if more than one step is to be indexed first, as after a rebuild; then it
+# answers with what is indexed. For the last commits it waits as long as their one step takes.
 CATCH_UP_TIMEOUT: Final = 0.5
 
 
@@ -36,6 +36,8 @@ class Indexer:
         self._timer: asyncio.TimerHandle | None = None
         self._step: asyncio.Future[bool] | None = None
         self._is_behind = False
+        self._has_much_to_do = False
+        """Whether the last step left something for the next one."""
         self._pauses = 0
         self._closed = False
         # Callers that wait for the commits so far to be indexed: those that came after the running
@@ -53,7 +55,7 @@ class Indexer:
             self._timer = self._loop.call_later(DELAY, self._start_step)
 
     async def catch_up(self) -> None:
-        """Wait until all commits so far are indexed, at most for `CATCH_UP_TIMEOUT`."""
+        """Wait until all commits so far are indexed; with much to do, for `CATCH_UP_TIMEOUT`."""
         if self._closed or not (self._is_behind or self._step is not None):
             return
         waiter: asyncio.Future[None] = self._loop.create_future()
@@ -61,6 +63,8 @@ class Indexer:
         if self._step is None:
             self._start_step()
         await asyncio.wait([waiter], timeout=CATCH_UP_TIMEOUT)
+        while not (waiter.done() or self._has_much_to_do):
+            await self._wait_step()
 
     async def pause(self) -> None:
         """Read nothing of the store until `resume`."""
@@ -78,8 +82,10 @@ class Indexer:
 
     async def forget(self) -> None:
         """Remove the words of deleted sessions now. Call it right after `resume`."""
-        if self._closed:
-            return
+        if not self._closed:
+            await self._wait_step()
+
+    async def _wait_step(self) -> None:
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiting_step.append(waiter)
         if self._step is None:
@@ -133,7 +139,8 @@ class Indexer:
             self._give_up(str(error or "the host was closed meanwhile"))
             return
         self.problem = None
-        if step.result():
+        self._has_much_to_do = step.result()
+        if self._has_much_to_do:
             self._is_behind = True
             self._start_step()
             return
