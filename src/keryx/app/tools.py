@@ -68,6 +68,7 @@ class Tools(msgspec.Struct, frozen=True):
             confined=config.confinement != "off",
             web=_web_settings(toolsets, config),
             skills=config.home / SKILLS,
+            memory=bool(config.memory.providers),
         )
         scripts = importlib.import_module("keryx.sandbox.scripts")
         sets["code"] = [scripts.ExecuteCode()]

@@ -25,8 +25,10 @@ from keryx.config.schema import (
     ConfigurationError,
     Confined,
     Durability,
+    HonchoConfig,
     LimitsConfig,
     McpConfig,
+    MemoryConfig,
     ModelsConfig,
     Personality,
     Profile,
@@ -61,6 +63,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     confinement: Confined = "on"
     tools: ToolsConfig = msgspec.field(default_factory=ToolsConfig)
     mcp: McpConfig = msgspec.field(default_factory=McpConfig)
+    memory: MemoryConfig = msgspec.field(default_factory=MemoryConfig)
     personalities: dict[str, str | Personality] = msgspec.field(
         default_factory=dict[str, str | Personality]
     )
@@ -111,9 +114,10 @@ def secrets_of(config: Config) -> dict[str, str]:
     for label, key in (
         (web.brave_api_key_env, web.brave_api_key),
         (web.tavily_api_key_env, web.tavily_api_key),
+        (config.memory.honcho.api_key_env, config.memory.honcho.api_key),
     ):
         if key and key not in values:
-            secrets[label if label not in secrets else f"{label} ([tools.web])"] = key
+            secrets[label if label not in secrets else f"{label} (config.toml)"] = key
     return {label: value for label, value in secrets.items() if value}
 
 
@@ -137,6 +141,7 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
         confinement=file.confinement,
         tools=_tools(file.tools, env),
         mcp=_mcp_servers(home, file, env),
+        memory=_memory(file.memory, env),
         profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
         is_model_written=bool(env.get("KERYX_MODEL") or file.model or profiles[DEFAULT].model),
         written=stamps,
@@ -168,6 +173,14 @@ def _tools(tools: ToolsConfig, env: Mapping[str, str]) -> ToolsConfig:
         "tavily_api_key": web.tavily_api_key or env.get(web.tavily_api_key_env),
     }
     return msgspec.structs.replace(tools, web=msgspec.structs.replace(web, **keys))
+
+
+def _memory(memory: MemoryConfig, env: Mapping[str, str]) -> MemoryConfig:
+    honcho = memory.honcho
+    if honcho.api_key is not None:
+        return memory
+    key = env.get(honcho.api_key_env)
+    return msgspec.structs.replace(memory, honcho=msgspec.structs.replace(honcho, api_key=key))
 
 
 def _mcp_servers(home: Path, file: _File, env: Mapping[str, str]) -> ServerList:
@@ -224,6 +237,8 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "tools": ToolsConfig,
     "web": WebConfig,
     "mcp": McpConfig,
+    "memory": MemoryConfig,
+    "honcho": HonchoConfig,
     "personalities": Personality,
     "profiles": ProfileConfig,
 }

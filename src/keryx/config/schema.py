@@ -140,6 +140,32 @@ class McpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     servers: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict[str, dict[str, Any]])
 
 
+class HonchoConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the memory provider `honcho` is reached."""
+
+    url: str = "https://api.honcho.dev"
+    api_key: str | None = None
+    api_key_env: str = "HONCHO_API_KEY"
+    workspace: str = "keryx"
+    """The workspace at Honcho; each profile has one of its own below this name."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError`, with an example, if the address is wrong."""
+        check_address(self.url)
+
+
+class MemoryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is remembered beyond sessions. Read when a host starts; no provider: nothing is."""
+
+    providers: tuple[str, ...] = ()
+    """`notes`, `vector`, `honcho`, or a provider of an installed package."""
+    wait: Annotated[float, msgspec.Meta(gt=0, le=60)] = 0.5
+    """Seconds that a turn or a call waits for a provider."""
+    honcho: HonchoConfig = msgspec.field(default_factory=HonchoConfig)
+    settings: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict[str, dict[str, Any]])
+    """The settings of providers of installed packages, by their names."""
+
+
 class Personality(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How an agent speaks."""
 
@@ -206,6 +232,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     server: ServerConfig
     confinement: Confined
     tools: ToolsConfig = msgspec.field(default_factory=ToolsConfig)
+    memory: MemoryConfig = msgspec.field(default_factory=MemoryConfig)
     profiles: Mapping[str, Profile]
     """By name; there is always one named `default`."""
     mcp: ServerList = msgspec.field(default_factory=ServerList)

@@ -119,7 +119,7 @@ class Inbox:
             await self._context.services.executor.bridge.to_thread(check_schema, command.schema)
         await self._context.files.store_attachments(command.attachments)
         if self._turn_queue.is_resting:
-            prompt_parts = await self._turn_queue.read_prompt_parts(command.workspace)
+            prompt_parts = await self._turn_queue.read_prompt_parts(command.workspace, command.text)
         self._sent[row.key] = self._accept(command, row.key)
         self._dedup.take(row)
         if prompt_parts is not None and self._turn_queue.is_resting:

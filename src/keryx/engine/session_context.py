@@ -29,6 +29,7 @@ from keryx.engine.log.fold import Fold
 from keryx.engine.log.log_writer import LogWriter
 from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
+from keryx.engine.memory.session_memory import CallsMemory
 from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.engine.session_files import OpenWorkspace, SessionFiles
 from keryx.events import (
@@ -43,6 +44,7 @@ from keryx.events import (
 )
 from keryx.ports.agents import Agents
 from keryx.ports.files import Attachments, FileChange, Files
+from keryx.ports.memory_access import HostMemory, Recall
 from keryx.ports.model import Model
 from keryx.ports.model_access import ModelAccess
 from keryx.ports.search import SessionMatch
@@ -61,11 +63,16 @@ def report(session_id: str, name: str, error: BaseException) -> None:
     )
 
 
+NO_RECALL: Final = Recall()
+
+
 class PromptParts(msgspec.Struct, frozen=True):
     """Parts of the system prompt that are read when a turn starts, with warnings about them."""
 
     parts: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     warnings: tuple[str, ...] = ()
+    recall: Recall = NO_RECALL
+    """The memories for the message that starts the turn."""
     fault: Exception | None = None
     """Why the parts could not be read; the turn that needs them fails."""
 
@@ -133,6 +140,8 @@ class HostServices(msgspec.Struct, kw_only=True):
     """Finds the model that writes summaries; None: the session's own model."""
     compact_at: Callable[[str], float | None] = never_compact
     """The part of a model's window at which a context is compacted, by profile; None: never."""
+    memory: HostMemory | None = None
+    """What is remembered beyond sessions; None: nothing."""
     rested: Callable[[str], None] = ignore
     """Is called when no turn of the session runs any more, and none waits."""
     changed: Callable[[str], None] = ignore
@@ -214,6 +223,15 @@ class SessionContext(msgspec.Struct):
             attended = turn is None or turn.attended
             environment.agents = self.services.agents(self.fold.session_id, settings, attended)
         environment.log_loaded = self._log_loaded
+        if self.services.memory is not None:
+            environment.memory = CallsMemory(
+                self.services.memory,
+                self.fold,
+                self.log,
+                self.services.redactor,
+                settings,
+                str(workspace),
+            )
         if self.services.models_for_tools is not None:
             environment.models = self.services.models_for_tools(settings)
         environment.workers = self.workers

@@ -93,6 +93,14 @@ from keryx.events.logged import (
     TurnUndone,
     UsageRecorded,
 )
+from keryx.events.memory import (
+    MemoryAbout,
+    MemoryChanged,
+    MemoryKind,
+    MemoryRecalled,
+    RecalledMemory,
+    Trust,
+)
 from keryx.messages import well_formed
 
 __all__ = [
@@ -119,6 +127,10 @@ __all__ = [
     "ForkPoint",
     "LiveEvent",
     "LoggedEvent",
+    "MemoryAbout",
+    "MemoryChanged",
+    "MemoryKind",
+    "MemoryRecalled",
     "MessageAccepted",
     "MessageChanged",
     "MessageDelivered",
@@ -141,6 +153,7 @@ __all__ = [
     "QuestionAsked",
     "QuestionExpired",
     "ReasoningDelta",
+    "RecalledMemory",
     "Replay",
     "Resync",
     "RiskLevel",
@@ -158,6 +171,7 @@ __all__ = [
     "Stream",
     "TextDelta",
     "ToolsLoaded",
+    "Trust",
     "TurnCancelling",
     "TurnError",
     "TurnFinished",

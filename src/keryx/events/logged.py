@@ -33,6 +33,7 @@ from keryx.events.fields import (
     TurnOutcome,
     Usage,
 )
+from keryx.events.memory import MemoryChanged, MemoryRecalled
 from keryx.messages import (
     NO_NEEDS,
     ApprovalMode,
@@ -483,4 +484,6 @@ LoggedEvent = (
     | ContextCompacted
     | UsageRecorded
     | ToolsLoaded
+    | MemoryChanged
+    | MemoryRecalled
 )

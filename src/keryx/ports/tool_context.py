@@ -16,6 +16,7 @@ from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.background import Background
 from keryx.ports.files import Files
 from keryx.ports.http import HttpClient
+from keryx.ports.memory_access import MemoryAccess
 from keryx.ports.place import PrivateFolder, Process
 from keryx.ports.resources import Resources
 from keryx.ports.search import SessionMatch
@@ -142,6 +143,11 @@ class ToolContext(Protocol):
         The child is cancelled with this call. If this call runs again after a crash, it waits for
         the same child: so a tool that uses this declares `replay="keyed"`.
         """
+        ...
+
+    @property
+    def memory(self) -> MemoryAccess:
+        """What is remembered beyond this session."""
         ...
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 from keryx.ports.tool import Tool
@@ -27,10 +28,12 @@ def built_in(
     confined: bool = True,
     web: WebSettings = NO_SETTINGS,
     skills: Path | None = None,
+    memory: bool = False,
 ) -> dict[str, list[Tool]]:
     """Return all sets; reads the disk. A tool that cannot work here is left out.
 
-    `home` is the user's folder; `confined`: commands run confined; `skills`: a folder of skills.
+    `home` is the user's folder; `confined`: commands run confined; `skills`: a folder of skills;
+    `memory`: whether the host remembers beyond sessions.
     """
     sets: dict[str, list[Tool]] = {
         "files": file_tools(),
@@ -42,6 +45,9 @@ def built_in(
         "mcp": [tool_search],
         "skills": [skill_tool(skills)],
     }
+    if memory:
+        # Imported only here: few hosts have a memory.
+        sets["memory"] = importlib.import_module("keryx.tools.memory.memory_tools").memory_tools()
     if browser.missing(home, confined=confined) is None:
         sets["browser"] = browser.browser_tools(home, confined=confined)
     return sets

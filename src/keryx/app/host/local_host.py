@@ -22,6 +22,7 @@ from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, read_rules
 from keryx.app.services.child_agents import ChildAgents
+from keryx.app.services.host_memory import open_memory
 from keryx.app.services.mcp_servers import open_servers
 from keryx.app.services.places import Places
 from keryx.app.services.session_services import SessionServices
@@ -37,6 +38,10 @@ STORE_THREADS: Final = 8
 """One writes, the others read."""
 MOST_CHILDREN: Final = 10_000
 """The child agents that are deleted with their parent."""
+
+
+# Seconds. What is not delivered by then is delivered after the next start.
+MEMORY_DRAIN: Final = 2.0
 
 
 class LocalHost:
@@ -63,18 +68,19 @@ class LocalHost:
         self._tools = HostTools(tools, config, runtime.bridge.to_thread)
         self._places = Places(runtime, config, home.path, home.address.tmp)
         self._mcp = open_servers(runtime, self._places, config)
+        self._memory = open_memory(runtime, store, config)
         self._dispatch = dispatch = SharedDispatch(
             runtime.scope,
             store,
             self._open,
             (*tools.capabilities, *models.capabilities),
             on_change=self._feed.note,
-            on_closed=self._places.forget,
+            on_closed=self._on_session_closed,
         )
         # The methods of the bus are those of the dispatch: a wrapper would add nothing.
         self.tell, self.watch, self.view = dispatch.tell, dispatch.watch, dispatch.view
         self.changes = self._feed.read
-        self.peers = HostPeers(self, home, runtime, self._dispatch, self._feed.note)
+        self.peers = HostPeers(self, home, runtime, self._dispatch, self._on_guest_change)
         self._services = SessionServices(
             runtime=runtime,
             store=store,
@@ -90,6 +96,7 @@ class LocalHost:
         ).provided
         self._services.rested, self._services.changed = dispatch.rested, self._feed.note
         self._services.agents = self._agents.of_session
+        self._services.memory = self._memory
 
     @classmethod
     async def start(
@@ -143,6 +150,8 @@ class LocalHost:
         except BaseException:
             await self.peers.give_up(home)
             raise
+        if self._memory is not None:
+            await self._memory.start()
         await self.resume([*filterfalse(self.peers.is_hosted_by_guest, unfinished)])
 
     async def resume(self, unfinished: Sequence[str]) -> None:
@@ -195,6 +204,8 @@ class LocalHost:
         ):
             await self.delete(child.session_id)
         await self._dispatch.stop_hosting(session_id)
+        if self._memory is not None:
+            await self._memory.forget_session(session_id)
         deleted = await self.store.delete(session_id)
         self._feed.note(session_id)
         return deleted
@@ -216,6 +227,8 @@ class LocalHost:
         if for_good:
             await self._runtime.executor.close()
         await self._mcp.close()
+        if self._memory is not None:
+            await self._memory.close(MEMORY_DRAIN)
         try:
             await self._places.close()
         finally:
@@ -235,6 +248,16 @@ class LocalHost:
             await self._dispatch.session(session_id, opening)
         else:
             await self._dispatch.session(session_id)
+
+    def _on_guest_change(self, session_id: str) -> None:
+        self._feed.note(session_id)
+        if self._memory is not None:
+            self._memory.wake()
+
+    def _on_session_closed(self, session_id: str) -> None:
+        self._places.forget(session_id)
+        if self._memory is not None:
+            self._memory.session_closed(session_id)
 
     def _is_shared(self) -> bool:
         guests = self._dispatch.guests

@@ -6,6 +6,7 @@ import asyncio
 import difflib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -22,6 +23,7 @@ from keryx.ports.agents import Agents
 from keryx.ports.effects import Effects
 from keryx.ports.files import Files
 from keryx.ports.http import HttpClient
+from keryx.ports.memory_access import MemoryNote, Recall
 from keryx.ports.model_access import ModelAccess
 from keryx.ports.place import Place
 from keryx.ports.search import SessionMatch
@@ -46,6 +48,18 @@ def _no_load(names: tuple[str, ...], call_id: str) -> None:
     del names, call_id
 
 
+class SessionMemory(Protocol):
+    """The host's memory in the scope of one session; changes are logged under a call."""
+
+    async def has(self, memory_id: str) -> bool: ...
+
+    async def change(self, call_id: str, notes: Sequence[MemoryNote]) -> list[str]: ...
+
+    async def remove(self, call_id: str, memory_id: str) -> None: ...
+
+    async def recall(self, words: str, limit: int) -> Recall: ...
+
+
 class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     """What one session's calls run with. Only the tools that are listed here can be called."""
 
@@ -67,6 +81,7 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     resources: SessionResources | None = None
     models: ModelAccess | None = None
     agents: Agents | None = None
+    memory: SessionMemory | None = None
     search: Callable[[str, int], Awaitable[Sequence[SessionMatch]]] | None = None
     log_usage: LogUsage = _no_log
     log_loaded: LogLoaded = _no_load

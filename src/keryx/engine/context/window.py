@@ -58,7 +58,9 @@ def item_tokens(item: HistoryItem) -> int:
     """Estimate the tokens of a history item."""
     match item:
         case Delivered():
-            return text_tokens(item.message.text) + _part_tokens(item.message.attachments)
+            memories = sum(text_tokens(memory.text) for memory in item.memories)
+            message = text_tokens(item.message.text) + _part_tokens(item.message.attachments)
+            return memories + message
         case Replied():
             arguments = sum(text_tokens(call.arguments) for call in item.reply.calls)
             return text_tokens(item.reply.text) + arguments + _result_tokens(item)

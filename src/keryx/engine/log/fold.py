@@ -61,6 +61,13 @@ class Fold(Requests):
         """The nested calls of running calls, by call."""
         self.loaded: dict[str, None] = {}
         """Tools that a search has found: the model gets their descriptions."""
+        self.is_of_agent = False
+        """Whether a call of another session opened this one."""
+        self.given: set[str] = set()
+        """Memories that the model has in its context."""
+        self.remembered: set[str] = set()
+        """Changes of the memory by calls that have not ended."""
+        self._recalled: tuple[ev.RecalledMemory, ...] = ()
         self._accepted: dict[str, Queued] = {}
 
     def apply(self, event: ev.LoggedEvent) -> None:
@@ -80,6 +87,8 @@ class Fold(Requests):
 
     def _change(self, event: ev.SessionOpened | ev.SessionChanged) -> None:
         self.settings.apply(event)
+        if isinstance(event, ev.SessionOpened):
+            self.is_of_agent = event.parent is not None
         if event.title:
             self.titled_by = "" if isinstance(event, ev.SessionOpened) else event.by
             self.title_count += 1
@@ -93,12 +102,20 @@ class Fold(Requests):
     def _load(self, event: ev.ToolsLoaded) -> None:
         self.loaded.update(dict.fromkeys(event.names))
 
+    def _recall(self, event: ev.MemoryRecalled) -> None:
+        self._recalled = event.memories
+        self.given.update(memory.memory_id for memory in event.memories)
+
+    def _remember(self, event: ev.MemoryChanged) -> None:
+        self.remembered.add(event.memory_id)
+
     # -- messages
 
     def _deliver(self, event: ev.MessageDelivered) -> None:
         message = self._accepted[event.message_id]
         self._forget(event)
-        self.history.append(Delivered(event.seq, event.turn_id, message))
+        memories, self._recalled = self._recalled, ()
+        self.history.append(Delivered(event.seq, event.turn_id, message, memories))
 
     def _accept(self, event: ev.MessageAccepted) -> None:
         message = Queued.of(event)
@@ -149,6 +166,7 @@ class Fold(Requests):
 
     def _undo(self, event: ev.TurnUndone) -> None:
         self.undone.add(event.turn_id)
+        self.given.clear()
         first = next((item.seq for item in self.history if item.turn_id == event.turn_id), None)
         if first is not None:
             # A summary that includes the turn is invalid now; the history before it is sent again.
@@ -156,6 +174,7 @@ class Fold(Requests):
 
     def _compact(self, event: ev.ContextCompacted) -> None:
         self.compactions.append(event)
+        self.given.clear()
         history, forgotten = without_summarized(self.history, event)
         if forgotten.isdisjoint(self._undone_later):
             self.history = history
@@ -171,6 +190,7 @@ class Fold(Requests):
         if self.turn is None or self.turn.turn_id != event.turn_id:
             return
         self.turn = None
+        self.remembered.clear()
         # Steers that were never delivered become turns of their own, before the queue but after
         # the interrupt that ended their turn.
         interrupts = {key: item for key, item in self.queue.items() if item.mode == "interrupt"}
@@ -211,6 +231,7 @@ class Fold(Requests):
             self.person_calls[event.call_id] = event
         elif self.turn is not None:
             self.turn.started[event.call_id] = event
+            self.turn.note_source(event.effects)
 
     def _end_call(self, event: ev.CallFinished) -> None:
         self.answers.pop(event.call_id, None)
@@ -267,5 +288,7 @@ class Fold(Requests):
         ev.ContextCompacted: _compact,
         ev.UsageRecorded: _record_usage,
         ev.ToolsLoaded: _load,
+        ev.MemoryRecalled: _recall,
+        ev.MemoryChanged: _remember,
     }
     """All other facts change nothing here. A table is fast, and logs can be long."""

@@ -18,9 +18,12 @@ from keryx.aio.scope import Scope
 from keryx.engine.log.fold import Fold
 from keryx.errors import ScopeClosedError
 from keryx.events import LoggedEvent, as_logged
-from keryx.ports.store import Blob, Commit, InboxRow, RecordChange, Store
+from keryx.ports.store import Blob, Commit, InboxRow, OutboxRow, RecordChange, Store
 
 E = TypeVar("E", bound=LoggedEvent)
+
+OutboxRowOf = Callable[[LoggedEvent, Fold], OutboxRow | None]
+"""Returns the row of the outbox for a fact, before the fact is applied to the fold."""
 
 LONGEST_HOLD: Final = 0.005
 """Seconds that a fact may wait for the next one, to share a commit."""
@@ -38,7 +41,11 @@ class LogWriter:
         epoch: int,
         clock: Clock,
         on_broken: Callable[[BaseException], None],
+        outbox_row: OutboxRowOf | None = None,
+        on_outbox: Callable[[], None] | None = None,
     ) -> None:
+        """`outbox_row` returns what follows from a fact elsewhere; `on_outbox` is called after
+        such rows were committed."""
         self._store = store
         self._fold = fold
         self._show = show
@@ -47,6 +54,8 @@ class LogWriter:
         self._group = Group(Scope(f"commits of {fold.session_id}", clock=clock))
         self._clock = clock
         self._on_broken = on_broken
+        self._outbox_row = outbox_row
+        self._on_outbox = on_outbox
         self._loop = asyncio.get_running_loop()
         self._events: list[LoggedEvent] = []
         self._bodies: list[bytes] = []
@@ -56,6 +65,7 @@ class LogWriter:
         self._claims: list[str] = []
         self._blobs: list[Blob] = []
         self._records: list[RecordChange] = []
+        self._outbox: list[OutboxRow] = []
         # Futures of the next commit, and of the commit that is being written.
         self._next: asyncio.Future[None] = self._loop.create_future()
         self._committing: asyncio.Future[None] | None = None
@@ -67,7 +77,7 @@ class LogWriter:
         if self.broken is not None:
             raise self.broken
 
-    def record(self, kind: type[E], **fields: Any) -> E:
+    def record(self, kind: type[E], /, **fields: Any) -> E:
         """Record a fact. It counts at once in the fold, and for all others after the commit.
 
         `InvalidFactError` if it could not be read back; then nothing is recorded.
@@ -76,7 +86,7 @@ class LogWriter:
         self._flush_soon()
         return fact
 
-    def record_with_next(self, kind: type[E], **fields: Any) -> E:
+    def record_with_next(self, kind: type[E], /, **fields: Any) -> E:
         """Record a fact that others follow at once, to share their commit."""
         fact = self._add_fact(kind, fields)
         if not self._flushing and self._hold is None:
@@ -93,6 +103,9 @@ class LogWriter:
                 **fields,
             )
         )
+        if self._outbox_row is not None:
+            row = self._outbox_row(fact, self._fold)
+            self._outbox += () if row is None else (row,)
         self._fold.apply(fact)
         self._events.append(fact)
         self._bodies.append(body)
@@ -171,6 +184,8 @@ class LogWriter:
                 assert self._committing is not None
                 self._committing.set_result(None)
                 self._committing = None
+                if commit.outbox and self._on_outbox is not None:
+                    self._on_outbox()
             self._flushing = False
         except asyncio.CancelledError:
             self._break(ScopeClosedError("the session was closed in the middle of a commit"))
@@ -190,10 +205,12 @@ class LogWriter:
             claims=tuple(self._claims),
             blobs=tuple(self._blobs),
             records=tuple(self._records),
+            outbox=tuple(self._outbox),
         )
         self._committing, self._next = self._next, self._loop.create_future()
         self._events, self._bodies, self._enters, self._consumes = [], [], [], []
         self._withdraws, self._claims, self._blobs, self._records = [], [], [], []
+        self._outbox = []
         return commit
 
     async def close(self) -> None:

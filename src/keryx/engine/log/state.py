@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Final, Self
 
 import msgspec
 
@@ -24,6 +24,10 @@ SETTINGS = (
     "approvals",
     "read_only",
 )
+
+
+PLAN: Final = "plan"
+"""The resource of the tool that keeps the plan: it reads nothing from elsewhere."""
 
 
 class Settings(msgspec.Struct):
@@ -96,6 +100,8 @@ class Delivered(msgspec.Struct):
     seq: int
     turn_id: str
     message: Queued
+    memories: tuple[ev.RecalledMemory, ...] = ()
+    """What the model is given with the message, as data."""
 
 
 class Replied(msgspec.Struct):
@@ -163,6 +169,19 @@ class OpenTurn(msgspec.Struct):
     left_over: tuple[str, ...] = ()
     agents: set[str] = msgspec.field(default_factory=set[str])
     """The calls whose child agents are counted in the usage."""
+    trust: ev.Trust = "person"
+    """The least trusted source that the model has read in this turn."""
+
+    def note_source(self, effects: ev.CallEffects) -> None:
+        """Lower the trust by what a call uses: files are a tool's output, all else may be a page.
+
+        A call that uses nothing, such as a question to the person, adds no source.
+        """
+        accesses = [access for access in effects.accesses if access.name != PLAN]
+        if effects.exclusive or any(access.kind != "path" for access in accesses):
+            self.trust = "page"
+        elif accesses and self.trust == "person":
+            self.trust = "tool"
 
     def spend(self, reply: ev.StepReplied | ev.UsageRecorded) -> None:
         """Add what a reply or a child agent used. If one cost is unknown, the sum is unknown."""

@@ -13,6 +13,7 @@ from keryx.aio.scope import CancellationToken, Scope, call_soon
 from keryx.engine.calls.call import Call
 from keryx.engine.calls.slots import Slots
 from keryx.engine.tool_context.call_agents import run_agent
+from keryx.engine.tool_context.call_memory import CallMemory
 from keryx.engine.tool_context.call_models import ask_model
 from keryx.engine.tool_context.call_place import CallBackground, CallHttp, CallPlace
 from keryx.engine.tool_context.call_resources import CallResources
@@ -130,6 +131,10 @@ class CallContext:
     async def run_agent(self, task: ChildTask) -> ChildResult:
         self._call.refuse_if_cancelled()
         return await run_agent(self._call, task)
+
+    @property
+    def memory(self) -> CallMemory:
+        return CallMemory(self._call)
 
     @property
     def tools(self) -> Mapping[str, Tool]:

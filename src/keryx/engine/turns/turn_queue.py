@@ -8,9 +8,11 @@ from keryx import events as ev
 from keryx.engine.log.state import Queued
 from keryx.engine.operations.compaction import Compaction
 from keryx.engine.operations.titles import Titles
-from keryx.engine.session_context import PromptParts, SessionContext
+from keryx.engine.session_context import NO_RECALL, PromptParts, SessionContext
 from keryx.engine.turns.turn import Turn
 from keryx.messages import well_formed
+from keryx.ports.memory import MemoryScope
+from keryx.ports.memory_access import Recall
 from keryx.ports.store import Blob, blob_hash
 
 
@@ -46,16 +48,26 @@ class TurnQueue:
         if await self._begin_next():
             self._start_running()
 
-    async def read_prompt_parts(self, workspace: str | None) -> PromptParts:
-        """Read the prompt parts for a turn in this workspace (default: the session's)."""
+    async def read_prompt_parts(self, workspace: str | None, text: str) -> PromptParts:
+        """Read the prompt parts for a turn in this workspace (default: the session's).
+
+        `text` is the message that the turn is for: memories that fit it are recalled.
+        """
         settings = self._context.fold.settings
         workspace = workspace or settings.workspace
         try:
             prompt_parts = await self._context.services.prompt_parts(settings, workspace)
             parts = {part: well_formed(text) for part, text in prompt_parts.parts.items()}
-            return PromptParts(parts, tuple(map(well_formed, prompt_parts.warnings)))
+            recall = await self._recall(MemoryScope(settings.profile, workspace), text)
+            return PromptParts(parts, tuple(map(well_formed, prompt_parts.warnings)), recall)
         except Exception as error:  # noqa: BLE001 (a defect: it ends the turn that needs the parts)
             return PromptParts(fault=error)
+
+    async def _recall(self, scope: MemoryScope, text: str) -> Recall:
+        memory, session_id = self._context.services.memory, self._context.fold.session_id
+        if memory is None or self._context.fold.is_of_agent:
+            return NO_RECALL
+        return await memory.context(session_id, scope, text)
 
     def start_next(self, prompt_parts: PromptParts) -> None:
         """Begin the turn of the first queued message, in the same commit as its acceptance."""
@@ -79,6 +91,7 @@ class TurnQueue:
             message_ids=(message.message_id,),
             warnings=prompt_parts.warnings,
         )
+        self._log_recall(message.turn_id, prompt_parts.recall)
         log.record(ev.MessageDelivered, turn_id=message.turn_id, message_id=message.message_id)
         turn = Turn(self._context, self.compaction, message.turn_id, prompt_parts)
         turn.begin()
@@ -115,7 +128,7 @@ class TurnQueue:
         """Begin the next queued message. The queue may change while prompt parts are read."""
         while not self._context.scope.is_cancelled and (first := self._first()) is not None:
             workspace = first.workspace
-            prompt_parts = await self.read_prompt_parts(workspace)
+            prompt_parts = await self.read_prompt_parts(workspace, first.text)
             if self._context.scope.is_cancelled:
                 break
             if self._first() is first and first.workspace == workspace:
@@ -126,7 +139,20 @@ class TurnQueue:
     def _first(self) -> Queued | None:
         return next(iter(self._context.fold.queue.values()), None)
 
-    # -- prompt parts
+    # -- memories and prompt parts
+
+    def _log_recall(self, turn_id: str, recall: Recall) -> None:
+        """Log the memories that the model does not have in its context yet."""
+        given = self._context.fold.given
+        new = tuple(memory for memory in recall.memories if memory.memory_id not in given)
+        if new or recall.late:
+            self._context.log.record(
+                ev.MemoryRecalled,
+                turn_id=turn_id,
+                memories=new,
+                late=recall.late,
+                waited=recall.waited,
+            )
 
     async def _logged_prompt_parts(self) -> PromptParts:
         """Return the prompt parts as logged: a resumed turn keeps what it had."""

@@ -1,0 +1,73 @@
+"""Creates the memory of a host, with the providers that its configuration names."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from keryx.app.runtime import Runtime
+from keryx.config import Config
+from keryx.errors import UserMustActError
+from keryx.ports.memory import MemoryProvider
+from keryx.ports.store import Store
+
+if TYPE_CHECKING:
+    from keryx.memory.memory_file import MemoryFile
+    from keryx.memory.service import MemoryService
+
+GROUP: Final = "keryx.memory"
+"""The entry points of packages with providers: functions of the settings, as a dictionary."""
+
+
+def open_memory(runtime: Runtime, store: Store, config: Config) -> MemoryService | None:
+    """Create the memory; None if no provider is configured."""
+    if not config.memory.providers:
+        return None
+    # Imported only here: a host without a memory starts faster.
+    service: Any = importlib.import_module("keryx.memory.service")
+    return service.MemoryService(
+        store,
+        config.home,
+        runtime.bridge,
+        runtime.scope,
+        providers=partial(create_providers, runtime, config),
+        report=_report,
+        budget=config.memory.wait,
+    )
+
+
+def create_providers(
+    runtime: Runtime, config: Config, file: MemoryFile
+) -> Sequence[MemoryProvider]:
+    """Create the providers by name; `UserMustActError` if there is no such provider."""
+    built_in: Mapping[str, Callable[[], MemoryProvider]] = {}
+    del runtime, file
+    providers: list[MemoryProvider] = []
+    for name in dict.fromkeys(config.memory.providers):
+        if name in built_in:
+            providers.append(built_in[name]())
+            continue
+        from importlib.metadata import entry_points  # noqa: PLC0415 (slow, and rarely needed)
+
+        installed = {point.name: point for point in entry_points(group=GROUP)}
+        if name not in installed:
+            raise UserMustActError(_unknown(name, [*built_in, *installed]))
+        providers.append(installed[name].load()(config.memory.settings.get(name, {})))
+    return providers
+
+
+def _unknown(name: str, names: Sequence[str]) -> str:
+    import difflib  # noqa: PLC0415 (only a wrong name needs it)
+
+    close = difflib.get_close_matches(name, names, n=1)
+    advice = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names)}"
+    return f"[memory] in config.toml names the provider {name!r}, which does not exist; {advice}"
+
+
+def _report(name: str, error: BaseException) -> None:
+    asyncio.get_running_loop().call_exception_handler(
+        {"message": f"the memory failed: {name}", "exception": error}
+    )

@@ -1,0 +1,53 @@
+"""Which facts of a log are remembered: their rows of the outbox, committed together with them."""
+
+from __future__ import annotations
+
+from keryx import events as ev
+from keryx.engine.log.fold import Fold
+from keryx.engine.log.state import Delivered, Replied
+from keryx.ports.memory import TurnMemory, TurnText
+from keryx.ports.memory_access import HostMemory
+from keryx.ports.store import OutboxRow
+
+
+def row_of(memory: HostMemory, fact: ev.LoggedEvent, fold: Fold) -> OutboxRow | None:
+    """Return the row of a fact that is about to be applied; None: nothing is remembered."""
+    match fact:
+        case ev.MemoryChanged():
+            return memory.changed_row(fact)
+        case ev.TurnUndone():
+            return memory.undone_row(fact.session_id, fact.turn_id, fact.at)
+        case ev.TurnFinished():
+            turn = _turn(fact, fold)
+            return None if turn is None else memory.turn_row(turn)
+        case _:
+            return None
+
+
+def _turn(fact: ev.TurnFinished, fold: Fold) -> TurnMemory | None:
+    """Return what people and the model said in the turn that ends, without tools and memories."""
+    turn = fold.turn
+    if turn is None or turn.turn_id != fact.turn_id or fold.is_of_agent:
+        return None
+    texts: list[TurnText] = []
+    for item in reversed(fold.history):
+        if item.turn_id != fact.turn_id:
+            break
+        match item:
+            case Delivered() if item.message.text:
+                texts.append(TurnText(item.message.message_id, "user", item.message.text))
+            case Replied() if item.reply.text and not item.reply.calls:
+                texts.append(TurnText(item.reply.step_id, "assistant", item.reply.text))
+            case _:
+                pass
+    if not any(text.by == "user" for text in texts):
+        return None
+    return TurnMemory(
+        id=fact.turn_id,
+        session_id=fact.session_id,
+        profile=turn.settings.profile,
+        workspace=turn.workspace,
+        at=fact.at,
+        seq=fact.seq,
+        texts=tuple(reversed(texts)),
+    )

@@ -1,0 +1,1 @@
+"""What is remembered beyond a session: the memories, their delivery to providers, and providers."""

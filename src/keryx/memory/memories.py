@@ -1,0 +1,260 @@
+"""The table of the memories: how changes are applied, undone and searched. Blocking code.
+
+A memory that was replaced or removed stays readable, with the operation that ended it; only
+`erase` deletes. Every search has its scope in the query: an empty scope finds nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from keryx.ports.memory import Memory, MemoryScope, MemorySource
+
+MAX_TERMS: Final = 32
+_COLUMNS: Final = (
+    "id, text, kind, about, trust, profile, workspace, created_at, replaces, state, session_id"
+)
+_WORD: Final = re.compile(r"\w+")
+_IN_SCOPE: Final = "m.profile = ? AND m.profile != '' AND m.workspace IN ('', ?)"
+
+
+def add(connection: sqlite3.Connection, memory: Memory, *, operation: str) -> bool:
+    """Add a memory that an operation made. False: it was added before."""
+    source = memory.sources[0] if memory.sources else None
+    cursor = connection.execute(
+        "INSERT OR IGNORE INTO memories (id, text, kind, about, trust, profile, workspace,"
+        " created_at, state, replaces, session_id, turn_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?,"
+        " 'active', ?, ?, ?)",
+        (
+            memory.id,
+            memory.text,
+            memory.kind,
+            memory.about,
+            memory.trust,
+            memory.profile,
+            memory.workspace,
+            memory.created_at,
+            memory.replaces,
+            "" if source is None else source.session_id,
+            None if source is None else source.turn_id,
+        ),
+    )
+    if not cursor.rowcount:
+        return False
+    connection.execute(
+        "INSERT INTO words (rowid, text) VALUES (?, ?)", (cursor.lastrowid, memory.text)
+    )
+    connection.executemany(
+        "INSERT OR IGNORE INTO sources VALUES (?, ?, ?, ?, ?)",
+        [(memory.id, s.session_id, s.seq, s.turn_id, s.call_id) for s in memory.sources],
+    )
+    _log(connection, operation, "add", memory.created_at, source)
+    return True
+
+
+def end(
+    connection: sqlite3.Connection,
+    memory_id: str,
+    state: str,
+    *,
+    operation: str,
+    at: float,
+    source: MemorySource | None = None,
+) -> bool:
+    """End a memory as `replaced` or `removed`. False: it was not active, so nothing changes."""
+    row = connection.execute(
+        "SELECT no, text FROM memories WHERE id = ? AND state = 'active'", (memory_id,)
+    ).fetchone()
+    if row is None:
+        return False
+    connection.execute(
+        "UPDATE memories SET state = ?, ended_by = ? WHERE no = ?", (state, operation, row[0])
+    )
+    _unindex(connection, *row)
+    _log(connection, operation, state, at, source)
+    return True
+
+
+def undo(connection: sqlite3.Connection, operations: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Undo these operations; return the ids of the memories that are gone, and of those back."""
+    gone = [name for name in operations if end_undone(connection, name)]
+    restored: list[str] = []
+    for operation in operations:
+        rows = connection.execute(
+            "SELECT no, id, text FROM memories WHERE ended_by = ?", (operation,)
+        ).fetchall()
+        for no, memory_id, text in rows:
+            connection.execute(
+                "UPDATE memories SET state = 'active', ended_by = NULL WHERE no = ?", (no,)
+            )
+            connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (no, text))
+            restored.append(memory_id)
+        connection.execute("DELETE FROM operations WHERE id = ?", (operation,))
+    return gone, [memory_id for memory_id in restored if memory_id not in gone]
+
+
+def end_undone(connection: sqlite3.Connection, memory_id: str) -> bool:
+    """Remove the memory that an undone operation added; an operation has its memory's id."""
+    row = connection.execute(
+        "SELECT no, text, state FROM memories WHERE id = ?", (memory_id,)
+    ).fetchone()
+    if row is None:
+        return False
+    connection.execute(
+        "UPDATE memories SET state = 'removed', ended_by = ? WHERE no = ?",
+        (f"undo/{memory_id}", row[0]),
+    )
+    if row[2] == "active":
+        _unindex(connection, row[0], row[1])
+    return True
+
+
+def operations_of(connection: sqlite3.Connection, session_id: str, turn_id: str) -> list[str]:
+    rows = connection.execute(
+        "SELECT id FROM operations WHERE session_id = ? AND turn_id = ?", (session_id, turn_id)
+    )
+    return [name for (name,) in rows]
+
+
+def erase(connection: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
+    """Delete these memories and all that they replaced; return the ids of all that are gone."""
+    erased: list[str] = []
+    waiting = list(ids)
+    while waiting:
+        memory_id = waiting.pop()
+        row = connection.execute(
+            "SELECT no, text, state, replaces FROM memories WHERE id = ?", (memory_id,)
+        ).fetchone()
+        if row is None:
+            continue
+        if row[2] == "active":
+            _unindex(connection, row[0], row[1])
+        connection.execute("DELETE FROM memories WHERE no = ?", (row[0],))
+        connection.execute("DELETE FROM sources WHERE memory = ?", (memory_id,))
+        connection.execute("DELETE FROM operations WHERE id = ?", (memory_id,))
+        erased.append(memory_id)
+        if row[3] is not None:
+            waiting.append(row[3])
+    return erased
+
+
+def only_from(connection: sqlite3.Connection, session_id: str) -> list[str]:
+    """Return the memories whose only source is this session, and drop it as a source of others."""
+    rows = connection.execute(
+        "SELECT memory FROM sources WHERE session_id = ?1 AND NOT EXISTS (SELECT 1 FROM sources"
+        " AS other WHERE other.memory = sources.memory AND other.session_id != ?1)",
+        (session_id,),
+    ).fetchall()
+    ids = [memory_id for (memory_id,) in rows]
+    connection.execute("DELETE FROM sources WHERE session_id = ?", (session_id,))
+    return list(dict.fromkeys(ids))
+
+
+def set_trust(connection: sqlite3.Connection, memory_id: str, trust: str) -> bool:
+    cursor = connection.execute("UPDATE memories SET trust = ? WHERE id = ?", (trust, memory_id))
+    return bool(cursor.rowcount)
+
+
+# -- reading
+
+
+def get(connection: sqlite3.Connection, memory_id: str) -> Memory | None:
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM memories WHERE id = ?",  # noqa: S608 (constants of ours)
+        (memory_id,),
+    ).fetchone()
+    return None if row is None else _memory(connection, row)
+
+
+def find(
+    connection: sqlite3.Connection, scope: MemoryScope, words: str, limit: int
+) -> list[Memory]:
+    """Return the active memories that have some of these words, the best first."""
+    terms = list(dict.fromkeys(_WORD.findall(words.casefold())))[:MAX_TERMS]
+    if not terms:
+        return []
+    query = " OR ".join(f'"{term}"' for term in terms)
+    rows = connection.execute(
+        f"SELECT {_prefixed()} FROM words JOIN memories AS m ON m.no = words.rowid"  # noqa: S608 (constants of ours)
+        f" WHERE words MATCH ? AND {_IN_SCOPE} AND m.state = 'active'"
+        " ORDER BY words.rank, m.no DESC LIMIT ?",
+        (query, scope.profile, scope.workspace, limit),
+    ).fetchall()
+    return [_memory(connection, row) for row in rows]
+
+
+def newest(
+    connection: sqlite3.Connection,
+    scope: MemoryScope,
+    limit: int,
+    *,
+    before: float | None = None,
+    states: Sequence[str] = ("active",),
+) -> list[Memory]:
+    """Return the memories of a scope, the newest first."""
+    marks = ", ".join("?" * len(states))
+    rows = connection.execute(
+        f"SELECT {_prefixed()} FROM memories AS m WHERE {_IN_SCOPE} AND m.state IN ({marks})"  # noqa: S608 (constants of ours)
+        " AND m.created_at < ? ORDER BY m.created_at DESC, m.no DESC LIMIT ?",
+        (scope.profile, scope.workspace, *states, before or 1e18, limit),
+    ).fetchall()
+    return [_memory(connection, row) for row in rows]
+
+
+def everything(connection: sqlite3.Connection, profile: str | None = None) -> list[Memory]:
+    """Return all active memories, the oldest first; of one profile, or of all."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM memories WHERE state = 'active' AND (?1 IS NULL OR profile = ?1)"  # noqa: S608 (constants of ours)
+        " ORDER BY no",
+        (profile,),
+    ).fetchall()
+    return [_memory(connection, row) for row in rows]
+
+
+def _prefixed() -> str:
+    return ", ".join(f"m.{name}" for name in _COLUMNS.split(", "))
+
+
+def _memory(connection: sqlite3.Connection, row: Sequence[Any]) -> Memory:
+    sources = connection.execute(
+        "SELECT session_id, seq, turn_id, call_id FROM sources WHERE memory = ?", (row[0],)
+    )
+    return Memory(
+        id=row[0],
+        text=row[1],
+        kind=row[2],
+        about=row[3],
+        trust=row[4],
+        profile=row[5],
+        workspace=row[6],
+        created_at=row[7],
+        replaces=row[8],
+        state=row[9],
+        sources=tuple(MemorySource(*source) for source in sources),
+    )
+
+
+def _unindex(connection: sqlite3.Connection, no: int, text: str) -> None:
+    connection.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (no, text))
+
+
+def _log(
+    connection: sqlite3.Connection,
+    operation: str,
+    name: str,
+    at: float,
+    source: MemorySource | None,
+) -> None:
+    connection.execute(
+        "INSERT OR IGNORE INTO operations VALUES (?, ?, ?, ?, ?)",
+        (
+            operation,
+            name,
+            at,
+            "" if source is None else source.session_id,
+            None if source is None else source.turn_id,
+        ),
+    )

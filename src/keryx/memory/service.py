@@ -1,0 +1,285 @@
+"""The memory of a host: it takes in what sessions remember, lets providers store it, and recalls.
+
+Whatever was accepted is visible here at once, whether or not a provider has it yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from keryx.aio.bridge import Bridge
+from keryx.aio.group import Group
+from keryx.aio.scope import Scope
+from keryx.events import MemoryChanged
+from keryx.memory import deliveries, intake, memories
+from keryx.memory.deliverer import ATTEMPT_TIMEOUT, FIRST_PAUSE, Deliverer
+from keryx.memory.deliveries import FailedDelivery, Lag
+from keryx.memory.forgetting import Forgetting, Forgotten
+from keryx.memory.memory_file import FILE, MemoryFile
+from keryx.memory.own_words import WordSearch
+from keryx.memory.recalling import BUDGET, Recalling, RecallSource
+from keryx.ports.memory import (
+    Memory,
+    MemoryItem,
+    MemoryProvider,
+    MemoryScope,
+    TurnMemory,
+    Withdrawal,
+)
+from keryx.ports.memory_access import Recall
+from keryx.ports.store import OutboxRow, Store
+
+# Rows of the outbox that are taken in with one transaction.
+PAGE: Final = 200
+
+
+class ProviderState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider has not stored yet, and how long it is behind."""
+
+    name: str
+    lag: Lag
+    syncing_for: float | None
+    """Seconds since the oldest waiting item was accepted; None: nothing waits."""
+
+
+class MemoryService:
+    """The memories of one home, for one host. Belongs to the host's loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        home: Path,
+        bridge: Bridge,
+        scope: Scope,
+        *,
+        providers: Callable[[MemoryFile], Sequence[MemoryProvider]],
+        report: Callable[[str, BaseException], None],
+        budget: float = BUDGET,
+        attempt_timeout: float = ATTEMPT_TIMEOUT,
+        first_pause: float = FIRST_PAUSE,
+    ) -> None:
+        """`providers` creates them; they may read the memories from the file."""
+        self._store = store
+        self._clock = scope.clock
+        self.file: Final = MemoryFile(home / FILE, bridge)
+        self._group = Group(scope.child("memory"), on_error=report)
+        self.budget: Final = budget
+        self._deliverers = [
+            Deliverer(
+                provider,
+                self.file,
+                self._group.scope,
+                report=report,
+                attempt_timeout=attempt_timeout,
+                first_pause=first_pause,
+            )
+            for provider in providers(self.file)
+        ]
+        self._names = tuple(deliverer.provider.name for deliverer in self._deliverers)
+        words = RecallSource(WordSearch(self.file), lambda: False)
+        self._recalling = Recalling(
+            [words, *(RecallSource(d.provider, partial(_fails, d)) for d in self._deliverers)],
+            self._group.scope,
+            budget=budget,
+            report=report,
+        )
+        self._forgetting = Forgetting(self.file, self._deliverers, scope.clock, budget)
+        self._taking_in: asyncio.Task[None] | None = None
+        self._is_behind = False
+        self._delivers = False
+
+    async def start(self) -> None:
+        """Deliver what earlier processes left. Only the owner of a home calls this."""
+        self._delivers = True
+        await self.take_in()
+        for deliverer in self._deliverers:
+            await deliverer.start()
+
+    async def close(self, drain: float = 0.0) -> None:
+        """Deliver what is left for `drain` seconds; the next start delivers the rest."""
+        if self._delivers and drain > 0:
+            await self.take_in()
+            deadline = self._clock.monotonic() + drain
+            for deliverer in self._deliverers:
+                if not deliverer.is_failing:
+                    await deliverer.wait_idle(deadline - self._clock.monotonic())
+        await self._recalling.close()
+        for deliverer in self._deliverers:
+            await deliverer.close()
+        await self._group.leave()
+        for deliverer in self._deliverers:
+            await deliverer.provider.close()
+        await self.file.close()
+        self._group.scope.close()
+
+    # -- what sessions remember
+
+    def turn_row(self, turn: TurnMemory) -> OutboxRow:
+        return intake.row_of(turn.id, intake.TurnEnded(turn))
+
+    def undone_row(self, session_id: str, turn_id: str, at: float) -> OutboxRow:
+        row = intake.TurnTakenBack(session_id=session_id, turn_id=turn_id, at=at)
+        return intake.row_of(f"undo/{turn_id}", row)
+
+    def changed_row(self, event: MemoryChanged) -> OutboxRow:
+        return intake.row_of(event.memory_id, intake.Changed(event))
+
+    def wake(self) -> None:
+        """Take in new rows of the outbox soon; they are durable already."""
+        self._is_behind = True
+        if self._taking_in is None and not self._group.scope.is_cancelled:
+            self._taking_in = self._group.start(self._take_in_all(), name="take in memories")
+
+    async def take_in(self) -> None:
+        """Take in everything that is in the outbox now."""
+        self.wake()
+        while self._taking_in is not None:
+            await asyncio.shield(self._taking_in)
+
+    async def _take_in_all(self) -> None:
+        try:
+            while self._is_behind:
+                self._is_behind = False
+                while await self._take_in_page():
+                    pass
+        finally:
+            self._taking_in = None
+
+    async def _take_in_page(self) -> bool:
+        rows = await self._store.outbox(intake.TOPIC, limit=PAGE)
+        if not rows:
+            return False
+        items = await self.file.write(partial(intake.apply_rows, rows=rows, providers=self._names))
+        ids = [row.id for row in rows]
+        await self._store.sent(ids)
+        await self.file.write(partial(intake.forget_applied, ids=ids))
+        self._deliver(items)
+        return True
+
+    def _deliver(self, items: Iterable[MemoryItem]) -> None:
+        if self._delivers:
+            sessions = {session_of(item) for item in items}
+            for deliverer in self._deliverers:
+                deliverer.wake(sessions)
+
+    # -- recalling
+
+    async def recall(self, scope: MemoryScope, words: str, limit: int) -> Recall:
+        """Return what fits these words best, with everything that was accepted so far."""
+        await self.take_in()
+        recall = await self._recalling.recall(scope, words, limit)
+        if not recall.late:
+            return recall
+        behind = [state.syncing_for for state in await self.states() if state.name in recall.late]
+        longest = max((age for age in behind if age is not None), default=None)
+        return msgspec.structs.replace(recall, syncing_for=longest)
+
+    async def context(self, session_id: str, scope: MemoryScope, words: str) -> Recall:
+        """Return what the model should be given with a message of this session."""
+        return await self._recalling.context(session_id, scope, words)
+
+    def session_closed(self, session_id: str) -> None:
+        self._recalling.forget(session_id)
+
+    # -- what people do
+
+    async def get(self, memory_id: str) -> Memory | None:
+        await self.take_in()
+        return await self.file.read(partial(memories.get, memory_id=memory_id))
+
+    async def newest(
+        self, scope: MemoryScope, limit: int, *, before: float | None = None, ended: bool = False
+    ) -> list[Memory]:
+        """Return the memories of a scope, the newest first; `ended`: those that are not active."""
+        await self.take_in()
+        states = ("replaced", "removed") if ended else ("active",)
+        return await self.file.read(
+            partial(memories.newest, scope=scope, limit=limit, before=before, states=states)
+        )
+
+    async def add(self, memory: Memory) -> None:
+        """Add a memory of a person, or a changed one that replaces another; durable on return."""
+
+        def change(connection: sqlite3.Connection) -> list[MemoryItem]:
+            items: list[MemoryItem] = []
+            if memories.add(connection, memory, operation=memory.id):
+                items.append(memory)
+                old = memory.replaces
+                if old is not None and memories.end(
+                    connection, old, "replaced", operation=memory.id, at=memory.created_at
+                ):
+                    items.append(Withdrawal(id=f"{memory.id}/ends", session_id="", items=(old,)))
+            intake.enqueue_all(connection, self._names, items, "", memory.created_at)
+            return items
+
+        self._deliver(await self.file.write(change))
+
+    async def confirm(self, memory_id: str) -> bool:
+        """Trust a memory as a person's own words. False: there is no such memory."""
+        await self.take_in()
+        return await self.file.write(
+            partial(memories.set_trust, memory_id=memory_id, trust="person")
+        )
+
+    async def forget(self, ids: Sequence[str]) -> Forgotten:
+        """Erase these memories here and at every provider; say what still remains there."""
+        await self.take_in()
+        return await self._forgetting.forget(ids)
+
+    async def forget_session(self, session_id: str) -> Forgotten:
+        """Erase what only this session taught."""
+        await self.take_in()
+        return await self._forgetting.forget_session(session_id)
+
+    # -- how far the providers are
+
+    async def states(self) -> list[ProviderState]:
+        """Return how far each provider is behind."""
+        now = self._clock.wall()
+        states: list[ProviderState] = []
+        for name in self._names:
+            lag = await self.file.read(partial(deliveries.lag, provider=name))
+            behind = None if lag.oldest is None else max(0.0, now - lag.oldest)
+            states.append(ProviderState(name=name, lag=lag, syncing_for=behind))
+        return states
+
+    async def failures(self) -> list[FailedDelivery]:
+        return await self.file.read(deliveries.failures)
+
+    async def retry(self, places: Sequence[int] | None = None) -> int:
+        """Send failed items again, and do not wait any longer for providers that failed."""
+        count = await self.file.write(partial(deliveries.retry, places=places))
+        for deliverer in self._deliverers:
+            name = deliverer.provider.name
+            waiting = await self.file.read(partial(deliveries.sessions_waiting, provider=name))
+            deliverer.wake(waiting)
+            deliverer.retry_now()
+        return count
+
+    async def wait_delivered(self, seconds: float) -> bool:
+        """Wait until all providers have everything. False: the time was over before."""
+        await self.take_in()
+        deadline = self._clock.monotonic() + seconds
+        idle = [
+            await deliverer.wait_idle(max(0.0, deadline - self._clock.monotonic()))
+            for deliverer in self._deliverers
+        ]
+        return all(idle)
+
+
+def session_of(item: MemoryItem) -> str:
+    """Return the session in whose order the item is delivered."""
+    if isinstance(item, Memory):
+        return item.sources[0].session_id if item.sources else ""
+    return item.session_id
+
+
+def _fails(deliverer: Deliverer) -> bool:
+    return deliverer.is_failing

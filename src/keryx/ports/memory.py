@@ -1,0 +1,151 @@
+"""The interface of memory providers: what they take, what they give, and how they fail.
+
+The log of a session is the truth; what is remembered follows from it. A provider is one place
+where memories are stored and searched: files of notes, an index of vectors, a service elsewhere.
+Deliveries to a provider come in the order of each session, from one owner, and again after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from keryx.errors import NobodyMustActError, UserMustActError
+from keryx.events import MemoryAbout, MemoryKind, RecalledMemory, Trust
+
+MemoryState = Literal["active", "replaced", "removed"]
+
+
+class MemoryScope(msgspec.Struct, frozen=True):
+    """Whose memories a query is about: those of a profile for all workspaces, and for this one."""
+
+    profile: str
+    workspace: str
+
+
+class MemorySource(msgspec.Struct, frozen=True):
+    """Where a memory comes from: an event of a session's log."""
+
+    session_id: str
+    seq: int
+    turn_id: str | None = None
+    call_id: str | None = None
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True, tag="memory"):
+    """One thing that is remembered."""
+
+    id: str
+    text: str
+    kind: MemoryKind
+    about: MemoryAbout
+    trust: Trust
+    profile: str
+    workspace: str
+    """Empty if it is about the user."""
+    created_at: float
+    sources: tuple[MemorySource, ...] = ()
+    """Empty: a person added it outside of sessions."""
+    replaces: str | None = None
+    state: MemoryState = "active"
+
+
+class TurnText(msgspec.Struct, frozen=True):
+    """What one side said in a turn. The id is that of the message or of the step."""
+
+    id: str
+    by: Literal["user", "assistant"]
+    text: str
+
+
+class TurnMemory(msgspec.Struct, frozen=True, kw_only=True, tag="turn"):
+    """A turn that has ended: the person's words and the answer; no tools, no recalled memories."""
+
+    id: str
+    session_id: str
+    profile: str
+    workspace: str
+    at: float
+    seq: int
+    texts: tuple[TurnText, ...]
+
+
+class Withdrawal(msgspec.Struct, frozen=True, kw_only=True, tag="withdrawal"):
+    """These memories and turns are not true any more: undone, removed, replaced or forgotten."""
+
+    id: str
+    session_id: str
+    items: tuple[str, ...]
+    erase: bool = False
+    """Whether a person wants them forgotten: nothing of them may stay."""
+
+
+MemoryItem = Memory | TurnMemory | Withdrawal
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """An item for a provider.
+
+    `attempts` says how often it was sent before: then it may be stored already, also by a process
+    that was killed. `equal_before` counts the items of this session with the same text that this
+    provider has stored before it.
+    """
+
+    item: MemoryItem
+    attempts: int = 0
+    equal_before: int = 0
+
+
+class MemoryProvider(Protocol):
+    """One place where memories are stored and searched. Used on one loop."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def store(self, session_id: str, deliveries: Sequence[Delivery]) -> None:
+        """Store these items of one session in order, each of them once.
+
+        Return when all are stored. An error says nothing about the items before it: they come
+        again, with a higher number of attempts.
+        """
+        ...
+
+    async def recall(self, scope: MemoryScope, words: str, limit: int) -> Sequence[RecalledMemory]:
+        """Return what fits these words best, of this scope only."""
+        ...
+
+    async def context(self, scope: MemoryScope, words: str, limit: int) -> Sequence[RecalledMemory]:
+        """Return what the model should be given before it reads a message about these words."""
+        ...
+
+    async def remaining(self, items: Sequence[str]) -> Sequence[str]:
+        """Return those of the erased items that are still stored here, or may be."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class ProviderUnavailableError(NobodyMustActError):
+    """The provider did not take the items, or nobody knows whether it did. They are sent again."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ItemRefusedError(UserMustActError):
+    """The provider will never take this item; the text says why. The others are sent again."""
+
+    def __init__(self, item_id: str, message: str) -> None:
+        super().__init__(message)
+        self.item_id = item_id
+
+
+class FateUnknownError(NobodyMustActError):
+    """Nobody can find out whether this item was stored. It is shown as such, and not sent again."""
+
+    def __init__(self, item_id: str, message: str) -> None:
+        super().__init__(message)
+        self.item_id = item_id

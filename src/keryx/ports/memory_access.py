@@ -1,0 +1,75 @@
+"""The interface of a host's memory, as sessions and their calls use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from keryx.events import MemoryAbout, MemoryChanged, MemoryKind, RecalledMemory
+from keryx.ports.memory import Memory, MemoryScope, TurnMemory
+from keryx.ports.store import OutboxRow
+
+
+class Recall(msgspec.Struct, frozen=True, kw_only=True):
+    """What the providers gave, and which of them did not answer in time."""
+
+    memories: tuple[RecalledMemory, ...] = ()
+    late: tuple[str, ...] = ()
+    waited: float = 0.0
+    syncing_for: float | None = None
+    """How long the oldest item has been waiting for a provider; None: nothing waits."""
+
+
+class HostMemory(Protocol):
+    """What a host remembers beyond its sessions."""
+
+    def turn_row(self, turn: TurnMemory) -> OutboxRow:
+        """Return the row that lets providers store a turn; commit it with the end of the turn."""
+        ...
+
+    def undone_row(self, session_id: str, turn_id: str, at: float) -> OutboxRow:
+        """Return the row that takes back what a turn taught."""
+        ...
+
+    def changed_row(self, event: MemoryChanged) -> OutboxRow:
+        """Return the row that applies a change of a call."""
+        ...
+
+    def wake(self) -> None:
+        """Take in rows that are committed now."""
+        ...
+
+    async def context(self, session_id: str, scope: MemoryScope, words: str) -> Recall:
+        """Return what the model should be given with a message of this session."""
+        ...
+
+    async def recall(self, scope: MemoryScope, words: str, limit: int) -> Recall: ...
+
+    async def get(self, memory_id: str) -> Memory | None: ...
+
+
+class MemoryNote(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call wants to be remembered; `target`: the memory that this one replaces."""
+
+    text: str
+    kind: MemoryKind = "fact"
+    about: MemoryAbout = "user"
+    target: str | None = None
+
+
+class MemoryAccess(Protocol):
+    """The memory for one call. What it accepts is durable, and visible to every later call."""
+
+    async def remember(self, notes: Sequence[MemoryNote]) -> list[str]:
+        """Remember these in order; return their ids. `ToolFailedError` if a target is gone."""
+        ...
+
+    async def remove(self, memory_id: str) -> None:
+        """Remove a memory; `ToolFailedError` if there is none."""
+        ...
+
+    async def recall(self, words: str, limit: int) -> Recall:
+        """Return what fits these words best, in this session's profile and workspace."""
+        ...

@@ -1,0 +1,1 @@
+"""Tools for what is remembered beyond a session: `memory`, `conclude` and `recall`."""
