@@ -48,6 +48,8 @@ class Forgetting:
         erased = await self._file.write(
             partial(self._erase_here, choose=choose, session_id=session_id)
         )
+        if erased:
+            await self._file.purge()
         for deliverer in self._deliverers:
             deliverer.wake([session_id])
             if not deliverer.is_failing:

@@ -20,8 +20,6 @@ from keryx.errors import ScopeClosedError, StoreError, UserMustActError
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-FILE: Final = "memory.db"
-"""The name of the file in the home."""
 # Seconds. Transactions take milliseconds; only a process that is frozen holds the lock longer.
 LOCK_TIMEOUT: Final = 5.0
 MAX_BATCH: Final = 200
@@ -80,6 +78,10 @@ class MemoryFile:
     async def read(self, query: Work[T]) -> T:
         return await self._reads.submit(query)
 
+    async def purge(self) -> None:
+        """Remove all copies of erased rows from the file, as far as no reader holds them."""
+        await asyncio.shield(self._writes.submit(_purge, alone=True))
+
     async def close(self) -> None:
         """Finish what was submitted, and close the file. A second call does nothing."""
         await self._reads.close()
@@ -95,13 +97,17 @@ class _Lane:
         self._is_writing = writes
         self._connection: sqlite3.Connection | None = None
         self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
+        self._alone: set[Work[Any]] = set()
         self._batch: asyncio.Future[list[Any]] | None = None
         self._closed = False
 
-    def submit(self, work: Work[T]) -> asyncio.Future[T]:
+    def submit(self, work: Work[T], *, alone: bool = False) -> asyncio.Future[T]:
+        """`alone`: outside of a transaction, by itself."""
         if self._closed:
             raise ScopeClosedError("the file of memories is closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if alone:
+            self._alone.add(work)
         self._waiting.append((work, future))
         self._start()
         return future
@@ -117,7 +123,12 @@ class _Lane:
     def _start(self) -> None:
         if self._batch is not None or not self._waiting:
             return
-        batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+        count = next(
+            (at for at, (work, _) in enumerate(self._waiting) if work in self._alone),
+            len(self._waiting),
+        )
+        count = min(count, MAX_BATCH) or 1
+        batch, self._waiting = self._waiting[:count], self._waiting[count:]
         work = partial(self._run, [work for work, _ in batch])
         try:
             self._batch = self._bridge.start_thread(work, name="memories").future
@@ -144,7 +155,7 @@ class _Lane:
         try:
             if self._connection is None:
                 self._connection = _open(self._path)
-            if not self._is_writing:
+            if not self._is_writing or batch[0] in self._alone:
                 return [_try(self._connection, work) for work in batch]
             return self._commit(self._connection, batch)
         except (sqlite3.Error, OSError, UserMustActError) as error:
@@ -178,6 +189,13 @@ def _try(connection: sqlite3.Connection, work: Work[Any]) -> Any:
         return work(connection)
     except Exception as error:  # noqa: BLE001 (the caller gets it)
         return error
+
+
+def _purge(connection: sqlite3.Connection) -> None:
+    # The index keeps the words of deleted rows until its parts are merged.
+    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+    connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _resolve(future: asyncio.Future[Any], result: object) -> None:

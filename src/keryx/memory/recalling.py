@@ -88,7 +88,10 @@ class Recalling:
                 new.append(task)
         await _wait(new, self._budget)
         self._drop_oldest()
-        return self._collect(answers, MAX_GIVEN, began)
+        recall = self._collect(answers, MAX_GIVEN, began)
+        # What a page said is recalled only on request, with its label.
+        trusted = tuple(memory for memory in recall.memories if memory.trust != "page")
+        return msgspec.structs.replace(recall, memories=trusted)
 
     def forget(self, session_id: str) -> None:
         """Drop what was asked for a session that is closed or deleted."""

@@ -9,12 +9,10 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from keryx.aio.bridge import Bridge
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.events import MemoryChanged
@@ -22,7 +20,7 @@ from keryx.memory import deliveries, intake, memories
 from keryx.memory.deliverer import ATTEMPT_TIMEOUT, FIRST_PAUSE, Deliverer
 from keryx.memory.deliveries import FailedDelivery, Lag
 from keryx.memory.forgetting import Forgetting, Forgotten
-from keryx.memory.memory_file import FILE, MemoryFile
+from keryx.memory.memory_file import MemoryFile
 from keryx.memory.own_words import WordSearch
 from keryx.memory.recalling import BUDGET, Recalling, RecallSource
 from keryx.ports.memory import (
@@ -55,32 +53,31 @@ class MemoryService:
     def __init__(
         self,
         store: Store,
-        home: Path,
-        bridge: Bridge,
+        file: MemoryFile,
         scope: Scope,
         *,
-        providers: Callable[[MemoryFile], Sequence[MemoryProvider]],
+        providers: Sequence[MemoryProvider],
         report: Callable[[str, BaseException], None],
         budget: float = BUDGET,
         attempt_timeout: float = ATTEMPT_TIMEOUT,
         first_pause: float = FIRST_PAUSE,
     ) -> None:
-        """`providers` creates them; they may read the memories from the file."""
+        """The file and the providers belong to the service, which closes them."""
         self._store = store
         self._clock = scope.clock
-        self.file: Final = MemoryFile(home / FILE, bridge)
+        self.file: Final = file
         self._group = Group(scope.child("memory"), on_error=report)
         self.budget: Final = budget
         self._deliverers = [
             Deliverer(
                 provider,
-                self.file,
+                file,
                 self._group.scope,
                 report=report,
                 attempt_timeout=attempt_timeout,
                 first_pause=first_pause,
             )
-            for provider in providers(self.file)
+            for provider in providers
         ]
         self._names = tuple(deliverer.provider.name for deliverer in self._deliverers)
         words = RecallSource(WordSearch(self.file), lambda: False)

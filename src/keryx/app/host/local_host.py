@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import filterfalse
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
@@ -34,6 +34,9 @@ from keryx.events import SessionOpened
 from keryx.ports.store import Store
 from keryx.store.sqlite import SqliteStore
 
+if TYPE_CHECKING:
+    from keryx.memory.service import MemoryService
+
 STORE_THREADS: Final = 8
 """One writes, the others read."""
 MOST_CHILDREN: Final = 10_000
@@ -58,6 +61,7 @@ class LocalHost:
         tools: Tools,
         config: Config,
         rules: RuleBook,
+        memory: MemoryService | None,
         titles: bool,
     ) -> None:
         self.store = store
@@ -68,7 +72,7 @@ class LocalHost:
         self._tools = HostTools(tools, config, runtime.bridge.to_thread)
         self._places = Places(runtime, config, home.path, home.address.tmp)
         self._mcp = open_servers(runtime, self._places, config)
-        self._memory = open_memory(runtime, store, config)
+        self._memory = memory
         self._dispatch = dispatch = SharedDispatch(
             runtime.scope,
             store,
@@ -125,6 +129,7 @@ class LocalHost:
                     guest=isinstance(home, GuestRegistration),
                 )
             rules = RuleBook(store, await read_rules(store))
+            memory = await open_memory(runtime, store, config)
         except BaseException:
             await threads.close()
             await runtime.bridge.to_thread(home.release)
@@ -138,6 +143,7 @@ class LocalHost:
             tools=tools,
             config=config,
             rules=rules,
+            memory=memory,
             titles=titles,
         )
 

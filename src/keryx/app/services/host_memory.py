@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from keryx.app.runtime import Runtime
@@ -18,22 +17,25 @@ if TYPE_CHECKING:
     from keryx.memory.memory_file import MemoryFile
     from keryx.memory.service import MemoryService
 
+FILE: Final = "memory.db"
+"""The file of the memories in the home."""
 GROUP: Final = "keryx.memory"
 """The entry points of packages with providers: functions of the settings, as a dictionary."""
 
 
-def open_memory(runtime: Runtime, store: Store, config: Config) -> MemoryService | None:
+async def open_memory(runtime: Runtime, store: Store, config: Config) -> MemoryService | None:
     """Create the memory; None if no provider is configured."""
     if not config.memory.providers:
         return None
     # Imported only here: a host without a memory starts faster.
     service: Any = importlib.import_module("keryx.memory.service")
+    file = service.MemoryFile(config.home / FILE, runtime.bridge)
+    providers = await runtime.bridge.to_thread(create_providers, runtime, config, file)
     return service.MemoryService(
         store,
-        config.home,
-        runtime.bridge,
+        file,
         runtime.scope,
-        providers=partial(create_providers, runtime, config),
+        providers=providers,
         report=_report,
         budget=config.memory.wait,
     )
@@ -42,7 +44,7 @@ def open_memory(runtime: Runtime, store: Store, config: Config) -> MemoryService
 def create_providers(
     runtime: Runtime, config: Config, file: MemoryFile
 ) -> Sequence[MemoryProvider]:
-    """Create the providers by name; `UserMustActError` if there is no such provider."""
+    """Create the providers by name, in a thread; `UserMustActError` if there is no such one."""
     built_in: Mapping[str, Callable[[], MemoryProvider]] = {}
     del runtime, file
     providers: list[MemoryProvider] = []

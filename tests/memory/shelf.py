@@ -1,0 +1,134 @@
+"""A provider whose place is a file, and which a test can let fail, hang and lie.
+
+It keeps to the contract by reading the file before it writes what may be there already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from keryx.events import RecalledMemory
+from keryx.memory.own_words import recalled
+from keryx.ports.memory import (
+    Delivery,
+    Memory,
+    MemoryItem,
+    MemoryScope,
+    TurnMemory,
+    Withdrawal,
+)
+from tests.server.served_host import in_thread
+
+Misbehave = Callable[[Sequence[Delivery]], Exception | None]
+
+
+class Shelf:
+    """Stores items as lines of a file."""
+
+    def __init__(self, path: Path, name: str = "shelf") -> None:
+        self.name = name
+        self._path = path
+        self.gate: asyncio.Event | None = None
+        """If it is set, every request waits for it."""
+        self.before: list[Misbehave] = []
+        """Each is asked once before a request is stored; an error is raised."""
+        self.after: list[Misbehave] = []
+        """The same, after it is stored: then the caller does not know that it is."""
+        self.running = 0
+        self._stored = asyncio.Event()
+        self.requests = 0
+
+    def lines(self) -> list[MemoryItem]:
+        if not self._path.exists():
+            return []
+        decode = msgspec.json.Decoder(MemoryItem).decode
+        return [decode(line) for line in self._path.read_bytes().splitlines()]
+
+    def ids(self) -> list[str]:
+        return [item.id for item in self.lines()]
+
+    async def store(self, session_id: str, deliveries: Sequence[Delivery]) -> None:
+        self.requests += 1
+        self.running += 1
+        try:
+            if self.gate is not None:
+                await self.gate.wait()
+            if self.before and (error := self.before.pop(0)(deliveries)) is not None:
+                raise error
+            for delivery in deliveries:
+                await in_thread(self._write, delivery)
+            self._stored.set()
+            if self.after and (error := self.after.pop(0)(deliveries)) is not None:
+                raise error
+        finally:
+            self.running -= 1
+
+    async def wait_stored(self) -> None:
+        """Wait until something more is stored."""
+        self._stored.clear()
+        with suppress(TimeoutError):  # it may have been stored before the event was cleared
+            await asyncio.wait_for(self._stored.wait(), 0.1)
+
+    def _write(self, delivery: Delivery) -> None:
+        item = delivery.item
+        erased = item.items if isinstance(item, Withdrawal) and item.erase else ()
+        if erased:
+            rest = [other for other in self.lines() if other.id not in erased]
+            self._path.write_bytes(b"".join(msgspec.json.encode(o) + b"\n" for o in rest))
+        active = self._active()
+        if delivery.attempts and (item.id in active or isinstance(item, Withdrawal)):
+            return
+        with self._path.open("ab") as file:
+            file.write(msgspec.json.encode(item) + b"\n")
+
+    def _active(self) -> dict[str, MemoryItem]:
+        active: dict[str, MemoryItem] = {}
+        for item in self.lines():
+            if isinstance(item, Withdrawal):
+                for ended in item.items:
+                    active.pop(ended, None)
+            else:
+                active[item.id] = item
+        return active
+
+    async def recall(self, scope: MemoryScope, words: str, limit: int) -> list[RecalledMemory]:
+        if self.gate is not None:
+            await self.gate.wait()
+        terms = words.casefold().split()
+        return [
+            recalled(item, self.name)
+            for item in (await in_thread(self._active)).values()
+            if isinstance(item, Memory)
+            and item.profile == scope.profile != ""
+            and item.workspace in ("", scope.workspace)
+            and any(term in item.text.casefold() for term in terms)
+        ][:limit]
+
+    async def context(self, scope: MemoryScope, words: str, limit: int) -> list[RecalledMemory]:
+        return await self.recall(scope, words, limit)
+
+    async def remaining(self, items: Sequence[str]) -> list[str]:
+        active = await in_thread(self._active)
+        return [item for item in items if item in active]
+
+    async def close(self) -> None:
+        """Do nothing: the file is closed after each write."""
+
+    def turns(self) -> list[TurnMemory]:
+        return [item for item in self.lines() if isinstance(item, TurnMemory)]
+
+
+OPENED: list[Shelf] = []
+"""The shelves that hosts of this process opened; the last one is open."""
+
+
+def open_shelf(settings: dict[str, str]) -> Shelf:
+    """Open the provider as a package's entry point does."""
+    shelf = Shelf(Path(settings["path"]))
+    OPENED.append(shelf)
+    return shelf

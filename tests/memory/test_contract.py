@@ -1,0 +1,17 @@
+"""Every provider keeps the contract that a host relies on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keryx.testing.memory_contract import CHECKS, Check
+from tests.memory.shelf import Shelf
+
+pytestmark = pytest.mark.promise("003.1")
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+async def test_a_provider_in_a_file(check: Check, tmp_path: Path) -> None:
+    await check(lambda: Shelf(tmp_path / "shelf.jsonl"))
