@@ -41,6 +41,7 @@ class Shelf:
         """The same, after it is stored: then the caller does not know that it is."""
         self.running = 0
         self._stored = asyncio.Event()
+        self._begun = asyncio.Event()
         self.requests = 0
 
     def lines(self) -> list[MemoryItem]:
@@ -55,6 +56,7 @@ class Shelf:
     async def store(self, session_id: str, deliveries: Sequence[Delivery]) -> None:
         self.requests += 1
         self.running += 1
+        self._begun.set()
         try:
             if self.gate is not None:
                 await self.gate.wait()
@@ -67,6 +69,12 @@ class Shelf:
                 raise error
         finally:
             self.running -= 1
+
+    async def wait_begun(self, is_enough: Callable[[], bool]) -> None:
+        """Wait for requests until there are enough of them."""
+        while not is_enough():
+            self._begun.clear()
+            await self._begun.wait()
 
     async def wait_stored(self) -> None:
         """Wait until something more is stored."""

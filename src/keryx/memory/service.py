@@ -92,6 +92,10 @@ class MemoryService:
         self._is_behind = False
         self._delivers = False
 
+    def wall(self) -> float:
+        """Return the time of day by the clock that deliveries use."""
+        return self._clock.wall()
+
     async def start(self) -> None:
         """Deliver what earlier processes left. Only the owner of a home calls this."""
         self._delivers = True
@@ -239,6 +243,7 @@ class MemoryService:
 
     async def states(self) -> list[ProviderState]:
         """Return how far each provider is behind."""
+        await self.take_in()
         now = self._clock.wall()
         states: list[ProviderState] = []
         for name in self._names:

@@ -1,0 +1,113 @@
+"""A store and a memory over it, without sessions: rows of the outbox are committed directly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from keryx.aio.bridge import Bridge
+from keryx.aio.scope import Scope
+from keryx.events import MemoryChanged, SessionOpened
+from keryx.memory import intake
+from keryx.memory.memory_file import MemoryFile
+from keryx.memory.service import MemoryService
+from keryx.ports.memory import MemoryProvider, MemoryScope
+from keryx.ports.store import Commit
+from keryx.store.sqlite import SqliteStore
+
+SCOPE: Final = MemoryScope("default", "/work")
+PATIENCE: Final = 30.0
+
+
+class RememberingStore:
+    """Sessions that remember, and the memory that takes it in."""
+
+    def __init__(self, store: SqliteStore, service: MemoryService) -> None:
+        self.store = store
+        self.service = service
+        self._sessions: dict[str, tuple[int, int]] = {}
+
+    async def conclude(self, session_id: str, *texts: str) -> list[str]:
+        """Commit conclusions, each with its row of the outbox; return their ids."""
+        epoch, seq = await self._session(session_id)
+        events = [
+            MemoryChanged(
+                session_id=session_id,
+                seq=seq + at,
+                at=1_000.0 + seq + at,
+                memory_id=f"{session_id}/{seq + at}",
+                change="add",
+                call_id=f"c{seq + at}",
+                turn_id=f"{session_id}/t",
+                text=text,
+                kind="conclusion",
+                profile="default",
+                workspace="/work",
+            )
+            for at, text in enumerate(texts, 1)
+        ]
+        self._sessions[session_id] = (epoch, seq + len(events))
+        rows = [intake.row_of(event.memory_id, intake.Changed(event)) for event in events]
+        await self.store.append(
+            Commit(session_id=session_id, epoch=epoch, events=tuple(events), outbox=tuple(rows))
+        )
+        self.service.wake()
+        return [event.memory_id for event in events]
+
+    async def _session(self, session_id: str) -> tuple[int, int]:
+        if session_id not in self._sessions:
+            opened = SessionOpened(
+                session_id=session_id,
+                seq=1,
+                at=1_000.0,
+                model="m",
+                profile="default",
+                place="",
+                workspace="/work",
+                tools=(),
+            )
+            commit = Commit(session_id=session_id, epoch=0, events=(opened,))
+            self._sessions[session_id] = (await self.store.create(commit), 1)
+        return self._sessions[session_id]
+
+
+@asynccontextmanager
+async def remembering_store(
+    folder: Path,
+    providers: Sequence[MemoryProvider],
+    *,
+    budget: float = 0.2,
+    attempt_timeout: float = 5.0,
+    first_pause: float = 0.02,
+    drain: float = 0.0,
+    start: bool = True,
+) -> AsyncGenerator[RememberingStore]:
+    """Open a store and its memory; leave them as a host does."""
+    errors: list[str] = []
+    scope = Scope("test")
+    bridge = Bridge(scope)
+    store = await SqliteStore.open(folder / "store.db", bridge)
+    service = MemoryService(
+        store,
+        MemoryFile(folder / "memory.db", bridge),
+        scope,
+        providers=providers,
+        report=lambda name, error: errors.append(f"{name}: {error!r}"),
+        budget=budget,
+        attempt_timeout=attempt_timeout,
+        first_pause=first_pause,
+    )
+    try:
+        if start:
+            await service.start()
+        async with asyncio.timeout(PATIENCE):
+            yield RememberingStore(store, service)
+    finally:
+        await service.close(drain)
+        await store.close()
+        await bridge.close()
+        scope.close()
+    assert errors == []
