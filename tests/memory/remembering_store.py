@@ -58,6 +58,10 @@ class RememberingStore:
         return [event.memory_id for event in events]
 
     async def _session(self, session_id: str) -> tuple[int, int]:
+        if session_id not in self._sessions and await self.store.session(session_id) is not None:
+            epoch = await self.store.claim(session_id)
+            last = len(await self.store.events(session_id))
+            self._sessions[session_id] = (epoch, last)
         if session_id not in self._sessions:
             opened = SessionOpened(
                 session_id=session_id,

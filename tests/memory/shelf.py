@@ -6,6 +6,7 @@ It keeps to the contract by reading the file before it writes what may be there 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -91,8 +92,9 @@ class Shelf:
         active = self._active()
         if delivery.attempts and (item.id in active or isinstance(item, Withdrawal)):
             return
-        with self._path.open("ab") as file:
-            file.write(msgspec.json.encode(item) + b"\n")
+        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(file, msgspec.json.encode(item) + b"\n")  # at once: a killed process tears nothing
+        os.close(file)
 
     def _active(self) -> dict[str, MemoryItem]:
         active: dict[str, MemoryItem] = {}

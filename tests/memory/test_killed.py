@@ -1,0 +1,43 @@
+"""Killed at any instant, a host has lost nothing that it accepted, and stores nothing twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.memory.shelf import Shelf
+
+KILLS = int(os.environ.get("KERYX_KILLS", "20"))
+"""`make soak` kills 200 times."""
+SEED = 20_261_116
+PROGRAM = [sys.executable, "-m", "tests.memory.doomed_host"]
+
+
+@pytest.mark.promise("003.3")
+@pytest.mark.timeout(60 + 6 * KILLS)
+def test_killed_at_random_instants_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    dice = random.Random(SEED)
+    accepted: list[str] = []
+    for _ in range(KILLS):
+        with subprocess.Popen([*PROGRAM, tmp_path], stdout=subprocess.PIPE, text=True) as host:
+            assert host.stdout is not None
+            for _ in range(dice.randint(1, 40)):
+                accepted += host.stdout.readline().split()
+            host.kill()
+            # What it printed before it died was accepted too; the last line may be torn.
+            rest = host.stdout.read()
+            accepted += rest[: rest.rfind("\n") + 1].split()
+    subprocess.run([*PROGRAM, tmp_path, "finish"], check=True, timeout=60)
+    stored = Shelf(tmp_path / "shelf").ids()
+    assert set(accepted) <= set(stored), "accepted and lost"
+    doubles = [name for name, count in Counter(stored).items() if count > 1]
+    assert doubles == [], "stored twice"
+    for session in {name.partition("/")[0] for name in stored}:
+        numbers = [int(name.partition("/")[2]) for name in stored if name.startswith(f"{session}/")]
+        assert numbers == sorted(numbers), f"{session} is out of order"
