@@ -429,6 +429,45 @@ PINNED: tuple[tuple[Event, str], ...] = (
         fact_text("tools.loaded", '"names":["mcp_a_b"],"call_id":"c1"'),
     ),
     (
+        events.MemoryChanged(
+            **FACT,
+            memory_id="mem_1",
+            change="replace",
+            call_id="c1",
+            turn_id="t1",
+            text="tea",
+            kind="conclusion",
+            about="work",
+            trust="page",
+            target="mem_0",
+            profile="default",
+            workspace="/w",
+        ),
+        fact_text(
+            "memory.changed",
+            '"memory_id":"mem_1","change":"replace","call_id":"c1","turn_id":"t1","text":"tea",'
+            '"kind":"conclusion","about":"work","trust":"page","target":"mem_0",'
+            '"profile":"default","workspace":"/w"',
+        ),
+    ),
+    (
+        events.MemoryRecalled(
+            **TURN,
+            memories=(
+                events.RecalledMemory(
+                    memory_id="mem_1", text="tea", trust="person", provider="words"
+                ),
+            ),
+            late=("honcho",),
+            waited=0.5,
+        ),
+        fact_text(
+            "memory.recalled",
+            '"turn_id":"t1","memories":[{"memory_id":"mem_1","text":"tea","trust":"person",'
+            '"provider":"words","session_id":"","at":0.0}],"late":["honcho"],"waited":0.5',
+        ),
+    ),
+    (
         events.TextDelta(**LIVE, step_id="p1", text="he"),
         live_text("text.delta", '"step_id":"p1","text":"he"'),
     ),

@@ -29,6 +29,7 @@ LOGGED_NAMES = {
         "context": ("compacted",),
         "usage": ("recorded",),
         "tools": ("loaded",),
+        "memory": ("changed", "recalled"),
     }.items()
     for verb in verbs
 }

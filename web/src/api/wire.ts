@@ -449,13 +449,56 @@ export type LoggedEvent =
   | ModelSwitched
   | ContextCompacted
   | UsageRecorded
-  | ToolsLoaded;
+  | ToolsLoaded
+  | MemoryChanged
+  | MemoryRecalled;
 
 /** A token or a password. With a secret of its own in `browser`, a browser can sign in again. */
 export interface Login {
   token?: string | null;
   password?: string | null;
   browser?: string | null;
+}
+
+/**
+ * A call changed the memory. It counts from this fact on, and is delivered to providers later.
+ *
+ * `target` is the memory that is replaced or removed. A removed memory has no text.
+ */
+export interface MemoryChanged {
+  type: "memory.changed";
+  session_id: string;
+  at: number;
+  v?: number;
+  seq: number;
+  memory_id: string;
+  change: "add" | "remove" | "replace";
+  call_id: string;
+  turn_id?: string | null;
+  text?: string;
+  kind?: "conclusion" | "fact";
+  about?: "user" | "work";
+  trust?: "page" | "person" | "tool";
+  target?: string | null;
+  profile?: string;
+  workspace?: string;
+}
+
+/**
+ * The memories that the model is given with this turn's first message.
+ *
+ * `late`: providers that did not answer within the time that a turn waits for them.
+ */
+export interface MemoryRecalled {
+  type: "memory.recalled";
+  session_id: string;
+  at: number;
+  v?: number;
+  seq: number;
+  turn_id: string;
+  memories?: readonly RecalledMemory[];
+  late?: readonly string[];
+  waited?: number;
 }
 
 /** A message is durable, and starts or joins this turn. */
@@ -840,6 +883,16 @@ export interface ReasoningDelta {
   v?: number;
   step_id: string;
   text: string;
+}
+
+/** A memory as it is given to a model: data with its origin, never an instruction. */
+export interface RecalledMemory {
+  memory_id: string;
+  text: string;
+  trust: "page" | "person" | "tool";
+  provider: string;
+  session_id?: string;
+  at?: number;
 }
 
 /** This reader was too slow: read again from the log. */

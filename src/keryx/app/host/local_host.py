@@ -64,7 +64,7 @@ class LocalHost:
         memory: MemoryService | None,
         titles: bool,
     ) -> None:
-        self.store = store
+        self.store, self._memory = store, memory
         self._feed = SessionFeed(store)
         self._agents = ChildAgents(self, runtime.scope)
         self._rules = rules
@@ -72,7 +72,6 @@ class LocalHost:
         self._tools = HostTools(tools, config, runtime.bridge.to_thread)
         self._places = Places(runtime, config, home.path, home.address.tmp)
         self._mcp = open_servers(runtime, self._places, config)
-        self._memory = memory
         self._dispatch = dispatch = SharedDispatch(
             runtime.scope,
             store,
@@ -99,8 +98,7 @@ class LocalHost:
             titles=titles,
         ).provided
         self._services.rested, self._services.changed = dispatch.rested, self._feed.note
-        self._services.agents = self._agents.of_session
-        self._services.memory = self._memory
+        self._services.agents, self._services.memory = self._agents.of_session, memory
 
     @classmethod
     async def start(
