@@ -430,41 +430,26 @@ PINNED: tuple[tuple[Event, str], ...] = (
     ),
     (
         events.MemoryChanged(
-            **FACT,
-            memory_id="mem_1",
-            change="replace",
-            call_id="c1",
-            turn_id="t1",
-            text="tea",
-            kind="conclusion",
-            about="work",
-            trust="page",
-            target="mem_0",
-            profile="default",
-            workspace="/w",
+            **FACT, memory_id="mem_1", change="replace", call_id="c1", text="tea", target="mem_0"
         ),
         fact_text(
             "memory.changed",
-            '"memory_id":"mem_1","change":"replace","call_id":"c1","turn_id":"t1","text":"tea",'
-            '"kind":"conclusion","about":"work","trust":"page","target":"mem_0",'
-            '"profile":"default","workspace":"/w"',
+            '"memory_id":"mem_1","change":"replace","call_id":"c1","turn_id":null,"text":"tea",'
+            '"kind":"fact","about":"user","trust":"tool","target":"mem_0","profile":"",'
+            '"workspace":""',
         ),
     ),
     (
         events.MemoryRecalled(
             **TURN,
             memories=(
-                events.RecalledMemory(
-                    memory_id="mem_1", text="tea", trust="person", provider="words"
-                ),
+                events.RecalledMemory(memory_id="mem_1", text="tea", trust="page", provider="p"),
             ),
-            late=("honcho",),
-            waited=0.5,
         ),
-        fact_text(
+        turn_text(
             "memory.recalled",
-            '"turn_id":"t1","memories":[{"memory_id":"mem_1","text":"tea","trust":"person",'
-            '"provider":"words","session_id":"","at":0.0}],"late":["honcho"],"waited":0.5',
+            '"memories":[{"memory_id":"mem_1","text":"tea","trust":"page","provider":"p",'
+            '"session_id":"","at":0.0}],"late":[],"waited":0.0',
         ),
     ),
     (
