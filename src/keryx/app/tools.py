@@ -67,6 +67,7 @@ class Tools(msgspec.Struct, frozen=True):
             user_home(config.environment),
             confined=config.confinement != "off",
             web=_web_settings(toolsets, config),
+            media=_media_settings(toolsets, config),
             skills=config.home / SKILLS,
         )
         scripts = importlib.import_module("keryx.sandbox.scripts")
@@ -82,6 +83,7 @@ class Tools(msgspec.Struct, frozen=True):
             user_home(config.environment),
             confined=config.confinement != "off",
             web=_web_settings(toolsets, config),
+            media=_media_settings(toolsets, config),
         )
         return needs
 
@@ -170,6 +172,23 @@ def _web_settings(toolsets: Any, config: Config) -> Any:
         brave_api_key=web.brave_api_key,
         tavily_api_key=web.tavily_api_key,
         allow_private=web.allow_private,
+    )
+
+
+def _media_settings(toolsets: Any, config: Config) -> Any:
+    purposes = {
+        purpose
+        for profile in config.profiles.values()
+        for purpose, model in profile.auxiliary.items()
+        if model
+    }
+    return toolsets.MediaSettings(
+        image="image" in purposes,
+        speech="speech" in purposes,
+        transcription="transcription" in purposes,
+        search_path=config.environment.get("PATH", DEFAULT_PATH),
+        piper_voice=config.tools.speech.piper_voice,
+        allow_private=config.tools.web.allow_private,
     )
 
 

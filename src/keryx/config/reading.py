@@ -33,6 +33,7 @@ from keryx.config.schema import (
     ProfileConfig,
     Provider,
     ServerConfig,
+    SpeechConfig,
     ToolsConfig,
     WebConfig,
 )
@@ -223,6 +224,7 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "server": ServerConfig,
     "tools": ToolsConfig,
     "web": WebConfig,
+    "speech": SpeechConfig,
     "mcp": McpConfig,
     "personalities": Personality,
     "profiles": ProfileConfig,

@@ -16,6 +16,7 @@ from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.background import Background
 from keryx.ports.files import Files
 from keryx.ports.http import HttpClient
+from keryx.ports.model_access import CallEndpoint
 from keryx.ports.place import PrivateFolder, Process
 from keryx.ports.resources import Resources
 from keryx.ports.search import SessionMatch
@@ -125,6 +126,13 @@ class ToolContext(Protocol):
 
         Each image is its data and its media type. The usage is logged under this call.
         `ToolFailedError` says what to do if there is no reply.
+        """
+        ...
+
+    def endpoint(self, purpose: Purpose) -> CallEndpoint:
+        """Return the model that makes or reads media for this purpose, for this call.
+
+        `ToolFailedError` says what to configure.
         """
         ...
 
