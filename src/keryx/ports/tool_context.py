@@ -16,12 +16,12 @@ from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.background import Background
 from keryx.ports.files import Files
 from keryx.ports.http import HttpClient
-from keryx.ports.model_access import CallEndpoint
 from keryx.ports.place import PrivateFolder, Process
 from keryx.ports.resources import Resources
 from keryx.ports.search import SessionMatch
 
 if TYPE_CHECKING:
+    from keryx.ports.model_access import CallEndpoint
     from keryx.ports.tool import Tool
 
 T = TypeVar("T")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
-
-import msgspec
 
 from keryx.errors import SpawnError, ToolFailedError
 from keryx.ports.tool_context import ToolContext
+from keryx.tools.media.settings import ESPEAK
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Of the sound: it is not compressed, and this is about 25 minutes of it."""
@@ -24,27 +23,15 @@ _HEADER: Final = 44
 """Bytes before the sound in a WAV file."""
 
 
-class Program(msgspec.Struct, frozen=True):
-    """A program that speaks, and its arguments."""
+async def speak(
+    context: ToolContext, program: Sequence[str], text: str, voice: str | None
+) -> bytes:
+    """Return the sound as a WAV file; `ToolFailedError` says why there is none.
 
-    name: str
-    argv: tuple[str, ...]
-    takes_voices: bool
-
-
-def find_program(search_path: str, piper_voice: str | None = None) -> Program | None:
-    """Return a program on this PATH that speaks; None if there is none. Reads the disk."""
-    # Other programs are called piper too, so it counts only with a voice.
-    piper = shutil.which("piper", path=search_path) if piper_voice else None
-    if piper is not None and piper_voice is not None:
-        return Program("piper", (piper, "--model", piper_voice, "--output_file", "-"), False)
-    espeak = shutil.which("espeak-ng", path=search_path)
-    return None if espeak is None else Program("espeak-ng", (espeak, "--stdin", "--stdout"), True)
-
-
-async def speak(context: ToolContext, program: Program, text: str, voice: str | None) -> bytes:
-    """Return the sound as a WAV file; `ToolFailedError` says why there is none."""
-    argv = [*program.argv, *_voice_options(program, voice)]
+    `program` is the path of the program, and its arguments.
+    """
+    name = Path(program[0]).name
+    argv = [*program, *_voice_options(name, voice)]
     sound = _Sound()
     try:
         async with asyncio.timeout(LONGEST):
@@ -57,11 +44,11 @@ async def speak(context: ToolContext, program: Program, text: str, voice: str | 
                 exit_ = await process.wait()
     except TimeoutError as error:
         raise ToolFailedError(
-            f"{program.name} had not finished after {LONGEST:.0f} s; give it less text"
+            f"{name} had not finished after {LONGEST:.0f} s; give it less text"
         ) from error
     except SpawnError as error:
         raise ToolFailedError(
-            f"{program.name} cannot be started: {error}; it must be installed for all users"
+            f"{name} cannot be started: {error}; it must be installed for all users"
         ) from error
     if sound.full:
         raise ToolFailedError("the speech would be longer than 25 minutes; give less text")
@@ -69,15 +56,15 @@ async def speak(context: ToolContext, program: Program, text: str, voice: str | 
         reason = (
             sound.errors or f"it ended with {exit_.code if exit_.signal is None else 'a signal'}"
         )
-        raise ToolFailedError(f"{program.name} made no speech: {reason}; change the text or voice")
+        raise ToolFailedError(f"{name} made no speech: {reason}; change the text or voice")
     return _with_sizes(bytes(sound.data))
 
 
-def _voice_options(program: Program, voice: str | None) -> tuple[str, ...]:
+def _voice_options(name: str, voice: str | None) -> tuple[str, ...]:
     if voice is None:
         return ()
-    if not program.takes_voices:
-        raise ToolFailedError(f"{program.name} has one voice here; leave `voice` out")
+    if name != ESPEAK:
+        raise ToolFailedError(f"{name} has one voice here; leave `voice` out")
     if _VOICE.fullmatch(voice) is None:
         raise ToolFailedError(f"{voice!r:.80} is not a voice; write one such as en-us or de")
     return "-v", voice

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 from typing import Any, Final
 
 import msgspec
 
 from keryx.ports.tool import Tool
-from keryx.tools.media.offline_speech import find_program
+
+ESPEAK: Final = "espeak-ng"
+PIPER: Final = "piper"
 
 
 class MediaSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +55,15 @@ def missing(settings: MediaSettings = NO_MEDIA) -> tuple[str, ...]:
     if not settings.transcription:
         lines.append(f"transcribe needs a model for it: {_advice('transcription')}")
     return tuple(lines)
+
+
+def find_program(search_path: str, piper_voice: str | None = None) -> tuple[str, ...] | None:
+    """Return a program on this PATH that speaks, with its arguments. Reads the disk."""
+    # Other programs are called piper too, so it counts only with a voice.
+    if piper_voice and (piper := shutil.which(PIPER, path=search_path)):
+        return piper, "--model", piper_voice, "--output_file", "-"
+    espeak = shutil.which(ESPEAK, path=search_path)
+    return None if espeak is None else (espeak, "--stdin", "--stdout")
 
 
 def _speaks(settings: MediaSettings) -> bool:

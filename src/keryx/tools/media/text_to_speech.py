@@ -15,8 +15,9 @@ from keryx.tools.files.content import sized
 from keryx.tools.function import tool
 from keryx.tools.media.answers import unusable
 from keryx.tools.media.media_types import audio_type
-from keryx.tools.media.offline_speech import Program, find_program, speak
+from keryx.tools.media.offline_speech import speak
 from keryx.tools.media.saving import Destination, Medium, fields
+from keryx.tools.media.settings import find_program
 
 FUNCTION: Final = "audio/speech"
 MAX_BYTES: Final = 50 * 1024 * 1024
@@ -96,17 +97,18 @@ async def _from_program(
     context: ToolContext, text: str, voice: str | None, path: str | None, piper_voice: str | None
 ) -> Medium:
     program = await context.to_thread(_program, context, piper_voice)
+    program_name = Path(program[0]).name
     if path is not None and PurePath(path).suffix.lower() not in ("", ".wav"):
         raise ToolFailedError(
-            f"{program.name} makes WAV files only; give a name that ends in .wav, and convert it"
+            f"{program_name} makes WAV files only; give a name that ends in .wav, and convert it"
         )
     data = await speak(context, program, text, voice)
     if audio_type(data[:16]) != "audio/wav":
-        raise ToolFailedError(f"{program.name} made no WAV file; is it the right program?")
+        raise ToolFailedError(f"{program_name} made no WAV file; is it the right program?")
     return Medium(data, "audio/wav")
 
 
-def _program(context: ToolContext, piper_voice: str | None) -> Program:
+def _program(context: ToolContext, piper_voice: str | None) -> tuple[str, ...]:
     program = find_program(context.environment.get("PATH", ""), piper_voice)
     if program is None:
         raise ToolFailedError(
