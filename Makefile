@@ -68,12 +68,14 @@ format: $(VENV)/.everything $(VENV)/.page  ## rewrite the sources as `make lint`
 types: $(VENV)/.everything  ## rewrite the page's types of the API from what the server describes
 	$(BIN)/python web/wire_types.py
 
-# Tests look at the page in a real browser, also through a real proxy: Debian's, as they come.
+# Tests look at the page in a real browser, also through a real proxy, and hear a real voice: Debian's,
+# as they come.
 $(VENV)/.browser: Makefile | $(BIN)/python
 	@export PATH="$$PATH:/usr/sbin"; missing=; \
 	command -v chromium > /dev/null || missing="$$missing chromium"; \
 	command -v nginx > /dev/null || missing="$$missing nginx-light"; \
 	command -v openssl > /dev/null || missing="$$missing openssl"; \
+	command -v espeak-ng > /dev/null || missing="$$missing espeak-ng"; \
 	test -z "$$missing" || { $(APT_INSTALL) $$missing > /dev/null; }
 	@touch $@
 

@@ -49,6 +49,7 @@ class Grant:
 
     def __init__(self, described: dict[str, Any]) -> None:
         self.name = str(described["name"])
+        self.aliases: list[str] = described.get("aliases") or []
         self.description = str(described.get("description") or "")
         schema: Schema = described.get("parameters") or {}
         self._properties: dict[str, Schema] = schema.get("properties") or {}
@@ -191,7 +192,9 @@ def _read(source: str) -> dict[str, Grant]:
             with open(source, encoding="utf-8") as file:
                 source = file.read()
         described = cast("list[dict[str, Any]]", json.loads(source))
-        return {grant.name: grant for grant in map(Grant, described)}
+        grants = [Grant(tool) for tool in described]
+        named = {alias: grant for grant in grants for alias in grant.aliases}
+        return {**named, **{grant.name: grant for grant in grants}}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ImportError(f"{GRANTED} cannot be read: {type(error).__name__}: {error}") from error
 

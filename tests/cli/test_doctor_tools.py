@@ -14,6 +14,10 @@ pytestmark = pytest.mark.promise("kit.8")
 
 
 def test_it_counts_the_tools_that_work(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        '[providers.here]\nbase_url = "http://127.0.0.1:9/v1"\n[models.auxiliary]\n'
+        'image = "here:a"\nspeech = "here:b"\ntranscription = "here:c"\n'
+    )
     (line,) = [line for line in keryx(tmp_path, "doctor").stdout.splitlines() if " tools " in line]
     assert line.startswith("✓")
     assert "browser" in line
@@ -45,3 +49,9 @@ def test_it_says_what_a_missing_tool_needs(tmp_path: Path, package: str, advice:
     )
     assert "! tools" in shown.stdout, shown.stderr
     assert advice in shown.stdout
+
+
+@pytest.mark.parametrize("purpose", ["image", "transcription"])
+def test_it_says_which_model_a_tool_needs(tmp_path: Path, purpose: str) -> None:
+    shown = keryx(tmp_path, "doctor").stdout
+    assert f'set {purpose} = "provider:name" in [models.auxiliary]' in " ".join(shown.split())

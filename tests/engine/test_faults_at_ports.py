@@ -41,6 +41,7 @@ from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.dispatch import Sent
 from keryx.ports.files import Files
 from keryx.ports.model import Model, ModelRequest
+from keryx.ports.model_access import Endpoint
 from keryx.ports.store import blob_hash
 from keryx.ports.tool import Tool
 from keryx.ports.tool_context import ToolContext
@@ -123,6 +124,9 @@ class OneModel:
     def find(self, purpose: ev.Purpose, name: str | None = None) -> Model:
         del purpose, name
         return self._model
+
+    def endpoint(self, purpose: ev.Purpose) -> Endpoint:
+        raise AssertionError(f"nobody asks for {purpose}")
 
     def is_configured(self, purpose: ev.Purpose) -> bool:
         return bool(purpose)

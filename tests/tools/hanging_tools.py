@@ -47,6 +47,16 @@ PICTURE = base64.b64decode(
 )
 """One pixel."""
 
+SOUND = b"".join(
+    (
+        b"RIFF\x26\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00",
+        (8_000).to_bytes(4, "little"),
+        (16_000).to_bytes(4, "little"),
+        b"\x02\x00\x10\x00data\x02\x00\x00\x00\x00\x00",
+    )
+)
+"""One sample of silence, as a WAV file."""
+
 HANGING: dict[str, Scenario] = {
     "terminal": Scenario(
         {"command": "echo hanging; sleep 1000 | cat"},
@@ -96,6 +106,22 @@ HANGING: dict[str, Scenario] = {
     "web_extract": Scenario(
         {"urls": ["http://127.0.0.1:{port}/"]},
         "the requests are cancelled and their connections closed; pages that came are kept",
+        silent_server=True,
+    ),
+    "image_generate": Scenario(
+        {"prompt": "A herald"},
+        "the request is cancelled and its connection closed; no file is written",
+        silent_server=True,
+    ),
+    "text_to_speech": Scenario(
+        {"text": "Hear!"},
+        "the request is cancelled and its connection closed, or SIGTERM to the program that "
+        "speaks; no file is written",
+        silent_server=True,
+    ),
+    "transcribe": Scenario(
+        {"path": "a.wav"},
+        "the request is cancelled and its connection closed",
         silent_server=True,
     ),
     **{
@@ -165,6 +191,7 @@ async def opened(
     workspace.mkdir()
     (workspace / "a.txt").write_text("one\n")
     (workspace / "a.png").write_bytes(PICTURE)
+    (workspace / "a.wav").write_bytes(SOUND)
     fifo = folder / "hangs"
     os.mkfifo(fifo)
     installed = searching._installed  # pyright: ignore[reportPrivateUsage] (a slow one stands in for it)
@@ -178,6 +205,7 @@ async def opened(
         await server.open()
     shop = ToolSession(workspace, web=server.settings)
     await shop.open()
+    shop.models.base_url = f"http://127.0.0.1:{server.port}/v1"
     try:
         if scenario.page:
             async with PageServer() as pages:

@@ -17,6 +17,8 @@ from keryx.engine.calls.session_resources import SessionResources
 from keryx.engine.executor import Batch
 from keryx.events import Purpose
 from keryx.messages import NO_NEEDS, CallOutcome, Image, ToolCall
+from keryx.models.http import model_clients
+from keryx.models.openai import OpenAIEndpoint
 from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.files import FileChange
@@ -27,10 +29,12 @@ from keryx.sandbox import Bounds, LocalPlace
 from keryx.sandbox.local import Mode
 from keryx.sandbox.scripts import ExecuteCode
 from keryx.tools.files.file_access import FileAccess
+from keryx.tools.media.settings import MediaSettings
 from keryx.tools.toolsets import built_in
 from keryx.tools.web.settings import NO_SETTINGS, WebSettings
 
 PATIENCE = 40.0
+MEDIA = MediaSettings(image=True, speech=True, transcription=True)
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
@@ -107,6 +111,22 @@ class StalledModels:
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
+        self.base_url = ""
+        """The server of models that make and read media."""
+        self.configured = frozenset[str](("search", "image", "speech", "transcription"))
+        self._clients = model_clients()
+
+    def endpoint(self, purpose: Purpose) -> OpenAIEndpoint:
+        return OpenAIEndpoint(
+            name=f"here:{purpose}",
+            model=purpose,
+            base_url=self.base_url,
+            api_key=None,
+            clients=self._clients.get,
+        )
+
+    async def close(self) -> None:
+        await self._clients.close()
 
     def find(self, purpose: Purpose, name: str | None = None) -> Model:
         del purpose, name
@@ -117,7 +137,7 @@ class StalledModels:
         await asyncio.Event().wait()
 
     def is_configured(self, purpose: Purpose) -> bool:
-        return bool(purpose)
+        return purpose in self.configured
 
     def add_image(self, data: bytes, media_type: str, name: str = "") -> Image:
         return Image(blob_hash(data), media_type, name)
@@ -155,7 +175,7 @@ class ToolSession:
         self.background = Backgrounds(self.runtime.scope.child("background"))
         self.resources = SessionResources(self.runtime.scope, _report)
         bridge = self.runtime.bridge
-        sets = await bridge.to_thread(lambda: built_in(web=self._web))
+        sets = await bridge.to_thread(lambda: built_in(web=self._web, media=MEDIA))
         self.tools = [*(tool for tools in sets.values() for tool in tools), ExecuteCode()]
         self.place = LocalPlace(
             self.runtime.warden,
@@ -192,6 +212,7 @@ class ToolSession:
                 await asyncio.sleep(0)
 
     async def close(self) -> None:
+        await self.models.close()
         await self.resources.close()
         await self.background.close()
         self.turn.close()

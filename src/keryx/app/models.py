@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from keryx.app.services.attachments import Images
 from keryx.config import DEFAULT, Config, Provider
 from keryx.engine.log.state import Settings
 from keryx.errors import ModelError
 from keryx.events import Purpose
-from keryx.messages import Image
 from keryx.models.failures import not_configured
 from keryx.models.fallback import Fallback
 from keryx.models.http import model_clients
-from keryx.models.openai import OpenAIModel
+from keryx.models.openai import OpenAIEndpoint, OpenAIModel
 from keryx.models.prices import Prices, Threads
-from keryx.models.requirements import key_missing, not_named
+from keryx.models.requirements import key_missing, not_named, purpose_missing
 from keryx.models.retry import Retrying
 from keryx.models.servers.connection_test import TriedServer, try_out
 from keryx.models.servers.discovery import FoundServer, find_local, models_of
 from keryx.ports.model import Model
-from keryx.ports.store import blob_hash
 
 TOUR = "scripted:tour"
+NOT_CHAT: Final = frozenset({"image", "speech", "transcription"})
+"""The purposes whose models make or read media. They cannot be the model of a session."""
 
 
 class Models:
@@ -82,7 +83,7 @@ class Models:
         configured = [
             name
             for profile in self._config.profiles.values()
-            for name in (profile.model, *profile.fallback, *profile.auxiliary.values())
+            for name in (profile.model, *profile.fallback, *_chat_models(profile.auxiliary))
         ]
         return list(dict.fromkeys([*self._of_program, *filter(None, [self.default, *configured])]))
 
@@ -147,6 +148,22 @@ class Models:
         auxiliary = self._config.profile(settings.profile).auxiliary
         return self.find(name or auxiliary.get(purpose) or settings.model, settings.profile)
 
+    def endpoint(self, purpose: Purpose, profile: str) -> OpenAIEndpoint:
+        """Return the model that makes or reads media; `ModelError` if none is configured."""
+        settings = self._config.profile(profile)
+        name = settings.auxiliary.get(purpose)
+        if not name:
+            raise purpose_missing(purpose)
+        provider, model = _provider_of(name, settings.providers)
+        return OpenAIEndpoint(
+            name=name,
+            model=model,
+            base_url=provider.base_url,
+            api_key=provider.api_key,
+            missing_key=provider.missing_key,
+            clients=self._clients.get,
+        )
+
     def has_auxiliary(self, purpose: Purpose, profile: str) -> bool:
         """Return whether a model of its own is configured for this purpose."""
         return bool(self._config.profile(profile).auxiliary.get(purpose))
@@ -202,21 +219,10 @@ class Models:
         await self._clients.close()
 
     def _create(self, name: str, providers: Mapping[str, Provider]) -> Model:
-        provider, _, model = name.partition(":")
+        provider = name.partition(":")[0]
         if provider == "scripted":
             return _scripted(name)
-        if not providers:
-            raise not_configured()
-        if not name:
-            raise not_named(providers)
-        settings = providers.get(provider)
-        if settings is None or not model:
-            configured = ", ".join(sorted(providers))
-            raise ModelError(
-                "not_configured",
-                f"the model {name!r} is not configured",
-                f"write provider:name; configured providers are {configured}",
-            )
+        settings, model = _provider_of(name, providers)
         address = settings.public_address
         return Retrying(
             OpenAIModel(
@@ -234,23 +240,26 @@ class Models:
         )
 
 
-class ModelsForTools:
-    """The models that the calls of one session may ask."""
+def _provider_of(name: str, providers: Mapping[str, Provider]) -> tuple[Provider, str]:
+    """Return the provider and its own name of a model; `ModelError` says what to configure."""
+    if not providers:
+        raise not_configured()
+    if not name:
+        raise not_named(providers)
+    provider, _, model = name.partition(":")
+    settings = providers.get(provider)
+    if settings is None or not model:
+        configured = ", ".join(sorted(providers))
+        raise ModelError(
+            "not_configured",
+            f"the model {name!r} is not configured",
+            f"write provider:name; configured providers are {configured}",
+        )
+    return settings, model
 
-    def __init__(self, models: Models, settings: Settings) -> None:
-        self._models = models
-        self._settings = settings
 
-    def find(self, purpose: Purpose, name: str | None = None) -> Model:
-        return self._models.for_purpose(purpose, self._settings, name)
-
-    def is_configured(self, purpose: Purpose) -> bool:
-        return self._models.has_auxiliary(purpose, self._settings.profile)
-
-    def add_image(self, data: bytes, media_type: str, name: str = "") -> Image:
-        hash_ = blob_hash(data)
-        self._models.images.keep(hash_, data)
-        return Image(hash_, media_type, name)
+def _chat_models(auxiliary: Mapping[str, str]) -> list[str]:
+    return [name for purpose, name in auxiliary.items() if purpose not in NOT_CHAT]
 
 
 def _scripted(name: str) -> Model:

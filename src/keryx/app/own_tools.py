@@ -19,7 +19,7 @@ import msgspec
 
 from keryx.app.tool_sources import Source, exposure, load_file, load_packages
 from keryx.app.tools import Tools
-from keryx.ports.tool import Tool
+from keryx.ports.tool import Tool, aliases_of
 
 FOLDER: Final = "tools"
 TOOLSET: Final = "own"
@@ -40,7 +40,8 @@ class Listing(msgspec.Struct, frozen=True):
 def names_in_use(tools: Tools) -> frozenset[str]:
     """Return the names that no own tool may have beside these tools."""
     servers = (f"mcp_{name}" for name in tools.servers)
-    return frozenset((*tools.by_name, *tools.sets, *servers, TOOLSET))
+    aliases = (alias for tool in tools.by_name.values() for alias in aliases_of(tool))
+    return frozenset((*tools.by_name, *aliases, *tools.sets, *servers, TOOLSET))
 
 
 class OwnTools:
@@ -143,12 +144,12 @@ def combine(
     labels: dict[str, str] = dict.fromkeys(used_names, "Keryx itself")
     warnings: list[str] = []
     for source in sources:
-        names = [tool.name for tool in source.tools]
+        names = [name for tool in source.tools for name in (tool.name, *aliases_of(tool))]
         fault = source.fault or _clash(names, labels)
         if fault:
             warnings.append(f"{source.label}: {fault}; correct it, its tools are left out")
             continue
-        by_name.update(zip(names, source.tools, strict=True))
+        by_name.update({tool.name: tool for tool in source.tools})
         labels.update(dict.fromkeys(names, source.label))
     return by_name, tuple(warnings)
 

@@ -15,7 +15,7 @@ import msgspec
 
 from keryx.config import Config, user_home
 from keryx.errors import InvalidToolError, UserMustActError
-from keryx.ports.tool import Tool
+from keryx.ports.tool import Tool, aliases_of, find_named
 from keryx.sandbox.policy import USER_SECRETS
 
 # Commands need these to find each other and to use the person's language; they get no others.
@@ -67,6 +67,7 @@ class Tools(msgspec.Struct, frozen=True):
             user_home(config.environment),
             confined=config.confinement != "off",
             web=_web_settings(toolsets, config),
+            media=_media_settings(toolsets, config),
             skills=config.home / SKILLS,
             memory=bool(config.memory.providers),
         )
@@ -83,6 +84,7 @@ class Tools(msgspec.Struct, frozen=True):
             user_home(config.environment),
             confined=config.confinement != "off",
             web=_web_settings(toolsets, config),
+            media=_media_settings(toolsets, config),
         )
         return needs
 
@@ -97,8 +99,8 @@ class Tools(msgspec.Struct, frozen=True):
             return tuple(self.by_name)
         tool_names: dict[str, None] = {}
         for name in names:
-            if name in self.by_name:
-                tool_names[name] = None
+            if (tool := find_named(self.by_name, name)) is not None:
+                tool_names[tool.name] = None
             elif name in self.sets:
                 tool_names.update(dict.fromkeys(tool.name for tool in self.sets[name]))
             elif any(_is_of_server(name, server) for server in self.servers):
@@ -174,20 +176,40 @@ def _web_settings(toolsets: Any, config: Config) -> Any:
     )
 
 
+def _media_settings(toolsets: Any, config: Config) -> Any:
+    purposes = {
+        purpose
+        for profile in config.profiles.values()
+        for purpose, model in profile.auxiliary.items()
+        if model
+    }
+    return toolsets.MediaSettings(
+        image="image" in purposes,
+        speech="speech" in purposes,
+        transcription="transcription" in purposes,
+        search_path=config.environment.get("PATH", DEFAULT_PATH),
+        piper_voice=config.tools.speech.piper_voice,
+        allow_private=config.tools.web.allow_private,
+    )
+
+
 def _by_name(tools: Iterable[Tool], sets: Mapping[str, object]) -> dict[str, Tool]:
-    """Return the tools by name; `InvalidToolError` if a name is used twice."""
+    """Return the tools by name; `InvalidToolError` if a name or an alias is used twice."""
     by_name: dict[str, Tool] = {}
+    names: dict[str, Tool] = {}
     for tool in tools:
-        first = by_name.setdefault(tool.name, tool)
-        if first is not tool:
-            raise InvalidToolError(
-                f"two tools are called {tool.name!r}: {_origin(first)} and {_origin(tool)}; "
-                'rename one of them, for instance with @tool(name="...")'
-            )
-        if tool.name in sets:
-            raise InvalidToolError(
-                f"the tool {tool.name!r} ({_origin(tool)}) has the name of a toolset; rename it"
-            )
+        for name in (tool.name, *aliases_of(tool)):
+            first = names.setdefault(name, tool)
+            if first is not tool:
+                raise InvalidToolError(
+                    f"two tools are called {name!r}: {_origin(first)} and {_origin(tool)}; "
+                    'rename one of them, for instance with @tool(name="...")'
+                )
+            if name in sets:
+                raise InvalidToolError(
+                    f"the tool {name!r} ({_origin(tool)}) has the name of a toolset; rename it"
+                )
+        by_name[tool.name] = tool
     return by_name
 
 

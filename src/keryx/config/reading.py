@@ -35,6 +35,7 @@ from keryx.config.schema import (
     ProfileConfig,
     Provider,
     ServerConfig,
+    SpeechConfig,
     ToolsConfig,
     WebConfig,
 )
@@ -236,6 +237,7 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "server": ServerConfig,
     "tools": ToolsConfig,
     "web": WebConfig,
+    "speech": SpeechConfig,
     "mcp": McpConfig,
     "memory": MemoryConfig,
     "honcho": HonchoConfig,

@@ -128,10 +128,26 @@ class WebConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 check_exception(entry)
 
 
+class SpeechConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The tool `text_to_speech` without a model. Read when a host starts."""
+
+    piper_voice: str | None = None
+    """The voice file (.onnx) of the program piper, as an absolute path."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError`, with an example, if the voice is not an absolute path."""
+        if self.piper_voice is not None and not self.piper_voice.startswith("/"):
+            raise ValueError(
+                f"{self.piper_voice!r} is not an absolute path; write one such as "
+                "/usr/share/piper-voices/en_US-amy-medium.onnx"
+            )
+
+
 class ToolsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of single tools."""
 
     web: WebConfig = msgspec.field(default_factory=WebConfig)
+    speech: SpeechConfig = msgspec.field(default_factory=SpeechConfig)
 
 
 class McpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -187,7 +203,7 @@ class ModelsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Models besides the session's own."""
 
     auxiliary: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    """Models for work outside turns, by purpose: titles, compaction."""
+    """Models for work outside turns, by purpose: titles, compaction, vision, image, speech, ..."""
     fallback: tuple[str, ...] = ()
     """Models to try, in this order, when the session's own model cannot answer."""
     compact_at: Annotated[float, msgspec.Meta(ge=0.1, le=1.0)] | None = None

@@ -40,6 +40,15 @@ def key_missing(name: str, variable: str) -> ModelError:
     )
 
 
+def key_invalid(name: str, url: str) -> ModelError:
+    """Return the error for a key that cannot be sent; `url` is shown."""
+    return ModelError(
+        "auth",
+        f"the key for {name} has characters that are not allowed in a key",
+        f"set the key for {url} again, without quotes or line ends",
+    )
+
+
 def not_named(providers: Iterable[str]) -> ModelError:
     """Return the error for configured providers without a chosen model."""
     names = sorted(providers)
@@ -48,4 +57,13 @@ def not_named(providers: Iterable[str]) -> ModelError:
         f"no model is named (configured providers: {', '.join(names)})",
         f"name one with --model {names[0]}:NAME, or set KERYX_MODEL={names[0]}:NAME, or write"
         f' model = "{names[0]}:NAME" into config.toml',
+    )
+
+
+def purpose_missing(purpose: str) -> ModelError:
+    """Return the error for a purpose that has no model and no default."""
+    return ModelError(
+        "not_configured",
+        f"no model is configured for {purpose}",
+        f'write {purpose} = "provider:name" below [models.auxiliary] in config.toml',
     )

@@ -114,3 +114,19 @@ class Tool(Protocol):
     def invoke(self, args: Any, context: ToolContext) -> Awaitable[Any] | Any:
         """Do the work. Returns an awaitable on the loop, a plain value in a thread."""
         ...
+
+
+def aliases_of(tool: Tool) -> tuple[str, ...]:
+    """Return the other names of a tool. A call may use them; models are told the name alone.
+
+    A tool has them as an attribute `aliases`; most tools have none.
+    """
+    return getattr(tool, "aliases", ())
+
+
+def find_named(tools: Mapping[str, Tool], name: str) -> Tool | None:
+    """Return the tool with this name, else the one with this alias; None if there is neither."""
+    tool = tools.get(name)
+    if tool is not None:
+        return tool
+    return next((tool for tool in tools.values() if name in aliases_of(tool)), None)

@@ -22,6 +22,7 @@ from keryx.ports.resources import Resources
 from keryx.ports.search import SessionMatch
 
 if TYPE_CHECKING:
+    from keryx.ports.model_access import CallEndpoint
     from keryx.ports.tool import Tool
 
 T = TypeVar("T")
@@ -126,6 +127,13 @@ class ToolContext(Protocol):
 
         Each image is its data and its media type. The usage is logged under this call.
         `ToolFailedError` says what to do if there is no reply.
+        """
+        ...
+
+    def endpoint(self, purpose: Purpose) -> CallEndpoint:
+        """Return the model that makes or reads media for this purpose, for this call.
+
+        `ToolFailedError` says what to configure.
         """
         ...
 

@@ -16,6 +16,8 @@ from keryx.tools.clarify import clarify
 from keryx.tools.files import file_tools
 from keryx.tools.mcp.search import tool_search
 from keryx.tools.mcp.servers import missing as missing_for_mcp
+from keryx.tools.media.settings import NO_MEDIA, MediaSettings, media_tools
+from keryx.tools.media.settings import missing as missing_for_media
 from keryx.tools.shell.terminal import find_shell, shell_tools
 from keryx.tools.skills.skill_tool import skill_tool
 from keryx.tools.web.settings import NO_SETTINGS, WebSettings, web_tools
@@ -27,6 +29,7 @@ def built_in(
     *,
     confined: bool = True,
     web: WebSettings = NO_SETTINGS,
+    media: MediaSettings = NO_MEDIA,
     skills: Path | None = None,
     memory: bool = False,
 ) -> dict[str, list[Tool]]:
@@ -40,7 +43,12 @@ def built_in(
         "shell": shell_tools(find_shell(), home, confined=confined),
         "people": [clarify],
         "agents": [delegate, todo],
-        "models": [vision_tool(web.allow_private), mixture_of_agents, session_search],
+        "models": [
+            vision_tool(web.allow_private),
+            mixture_of_agents,
+            session_search,
+            *media_tools(media),
+        ],
         "web": web_tools(web),
         "mcp": [tool_search],
         "skills": [skill_tool(skills)],
@@ -54,10 +62,14 @@ def built_in(
 
 
 def missing(
-    home: Path | None = None, *, confined: bool = True, web: WebSettings = NO_SETTINGS
+    home: Path | None = None,
+    *,
+    confined: bool = True,
+    web: WebSettings = NO_SETTINGS,
+    media: MediaSettings = NO_MEDIA,
 ) -> tuple[str, ...]:
     """Return what must be installed or set for the tools that are left out; reads the disk."""
-    needs = list(missing_for_web(web))
+    needs = [*missing_for_web(web), *missing_for_media(media)]
     if (browser_needs := browser.missing(home, confined=confined)) is not None:
         needs.append(f"the browser tools need Chromium and playwright: {browser_needs}")
     if (mcp_needs := missing_for_mcp()) is not None:

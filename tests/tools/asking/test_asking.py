@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from keryx import Keryx
 from keryx import events as ev
 from keryx.messages import Json
 from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
 from tests.tools.hanging_tools import PICTURE
+from tests.tools.web.web_session import serving
 
 pytestmark = pytest.mark.promise("kit.3")
 PATIENCE = 60.0
@@ -65,10 +67,37 @@ async def test_an_image_goes_to_the_model_for_vision_and_the_usage_is_logged(
     assert (spent.purpose, spent.call_id, spent.usage) == ("vision", ended.call_id, usage)
 
 
+async def test_an_image_at_an_address_goes_to_the_model(tmp_path: Path) -> None:
+    async with (
+        ModelServer([Reply(text="A pixel.")], models=("seeing",)) as server,
+        serving() as site,
+    ):
+        configure(tmp_path, server.url)
+        with (tmp_path / "home" / "config.toml").open("a") as file:
+            file.write(f'[tools.web]\nallow_private = ["{site.host}"]\n')
+
+        async def picture(_request: web.BaseRequest) -> web.StreamResponse:
+            return web.Response(body=PICTURE, content_type="image/png")
+
+        site.pages["/a.png"] = picture
+        ended, _ = await call(tmp_path, "vision_analyze", image=site.url("/a.png"))
+    assert value_of(ended)["text"] == "A pixel."
+
+
+@pytest.mark.parametrize("size", [17, 20])
+async def test_a_large_image_goes_to_the_model_whole(tmp_path: Path, size: int) -> None:
+    async with ModelServer([Reply(text="A pixel.")], models=("seeing",)) as server:
+        configure(tmp_path, server.url)
+        (tmp_path / "workspace" / "a.png").write_bytes(PICTURE.ljust(size << 20, b"\0"))
+        ended, _ = await call(tmp_path, "vision_analyze", image="a.png")
+    assert value_of(ended)["bytes"] == size << 20
+
+
 @pytest.mark.parametrize(
     ("image", "content", "problem"),
     [
         ("a.png", b"not a picture", "is not a PNG"),
+        ("large.png", PICTURE.ljust((20 << 20) + 1, b"\0"), "make it smaller"),
         ("missing.png", None, "missing.png"),
         ("../outside.png", None, "outside"),
         ("http://127.0.0.1:9/a.png", None, "private"),

@@ -23,6 +23,7 @@ from keryx.events import Purpose
 from keryx.messages import CallOutcome, Image, ToolCall
 from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.ports.model import Model, ModelRequest
+from keryx.ports.model_access import Endpoint
 from keryx.ports.place import Process
 from keryx.ports.store import blob_hash
 from keryx.sandbox import Bounds, LocalPlace
@@ -84,6 +85,9 @@ class Models:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
+
+    def endpoint(self, purpose: Purpose) -> Endpoint:
+        raise AssertionError(f"nobody asks for {purpose}")
 
     def is_configured(self, purpose: Purpose) -> bool:
         return bool(purpose)

@@ -19,6 +19,7 @@ from keryx.messages import CallOutcome, Image, Json, ToolCall
 from keryx.models.scripted import ScriptedModel
 from keryx.ports.effects import NO_EFFECTS
 from keryx.ports.model import Model
+from keryx.ports.model_access import Endpoint
 from keryx.ports.tool import Tool
 from keryx.tools.web.fetching import FetchLimits
 from keryx.tools.web.settings import WebSettings, web_tools
@@ -101,6 +102,9 @@ class OneModel:
 
     def find(self, purpose: str, name: str | None = None) -> Model:
         return self._model
+
+    def endpoint(self, purpose: str) -> Endpoint:
+        raise AssertionError(f"nobody asks for {purpose}")
 
     def is_configured(self, purpose: str) -> bool:
         return bool(purpose)

@@ -10,11 +10,12 @@ import msgspec
 
 from keryx.aio.clock import RealClock
 from keryx.app.host_tools import SKILL, HostTools
-from keryx.app.models import Models, ModelsForTools
+from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, set_policy
 from keryx.app.services.attachments import HostAttachments, Uploads
 from keryx.app.services.diffs import open_files, revert_files
+from keryx.app.services.models_for_tools import ModelsForTools
 from keryx.app.services.places import Places
 from keryx.app.services.prompt_sources import PromptSources
 from keryx.app.tools import child_environment, secret_places

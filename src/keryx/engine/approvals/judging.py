@@ -20,7 +20,7 @@ from keryx.errors import UserMustActError
 from keryx.events import ApprovalAsked, Offer
 from keryx.messages import NO_NEEDS, ApprovalMode, Needs, Reach
 from keryx.ports.effects import Effects
-from keryx.ports.tool import ANY_TEXT, Risk
+from keryx.ports.tool import ANY_TEXT, Risk, aliases_of
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -85,6 +85,8 @@ class CallSubject(msgspec.Struct, frozen=True):
     subjects: tuple[str, ...] = ()
     peril: str | None = None
     """What a rule must name to allow the call; None: nothing special."""
+    aliases: tuple[str, ...] = ()
+    """Other names of the tool: a rule may use any of them."""
 
     @classmethod
     def of(cls, call: CallView, risk: Risk) -> Self:
@@ -94,7 +96,12 @@ class CallSubject(msgspec.Struct, frozen=True):
             str(call.workspace),
             risk.subjects,
             risk.peril if risk.level == "high" else None,
+            aliases_of(call.tool),
         )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.tool, *self.aliases)
 
     @property
     def patterns_or_none(self) -> tuple[str | None, ...]:
@@ -168,9 +175,10 @@ def _matching(verdict: Verdict, rules: Iterable[Rule], subject: CallSubject) -> 
 
 def _matches(rule: Rule, subject: CallSubject) -> bool:
     return any(
-        rule.matches(subject.tool, pattern, subject.workspace)
-        for pattern in subject.patterns_or_none
-    ) or any(rule.could_match(subject.tool, text, subject.workspace) for text in subject.subjects)
+        any(rule.matches(name, pattern, subject.workspace) for pattern in subject.patterns_or_none)
+        or any(rule.could_match(name, text, subject.workspace) for text in subject.subjects)
+        for name in subject.names
+    )
 
 
 def _allowing(rules: Sequence[Rule], subject: CallSubject) -> tuple[Rule, ...]:
@@ -181,7 +189,7 @@ def _allowing(rules: Sequence[Rule], subject: CallSubject) -> tuple[Rule, ...]:
             rule
             for rule in rules
             if rule.verdict == "allow"
-            and rule.matches(subject.tool, pattern, subject.workspace)
+            and any(rule.matches(name, pattern, subject.workspace) for name in subject.names)
             and (subject.peril is None or rule.names(subject.peril))
         ]
         if not matching:

@@ -27,7 +27,7 @@ from keryx.ports.memory_access import MemoryNote, Recall
 from keryx.ports.model_access import ModelAccess
 from keryx.ports.place import Place
 from keryx.ports.search import SessionMatch
-from keryx.ports.tool import Tool
+from keryx.ports.tool import Tool, find_named
 from keryx.ports.workers import Workers
 
 LogUsage = Callable[[str, Purpose, str, Usage | None, float | None], None]
@@ -90,8 +90,8 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     left_over: dict[str, Effects] = msgspec.field(default_factory=dict[str, Effects])
 
     def find_tool(self, name: str) -> Tool:
-        """Return the tool of that name; `UnknownToolError` suggests a similar name."""
-        tool = self.tools.get(name)
+        """Return the tool of that name or alias; `UnknownToolError` suggests a similar name."""
+        tool = find_named(self.tools, name)
         if tool is not None:
             return tool
         if not self.tools:

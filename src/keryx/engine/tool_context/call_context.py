@@ -13,6 +13,7 @@ from keryx.aio.scope import CancellationToken, Scope, call_soon
 from keryx.engine.calls.call import Call
 from keryx.engine.calls.slots import Slots
 from keryx.engine.tool_context.call_agents import run_agent
+from keryx.engine.tool_context.call_endpoint import CallEndpoint, call_endpoint
 from keryx.engine.tool_context.call_memory import CallMemory
 from keryx.engine.tool_context.call_models import ask_model
 from keryx.engine.tool_context.call_place import CallBackground, CallHttp, CallPlace
@@ -117,6 +118,10 @@ class CallContext:
             model=model,
             max_tokens=max_tokens,
         )
+
+    def endpoint(self, purpose: Purpose) -> CallEndpoint:
+        self._call.refuse_if_cancelled()
+        return call_endpoint(self._call, purpose)
 
     def has_model_for(self, purpose: Purpose) -> bool:
         models = self._call.environment.models

@@ -19,7 +19,7 @@ from keryx.models.http import MAX_ERROR_BODY, Clients, HttpExchange, SilenceLimi
 from keryx.models.openai.reply import Reply, StreamFailedError
 from keryx.models.openai.wire import EncodedTools, LoadBlob, encode_body, encode_message
 from keryx.models.prices import PublicModel
-from keryx.models.requirements import key_missing
+from keryx.models.requirements import key_invalid, key_missing
 from keryx.models.sse import EventTooLargeError, SseParser
 from keryx.ports.model import Finished, ModelRequest, Piece
 
@@ -123,11 +123,7 @@ class OpenAIModel:
 
     async def _ask(self, request: ModelRequest) -> HttpExchange:
         if self._has_invalid_key:
-            raise ModelError(
-                "auth",
-                f"the key for {self.name} has characters that are not allowed in a key",
-                f"set the key for {self._source.url} again, without quotes or line ends",
-            )
+            raise key_invalid(self.name, self._source.url)
         return await post(
             await self._clients(),
             self._url,

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from keryx.ports.tool import Tool
+from keryx.ports.tool import Tool, aliases_of
 
 SCRIPT_PACKAGES: Final = ("keryx_tools", "hermes_tools")
 """Packages that scripts import; they are sent along, so that every place has them."""
@@ -64,6 +64,7 @@ def _description(tool: Tool) -> dict[str, Any]:
     properties: Mapping[str, Any] = tool.parameters.get("properties", {})
     return {
         "name": tool.name,
+        "aliases": aliases_of(tool),
         "description": tool.description,
         "parameters": tool.parameters,
         "positional": list(properties),

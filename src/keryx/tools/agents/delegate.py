@@ -16,6 +16,7 @@ from keryx.errors import ToolFailedError
 from keryx.messages import CallOutcome
 from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.effects import NO_EFFECTS
+from keryx.ports.tool import find_named
 from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import tool
 
@@ -110,12 +111,18 @@ async def agent(
     child = ChildTask(
         text=task,
         model=model,
-        tools=None if tools is None else tuple(tools),
+        tools=None if tools is None else tuple(_tool_name(context, name) for name in tools),
         workspace=workspace,
         read_only=read_only,
         max_tokens=max_tokens,
     )
     return _described(task, await context.run_agent(child))
+
+
+def _tool_name(context: ToolContext, name: str) -> str:
+    """Return the name of the tool that has this name or alias."""
+    named = find_named(context.tools, name)
+    return name if named is None else named.name
 
 
 def _folder(context: ToolContext, folder: str) -> str:

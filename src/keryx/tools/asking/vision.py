@@ -62,7 +62,9 @@ def _risk(args: Any) -> Risk:
 async def _load(image: str, context: ToolContext, allow_private: tuple[str, ...]) -> bytes:
     if not _is_address(image):
         return await context.to_thread(_read, context, image)
-    fetched = await fetch(await context.public_http(allow_private), check_url(image), LIMITS)
+    fetched = await fetch(
+        await context.public_http(allow_private), check_url(image), LIMITS, media=True
+    )
     if fetched.truncated:
         raise ToolFailedError(f"{image} is larger than {content.sized(MAX_BYTES)}")
     return fetched.body
@@ -73,6 +75,9 @@ def _read(context: ToolContext, image: str) -> bytes:
     path = files.resolve(image, write=False)
     name = files.name(path)
     with safe_open.readable_errors(name), safe_open.open_file(path, name) as file:
-        if file.size > MAX_BYTES:
-            raise ToolFailedError(f"{name} is larger than {content.sized(MAX_BYTES)}")
-        return file.read_whole()
+        data = file.read(0, MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ToolFailedError(
+            f"{name} is larger than {content.sized(MAX_BYTES)}; make it smaller first"
+        )
+    return data

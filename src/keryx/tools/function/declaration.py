@@ -9,7 +9,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard, get_args
 
@@ -36,6 +36,7 @@ class Declaration(msgspec.Struct, frozen=True):
     risk: Risk | Callable[..., Risk] = NO_RISK
     preview: Callable[[Any], str] | None = None
     container: bool = False
+    aliases: Sequence[str] = ()
 
 
 def check_function(function: object) -> None:
@@ -58,6 +59,11 @@ def check_declaration(name: str, declaration: Declaration) -> None:
         raise InvalidToolError(
             f"{name!r} cannot be a tool's name: choose up to 64 letters, digits, `_` and `-` "
             'with @tool(name="...")'
+        )
+    if isinstance(declaration.aliases, str) or not all(map(_NAME.fullmatch, declaration.aliases)):
+        raise InvalidToolError(
+            f"aliases={declaration.aliases!r} is not a list of names: choose for each up to 64 "
+            "letters, digits, `_` and `-`"
         )
     for option, value, allowed in (
         ("replay", declaration.replay, get_args(Replay)),

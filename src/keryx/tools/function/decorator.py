@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -64,6 +64,7 @@ class FunctionTool(Generic[P, R]):
     replay: Replay
     timeout: float | None
     container: bool
+    aliases: tuple[str, ...]
     _function: Callable[P, R]
     _declaration: Declaration
     _signature: Signature
@@ -142,6 +143,7 @@ def tool(
     risk: Risk | Callable[..., Risk] = NO_RISK,
     preview: Callable[[Any], str] | None = None,
     container: bool = False,
+    aliases: Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
@@ -158,14 +160,25 @@ def tool(
     risk: Risk | Callable[..., Risk] = NO_RISK,
     preview: Callable[[Any], str] | None = None,
     container: bool = False,
+    aliases: Sequence[str] = (),
 ) -> Any:
     """Turn a typed function into a tool: `@tool`, or `@tool(name=..., ...)`.
 
     The schema comes from the signature, the description from the docstring. A parameter
-    annotated `ToolContext` gets the call's context. Raises `InvalidToolError`.
+    annotated `ToolContext` gets the call's context. `aliases` are other names by which it can be
+    called; models are not told of them. Raises `InvalidToolError`.
     """
     declaration = Declaration(
-        name, description, effects, replay, isolation, timeout, risk, preview, container
+        name,
+        description,
+        effects,
+        replay,
+        isolation,
+        timeout,
+        risk,
+        preview,
+        container,
+        aliases,
     )
 
     def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
@@ -213,6 +226,7 @@ def _create_tool(
         replay=declaration.replay,
         timeout=declaration.timeout,
         container=declaration.container,
+        aliases=tuple(declaration.aliases),
         _function=function,
         _declaration=declaration,
         _signature=signature,

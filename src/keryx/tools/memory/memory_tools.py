@@ -52,7 +52,7 @@ async def memory(
             return {"removed": id}
 
 
-@tool(effects=NO_EFFECTS, replay="keyed")
+@tool(effects=NO_EFFECTS, replay="keyed", aliases=["honcho_conclude"])
 async def conclude(text: str, context: ToolContext, about: Literal["user", "work"] = "user") -> Any:
     """Remember a conclusion: something that you derived, and that nobody said in these words.
 

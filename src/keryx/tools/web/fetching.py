@@ -53,13 +53,18 @@ class Fetched(msgspec.Struct, frozen=True):
     """Whether the page is larger than the limit; then `body` is its beginning."""
 
 
-async def fetch(client: HttpClient, url: str, limits: FetchLimits) -> Fetched:
-    """Fetch a page; `ToolFailedError` says why not, and what to do."""
+async def fetch(
+    client: HttpClient, url: str, limits: FetchLimits, *, media: bool = False
+) -> Fetched:
+    """Fetch a page, or with `media` also images and sounds.
+
+    `ToolFailedError` says why not, and what to do.
+    """
     import aiohttp  # noqa: PLC0415 (heavy; loaded with the first request)
 
     try:
         async with asyncio.timeout(limits.seconds):
-            return await _follow(client, url, limits)
+            return await _follow(client, url, limits, media=media)
     except aiohttp.SocketTimeoutError as error:
         raise ToolFailedError(
             f"the server sent nothing for {limits.idle_seconds:g} s; try again later"
@@ -99,14 +104,14 @@ def check_url(url: str) -> str:
     return url
 
 
-async def _follow(client: HttpClient, url: str, limits: FetchLimits) -> Fetched:
+async def _follow(client: HttpClient, url: str, limits: FetchLimits, *, media: bool) -> Fetched:
     url = check_url(url)
     visited: set[str] = set()
     for _ in range(limits.redirects + 1):
         if url in visited:
             raise ToolFailedError("the page redirects in a circle; try another address")
         visited.add(url)
-        target = await _request(client, url, limits)
+        target = await _request(client, url, limits, media=media)
         if isinstance(target, Fetched):
             return target
         url = check_url(urljoin(url, target))
@@ -115,7 +120,9 @@ async def _follow(client: HttpClient, url: str, limits: FetchLimits) -> Fetched:
     )
 
 
-async def _request(client: HttpClient, url: str, limits: FetchLimits) -> Fetched | str:
+async def _request(
+    client: HttpClient, url: str, limits: FetchLimits, *, media: bool
+) -> Fetched | str:
     """Return the page, or the address that the server redirects to."""
     import aiohttp  # noqa: PLC0415 (heavy; loaded with the first request)
 
@@ -131,7 +138,7 @@ async def _request(client: HttpClient, url: str, limits: FetchLimits) -> Fetched
         if response.status != 200:  # noqa: PLR2004 (OK)
             raise ToolFailedError(_status_text(response.status))
         content_type, charset = _content_type(response.headers.get("Content-Type", ""))
-        if content_type.startswith(_WITHOUT_TEXT):
+        if content_type.startswith(_WITHOUT_TEXT) and not media:
             raise ToolFailedError(f"it is {content_type}, which holds no text; use another tool")
         body, truncated = await _read(response, limits.size)
         return Fetched(url, content_type, charset, body, truncated)

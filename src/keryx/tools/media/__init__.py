@@ -1,0 +1,1 @@
+"""Tools that make and read media: images, speech, and transcripts of it."""
