@@ -691,6 +691,12 @@ export interface NewSessionBody {
   title?: string | null;
 }
 
+/** The plan that the session's last call of `todo` wrote; no items: there is none. */
+export interface NewestPlan {
+  items?: readonly PlanItem[];
+  seq?: number;
+}
+
 /** The command took effect. */
 export interface Nothing {
 }
@@ -737,6 +743,18 @@ export interface ParentCall {
 export interface Piece {
   text: string;
   found: boolean;
+}
+
+/**
+ * One step of the plan.
+ *
+ * Attributes:
+ *     text: What is to be done.
+ *     status: open, doing or done.
+ */
+export interface PlanItem {
+  text: string;
+  status?: "doing" | "done" | "open";
 }
 
 /** What went wrong, and what to do about it. */
