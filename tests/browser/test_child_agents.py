@@ -36,7 +36,9 @@ async def test_a_running_child_is_opened_by_enter_and_leads_back(
     with gate(house.served.workspace, "child") as held:
         delegates(stage, "Share the work", "Count the left half", "Count the right half")
         stage.on("Count the left half", Reply(text="Left: 3."))
-        stage.on("Count the right half", Reply(calls=(held.call("counting"),)), Reply(text="Right: 4"))
+        stage.on(
+            "Count the right half", Reply(calls=(held.call("counting"),)), Reply(text="Right: 4")
+        )
         await tab.begin("Share the work")
         await expect(agents(tab)).to_have_count(2)
         parent = tab.session_id

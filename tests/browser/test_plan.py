@@ -53,7 +53,8 @@ async def test_the_newest_plan_is_shown_while_it_changes_and_after_a_reload(
 async def test_a_plan_from_long_before_survives_a_reload(tab: Tab, stage: ScriptedReplies) -> None:
     looks = tuple(Reply(calls=(Call("list_files", {}),)) for _ in range(40))
     stage.on("Plan and look", Reply(calls=(todo(Look="doing"),)), *looks, Reply(text="Looked."))
-    await tab.begin("Plan and look")
+    await tab.starts_anew()
+    await tab.say("Plan and look")
     await expect(tab.replies.last).to_have_text("Looked.")
     await tab.page.reload()
     await expect(plan(tab).get_by_role("listitem")).to_have_text(["In progress: Look"])

@@ -13,7 +13,11 @@ MOST_ITEMS: Final = 100
 LONGEST_ITEM: Final = 500
 
 
-@tool(effects=uses("plan"), replay="safe")
+def _items_preview(args: Any) -> str:
+    return ", ".join(item.text for item in args.items)
+
+
+@tool(effects=uses("plan"), replay="safe", preview=_items_preview)
 async def todo(items: list[PlanItem]) -> Any:
     """Write down the plan for a task of several steps, and keep it up to date.
 
