@@ -31,6 +31,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[PlanItem, ...]
 
 
+class NewestPlan(msgspec.Struct, frozen=True):
+    """The plan that a session's last call of `todo` wrote; no items: there is none."""
+
+    items: tuple[PlanItem, ...] = ()
+    seq: int = 0
+    """The event that the plan comes from."""
+
+
 def plan_of(event: LoggedEvent) -> Plan | None:
     """Return the plan that this event holds; None if it is not the end of a call that wrote one."""
     if not isinstance(event, CallFinished) or event.tool != PLAN_TOOL:

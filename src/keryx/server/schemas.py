@@ -13,7 +13,6 @@ from msgspec import UNSET, Meta, UnsetType
 
 from keryx.events import ApprovalAsked, CallStarted, ContextSize, LoggedEvent, QuestionAsked, Usage
 from keryx.messages import ApprovalMode, Decision, Mode, Reach
-from keryx.ports.plan import PlanItem
 from keryx.ports.search import FoundKind, Piece
 from keryx.ports.store import SessionRow
 from keryx.ports.view import QueuedMessage, SessionSettings, TurnUnderWay, Typed
@@ -211,14 +210,6 @@ class TranscriptPage(msgspec.Struct, frozen=True):
     next: int | None
     seq: int
     """The pages hold everything up to this event."""
-
-
-class NewestPlan(msgspec.Struct, frozen=True):
-    """The plan that the session's last call of `todo` wrote; no items: there is none."""
-
-    items: tuple[PlanItem, ...] = ()
-    seq: int = 0
-    """The event that the plan comes from."""
 
 
 class PromptPart(msgspec.Struct, frozen=True):

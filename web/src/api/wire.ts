@@ -691,7 +691,6 @@ export interface NewSessionBody {
   title?: string | null;
 }
 
-/** The plan that the session's last call of `todo` wrote; no items: there is none. */
 export interface NewestPlan {
   items?: readonly PlanItem[];
   seq?: number;
@@ -745,16 +744,9 @@ export interface Piece {
   found: boolean;
 }
 
-/**
- * One step of the plan.
- *
- * Attributes:
- *     text: What is to be done.
- *     status: open, doing or done.
- */
 export interface PlanItem {
   text: string;
-  status?: "doing" | "done" | "open";
+  status?: "open" | "doing" | "done";
 }
 
 /** What went wrong, and what to do about it. */

@@ -14,7 +14,7 @@ from keryx.engine.context.window import text_tokens
 from keryx.engine.log.rebuild import folded
 from keryx.errors import ModelError, StoreError, UnsupportedError, UserMustActError
 from keryx.ids import new_id
-from keryx.ports.plan import plan_of
+from keryx.ports.plan import NewestPlan, plan_of
 from keryx.ports.store import Store
 from keryx.server import schemas
 from keryx.server.problems import CONFLICT, conflict, from_error, unprocessable
@@ -48,7 +48,7 @@ async def transcript(
 
 
 @get("/api/sessions/{session_id:str}/plan")
-async def plan(service: TheService, session_id: SessionId) -> schemas.NewestPlan:
+async def plan(service: TheService, session_id: SessionId) -> NewestPlan:
     """Return the plan that the session's last call of `todo` wrote, if it is not long ago."""
     await service.row(session_id)
     before: int | None = None
@@ -59,11 +59,11 @@ async def plan(service: TheService, session_id: SessionId) -> schemas.NewestPlan
         for row in reversed(rows):
             written = plan_of(row.event)
             if written is not None:
-                return schemas.NewestPlan(written.items, row.seq)
+                return NewestPlan(written.items, row.seq)
         if len(rows) < EXPORTED_AT_ONCE:
             break
         before = rows[0].seq
-    return schemas.NewestPlan()
+    return NewestPlan()
 
 
 @get("/api/sessions/{session_id:str}/context")
