@@ -80,6 +80,24 @@ async def test_after_a_reload_bars_lead_to_children_and_children_back(
         await expect(tab.session(task)).to_have_count(0)
 
 
+async def test_a_child_that_waits_for_a_person_is_in_the_list_until_it_is_answered(
+    tab: Tab, stage: ScriptedReplies
+) -> None:
+    delegates(stage, "Let one ask", "Ask which one")
+    question = Call("clarify", {"question": "Which one?", "choices": ["This", "That"]})
+    stage.on("Ask which one", Reply(calls=(question,)), Reply(text="That one."))
+    await tab.begin("Let one ask")
+    await expect(tab.session("Ask which one")).to_contain_text("Waiting for you")
+    await tab.page.reload()
+    await expect(tab.session("Ask which one")).to_contain_text("Waiting for you")
+    await tab.session("Ask which one").get_by_role("button").first.click()
+    await tab.asks.get_by_role("button", name="That").click()
+    await expect(tab.replies.last).to_have_text("That one.")
+    await expect(tab.session("Ask which one")).to_have_count(0)
+    await parent_link(tab, "Let one ask").click()
+    await expect(tab.replies.last).to_have_text("Let one ask: all have ended.")
+
+
 async def test_many_children_share_a_line_and_each_is_opened_from_it(
     tab: Tab, stage: ScriptedReplies
 ) -> None:
