@@ -88,7 +88,12 @@ async def test_a_child_that_waits_for_a_person_is_in_the_list_until_it_is_answer
     stage.on("Ask which one", Reply(calls=(question,)), Reply(text="That one."))
     await tab.begin("Let one ask")
     await expect(tab.session("Ask which one")).to_contain_text("Waiting for you")
+    # What changes later is newer than the child, so the stream does not repeat the child.
+    stage.on("Say something", Reply(text="Something."))
+    await tab.begin("Say something")
+    await expect(tab.replies.last).to_have_text("Something.")
     await tab.page.reload()
+    await expect(tab.replies.last).to_have_text("Something.")
     await expect(tab.session("Ask which one")).to_contain_text("Waiting for you")
     await tab.session("Ask which one").get_by_role("button").first.click()
     await tab.asks.get_by_role("button", name="That").click()
