@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types test run bench soak conformance clean
+.PHONY: help setup lint format types docs test run bench soak conformance clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -67,6 +67,9 @@ format: $(VENV)/.everything $(VENV)/.page  ## rewrite the sources as `make lint`
 
 types: $(VENV)/.everything  ## rewrite the page's types of the API from what the server describes
 	$(BIN)/python web/wire_types.py
+
+docs: $(VENV)/.everything  ## rewrite the generated parts of docs/tools from the tools
+	$(BIN)/python -m docs.tool_pages
 
 # Tests look at the page in a real browser, also through a real proxy, and hear a real voice: Debian's,
 # as they come.

@@ -66,6 +66,7 @@ def tool_bytes(request: Any) -> int:
     return len(msgspec.json.encode(request.body["tools"]))
 
 
+@pytest.mark.promise("kit.13")
 async def test_of_500_tools_at_most_5_percent_of_the_bytes_are_sent(tmp_path: Path) -> None:
     settings, tools = raw("many", "500"), [many_tool(number) for number in range(500)]
     home = tmp_path / "home"
@@ -244,6 +245,7 @@ print(*sorted({"mcp", "mcp_types", "anyio", "httpx2", "pydantic", "jsonschema"} 
 """
 
 
+@pytest.mark.promise("kit.13")
 def test_a_session_that_uses_no_server_does_not_import_the_package(tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"a": {"command": "x", "enabled": false}}}')
     result = subprocess.run(

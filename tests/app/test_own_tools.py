@@ -129,6 +129,7 @@ BROKEN: Final = (
 
 
 @pytest.mark.parametrize(("text", "fault"), BROKEN)
+@pytest.mark.promise("kit.12")
 async def test_a_broken_file_is_reported_and_the_rest_works(
     home: Path, text: str, fault: str
 ) -> None:
@@ -147,6 +148,7 @@ async def test_a_broken_file_is_reported_and_the_rest_works(
         assert await warnings(app, session) == ""
 
 
+@pytest.mark.promise("kit.12")
 async def test_an_import_that_never_ends_is_reported_and_the_rest_works(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

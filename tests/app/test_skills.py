@@ -163,6 +163,7 @@ BROKEN: Final = (
 
 
 @pytest.mark.parametrize(("text", "fault"), BROKEN)
+@pytest.mark.promise("kit.12")
 async def test_a_broken_skill_is_reported_and_the_rest_works(
     tmp_path: Path, text: str, fault: str
 ) -> None:
@@ -184,6 +185,7 @@ async def test_a_broken_skill_is_reported_and_the_rest_works(
     assert "there is no skill 'letters'; there are: notes" in text_of(letters.result)
 
 
+@pytest.mark.promise("kit.12")
 def test_links_pipes_and_other_bytes_are_no_skills(tmp_path: Path) -> None:
     skills = tmp_path / "skills"
     target = write(tmp_path, name="letters")

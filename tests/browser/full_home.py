@@ -60,6 +60,7 @@ class Scene:
     asking: str
     failed: str
     long: str
+    sharing: str
 
 
 @asynccontextmanager
@@ -68,7 +69,7 @@ async def played(chromium: Browser, house: House) -> AsyncGenerator[Scene]:
     workspace = house.served.workspace
     (workspace / "regions.toml").write_text(REGIONS_FILE)
     (workspace / "clusters").write_text(CLUSTERS)
-    names = ("building", "looking", "at-sa-east-1", "at-ap-south-1")
+    names = ("building", "looking", "at-sa-east-1", "at-ap-south-1", "reviewing")
     async with AsyncExitStack() as stack:
         gates = {name: stack.enter_context(gate(workspace, name)) for name in names}
         async with person(chromium, house.served.url, state=house.state) as somebody:
@@ -78,8 +79,10 @@ async def played(chromium: Browser, house: House) -> AsyncGenerator[Scene]:
             long = await _long(somebody, tab, house)
             asking = await _asking(tab, house)
             working = await _working(tab, house, gates["building"])
-        yield Scene(settled, working, asking, failed, long)
+            sharing = await _sharing(tab, house, gates["reviewing"])
+        yield Scene(settled, working, asking, failed, long, sharing)
         gates["building"].open()
+        gates["reviewing"].open()
 
 
 async def _settled(tab: Tab, house: House) -> str:
@@ -137,6 +140,24 @@ async def _asking(tab: Tab, house: House) -> str:
     await expect(tab.asks.get_by_role("group", name="Allow terminal?")).to_be_visible()
     await expect(tab.asks.get_by_role("textbox", name="Answer")).to_be_visible()
     await tab.page.reload()
+    return address
+
+
+async def _sharing(tab: Tab, house: House, reviewing: Gate) -> str:
+    """A plan, and two child agents of which one still works."""
+    steps = {"Read the report": "done", "Review both halves": "doing", "Write the summary": "open"}
+    items = [{"text": text, "status": status} for text, status in steps.items()]
+    tasks = ("Review the first half of the report", "Review the second half of the report")
+    house.stage.on(
+        "Review it together",
+        Reply(calls=(Call("todo", {"items": items}),)),
+        Reply(calls=(Call("delegate", {"tasks": [{"task": task} for task in tasks]}),)),
+        Reply(text="Both are reviewed."),
+    )
+    house.stage.on(tasks[0], Reply(text="The first half is fine."))
+    house.stage.on(tasks[1], Reply(calls=(reviewing.call("page 7"),)), Reply(text="Fine, too."))
+    address = await _begin(tab, "Review it together")
+    await expect(tab.call("delegate").get_by_role("listitem")).to_have_count(2)
     return address
 
 

@@ -176,6 +176,19 @@ async def look_at_work(tab: Tab, house: House, eye: Eye, *, narrow: bool) -> Non
     await tab.settles()
 
 
+async def look_at_child_agents(tab: Tab, scene: Scene, eye: Eye) -> None:
+    await tab.page.goto(scene.sharing)
+    await tab.page.reload()
+    plan = tab.page.get_by_role("region", name="Plan")
+    agents = tab.call("delegate").get_by_role("button", name="Open the child agent:")
+    await eye.sees("agents", agents.nth(1))
+    await plan.get_by_role("button", name="Plan").click()
+    await eye.sees("plan", plan)
+    await agents.filter(has_text="running").click()
+    await expect(tab.printed("terminal")).to_have_text("page 7")
+    await eye.sees("child", tab.page.get_by_text("Child agent of"))
+
+
 async def look_at_the_rest(tab: Tab, scene: Scene, eye: Eye) -> None:
     await tab.page.goto(scene.working)
     await eye.sees("working", tab.printed("terminal"))
@@ -200,6 +213,7 @@ async def test_everything_can_be_seen_and_used(
         await look_at_the_start(tab, eye, narrow=narrow)
         await look_at_what_is_settled(somebody, tab, scene, eye)
         await look_at_work(tab, house, eye, narrow=narrow)
+        await look_at_child_agents(tab, scene, eye)
         await look_at_the_rest(tab, scene, eye)
         assert eye.found == []
     async with person(chromium, url, **LOOKS[look]) as stranger:

@@ -25,15 +25,17 @@ def test_it_counts_the_tools_that_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "advice"),
+    ("package", "advice", "part"),
     [
-        ("playwright", "pip install 'keryx[browser]'"),
-        ("mcp", "pip install 'keryx[mcp]'"),
-        ("trafilatura", "web_extract needs"),
-        ("ddgs", "web_search needs a search engine"),
+        ("playwright", "pip install 'keryx[browser]'", "browser"),
+        ("mcp", "pip install 'keryx[mcp]'", "mcp"),
+        ("trafilatura", "web_extract needs", "web"),
+        ("ddgs", "web_search needs a search engine", "ddgs"),
     ],
 )
-def test_it_says_what_a_missing_tool_needs(tmp_path: Path, package: str, advice: str) -> None:
+def test_it_says_what_a_missing_tool_needs(
+    tmp_path: Path, package: str, advice: str, part: str
+) -> None:
     program = (
         "import sys\n"
         f"sys.modules[{package!r}] = None  # as if it were not installed\n"
@@ -49,6 +51,7 @@ def test_it_says_what_a_missing_tool_needs(tmp_path: Path, package: str, advice:
     )
     assert "! tools" in shown.stdout, shown.stderr
     assert advice in shown.stdout
+    assert f"keryx doctor --install {part}" in shown.stdout
 
 
 @pytest.mark.parametrize("purpose", ["image", "transcription"])

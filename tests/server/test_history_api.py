@@ -220,3 +220,26 @@ async def test_usage_adds_up(tmp_path: Path) -> None:
         later = time.time() + 86_400
         assert (await here.client.get(f"/api/usage?since={later}"))["rows"] == []
         (await here.client.ask("GET", "/api/usage?since=then")).problem(400, "bad_request")
+
+
+@pytest.mark.promise("kit.4")
+async def test_the_newest_plan_is_returned_and_an_undone_one_is_not(tmp_path: Path) -> None:
+    def reply(text: str) -> ScriptedReply:
+        if not text:
+            return ScriptedReply(text="Planned.")
+        items = {"items": [{"text": text, "status": "doing"}]}
+        return ScriptedReply(calls=[ScriptedCall("todo", items)])
+
+    async with served_host(tmp_path, model=scripted(reply)) as here:
+        name = await here.client.open()
+        path = f"/api/sessions/{name}/plan"
+        assert (await here.client.get(path))["items"] == []
+        await said(here, name, "First")
+        turn_id = await said(here, name, "Second")
+        newest = await here.client.get(path)
+        assert newest["items"] == [{"text": "Second", "status": "doing"}]
+        await here.client.post(f"/api/sessions/{name}/undo", {"turn_id": turn_id})
+        before = await here.client.get(path)
+        assert before["items"] == [{"text": "First", "status": "doing"}]
+        assert 0 < before["seq"] < newest["seq"]
+        (await here.client.ask("GET", "/api/sessions/s-none/plan")).problem(404, "not_found")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import platform
+import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,8 @@ from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.services.places import Places
 from keryx.app.tools import Tools
+from keryx.cli.main import USAGE
+from keryx.cli.optional_parts import install
 from keryx.cli.values import folder
 from keryx.config import Config
 from keryx.errors import KeryxError, ModelError
@@ -25,6 +29,9 @@ from keryx.tools.files.searching import find_ripgrep
 from keryx.tools.shell.terminal import find_shell
 
 GOOD, PARTLY, BAD = "✓", "!", "✗"
+
+_PART: Final = re.compile(r"keryx\[(\w+)\]")
+"""An optional part, in a text that says what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +47,19 @@ class Finding:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     parser.add_argument("--workspace", type=folder, default=".", help="the folder to check")
+    parser.add_argument(
+        "--install", metavar="NAME", help="install what an optional part needs: web, browser, all"
+    )
+    parser.add_argument("--yes", action="store_true", help="with --install: do not ask")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print all checks; exit code 1 if something that is needed is broken."""
+    if options.install is not None:
+        return install(options.install, home=options.home, is_agreed=options.yes)
+    if options.yes:
+        print("keryx doctor: --yes belongs to --install NAME", file=sys.stderr)
+        return USAGE
     findings = run_loop(_check(options.home, options.workspace))
     for finding in findings:
         print(f"{finding.mark} {finding.subject:<14} {finding.result}")
@@ -87,9 +103,16 @@ def _tools(loaded: Config) -> Finding:
     """Return how many tools work here, and what the others need."""
     sets, needs = Tools.built_in(loaded).sets, Tools.missing(loaded)
     count = sum(map(len, sets.values()))
+    parts = sorted({part for need in needs for part in _parts(need)})
+    hints = (*needs, *(f"to install this: keryx doctor --install {part}" for part in parts))
     return Finding(
-        PARTLY if needs else GOOD, "tools", f"{count} in {', '.join(filter(sets.get, sets))}", needs
+        PARTLY if needs else GOOD, "tools", f"{count} in {', '.join(filter(sets.get, sets))}", hints
     )
+
+
+def _parts(need: str) -> list[str]:
+    """Return the optional parts that a text about a missing thing names."""
+    return ["browser"] if need.startswith("the browser") else _PART.findall(need)
 
 
 def _can_write(folder: Path) -> bool:

@@ -22,6 +22,7 @@ from keryx.app import Keryx, TurnHandle
 from keryx.cli.schema import read_schema
 from keryx.cli.screens.approval_prompt import APPROVE_HELP, Asker, is_attended
 from keryx.cli.screens.outcomes import CallLines
+from keryx.cli.screens.plan_block import PlanBlock
 from keryx.cli.streams import read_stdin, write_json
 from keryx.cli.values import folder
 
@@ -212,13 +213,17 @@ class _Notes:
 
     def __init__(self) -> None:
         self._call_lines = CallLines()
+        self._plan_block = PlanBlock()
 
     def show(self, event: ev.Event) -> None:
-        note = _turn_note(event) or self._call_note(event) or _model_note(event)
+        plan = self._plan_block.text(event)
+        note = plan or _turn_note(event) or self._call_note(event) or _model_note(event)
         if note:
             print(note, file=sys.stderr)
 
     def _call_note(self, event: ev.Event) -> str:
+        if self._plan_block.covers(event):
+            return ""
         if isinstance(event, ev.CallStarted):
             return f"[{event.tool}] {event.preview}"
         line = self._call_lines.line(event)

@@ -104,6 +104,7 @@ async def test_a_large_image_goes_to_the_model_whole(tmp_path: Path, size: int) 
         ("http://[::ffff:127.0.0.1]/a.png", None, "private"),
     ],
 )
+@pytest.mark.promise("kit.12")
 async def test_a_bad_image_is_a_clear_error_and_asks_nobody(
     tmp_path: Path, image: str, content: bytes | None, problem: str
 ) -> None:

@@ -38,6 +38,7 @@ async def test_a_hanging_call_gives_control_back_at_once(
             await until(lambda: mcp.runtime.bridge.to_thread(told.exists))
 
 
+@pytest.mark.promise("kit.12")
 async def test_a_server_that_dies_in_a_call_is_named_with_its_last_words(tmp_path: Path) -> None:
     async with session(tmp_path, one=raw("dies"), two=raw("plain")) as mcp:
         await mcp.connect()
@@ -64,6 +65,7 @@ async def test_a_broken_server_is_tried_again_after_a_delay_that_grows(tmp_path:
         assert "tried again in 2 s" in (await mcp.run("mcp_one_echo", text="x")).text
 
 
+@pytest.mark.promise("kit.12")
 async def test_a_server_that_cannot_start_is_missing_and_the_model_is_told(tmp_path: Path) -> None:
     servers = {"gone": ServerSettings(command="/nonexistent"), "dead": raw("dies at once")}
     async with session(tmp_path, **servers, fine=raw("plain")) as mcp:
@@ -100,6 +102,7 @@ async def test_answers_to_questions_that_nobody_asked_are_dropped(tmp_path: Path
         ("wrong result", "cannot be used"),
     ],
 )
+@pytest.mark.promise("kit.12")
 async def test_a_server_that_lies_fails_its_call(
     tmp_path: Path, behaviour: str, fault: str
 ) -> None:
@@ -125,6 +128,7 @@ async def test_a_server_that_reads_nothing_is_given_up(
         assert "it has read nothing" in outcomes[1].text
 
 
+@pytest.mark.promise("kit.12")
 async def test_invalid_schemas_are_reported_and_the_other_tools_work(tmp_path: Path) -> None:
     async with session(tmp_path, one=raw("bad schemas")) as mcp:
         await mcp.connect()
@@ -146,6 +150,7 @@ async def test_two_tools_of_one_name_are_told_apart_or_reported(tmp_path: Path) 
         assert "'a/b' is left out" in problem
 
 
+@pytest.mark.promise("kit.12")
 async def test_a_server_that_never_answers_does_not_hold_a_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

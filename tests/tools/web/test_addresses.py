@@ -51,6 +51,7 @@ def test_an_ordinary_address_is_public(address: str) -> None:
 
 
 @given(st.ip_addresses(v=4))
+@pytest.mark.promise("kit.12")
 def test_an_ipv6_form_of_an_address_is_public_only_if_the_address_is(
     inner: ipaddress.IPv4Address,
 ) -> None:

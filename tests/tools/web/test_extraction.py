@@ -135,6 +135,7 @@ def test_what_it_is_is_seen_by_its_bytes_if_the_server_does_not_say() -> None:
     ],
     ids=lambda html: repr(html[:20]),
 )
+@pytest.mark.promise("kit.12")
 def test_malformed_html_gives_what_can_be_read(html: str) -> None:
     page = read(html.encode())
     assert ("words" in page.text) == ("words" in html)
@@ -145,6 +146,7 @@ def test_malformed_html_gives_what_can_be_read(html: str) -> None:
 @given(
     st.binary(max_size=2_000), st.sampled_from(["text/html", "application/pdf", "text/plain", ""])
 )
+@pytest.mark.promise("kit.12")
 def test_any_bytes_give_a_page_or_a_reason(body: bytes, content_type: str) -> None:
     try:
         read(body, content_type).text.encode()

@@ -42,6 +42,7 @@ def answering(body: bytes, content_type: str = "text/html", **headers: str) -> H
         *("169.254.169.254", "\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021"),
     ],
 )
+@pytest.mark.promise("kit.12")
 async def test_a_private_address_is_not_contacted_in_any_form(host: str) -> None:
     names = Names({"localhost": ["127.0.0.1"]})
     async with serving() as site, WebSession(names=names) as session:
@@ -64,6 +65,7 @@ async def test_a_private_address_is_not_contacted_in_any_form(host: str) -> None
         ["not an address"],
     ],
 )
+@pytest.mark.promise("kit.12")
 async def test_a_name_with_one_private_address_is_not_contacted(answers: list[str]) -> None:
     names = Names({"evil.example": answers})
     async with serving() as site, WebSession(names=names) as session:
@@ -81,6 +83,7 @@ async def test_a_name_is_looked_up_once_for_its_check_and_its_connection() -> No
         assert names.lookups == ["site.example"]
 
 
+@pytest.mark.promise("kit.12")
 async def test_a_redirect_to_a_private_address_is_not_followed() -> None:
     names = Names({"site.example": ["127.0.0.1"], "evil.example": ["127.0.0.1"]})
     async with serving() as site, WebSession("site.example", names=names) as session:
@@ -112,6 +115,7 @@ async def test_redirects_to_allowed_pages_are_followed_relative_ones_too() -> No
         assert (result["final_url"], result["title"]) == (site.url("/three?x=1"), "Three")
 
 
+@pytest.mark.promise("kit.12")
 async def test_redirects_in_a_circle_and_without_end_are_given_up() -> None:
     async with serving() as site, WebSession(site.host) as session:
         site.pages["/a"] = redirecting("/b")
@@ -143,6 +147,7 @@ async def test_a_compressed_page_is_read(encoding: str) -> None:
         assert "It was compressed" in await session.extract(site.url())
 
 
+@pytest.mark.promise("kit.12")
 async def test_a_gzip_bomb_is_decompressed_to_the_limit_only() -> None:
     async with serving() as site, WebSession(site.host, limits=SMALL) as session:
         head = article("Bomb", "It looks harmless.").encode()
@@ -184,6 +189,7 @@ async def test_a_body_that_cannot_be_decompressed_has_a_reason(body: bytes, enco
 
 
 @pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.promise("kit.12")
 async def test_a_page_without_end_is_read_up_to_the_limit(compressed: bool) -> None:
     ended = asyncio.Event()
 
@@ -211,6 +217,7 @@ async def test_a_page_without_end_is_read_up_to_the_limit(compressed: bool) -> N
         await ended.wait()  # the connection was closed; nobody reads on
 
 
+@pytest.mark.promise("kit.12")
 async def test_a_gigabyte_that_is_announced_is_not_read() -> None:
     sent = 0
 

@@ -15,6 +15,7 @@ import type {
   ModelContext,
   Models,
   NestedCalls,
+  NewestPlan,
   NewProvider,
   Opening,
   OutgoingMessage,
@@ -52,6 +53,13 @@ export const chooseDefault = (model: string) =>
 
 export function listSessions(before: number | null, archived: boolean, limit = 50): Promise<SessionPage> {
   const query = new URLSearchParams({ limit: String(limit), archived: String(archived) });
+  if (before !== null) query.set("before", String(before));
+  return request("GET", `api/sessions?${query}`);
+}
+
+/** The sessions of the child agents of a session. */
+export function childSessions(parent: string, before: number | null, archived: boolean): Promise<SessionPage> {
+  const query = new URLSearchParams({ parent, limit: "200", archived: String(archived) });
   if (before !== null) query.set("before", String(before));
   return request("GET", `api/sessions?${query}`);
 }
@@ -121,6 +129,8 @@ export const fileChanges = (id: string, signal?: AbortSignal) =>
 
 export const revert = (id: string, changes: readonly number[]) =>
   request<unknown>("POST", at(id, "/changes/revert"), { changes } satisfies wire.RevertBody);
+
+export const plan = (id: string) => request<NewestPlan>("GET", at(id, "/plan"));
 
 export const modelContext = (id: string, signal?: AbortSignal) =>
   request<ModelContext>("GET", at(id, "/context"), undefined, signal);

@@ -734,6 +734,11 @@ export interface NewSessionBody {
   title?: string | null;
 }
 
+export interface NewestPlan {
+  items?: readonly PlanItem[];
+  seq?: number;
+}
+
 /** The command took effect. */
 export interface Nothing {
 }
@@ -780,6 +785,11 @@ export interface ParentCall {
 export interface Piece {
   text: string;
   found: boolean;
+}
+
+export interface PlanItem {
+  text: string;
+  status?: "open" | "doing" | "done";
 }
 
 /** What went wrong, and what to do about it. */

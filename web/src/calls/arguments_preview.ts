@@ -25,8 +25,18 @@ export function argumentsPreview(tool: string, text: string): string {
   }
   if (typeof read.code === "string") return script(read.code);
   const first = Object.values(read).find((value) => value !== null && value !== "");
-  const shown = Array.isArray(first) ? first.join(", ") : typeof first === "object" ? "" : String(first ?? "");
+  const shown = Array.isArray(first)
+    ? first.map(entryText).join(", ")
+    : typeof first === "object"
+      ? ""
+      : String(first ?? "");
   return shown.split("\n", 1)[0]!.slice(0, MOST);
+}
+
+/** Of an entry that has fields, the first text. */
+function entryText(entry: unknown): string {
+  if (typeof entry !== "object" || entry === null) return String(entry);
+  return Object.values(entry).find((value): value is string => typeof value === "string") ?? "";
 }
 
 function script(code: string): string {

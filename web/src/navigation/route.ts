@@ -5,8 +5,12 @@ import { type Route, readRoute as read, readToken } from "./address";
 
 export const route = signal<Route>(read());
 
+export function addressOf(session: string, seq: number | null = null): string {
+  return `#/s/${encodeURIComponent(session)}${seq === null ? "" : `/${seq}`}`;
+}
+
 export function go(session: string | null, seq: number | null = null): void {
-  const hash = session === null ? "#/" : `#/s/${encodeURIComponent(session)}${seq === null ? "" : `/${seq}`}`;
+  const hash = session === null ? "#/" : addressOf(session, seq);
   if (location.hash === hash) route.value = read();
   else location.hash = hash;
 }

@@ -19,6 +19,8 @@ import { Transcript, toNewest } from "../transcript/transcript";
 import { Button } from "../ui/button";
 import { attempt } from "../ui/notice";
 import { Header, ListButton } from "./header";
+import { ParentLine } from "./parent_line";
+import { PlanBox } from "./plan_box";
 
 export function SessionScreen({ keeper }: { keeper: SessionKeeper }) {
   const session = keeper.store.value;
@@ -69,6 +71,7 @@ function Loaded({ session, keeper }: { session: SessionStore; keeper: SessionKee
   return (
     <>
       <Header session={session} />
+      <ParentLine session={session} />
       {isTour(model) ? <TourLine session={session} keeper={keeper} /> : model === "" ? <NoModelLine /> : null}
       {keeper.connection.value === "lost" ? (
         <p class="text-lost" role="status">
@@ -109,6 +112,7 @@ function Dock({ keeper }: { keeper: SessionKeeper }) {
     <div class="footer">
       <div class="footer-column">
         {session === null ? null : <ApprovalRequests session={session} />}
+        {session === null ? null : <PlanBox session={session} />}
         {session === null ? null : <Queue session={session} />}
         <Composer
           key="composer"

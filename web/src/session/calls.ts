@@ -9,6 +9,7 @@ import type {
   RunningCall,
   RunningNested,
 } from "../api/types";
+import { notePlan } from "./plan";
 import type { Call, Nested, NestedTool, Table } from "./rows";
 import { putRow } from "./rows";
 
@@ -81,6 +82,7 @@ export function startCall(table: Table, event: CallStarted): void {
 }
 
 export function finishCall(table: Table, event: CallFinished): void {
+  notePlan(table, event);
   const call = table.calls.get(event.call_id);
   putCall(table, event.call_id, event.tool, {
     tool: event.tool,

@@ -12,6 +12,7 @@ export function fromView(view: View, page: MessagePage): SessionState {
   const state: SessionState = {
     ...emptyTable(),
     sessionId: view.summary.session_id,
+    parent: view.summary.parent ?? null,
     seq: view.seq,
     settings: view.settings,
     turn: view.turn && { turnId: view.turn.turn_id, cancelling: view.turn.cancelling, startedAt: null },

@@ -60,8 +60,10 @@ function meet(state: SessionState): void {
 }
 
 function rowsOf(state: SessionState, rows: MessagePage["rows"]): readonly string[] {
-  const table: Table = { order: [], rows: state.rows, calls: state.calls, touched: state.touched };
+  const { calls, touched, plan } = state;
+  const table: Table = { order: [], rows: state.rows, calls, touched, plan };
   for (const { seq, event } of rows) if (seq <= state.seq) addFact(table, event, seq);
+  state.plan = table.plan;
   return table.order;
 }
 
@@ -91,7 +93,8 @@ export function removeEverywhere(state: SessionState, gone: (row: Row) => boolea
   removeRows(state, gone);
   const { historyWindow } = state;
   if (historyWindow === null) return;
-  const table: Table = { order: historyWindow.order, rows: state.rows, calls: state.calls, touched: state.touched };
+  const { rows, calls, touched, plan } = state;
+  const table: Table = { order: historyWindow.order, rows, calls, touched, plan };
   removeRows(table, gone);
   historyWindow.order = table.order;
 }

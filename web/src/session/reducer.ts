@@ -67,6 +67,7 @@ function applyTurn(state: SessionState, event: LoggedEvent): void {
       if (state.turn?.turnId === event.turn_id) state.turn = { ...state.turn, cancelling: true };
       return;
     case "turn.undone":
+      if (state.plan?.turnId === event.turn_id || state.plan?.turnId === null) state.plan = null;
       return removeEverywhere(state, (row) => row.turnId === event.turn_id);
     case "turn.finished":
       if (state.turn?.turnId === event.turn_id) {

@@ -7,6 +7,7 @@ import type {
   Attachment,
   MessageMode,
   Outcome,
+  PlanItem,
   ResultPart,
   Settings,
   TurnError,
@@ -143,6 +144,15 @@ export interface Call {
   readonly settled: boolean;
 }
 
+/** What a session has to do, as its last call of `todo` wrote it. */
+export interface Plan {
+  readonly items: readonly PlanItem[];
+  /** The fact that it comes from; a newer one replaces it. */
+  readonly seq: number;
+  /** Null: a person ran the call, or it is not known here. */
+  readonly turnId: string | null;
+}
+
 /** The rows in order, and the calls that they name. */
 export interface Table {
   order: readonly string[];
@@ -150,10 +160,13 @@ export interface Table {
   calls: Map<string, Call>;
   /** What changed since this was last emptied: keys of rows, ids of calls. */
   touched: { rows: Set<string>; calls: Set<string> };
+  /** The newest plan of those that were seen. */
+  plan: Plan | null;
 }
 
 export function emptyTable(): Table {
-  return { order: [], rows: new Map(), calls: new Map(), touched: { rows: new Set(), calls: new Set() } };
+  const touched = { rows: new Set<string>(), calls: new Set<string>() };
+  return { order: [], rows: new Map(), calls: new Map(), touched, plan: null };
 }
 
 /** A new row goes to the end; what is logged before a reply that streams stands before it already. */

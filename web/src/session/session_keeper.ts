@@ -33,6 +33,7 @@ export class SessionKeeper {
       const session = new SessionStore(fromView(view, page), view.draft);
       this.store.value = session;
       this.follow(session);
+      if (session.head.older.peek() !== null) void session.loadPlan();
     } catch (error) {
       if (!abort.aborted) this.problem.value = asProblem(error);
     }

@@ -1,6 +1,6 @@
 /** What the page knows of one session. Types only. */
 
-import type { ApprovalAsked, ContextSize, QuestionAsked, Settings, Usage } from "../api/types";
+import type { ApprovalAsked, ContextSize, ParentCall, QuestionAsked, Settings, Usage } from "../api/types";
 import type { WaitingMessages } from "./message_queue";
 import type { Table } from "./rows";
 
@@ -31,6 +31,8 @@ export interface Compacting {
 
 export interface SessionState extends Table, LoadedPart, WaitingMessages {
   readonly sessionId: string;
+  /** The call that this session was opened by, if it is a child agent's. */
+  readonly parent: ParentCall | null;
   /** The last fact that is in here. */
   seq: number;
   settings: Settings;

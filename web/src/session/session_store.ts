@@ -3,8 +3,9 @@
 import { batch, type Signal, signal } from "@preact/signals";
 import * as keryx from "../api/client";
 import { noteServerTime } from "../api/server_clock";
-import type { SessionEvent, View } from "../api/types";
+import type { ParentCall, SessionEvent, View } from "../api/types";
 import { addNewer, addOlder, closeWindow, covers, limitRows, openWindow, rowAt, shownPart } from "./history_window";
+import { readPlan, replacePlan } from "./plan";
 import { FIRST_PAGE } from "./prefetch";
 import { apply, dropUnlogged } from "./reducer";
 import type { Call, Row } from "./rows";
@@ -32,6 +33,7 @@ export type Head = Pick<
   | "cost"
   | "usage"
   | "older"
+  | "plan"
 >;
 
 const HEAD = [
@@ -46,6 +48,7 @@ const HEAD = [
   "cost",
   "usage",
   "older",
+  "plan",
 ] as const;
 
 type HeadSignals = { readonly [K in keyof Head]: Signal<Head[K]> };
@@ -87,6 +90,11 @@ export class SessionStore {
     return this.state.sessionId;
   }
 
+  /** The call of another session that opened this one. */
+  get parent(): ParentCall | null {
+    return this.state.parent;
+  }
+
   get seq(): number {
     return this.state.seq;
   }
@@ -109,9 +117,22 @@ export class SessionStore {
     const applied = apply(this.state, event);
     if (applied === "applied") this.schedule();
     if (event.type === "files.changed") this.filesChanged.value += 1;
+    else if (event.type === "turn.undone") void this.loadPlan();
     // That something is summed up is told to late readers as it was told when it began.
     else if (!("seq" in event) && event.type !== "context.compacting") noteServerTime(event.at);
     return applied !== "gap";
+  }
+
+  /** If no plan is here, the newest one may stand in a part of the transcript that is not here. */
+  async loadPlan(): Promise<void> {
+    if (this.state.plan !== null) return;
+    try {
+      const answer = await keryx.plan(this.id);
+      if (answer.seq) replacePlan(this.state, readPlan(answer));
+      this.schedule();
+    } catch {
+      // The plan is shown again with its next change.
+    }
   }
 
   /** The connection is lost, or about to be made. */

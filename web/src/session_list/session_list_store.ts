@@ -212,7 +212,8 @@ export function goneSessions(
   const listed = new Set(page.sessions.map((summary) => summary.session_id));
   // What changed after the page was made is in none, and neither is what is older than its last one.
   const newest = page.sessions[0]?.position ?? (page.next === null ? Number.POSITIVE_INFINITY : 0);
-  const oldest = page.next === null ? 0 : (page.sessions.at(-1)?.position ?? 0);
+  // A child agent that waits is on the first page however old it is, so the last row does not tell.
+  const oldest = page.next ?? 0;
   return loaded
     .filter((summary) => Boolean(summary.archived) === archived && !listed.has(summary.session_id))
     .filter((summary) => summary.position >= oldest && summary.position <= newest)

@@ -3,6 +3,7 @@
  * here, by the area of the screen that shows it.
  */
 
+import { agents, plan } from "./agents";
 import { approvals, rules } from "./approvals";
 import { commands, composer, help, queue, steer } from "./composer";
 import { connection, error, problem, unreachable, unreadable } from "./errors";
@@ -53,6 +54,8 @@ export const texts = {
   queue,
   approvals,
   rules,
+  agents,
+  plan,
   inspector: { ...inspector, files, changes, context },
   usage,
   notifications,

@@ -1,6 +1,7 @@
 /** The calls of a container as few lines: alike ones in one. Pure. */
 
 import type { NestedCalls, Outcome } from "../api/types";
+import { AGENT_TOOL } from "../session/child_agents";
 import type { Nested, NestedItem, NestedTool } from "../session/rows";
 
 /** How a bar looks: an outcome, or that there is none yet. */
@@ -32,6 +33,9 @@ export interface NestedLine {
 
 /** What is done is alike sooner than what runs or went wrong, which is looked at one by one. */
 const SINGLY: Record<BarForm, number> = { completed: 2, running: 5, failed: 3, denied: 3, cancelled: 3, unknown: 3 };
+
+/** A child agent leads to a session of its own, so it has a line of its own as long as there is room. */
+const SINGLE_AGENTS = 12;
 
 const FORMS = Object.keys(SINGLY) as BarForm[];
 
@@ -81,9 +85,13 @@ function folded(items: readonly Item[]): NestedLine[] {
     else group.push(item);
   }
   const lines = [...groups].flatMap(([key, group]) =>
-    group.length > SINGLY[group[0]!.form] ? [together(key, group)] : group.map(alone),
+    group.length > singly(group[0]!) ? [together(key, group)] : group.map(alone),
   );
   return lines.sort((a, b) => FORMS.indexOf(a.form) - FORMS.indexOf(b.form) || a.start - b.start);
+}
+
+function singly({ tool, form }: Item): number {
+  return tool === AGENT_TOOL ? SINGLE_AGENTS : SINGLY[form];
 }
 
 function alone(item: Item): NestedLine {

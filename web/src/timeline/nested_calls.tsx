@@ -1,7 +1,9 @@
 /** The calls of a container, under it: alike ones in one line that unfolds. */
 
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { cancelCall } from "../api/client";
+import { AGENT_TOOL, DELEGATE_TOOL } from "../session/child_agents";
 import type { Call } from "../session/rows";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
@@ -10,6 +12,7 @@ import { Disclosure } from "../ui/disclosure";
 import { disclosureOf } from "../ui/disclosure_state";
 import { Elapsed } from "../ui/elapsed";
 import { attempt } from "../ui/notice";
+import { AgentLink, openAgent } from "./agent_link";
 import type { Axis } from "./axis";
 import { type GroupedCall, type NestedLine, runningLines, storedLines, unknownLine } from "./grouping";
 import { Bars } from "./lane";
@@ -27,7 +30,14 @@ export function NestedRows({ session, call, axis }: { session: SessionStore; cal
   return (
     <ul class="nested-calls" aria-label={texts.timeline.nested}>
       {shown.map((line) => (
-        <Line key={line.key} line={line} axis={axis} session={session.id} name={`nested ${call.callId} ${line.key}`} />
+        <Line
+          key={line.key}
+          line={line}
+          axis={axis}
+          session={session.id}
+          name={`nested ${call.callId} ${line.key}`}
+          isAgent={call.tool === DELEGATE_TOOL && line.tool === AGENT_TOOL}
+        />
       ))}
       {lines.length > shown.length ? (
         <li class="text-dim nested-calls-more">{texts.call.moreNested(lines.length - shown.length)}</li>
@@ -51,9 +61,13 @@ interface LineProps {
   axis: Axis;
   session: string;
   name: string;
+  /** Whether each of these calls is a child agent, which has a session of its own. */
+  isAgent: boolean;
 }
 
-function Line({ line, axis, session, name }: LineProps) {
+type HeadingProps = Omit<LineProps, "axis"> & { children: ComponentChildren };
+
+function Line({ line, axis, session, name, isAgent }: LineProps) {
   const open = disclosureOf(name);
   const tool = line.tool || texts.timeline.nestedTool;
   const form = line.form === "running" ? texts.call.running : texts.call.outcome(line.form);
@@ -76,34 +90,54 @@ function Line({ line, axis, session, name }: LineProps) {
   return (
     <li class={`nested-calls-item is-${line.form}`}>
       <div class="call-line">
-        {line.ones.length > 1 ? (
-          <Disclosure open={open}>
-            <span class="text-hidden">{label}</span>
-            <span class="nested-calls-about" aria-hidden="true">
-              {words}
-            </span>
-          </Disclosure>
-        ) : (
-          <span class="disclosure">
-            <span class="text-hidden">{label}</span>
-            <span class="nested-calls-about" aria-hidden="true">
-              {words}
-            </span>
+        <Heading line={line} session={session} name={name} isAgent={isAgent}>
+          <span class="text-hidden">{isAgent && line.single !== null ? texts.agents.link(label) : label}</span>
+          <span class="nested-calls-about" aria-hidden="true">
+            {words}
           </span>
-        )}
+        </Heading>
         <span class="call-line-state" aria-hidden="true">
           {line.form === "completed" || line.form === "running" ? "" : form}
         </span>
-        <span class="lane" aria-hidden="true">
+        <BarLane parent={session} callId={isAgent ? line.single : null}>
           <Bars axis={axis} form={line.form} start={line.start} end={line.end} spans={spansOf(line)} />
-        </span>
+        </BarLane>
         <Took line={line} />
         {line.form === "running" && line.single !== null ? (
           <CancelOne session={session} callId={line.single} tool={tool} preview={line.preview} />
         ) : null}
       </div>
-      {open.value && line.ones.length > 1 ? <Ones line={line} axis={axis} tool={tool} session={session} /> : null}
+      {open.value && line.ones.length > 1 ? (
+        <Ones line={line} axis={axis} tool={tool} session={session} isAgent={isAgent} />
+      ) : null}
     </li>
+  );
+}
+
+/** What stands at the left of a line: it unfolds several calls, leads to a child agent, or just says what it is. */
+function Heading({ line, session, name, isAgent, children }: HeadingProps) {
+  if (line.ones.length > 1) return <Disclosure open={disclosureOf(name)}>{children}</Disclosure>;
+  if (!isAgent || line.single === null) return <span class="disclosure">{children}</span>;
+  return (
+    <AgentLink parent={session} callId={line.single}>
+      {children}
+    </AgentLink>
+  );
+}
+
+/** A bar of a child agent leads where its line does; keyboards and readers have the line. */
+function BarLane({ parent, callId, children }: { parent: string; callId: string | null; children: ComponentChildren }) {
+  if (callId === null) {
+    return (
+      <span class="lane" aria-hidden="true">
+        {children}
+      </span>
+    );
+  }
+  return (
+    <span class="lane nested-calls-agent" aria-hidden="true" onClick={() => openAgent(parent, callId)}>
+      {children}
+    </span>
   );
 }
 
@@ -122,7 +156,7 @@ function Took({ line: { start, end } }: { line: { start: number; end: number | n
 }
 
 /** All of them, of which only those in view are in the document. */
-function Ones({ line, axis, tool, session }: { line: NestedLine; axis: Axis; tool: string; session: string }) {
+function Ones({ line, axis, tool, session, isAgent }: Omit<LineProps, "name"> & { tool: string }) {
   const [top, setTop] = useState(0);
   const { ones } = line;
   const from = Math.max(0, Math.floor(top / ROW_PX) - ROWS_BEYOND);
@@ -139,7 +173,15 @@ function Ones({ line, axis, tool, session }: { line: NestedLine; axis: Axis; too
     >
       <div style={{ height: `${ones.length * ROW_PX}px`, paddingTop: `${from * ROW_PX}px` }}>
         {ones.slice(from, to).map((one, index) => (
-          <One key={one.callId} one={one} number={from + index + 1} line={line} axis={axis} session={session} />
+          <One
+            key={one.callId}
+            one={one}
+            number={from + index + 1}
+            line={line}
+            axis={axis}
+            session={session}
+            isAgent={isAgent}
+          />
         ))}
       </div>
     </div>
@@ -152,19 +194,29 @@ interface OneProps {
   line: NestedLine;
   axis: Axis;
   session: string;
+  isAgent: boolean;
 }
 
-function One({ one, number, line, axis, session }: OneProps) {
+function One({ one, number, line, axis, session, isAgent }: OneProps) {
+  const words = (
+    <>
+      <span class="nested-calls-at">{number}</span>
+      <span class="call-line-argument">{one.preview}</span>
+    </>
+  );
   return (
     <div class="call-line">
-      <span class="disclosure">
-        <span class="nested-calls-at">{number}</span>
-        <span class="call-line-argument">{one.preview}</span>
-      </span>
+      {isAgent ? (
+        <AgentLink parent={session} callId={one.callId}>
+          {words}
+        </AgentLink>
+      ) : (
+        <span class="disclosure">{words}</span>
+      )}
       <span class="call-line-state" />
-      <span class="lane" aria-hidden="true">
+      <BarLane parent={session} callId={isAgent ? one.callId : null}>
         <Bars axis={axis} form={line.form} start={one.start} end={one.end} />
-      </span>
+      </BarLane>
       <Took line={one} />
       {one.end === null ? (
         <CancelOne session={session} callId={one.callId} tool={line.tool} preview={one.preview} />

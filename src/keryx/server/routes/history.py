@@ -14,6 +14,7 @@ from keryx.engine.context.window import text_tokens
 from keryx.engine.log.rebuild import folded
 from keryx.errors import ModelError, StoreError, UnsupportedError, UserMustActError
 from keryx.ids import new_id
+from keryx.ports.plan import NewestPlan, plan_of
 from keryx.ports.store import Store
 from keryx.server import schemas
 from keryx.server.problems import CONFLICT, conflict, from_error, unprocessable
@@ -21,6 +22,8 @@ from keryx.server.routes.params import PAGE, After, Before, Limit, SessionId, Th
 from keryx.server.service import Service
 
 EXPORTED_AT_ONCE = 500
+MOST_PAGES_OF_PLAN = 6
+"""A plan further back than this many pages of the transcript is not the current one any more."""
 
 
 @get("/api/sessions/{session_id:str}/messages")
@@ -42,6 +45,25 @@ async def transcript(
     following = rows[edge].seq if len(rows) == limit else None
     entries = tuple(schemas.TranscriptEntry(row.seq, row.event) for row in rows)
     return schemas.TranscriptPage(entries, following, upto)
+
+
+@get("/api/sessions/{session_id:str}/plan")
+async def plan(service: TheService, session_id: SessionId) -> NewestPlan:
+    """Return the plan that the session's last call of `todo` wrote, if it is not long ago."""
+    await service.row(session_id)
+    before: int | None = None
+    for _ in range(MOST_PAGES_OF_PLAN):
+        rows = await service.host_client.store.transcript(
+            session_id, before=before, limit=EXPORTED_AT_ONCE
+        )
+        for row in reversed(rows):
+            written = plan_of(row.event)
+            if written is not None:
+                return NewestPlan(written.items, row.seq)
+        if len(rows) < EXPORTED_AT_ONCE:
+            break
+        before = rows[0].seq
+    return NewestPlan()
 
 
 @get("/api/sessions/{session_id:str}/context")
@@ -181,4 +203,4 @@ async def _refuse_other(store: Store, session_id: str, new: str) -> None:
         raise conflict("Another session has that id already", "choose a new id")
 
 
-ROUTES = (transcript, context, changes, revert, undo, fork, compact, export)
+ROUTES = (transcript, plan, context, changes, revert, undo, fork, compact, export)

@@ -12,7 +12,7 @@ from keryx import commands as cm
 from keryx.app.host.socket_protocol import NewSession
 from keryx.config import DEFAULT
 from keryx.ids import new_id
-from keryx.ports.store import Store
+from keryx.ports.store import SessionRow, Store
 from keryx.server import schemas
 from keryx.server.problems import ProblemError, not_found, unprocessable
 from keryx.server.routes.params import (
@@ -43,14 +43,23 @@ async def list_sessions(
 ) -> schemas.SessionList:
     """The sessions, last changed first; or with `search`, what was found in them.
 
-    With `parent`, the sessions of the child agents of that session; they are in no other list.
+    With `parent`, the sessions of the child agents of that session. Otherwise only those child
+    agents are listed that wait for a person, on the first page.
     """
     store = service.host_client.store
     if search is not None:
         return schemas.SessionList(hits=await _hits(store, search, limit))
     rows = await store.sessions(limit=limit, before=before, archived=archived, parent=parent)
     following = rows[-1].position if len(rows) == limit else None
+    if before is None and not archived and not parent:
+        rows = sorted([*rows, *await _waiting_children(store)], key=lambda row: -row.position)
     return schemas.SessionList(sessions=tuple(rows), next=following)
+
+
+async def _waiting_children(store: Store) -> list[SessionRow]:
+    """Return the child agents that wait for a person, who could not find them otherwise."""
+    rows = [await store.session(session_id) for session_id in await store.unfinished()]
+    return [row for row in rows if row is not None and row.parent and row.state == "waiting"]
 
 
 async def _hits(store: Store, words: str, limit: int) -> tuple[schemas.Hit, ...]:

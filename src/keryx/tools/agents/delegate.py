@@ -45,7 +45,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
 
 
-@tool(effects=NO_EFFECTS, replay="keyed", container=True)
+def _tasks_preview(args: Any) -> str:
+    return ", ".join(task.task for task in args.tasks)
+
+
+@tool(effects=NO_EFFECTS, replay="keyed", container=True, preview=_tasks_preview)
 async def delegate(tasks: list[Task], context: ToolContext) -> Any:
     """Let child agents work on tasks at the same time, and get one result for each.
 

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
-
-import msgspec
+from typing import Any, Final
 
 from keryx.errors import ToolFailedError
 from keryx.ports.effects import uses
+from keryx.ports.plan import PlanItem
 from keryx.tools.function import tool
 
 MOST_ITEMS: Final = 100
 LONGEST_ITEM: Final = 500
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of the plan.
-
-    Attributes:
-        text: What is to be done.
-        status: open, doing or done.
-    """
-
-    text: str
-    status: Literal["open", "doing", "done"] = "open"
+def _items_preview(args: Any) -> str:
+    return ", ".join(item.text for item in args.items)
 
 
-@tool(effects=uses("plan"), replay="safe")
-async def todo(items: list[Item]) -> Any:
+@tool(effects=uses("plan"), replay="safe", preview=_items_preview)
+async def todo(items: list[PlanItem]) -> Any:
     """Write down the plan for a task of several steps, and keep it up to date.
 
     Pass the whole plan each time; it replaces the last one. People see it while you work. Mark one
