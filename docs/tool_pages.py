@@ -19,6 +19,7 @@ from keryx.ports.effects import Access, Effects
 from keryx.ports.tool import Risk, Tool
 from keryx.sandbox.scripts import ExecuteCode
 from keryx.tools import browser, toolsets
+from keryx.tools.media.settings import MediaSettings
 
 FOLDER = Path(__file__).parent / "tools"
 INDEX = FOLDER / "README.md"
@@ -28,6 +29,8 @@ END = "<!-- end of what `make docs` makes -->"
 WORKSPACE = Path("/workspace")
 SETTINGS = toolsets.WebSettings(searxng_url="http://127.0.0.1:8888")
 """So that all tools are there, whatever this machine has."""
+
+MEDIA = MediaSettings(image=True, speech=True, transcription=True)
 
 EXAMPLES: Mapping[str, dict[str, Any]] = {
     "read_file": {"path": "notes.txt"},
@@ -58,6 +61,12 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "browser_console": {},
     "browser_close": {},
     "execute_code": {"code": "print(1 + 1)"},
+    "image_generate": {"prompt": "A herald with a staff"},
+    "text_to_speech": {"text": "Hear, hear!"},
+    "transcribe": {"path": "speech.wav"},
+    "memory": {"action": "add", "text": "The user drinks green tea."},
+    "conclude": {"text": "The user prefers short answers."},
+    "recall": {"words": "tea"},
 }
 """A call of each tool. Effects and risk depend on the arguments, so they are shown for this one."""
 
@@ -70,7 +79,7 @@ REPLAYS = {
 
 def families() -> dict[str, list[Tool]]:
     """Return all built-in tools by family, also those that need something this machine lacks."""
-    sets = toolsets.built_in(web=SETTINGS)
+    sets = toolsets.built_in(web=SETTINGS, media=MEDIA, memory=True)
     sets["browser"] = browser.browser_tools(None, confined=True)
     sets["code"] = [ExecuteCode()]
     return sets

@@ -32,6 +32,8 @@ class Scenario:
     background: bool = False
     model: bool = False
     """A model that takes a request and never answers."""
+    memory: bool = False
+    """A memory that takes a request and never answers."""
     progress: bool = False
     """It hangs once a nested call reports its progress."""
     slow_ripgrep: bool = False
@@ -107,6 +109,19 @@ HANGING: dict[str, Scenario] = {
         {"urls": ["http://127.0.0.1:{port}/"]},
         "the requests are cancelled and their connections closed; pages that came are kept",
         silent_server=True,
+    ),
+    "memory": Scenario(
+        {"action": "add", "text": "Tea"},
+        "the wait for the log is cancelled; what was logged stays remembered",
+        memory=True,
+    ),
+    "conclude": Scenario(
+        {"text": "Tea"},
+        "the wait for the log is cancelled; what was logged stays remembered",
+        memory=True,
+    ),
+    "recall": Scenario(
+        {"words": "tea"}, "the requests to the providers are cancelled", memory=True
     ),
     "image_generate": Scenario(
         {"prompt": "A herald"},
@@ -233,6 +248,8 @@ async def _until_hanging(
         await shop.runtime.bridge.to_thread(fifo.read_bytes)
     elif scenario.model:
         await shop.models.asked.wait()
+    elif scenario.memory:
+        await shop.memory.asked.wait()
     elif scenario.progress:
         await shop.watch.progressed.wait()
     elif scenario.silent_server:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import msgspec
 
@@ -22,6 +22,7 @@ from keryx.models.openai import OpenAIEndpoint
 from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.files import FileChange
+from keryx.ports.memory_access import MemoryNote, Recall
 from keryx.ports.model import Model
 from keryx.ports.search import SessionMatch
 from keryx.ports.store import blob_hash
@@ -143,6 +144,34 @@ class StalledModels:
         return Image(blob_hash(data), media_type, name)
 
 
+class StalledMemory:
+    """A memory whose provider never answers, and whose log takes nothing in."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def _hold(self) -> Never:
+        self.asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def has(self, memory_id: str) -> bool:
+        del memory_id
+        return True
+
+    async def change(self, call_id: str, notes: Sequence[MemoryNote]) -> list[str]:
+        del call_id, notes
+        await self._hold()
+
+    async def remove(self, call_id: str, memory_id: str) -> None:
+        del call_id, memory_id
+        await self._hold()
+
+    async def recall(self, words: str, limit: int) -> Recall:
+        del words, limit
+        await self._hold()
+
+
 async def find_one(words: str, limit: int) -> list[SessionMatch]:
     """Search in sessions: one match, whatever is searched."""
     assert limit > 0
@@ -175,7 +204,7 @@ class ToolSession:
         self.background = Backgrounds(self.runtime.scope.child("background"))
         self.resources = SessionResources(self.runtime.scope, _report)
         bridge = self.runtime.bridge
-        sets = await bridge.to_thread(lambda: built_in(web=self._web, media=MEDIA))
+        sets = await bridge.to_thread(lambda: built_in(web=self._web, media=MEDIA, memory=True))
         self.tools = [*(tool for tools in sets.values() for tool in tools), ExecuteCode()]
         self.place = LocalPlace(
             self.runtime.warden,
@@ -196,6 +225,7 @@ class ToolSession:
         self.environment.resources = self.resources
         self.environment.agents = StalledAgents()
         self.models = self.environment.models = StalledModels()
+        self.memory = self.environment.memory = StalledMemory()
         self.environment.search = find_one
         self.environment.files = await bridge.to_thread(
             lambda: FileAccess(self.workspace, keep=keep, changing=self._changing)
