@@ -38,6 +38,7 @@ from keryx.messages import (
     ApprovalMode,
     Decision,
     File,
+    HookAction,
     Image,
     Mode,
     Needs,
@@ -266,6 +267,19 @@ class CallStarted(AtWork, frozen=True, kw_only=True, tag="call.started"):
     arguments_blob: str | None = None
 
 
+class CallAmended(AtWork, frozen=True, kw_only=True, tag="call.amended"):
+    """Hooks changed the input of a call before it was judged; it runs with these arguments.
+
+    Of long arguments only the beginning is here, and `arguments_blob` has all of it.
+    """
+
+    call_id: str
+    tool: str
+    hooks: tuple[HookAction, ...]
+    arguments: str
+    arguments_blob: str | None = None
+
+
 class NestedFinished(AtWork, frozen=True, kw_only=True, tag="nested.finished"):
     """Nested calls that have ended, so that they are known after a crash.
 
@@ -294,6 +308,8 @@ class CallFinished(AtWork, frozen=True, kw_only=True, tag="call.finished"):
     left_over: tuple[str, ...] = ()
     overlaps: tuple[str, ...] = ()
     nested: NestedSummary | None = None
+    hooks: tuple[HookAction, ...] = ()
+    """What hooks did about the call."""
 
 
 class CallSettled(Logged, frozen=True, kw_only=True, tag="call.settled"):
@@ -467,6 +483,7 @@ LoggedEvent = (
     | StepStarted
     | StepAbandoned
     | StepReplied
+    | CallAmended
     | CallStarted
     | NestedFinished
     | CallFinished

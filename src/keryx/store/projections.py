@@ -17,6 +17,7 @@ from keryx.events import (
     ApprovalAnswered,
     ApprovalAsked,
     ApprovalExpired,
+    CallAmended,
     CallFinished,
     CallStarted,
     ContextCompacted,
@@ -246,6 +247,7 @@ def _name_blobs(
     | FilesChanged
     | MessageAccepted
     | MessageChanged
+    | CallAmended
     | CallStarted
     | CallFinished,
     changes: Projection,
@@ -258,7 +260,7 @@ def _name_blobs(
         case MessageAccepted() | MessageChanged():
             if not isinstance(event.attachments, UnsetType):
                 changes.name_blobs_in(event.attachments)
-        case CallStarted():
+        case CallAmended() | CallStarted():
             changes.name_blob(event.arguments_blob)
         case CallFinished():
             changes.name_blobs_in(event.result)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -28,8 +30,10 @@ from keryx.engine.redaction import Redactor
 from keryx.engine.session_context import HostServices, PromptParts
 from keryx.engine.session_files import LogChanges, StoreBlob
 from keryx.ports.files import Files
+from keryx.ports.hook_programs import HookPrograms
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
+from keryx.sandbox.local import LocalPlace
 from keryx.sandbox.workers import Workers
 from keryx.tools.mcp.deferral import SEARCH, described
 from keryx.tools.mcp.servers import McpServers
@@ -118,14 +122,40 @@ class SessionServices:
     def _environment(
         self, session_id: str, settings: Settings, workspace: Path, hooks: CallHooks
     ) -> CallEnvironment:
-        return self._runtime.call_environment(
+        place = self._places.of(session_id, workspace, read_only=settings.read_only)
+        env = child_environment(self._config, session_id, workspace)
+        environment = self._runtime.call_environment(
             session_id,
             self._granted(settings),
             workspace=workspace,
             hooks=hooks,
-            env=child_environment(self._config, session_id, workspace),
+            env=env,
             redactor=self.provided.redactor,
-            place=self._places.of(session_id, workspace, read_only=settings.read_only),
+            place=place,
+        )
+        environment.programs = self._hooks(place, env, workspace)
+        return environment
+
+    def _hooks(
+        self, place: LocalPlace, env: Mapping[str, str], workspace: Path
+    ) -> HookPrograms | None:
+        """Return the hooks around the calls of a session; None: there are none."""
+        settings = self._config.hooks
+        if not settings:
+            return None
+        # Imported only here: most homes have no hooks.
+        programs: Any = importlib.import_module("keryx.tools.hooks.programs")
+        return programs.HookTable(
+            [
+                programs.Hook(
+                    settings=hook,
+                    name=hook.label,
+                    place=place if hook.confined else self._places.unconfined(workspace),
+                    env=env,
+                    cwd=str(workspace),
+                )
+                for hook in settings
+            ]
         )
 
     def _files(self, session_id: str, workspace: str, keep: StoreBlob, log: LogChanges) -> Files:

@@ -57,6 +57,8 @@ class Fold(Requests):
         self.prompt: dict[str, str] = {}
         self.person_calls: dict[str, ev.CallStarted] = {}
         """Calls of people that started and have not finished."""
+        self.amended: dict[str, ev.CallAmended] = {}
+        """The changed input of calls that have not finished."""
         self.nested: dict[str, NestedSoFar] = {}
         """The nested calls of running calls, by call."""
         self.loaded: dict[str, None] = {}
@@ -212,7 +214,11 @@ class Fold(Requests):
         elif self.turn is not None:
             self.turn.started[event.call_id] = event
 
+    def _amend_call(self, event: ev.CallAmended) -> None:
+        self.amended[event.call_id] = event
+
     def _end_call(self, event: ev.CallFinished) -> None:
+        self.amended.pop(event.call_id, None)
         self.answers.pop(event.call_id, None)
         self.question_answers.pop(event.call_id, None)
         self.nested.pop(event.call_id, None)
@@ -261,6 +267,7 @@ class Fold(Requests):
         ev.StepStarted: _start_step,
         ev.StepAbandoned: _abandon_step,
         ev.StepReplied: _reply,
+        ev.CallAmended: _amend_call,
         ev.CallStarted: _start_call,
         ev.NestedFinished: _end_nested,
         ev.CallFinished: _end_call,

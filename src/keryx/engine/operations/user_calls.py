@@ -15,9 +15,9 @@ import msgspec
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.calls.call_outcome import failed
-from keryx.engine.executor import Batch
 from keryx.engine.log.dedup import Dedup, row_of
 from keryx.engine.session_context import SessionContext
+from keryx.engine.steps.batch import Batch
 from keryx.engine.turns.session_hooks import SessionHooks
 from keryx.engine.turns.turn_log import TurnLog
 from keryx.errors import KeyReusedError
