@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Final, Protocol, TypeVar
 
@@ -21,13 +21,14 @@ from keryx.app.host.guests.temporary_sessions import delete_on_disconnect
 from keryx.app.host.local_host import LocalHost
 from keryx.app.host.socket_protocol import NewSession, checked
 from keryx.app.models import Models
+from keryx.app.named_sets import with_named_sets
 from keryx.app.own_tools import TOOLSET, OwnTools, names_in_use
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import read_rules
 from keryx.app.services.attachments import Uploads
 from keryx.app.services.diffs import diff_of
 from keryx.app.tools import Tools
-from keryx.config import Config, reload
+from keryx.config import Config, ConfigurationError, FrontEnd, reload
 from keryx.engine.approvals import KeptRule
 from keryx.errors import DeveloperMustActError, KeryxError
 from keryx.events import Event
@@ -91,7 +92,16 @@ class HostClient:
         if self.tools.from_program:
             return self.tools
         await self._own_tools.refresh(names_in_use(self.tools))
-        return self.tools.plus(TOOLSET, self._own_tools.by_name)
+        with suppress(ConfigurationError):  # the next turn reports it, and the last valid one holds
+            self.config = await self._runtime.bridge.to_thread(reload, self.config)
+        return with_named_sets(self.tools.plus(TOOLSET, self._own_tools.by_name), self.config)
+
+    async def tools_for(self, front_end: FrontEnd, profile: str) -> tuple[str, ...] | None:
+        """Return the tools that this front end gives to new sessions; None: all tools."""
+        with suppress(ConfigurationError):  # the next turn reports it, and the last valid one holds
+            self.config = await self._runtime.bridge.to_thread(reload, self.config)
+        names = self.config.profile(profile).toolsets.get(front_end)
+        return None if names is None else self.tools.usable(names)
 
     async def diff(self, session_id: str) -> str:
         """Return a diff of all files that the session changed, against their present content."""

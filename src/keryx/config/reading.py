@@ -124,13 +124,14 @@ def secrets_of(config: Config) -> dict[str, str]:
 def _load(home: Path, env: Mapping[str, str]) -> Config:
     stamps = _stamps(home)
     file, keys = _read(home / FILE), read_keys(home / KEYS)
+    profiles = {DEFAULT: ProfileConfig(), **file.profiles}
     base = ProfileConfig(
         model=file.model or keys.model,
         models=file.models,
         providers={**keys.providers, **_providers_of(env), **file.providers},
         personalities=file.personalities,
+        toolsets=profiles[DEFAULT].toolsets,
     )
-    profiles = {DEFAULT: ProfileConfig(), **file.profiles}
     return Config(
         home=home,
         durability=file.durability,
@@ -162,7 +163,7 @@ def _profile(base: ProfileConfig, own: ProfileConfig, env: Mapping[str, str]) ->
             name: Personality(value) if isinstance(value, str) else value
             for name, value in personalities.items()
         },
-        toolsets=own.toolsets,
+        toolsets={**base.toolsets, **own.toolsets},
     )
 
 
