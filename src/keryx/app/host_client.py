@@ -28,6 +28,7 @@ from keryx.app.services.approval_rules import read_rules
 from keryx.app.services.attachments import Uploads
 from keryx.app.services.diffs import diff_of
 from keryx.app.tools import Tools
+from keryx.app.trust.trusted_folders import TrustedFolder
 from keryx.config import Config, ConfigurationError, FrontEnd, reload
 from keryx.engine.approvals import KeptRule
 from keryx.errors import DeveloperMustActError, KeryxError
@@ -50,6 +51,10 @@ class Host(Bus, Protocol):
     async def delete(self, session_id: str) -> bool: ...
 
     async def remove_rule(self, rule_id: str) -> bool: ...
+
+    async def trust(self, folder: TrustedFolder) -> None: ...
+
+    async def distrust(self, workspace: str) -> bool: ...
 
     async def end(self) -> None: ...
 
@@ -108,6 +113,10 @@ class HostClient:
         if await self.store.session(session_id) is None:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         return await diff_of(self._runtime.bridge, self.store, session_id, self.config)
+
+    async def to_thread(self, work: Callable[[], T]) -> T:
+        """Run blocking work in a thread."""
+        return await self._runtime.bridge.to_thread(work)
 
     async def reconfigure(self) -> None:
         """Read the configuration again. A host in another process reads it before each turn."""
@@ -197,6 +206,14 @@ class HostClient:
     async def remove_rule(self, rule_id: str) -> bool:
         """Remove a rule: it allows no more calls in any session. False: there is no such rule."""
         return await self._request(lambda host: host.remove_rule(rule_id))
+
+    async def trust(self, folder: TrustedFolder) -> None:
+        """Trust what a folder brings along; durable once this returns."""
+        await self._request(lambda host: host.trust(folder))
+
+    async def distrust(self, workspace: str) -> bool:
+        """Trust a folder no more. False: it was not trusted."""
+        return await self._request(lambda host: host.distrust(workspace))
 
     async def _request(self, send: Callable[[Host], Awaitable[T]]) -> T:
         """Send a request to the current host, and again to the next one if that host ends."""

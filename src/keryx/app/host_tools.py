@@ -89,8 +89,8 @@ class HostTools:
         if built_in is None:
             return
         await self.own.refresh(names_in_use(built_in), listing)
-        named = {} if self._shared is None else self._shared.named
-        self._shared = built_in.plus(TOOLSET, self.own.by_name).with_sets(named)
+        shared = built_in.plus(TOOLSET, self.own.by_name)
+        self._shared = shared if self._shared is None else shared.with_sets(self._shared.named)
 
     def chosen(self, names: Iterable[str] | None, *, for_others: bool = False) -> tuple[str, ...]:
         """Return the names of tools, for a session of this program or of another process."""

@@ -47,7 +47,9 @@ class UserCalls:
 
     async def run(self, command: cm.RunCall) -> Done:
         """Accept a call; return once that is durable, not once the call has ended."""
-        row = row_of(command)
+        row, settings = row_of(command), self._context.fold.settings
+        workspace = command.workspace or settings.workspace
+        await self._context.services.prepare_calls(settings, workspace)
         running = self._running.get(command.call_id)
         if running is not None and running.row != row:
             raise KeyReusedError(

@@ -39,6 +39,10 @@ class TurnQueue:
         fold = self._context.fold
         if fold.turn is not None:
             prompt_parts = await self._logged_prompt_parts()
+            try:
+                await self._context.services.prepare_calls(fold.turn.settings, fold.turn.workspace)
+            except Exception as error:  # noqa: BLE001 (a defect: it ends the turn, as when a turn begins)
+                prompt_parts = PromptParts(fault=error)
             turn_id = fold.turn.turn_id
             self._start(Turn(self._context, self.compaction, turn_id, prompt_parts, resumed=True))
             return
@@ -53,7 +57,8 @@ class TurnQueue:
         try:
             prompt_parts = await self._context.services.prompt_parts(settings, workspace)
             parts = {part: well_formed(text) for part, text in prompt_parts.parts.items()}
-            return PromptParts(parts, tuple(map(well_formed, prompt_parts.warnings)))
+            warnings = tuple(map(well_formed, prompt_parts.warnings))
+            return PromptParts(parts, warnings, tuple(map(well_formed, prompt_parts.at_start)))
         except Exception as error:  # noqa: BLE001 (a defect: it ends the turn that needs the parts)
             return PromptParts(fault=error)
 
@@ -73,11 +78,12 @@ class TurnQueue:
         log, message = self._context.log, self._first()
         assert message is not None
         self._log_prompt_parts(prompt_parts)
+        is_first = not self._context.fold.turn_outcomes
         log.record(
             ev.TurnStarted,
             turn_id=message.turn_id,
             message_ids=(message.message_id,),
-            warnings=prompt_parts.warnings,
+            warnings=(*prompt_parts.warnings, *(prompt_parts.at_start if is_first else ())),
         )
         log.record(ev.MessageDelivered, turn_id=message.turn_id, message_id=message.message_id)
         turn = Turn(self._context, self.compaction, message.turn_id, prompt_parts)

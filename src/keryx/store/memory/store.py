@@ -129,6 +129,11 @@ class MemoryStore:
             self._position += 1
             session.is_damaged, session.position = True, self._position
 
+    async def keep_record(self, key: str, value: bytes) -> None:
+        self._check_open()
+        version, _ = self._records.get(key) or (0, b"")
+        self._records[key] = (version + 1, value)
+
     async def drop_record(self, key: str) -> bool:
         self._check_open()
         return self._records.pop(key, None) is not None

@@ -124,6 +124,9 @@ class SqliteStore:
     async def mark_damaged(self, session_id: str) -> None:
         await self._write(lambda transaction: writes.mark_damaged(transaction, session_id))
 
+    async def keep_record(self, key: str, value: bytes) -> None:
+        await self._write(lambda transaction: writes.keep_record(transaction, key, value))
+
     async def drop_record(self, key: str) -> bool:
         return await self._write(lambda transaction: writes.drop_record(transaction, key))
 
