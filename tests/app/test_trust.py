@@ -18,7 +18,7 @@ from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, hi
 from keryx.ports.model import ModelRequest
 from tests.app.hosts import result_of
 from tests.cli.commands import keryx
-from tests.server.served_host import served_host
+from tests.server.served_host import in_thread, served_host
 from tests.tools.mcp.mcp_session import raw
 
 pytestmark = pytest.mark.promise("kit.7", "kit.5", "kit.6")
@@ -98,7 +98,8 @@ async def test_nothing_is_used_before_and_everything_after(place: Place) -> None
         assert not [name for name in recorder.offered if name.startswith("mcp_")]
         warnings, _ = await turn(app, session)
         assert "trust" not in warnings  # only at the start of a session
-        shown = place.trust()
+        # In a thread: the command asks the host that runs here.
+        shown = await in_thread(place.trust)
         assert "MCP server raw:" in shown
         assert "hook exit 2, before_call of list_files: exit 2" in shown
         assert "skill letters: Writes letters." in shown
@@ -108,7 +109,7 @@ async def test_nothing_is_used_before_and_everything_after(place: Place) -> None
         assert "the hook 'exit 2 (of the workspace)' refused it" in str(call.reason)
         assert "skill" in recorder.offered
         assert [name for name in recorder.offered if name.startswith("mcp_raw_")]
-        place.trust("--remove")
+        await in_thread(place.trust, "--remove")
         _, call = await turn(app, session)
         assert call.outcome == "completed"
         assert "skill" not in recorder.offered

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from keryx.config.keys import KEYS, read_keys
 from keryx.config.schema import (
     COMPACT_AT,
     DEFAULT,
-    FRONT_ENDS,
     ApprovalsConfig,
     Config,
     ConfigurationError,
@@ -37,13 +36,13 @@ from keryx.config.schema import (
     ToolsConfig,
     WebConfig,
 )
+from keryx.config.toolsets import check_sets, unknown_name
 from keryx.tools.hooks.settings import HookSettings, parse_hooks
 from keryx.tools.mcp.settings import ServerList, parse_servers, read_servers
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 FILE: Final = "config.toml"
 MCP_FILE: Final = "mcp.json"
-SET_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SECRET_NAME: Final = re.compile(
     r"(KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIALS?)$|^(KEY|TOKEN|SECRET|PASSWORD)_",
     re.IGNORECASE,
@@ -142,7 +141,7 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
         tools=_tools(file.tools, env),
         mcp=_mcp_servers(home, file, env),
         hooks=_hooks(file, home / FILE),
-        toolsets=_named_sets(file, home / FILE),
+        toolsets=check_sets(file.toolsets, file.profiles, home / FILE),
         profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
         is_model_written=bool(env.get("KERYX_MODEL") or file.model or profiles[DEFAULT].model),
         written=stamps,
@@ -191,59 +190,6 @@ def _hooks(file: _File, path: Path) -> tuple[HookSettings, ...]:
         return parse_hooks(file.hooks)
     except ValueError as error:
         raise ConfigurationError(f"{path}: {error}; correct it") from error
-
-
-def _named_sets(file: _File, path: Path) -> Mapping[str, tuple[str, ...]]:
-    """Check the names of sets and of front ends; the host checks the names of tools."""
-    for name, profile in file.profiles.items():
-        for front_end in profile.toolsets:
-            if front_end not in FRONT_ENDS:
-                place = f" in [profiles.{name}.toolsets]"
-                problem = _unknown("front end", front_end, FRONT_ENDS, place)
-                raise ConfigurationError(f"{path}: {problem}")
-    for name in file.toolsets:
-        if name in FRONT_ENDS:
-            raise ConfigurationError(
-                f"{path}: [toolsets] names sets of tools, and {name!r} is a front end; write what "
-                f"it gives to new sessions in [profiles.default.toolsets]"
-            )
-        if SET_NAME.fullmatch(name) is None:
-            raise ConfigurationError(
-                f"{path}: the name {name!r} in [toolsets] cannot be used; choose up to 64 letters, "
-                "digits, `_` and `-`"
-            )
-    if cycle := _cycle(file.toolsets):
-        raise ConfigurationError(
-            f"{path}: a toolset in [toolsets] contains itself: {' > '.join(cycle)}; "
-            "remove one of these names"
-        )
-    return file.toolsets
-
-
-def _cycle(sets: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Return a chain of sets that ends where it began; empty if there is none."""
-    finished: set[str] = set()
-    for start in sets:
-        path, members = [start], [iter(sets[start])]
-        while path:
-            name = next(members[-1], None)
-            if name is None:
-                finished.add(path.pop())
-                members.pop()
-            elif name in path:
-                return [*path[path.index(name) :], name]
-            elif name in sets and name not in finished:
-                path.append(name)
-                members.append(iter(sets[name]))
-    return []
-
-
-def _unknown(kind: str, name: str, names: Sequence[str], place: str) -> str:
-    import difflib  # noqa: PLC0415 (only a wrong name needs it)
-
-    close = difflib.get_close_matches(name, names, n=1)
-    advice = f'did you mean "{close[0]}"?' if close else f"there are {', '.join(names)}"
-    return f'unknown {kind} "{name}"{place}; {advice}'
 
 
 def _stamps(home: Path) -> tuple[tuple[int, int] | None, ...]:
@@ -307,7 +253,7 @@ def _correction(error: str) -> str:
     section = path.removesuffix(".NAME").rpartition(".")[2]
     settings = [field.encode_name for field in msgspec.structs.fields(_SECTIONS[section])]
     place = f" in [{path}]" if path else ""
-    return _unknown("setting", name, settings, place)
+    return unknown_name("setting", name, settings, place)
 
 
 def _providers_of(env: Mapping[str, str]) -> dict[str, Provider]:

@@ -268,10 +268,7 @@ class CallStarted(AtWork, frozen=True, kw_only=True, tag="call.started"):
 
 
 class CallAmended(AtWork, frozen=True, kw_only=True, tag="call.amended"):
-    """Hooks changed the input of a call before it was judged; it runs with these arguments.
-
-    Of long arguments only the beginning is here, and `arguments_blob` has all of it.
-    """
+    """Hooks changed the input of a call: it is judged, and runs, with these arguments."""
 
     call_id: str
     tool: str

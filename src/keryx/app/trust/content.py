@@ -173,10 +173,12 @@ class _Reader:
         except OSError as error:
             reason = "it is a link" if path.is_symlink() else f"{error.strerror}"
             return self._report(name, f"it cannot be read: {reason}; replace it by a file")
-        with open(descriptor, "rb") as source:  # noqa: PTH123 (an open descriptor, no path)
+        try:
             if fault := _fault_of(os.fstat(descriptor)):
                 return self._report(name, fault)
-            data = source.read(LARGEST_FILE)
+            data = os.read(descriptor, LARGEST_FILE)
+        finally:
+            os.close(descriptor)
         self._hash(name, data)
         return data
 

@@ -128,19 +128,6 @@ def mark_damaged(transaction: Transaction, session_id: str) -> None:
     )
 
 
-def keep_record(transaction: Transaction, key: str, value: bytes) -> None:
-    transaction.connection.execute(
-        "INSERT INTO records (key, version, value) VALUES (?, 1, ?)"
-        " ON CONFLICT (key) DO UPDATE SET version = version + 1, value = excluded.value",
-        (key, value),
-    )
-
-
-def drop_record(transaction: Transaction, key: str) -> bool:
-    cursor = transaction.connection.execute("DELETE FROM records WHERE key = ?", (key,))
-    return cursor.rowcount > 0
-
-
 def delete(transaction: Transaction, session_id: str) -> bool:
     connection = transaction.connection
     row = connection.execute(
