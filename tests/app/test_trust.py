@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,7 @@ from keryx.ports.model import ModelRequest
 from tests.app.hosts import result_of
 from tests.cli.commands import keryx
 from tests.server.served_host import in_thread, served_host
-from tests.tools.mcp.mcp_session import raw
+from tests.tools.mcp.mcp_session import RAW, raw
 
 pytestmark = pytest.mark.promise("kit.7", "kit.5", "kit.6")
 
@@ -42,8 +43,10 @@ class Place:
         self.write_servers("raw")
 
     def write_servers(self, *names: str, **fields: Any) -> None:
-        settings = raw("fine")
-        entry = {"command": settings.command, "args": settings.args, **fields}
+        """The program is in the workspace, since nothing else can be seen from there."""
+        program = self.workspace / "server.py"
+        program.write_bytes(Path(RAW).read_bytes())
+        entry = {"command": sys.executable, "args": ["-S", "-E", str(program), "fine"], **fields}
         self.servers.write_text(json.dumps({"mcpServers": dict.fromkeys(names, entry)}))
 
     def trust(self, *words: str) -> str:
@@ -97,14 +100,14 @@ async def test_nothing_is_used_before_and_everything_after(place: Place) -> None
         assert "skill" not in recorder.offered
         assert not [name for name in recorder.offered if name.startswith("mcp_")]
         warnings, _ = await turn(app, session)
-        assert "trust" not in warnings  # only at the start of a session
+        assert warnings == ""  # only at the start of a session
         # In a thread: the command asks the host that runs here.
         shown = await in_thread(place.trust)
         assert "MCP server raw:" in shown
         assert "hook exit 2, before_call of list_files: exit 2" in shown
         assert "skill letters: Writes letters." in shown
         warnings, call = await turn(app, session)
-        assert "trust" not in warnings
+        assert warnings == ""
         assert call.outcome == "denied"
         assert "the hook 'exit 2 (of the workspace)' refused it" in str(call.reason)
         assert "skill" in recorder.offered

@@ -1,8 +1,7 @@
 """A pure function from the events of one commit to the changes beside the log.
 
 It owns the rules: what is open, what a person reads, what was spent, which blobs are named. It
-reads no earlier event: it gets the model of the step under way, and leaves older messages to the
-store.
+reads no earlier event: it gets the model of the step, and leaves older messages to the store.
 """
 
 from __future__ import annotations
