@@ -115,11 +115,7 @@ export interface CallAccess {
   peers?: string | null;
 }
 
-/**
- * Hooks changed the input of a call before it was judged; it runs with these arguments.
- *
- * Of long arguments only the beginning is here, and `arguments_blob` has all of it.
- */
+/** Hooks changed the input of a call: it is judged, and runs, with these arguments. */
 export interface CallAmended {
   type: "call.amended";
   session_id: string;

@@ -47,9 +47,7 @@ class UserCalls:
 
     async def run(self, command: cm.RunCall) -> Done:
         """Accept a call; return once that is durable, not once the call has ended."""
-        row, settings = row_of(command), self._context.fold.settings
-        workspace = command.workspace or settings.workspace
-        await self._context.services.prepare_calls(settings, workspace)
+        row, fault = row_of(command), await self._prepare(command)
         running = self._running.get(command.call_id)
         if running is not None and running.row != row:
             raise KeyReusedError(
@@ -63,8 +61,18 @@ class UserCalls:
             self._log.lost(ToolCall(command.call_id, command.tool, command.arguments))
             self._dedup.take(row)
         else:
-            self._start(command, row)
+            self._start(command, row, fault)
         return Done(True)
+
+    async def _prepare(self, command: cm.RunCall) -> Exception | None:
+        """Prepare the workspace of the call. A defect is returned: it ends the call later."""
+        settings = self._context.fold.settings
+        workspace = command.workspace or settings.workspace
+        try:
+            await self._context.services.prepare_calls(settings, workspace)
+        except Exception as error:  # noqa: BLE001 (a defect: it ends the call, and the session goes on)
+            return error
+        return None
 
     def cancel(self, call_id: str, reason: Reason, *, by: str) -> asyncio.Future[None] | None:
         """Cancel such a call, or one of its nested calls.
@@ -85,12 +93,14 @@ class UserCalls:
         for running in tuple(self._running.values()):
             await asyncio.shield(running.logged)
 
-    def _start(self, command: cm.RunCall, row: InboxRow) -> None:
+    def _start(self, command: cm.RunCall, row: InboxRow, fault: Exception | None) -> None:
         context, settings = self._context, self._context.fold.settings
         hooks = SessionHooks(context, None, by=command.by, attended=command.attended)
         workspace = Path(command.workspace or settings.workspace)
         call = ToolCall(command.call_id, command.tool, command.arguments)
         try:
+            if fault is not None:
+                raise fault  # noqa: TRY301 (it ends the call like any other defect here)
             environment = context.environment(settings, workspace, hooks)
             batch = context.services.executor.start(
                 environment, [call], context.scope.child(command.call_id)
