@@ -205,12 +205,19 @@ async def test_a_defect_before_the_call_ends_the_call_and_not_the_session(make: 
     async def broken(settings: object, workspace: str) -> None:
         raise RuntimeError("the disk is on fire")
 
-    asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the defect is reported
+    reports: list[dict[str, Any]] = []
+
+    def report(loop: asyncio.AbstractEventLoop, details: dict[str, Any]) -> None:
+        del loop
+        reports.append(details)
+
+    asyncio.get_running_loop().set_exception_handler(report)
     prepared, session_host.services.prepare_calls = session_host.services.prepare_calls, broken
     assert await session.tell(run("count")) == Done(True)
     finished = await until(session, ev.CallFinished)
     assert (finished.outcome, finished.started) == ("failed", False)
     assert "the disk is on fire" in str(finished.result)
+    assert len(reports) == 1
     session_host.services.prepare_calls = prepared
     assert await session.tell(run("count", call_id="k2")) == Done(True)
     started = await until(session, ev.CallStarted)
