@@ -14,7 +14,7 @@ import uvloop
 from keryx.aio.scope import Scope
 from keryx.app import Runtime
 from keryx.engine.calls.call_hooks import CallView, NoHooks
-from keryx.engine.executor import Batch
+from keryx.engine.steps.batch import Batch
 from keryx.messages import ToolCall
 from keryx.testing.hangs import HANGING, Hang, Hangs
 

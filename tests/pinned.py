@@ -8,7 +8,7 @@ import msgspec
 
 from keryx import events
 from keryx.events import Event
-from keryx.messages import ApprovalMode, File, Image, Json, Mode, Needs, Text, ToolCall
+from keryx.messages import ApprovalMode, File, HookAction, Image, Json, Mode, Needs, Text, ToolCall
 
 
 class _Live(TypedDict):
@@ -269,6 +269,21 @@ PINNED: tuple[tuple[Event, str], ...] = (
         ),
     ),
     (
+        events.CallAmended(
+            **TURN,
+            call_id="c1",
+            tool="sh",
+            hooks=(HookAction("guard", "before_call", "input"),),
+            arguments="{}",
+            arguments_blob="b1",
+        ),
+        turn_text(
+            "call.amended",
+            '"call_id":"c1","tool":"sh","hooks":[{"hook":"guard","event":"before_call",'
+            '"action":"input","detail":""}],"arguments":"{}","arguments_blob":"b1"',
+        ),
+    ),
+    (
         events.NestedFinished(
             **TURN,
             call_id="c1",
@@ -301,13 +316,15 @@ PINNED: tuple[tuple[Event, str], ...] = (
             left_over=("c2",),
             overlaps=("c0",),
             nested=events.NestedSummary(calls=3, completed=2, blob="b1"),
+            hooks=(HookAction("tidy", "after_call", "note", "formatted"),),
         ),
         turn_text(
             "call.finished",
             '"call_id":"c1","tool":"execute_code","outcome":"cancelled","reason":"steer",'
             '"started":true,"result":[{"type":"text","text":"part"},{"type":"json","value":[1]}],'
             '"duration":0.5,"left_over":["c2"],"overlaps":["c0"],'
-            '"nested":{"calls":3,"completed":2,"blob":"b1"}',
+            '"nested":{"calls":3,"completed":2,"blob":"b1"},"hooks":[{"hook":"tidy",'
+            '"event":"after_call","action":"note","detail":"formatted"}]',
         ),
     ),
     (

@@ -20,7 +20,7 @@ LOGGED_NAMES = {
         "prompt": ("changed",),
         "turn": ("started", "resumed", "suspended", "cancelling", "undone", "finished"),
         "step": ("started", "abandoned", "replied"),
-        "call": ("started", "finished", "settled"),
+        "call": ("amended", "started", "finished", "settled"),
         "nested": ("finished",),
         "files": ("changed",),
         "approval": ("asked", "answered", "expired"),

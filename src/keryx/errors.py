@@ -7,6 +7,7 @@
         ToolFailedError           the tool says why it could not do its work
       UserMustActError          its text is shown to the person, and says what to do
         UnsupportedError          this machine or this version cannot do that
+        HookFailedError           a hook of a person did not work; names it and says why
         StoreError                the log cannot be written or read; says why
           StoreDamagedError         the file is damaged; nothing of it was changed
           StoreTooNewError          a newer version of Keryx wrote it
@@ -83,6 +84,10 @@ class UserMustActError(KeryxError):
 
 class UnsupportedError(UserMustActError):
     """This machine or this version cannot do what was asked."""
+
+
+class HookFailedError(UserMustActError):
+    """A hook did not work; the text says why, without the hook's name."""
 
 
 class StoreError(UserMustActError):

@@ -119,6 +119,16 @@ def _below(path: str, trees: tuple[str, ...]) -> bool:
 NO_NEEDS = Needs()
 
 
+class HookAction(msgspec.Struct, frozen=True):
+    """What a hook did about one call: it refused it, changed its input or its result, or failed."""
+
+    hook: str
+    event: Literal["before_call", "after_call"]
+    action: Literal["deny", "input", "result", "note", "fault"]
+    detail: str = ""
+    """The reason, the note, or why the hook failed."""
+
+
 class ToolCall(msgspec.Struct, frozen=True):
     """A call that a model requested; the arguments are JSON text as the model wrote it."""
 
@@ -139,6 +149,7 @@ class CallOutcome(msgspec.Struct, frozen=True):
     duration: float = 0.0
     left_over: tuple[str, ...] = ()
     overlaps: tuple[str, ...] = ()
+    hooks: tuple[HookAction, ...] = ()
 
     @property
     def text(self) -> str:

@@ -41,6 +41,7 @@ WRITING = {
     "delete",
     "close",
     "drop_record",
+    "keep_record",
     "mark_damaged",
     "create",
 }

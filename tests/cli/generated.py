@@ -22,6 +22,7 @@ PLAUSIBLE = {
     "session": SESSION,
     "rule": "a_0123456789abcdef.0",
     "words": "herald",
+    "folder": ".",
     "name": "a name",
     "revoke name": "made before",
     "tool": "list_files",

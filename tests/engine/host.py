@@ -16,7 +16,7 @@ from keryx.aio.scope import Scope
 from keryx.app import Runtime
 from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.calls.call_hooks import CallHooks, CallView, NoHooks
-from keryx.engine.executor import Batch
+from keryx.engine.steps.batch import Batch
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.tool import Tool
 

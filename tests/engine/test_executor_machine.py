@@ -23,7 +23,8 @@ from keryx.aio.scope import EXIT_REPORT, GRACE, Reason, Scope
 from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.calls.call_hooks import CallView, NoHooks
 from keryx.engine.effects import conflict
-from keryx.engine.executor import Batch, Executor
+from keryx.engine.executor import Executor
+from keryx.engine.steps.batch import Batch
 from keryx.messages import CallOutcome, ToolCall
 from keryx.ports.effects import EXCLUSIVE, NO_EFFECTS, Effects, uses
 from keryx.ports.tool_context import ToolContext

@@ -54,8 +54,9 @@ from tests.app.hosts import check_log
 from tests.engine.faulty import Faults, InjectedError, Point
 
 PATIENCE: Final = 5.0  # long enough for any machine; only reached by a test that fails
-NO_CALLS: Final = {"clock", "limits", "tool_specs"}
-"""Fields that are values, or that nothing in a session can do without."""
+NO_CALLS: Final = {"clock", "limits", "tool_specs", "prepare_calls"}
+"""Fields that are values, or that nothing in a session can do without; and what only calls of
+people and resumed turns pass (see test_person_calls.py)."""
 SPENT: Final = ev.Usage(input_tokens=900, output_tokens=10)
 
 

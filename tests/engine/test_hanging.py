@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from keryx.aio.clock import FakeClock
 from keryx.aio.scope import GRACE, Scope
-from keryx.engine.executor import Batch
+from keryx.engine.steps.batch import Batch
 from keryx.messages import ToolCall
 from keryx.ports.effects import writes
 from keryx.ports.tool_context import ToolContext

@@ -194,3 +194,31 @@ async def test_an_unknown_tool_fails_with_a_clear_text(make: Make) -> None:
     finished = await until(session, ev.CallFinished)
     assert finished.outcome == "failed"
     assert "this session has no tools" in str(finished.result)
+
+
+async def test_a_defect_before_the_call_ends_the_call_and_not_the_session(make: Make) -> None:
+    counting = Counting("never")
+    session_host = make([], tools=[counting.tool])
+    counting.gate.set()
+    session = await session_host.open()
+
+    async def broken(settings: object, workspace: str) -> None:
+        raise RuntimeError("the disk is on fire")
+
+    reports: list[dict[str, Any]] = []
+
+    def report(loop: asyncio.AbstractEventLoop, details: dict[str, Any]) -> None:
+        del loop
+        reports.append(details)
+
+    asyncio.get_running_loop().set_exception_handler(report)
+    prepared, session_host.services.prepare_calls = session_host.services.prepare_calls, broken
+    assert await session.tell(run("count")) == Done(True)
+    finished = await until(session, ev.CallFinished)
+    assert (finished.outcome, finished.started) == ("failed", False)
+    assert "the disk is on fire" in str(finished.result)
+    assert len(reports) == 1
+    session_host.services.prepare_calls = prepared
+    assert await session.tell(run("count", call_id="k2")) == Done(True)
+    started = await until(session, ev.CallStarted)
+    assert started.call_id == "k2"

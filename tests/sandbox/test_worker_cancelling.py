@@ -16,7 +16,7 @@ from keryx.aio.capture import OutputSink
 from keryx.aio.clock import FakeClock
 from keryx.aio.scope import GRACE, Scope
 from keryx.engine.calls.call_environment import CallEnvironment
-from keryx.engine.executor import Batch
+from keryx.engine.steps.batch import Batch
 from keryx.messages import NO_NEEDS, Needs
 from keryx.ports.place import Place, Process
 from keryx.ports.tool import Tool

@@ -14,7 +14,7 @@ from keryx.app import Runtime
 from keryx.engine.calls.background import Backgrounds
 from keryx.engine.calls.call_hooks import CallView, Consent, NoHooks
 from keryx.engine.calls.session_resources import SessionResources
-from keryx.engine.executor import Batch
+from keryx.engine.steps.batch import Batch
 from keryx.events import Purpose
 from keryx.messages import NO_NEEDS, CallOutcome, Image, ToolCall
 from keryx.models.http import model_clients

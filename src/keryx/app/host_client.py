@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Final, Protocol, TypeVar
 
@@ -21,13 +21,15 @@ from keryx.app.host.guests.temporary_sessions import delete_on_disconnect
 from keryx.app.host.local_host import LocalHost
 from keryx.app.host.socket_protocol import NewSession, checked
 from keryx.app.models import Models
+from keryx.app.named_sets import with_named_sets
 from keryx.app.own_tools import TOOLSET, OwnTools, names_in_use
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import read_rules
 from keryx.app.services.attachments import Uploads
 from keryx.app.services.diffs import diff_of
 from keryx.app.tools import Tools
-from keryx.config import Config, reload
+from keryx.app.trust.trusted_folders import TrustedFolder
+from keryx.config import Config, ConfigurationError, FrontEnd, reload
 from keryx.engine.approvals import KeptRule
 from keryx.errors import DeveloperMustActError, KeryxError
 from keryx.events import Event
@@ -49,6 +51,10 @@ class Host(Bus, Protocol):
     async def delete(self, session_id: str) -> bool: ...
 
     async def remove_rule(self, rule_id: str) -> bool: ...
+
+    async def trust(self, folder: TrustedFolder) -> None: ...
+
+    async def distrust(self, workspace: str) -> bool: ...
 
     async def end(self) -> None: ...
 
@@ -91,13 +97,26 @@ class HostClient:
         if self.tools.from_program:
             return self.tools
         await self._own_tools.refresh(names_in_use(self.tools))
-        return self.tools.plus(TOOLSET, self._own_tools.by_name)
+        with suppress(ConfigurationError):  # the next turn reports it, and the last valid one holds
+            self.config = await self._runtime.bridge.to_thread(reload, self.config)
+        return with_named_sets(self.tools.plus(TOOLSET, self._own_tools.by_name), self.config)
+
+    async def tools_for(self, front_end: FrontEnd, profile: str) -> tuple[str, ...] | None:
+        """Return the tools that this front end gives to new sessions; None: all tools."""
+        with suppress(ConfigurationError):  # the next turn reports it, and the last valid one holds
+            self.config = await self._runtime.bridge.to_thread(reload, self.config)
+        names = self.config.profile(profile).toolsets.get(front_end)
+        return None if names is None else self.tools.usable(names)
 
     async def diff(self, session_id: str) -> str:
         """Return a diff of all files that the session changed, against their present content."""
         if await self.store.session(session_id) is None:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         return await diff_of(self._runtime.bridge, self.store, session_id, self.config)
+
+    async def to_thread(self, work: Callable[[], T]) -> T:
+        """Run blocking work in a thread."""
+        return await self._runtime.bridge.to_thread(work)
 
     async def reconfigure(self) -> None:
         """Read the configuration again. A host in another process reads it before each turn."""
@@ -187,6 +206,14 @@ class HostClient:
     async def remove_rule(self, rule_id: str) -> bool:
         """Remove a rule: it allows no more calls in any session. False: there is no such rule."""
         return await self._request(lambda host: host.remove_rule(rule_id))
+
+    async def trust(self, folder: TrustedFolder) -> None:
+        """Trust what a folder brings along; durable once this returns."""
+        await self._request(lambda host: host.trust(folder))
+
+    async def distrust(self, workspace: str) -> bool:
+        """Trust a folder no more. False: it was not trusted."""
+        return await self._request(lambda host: host.distrust(workspace))
 
     async def _request(self, send: Callable[[Host], Awaitable[T]]) -> T:
         """Send a request to the current host, and again to the next one if that host ends."""

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from keryx.app.own_tools import TOOLSET, Listing, OwnTools, names_in_use
+from keryx.app.named_sets import with_named_sets
+from keryx.app.own_tools import TOOLSET, Listing, OwnTools, list_files, names_in_use
 from keryx.app.tools import Tools
-from keryx.config import Config
+from keryx.config import Config, ConfigurationError, reload
 from keryx.ports.tool import Tool
 
 SKILL: Final = "skill"
+
+
+def _read(config: Config, folder: Path) -> tuple[Config, Listing]:
+    """Read the configuration and the list of own tools again, in a thread."""
+    with suppress(ConfigurationError):  # the next turn reports it, and the last valid one holds
+        config = reload(config)
+    return config, list_files(folder)
 
 
 class HostTools:
@@ -24,7 +34,8 @@ class HostTools:
         self, program: Tools, config: Config, to_thread: Callable[..., Awaitable[Any]]
     ) -> None:
         """`program`: the tools that a program passed, or the built-in ones if it passed none."""
-        self._program = program
+        self._program, self._config = program, config
+        self._to_thread = to_thread
         self._load = partial(to_thread, Tools.built_in, config)
         self._built_in = None if program.from_program else program
         self._shared = self._built_in
@@ -54,7 +65,12 @@ class HostTools:
             return
         if self._built_in is None:
             self._built_in = await self._load()
-        if again or not self.own.is_loaded:
+        if again:
+            self._config, listing = await self._to_thread(_read, self._config, self.own.folder)
+            await self.refresh(listing)
+            assert self._shared is not None
+            self._shared = with_named_sets(self._shared, self._config)
+        elif not self.own.is_loaded:
             await self.refresh()
 
     def needs_program_only(self, names: Iterable[str]) -> bool:
@@ -73,7 +89,8 @@ class HostTools:
         if built_in is None:
             return
         await self.own.refresh(names_in_use(built_in), listing)
-        self._shared = built_in.plus(TOOLSET, self.own.by_name)
+        shared = built_in.plus(TOOLSET, self.own.by_name)
+        self._shared = shared if self._shared is None else shared.with_sets(self._shared.named)
 
     def chosen(self, names: Iterable[str] | None, *, for_others: bool = False) -> tuple[str, ...]:
         """Return the names of tools, for a session of this program or of another process."""

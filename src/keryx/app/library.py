@@ -20,7 +20,7 @@ from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.services.places import find_workspace
 from keryx.app.tools import Tools
-from keryx.config import IN_MEMORY, Config, load
+from keryx.config import DEFAULT, IN_MEMORY, Config, load
 from keryx.errors import DeveloperMustActError
 from keryx.ids import new_id
 from keryx.messages import ApprovalMode, File, Image
@@ -141,20 +141,23 @@ class Keryx:
     ) -> SessionHandle:
         """Create a session, or open one by its id. All other arguments are for new sessions.
 
-        `tools` names the only tools of the session (default: all of the host); empty: no tools.
+        `tools` names the only tools of the session; empty: no tools. Default: those that the
+        profile has for programs, or all of the host.
         """
         host_client, runtime = self.host_client, self._runtime
         assert runtime is not None
         # An existing session has its own workspace.
-        workspace = ""
+        workspace, names = "", self._tool_names(tools)
         if session_id is None:
             workspace = await self._find_workspace(runtime)
+            if names is None:
+                names = await host_client.tools_for("program", profile or DEFAULT)
         request = NewSession(
             session_id=new_id("s") if session_id is None else session_id,
             exists=session_id is not None,
             workspace=workspace,
             model=self._model if isinstance(self._model, str) else None,
-            tools=self._tool_names(tools),
+            tools=names,
             effort=effort,
             personality=personality,
             profile=profile,

@@ -18,11 +18,11 @@ from typing import Any, Final, cast
 import msgspec
 
 from keryx.app.tool_sources import Source, exposure, load_file, load_packages
-from keryx.app.tools import Tools
+from keryx.app.tools import OWN, Tools
 from keryx.ports.tool import Tool, aliases_of
 
 FOLDER: Final = "tools"
-TOOLSET: Final = "own"
+TOOLSET: Final = OWN
 # Seconds. A file that imports large packages needs a few; longer means that it waits for something,
 # and a turn waits for it.
 LONGEST_LOAD: Final = 20.0

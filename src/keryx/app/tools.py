@@ -5,6 +5,7 @@ The tools that a program passes are checked here: each is accepted, or refused w
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import re
 from collections.abc import Iterable, Mapping
@@ -23,6 +24,8 @@ PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", 
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 SKILLS: Final = "skills"
 """The folder of skills in the home."""
+OWN: Final = "own"
+"""The set of the user's own tools."""
 TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """The tool names that all model providers accept."""
 TOOL_PARTS: Final = (
@@ -49,6 +52,8 @@ class Tools(msgspec.Struct, frozen=True):
     sets: Mapping[str, list[Tool]] = msgspec.field(default_factory=dict[str, list[Tool]])
     from_program: bool = False
     """Whether a program passed these tools."""
+    named: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
+    """Sets that the configuration names: names of tools and of sets. None contains itself."""
     servers: tuple[str, ...] = ()
     """The MCP servers; their tools are known once they are listed."""
 
@@ -98,19 +103,45 @@ class Tools(msgspec.Struct, frozen=True):
         if names is None:
             return tuple(self.by_name)
         tool_names: dict[str, None] = {}
-        for name in names:
+        names = tuple(names)
+        for name in _expanded(names, self.named):
             if (tool := find_named(self.by_name, name)) is not None:
                 tool_names[tool.name] = None
             elif name in self.sets:
                 tool_names.update(dict.fromkeys(tool.name for tool in self.sets[name]))
             elif any(_is_of_server(name, server) for server in self.servers):
                 tool_names[name] = None
-            else:
-                available = ", ".join([*sorted(self.by_name), *sorted(self.sets)])
+            elif name in names or not self.knows(name):
+                available = [*sorted(self.by_name), *sorted(self.sets), *sorted(self.named)]
+                close = difflib.get_close_matches(name, available, n=1)
+                hint = f" did you mean {close[0]!r}?" if close else ""
                 raise UserMustActError(
-                    f"there is no tool or toolset {name!r}; choose one of: {available}"
+                    f"there is no tool or toolset {name!r};{hint} "
+                    f"choose one of: {', '.join(available)}"
                 )
         return tuple(tool_names)
+
+    def usable(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return these names without those of tools that cannot work here."""
+        return tuple(
+            name
+            for name in names
+            if name in self.by_name or name in self.sets or name not in _optional()
+        )
+
+    def knows(self, name: str) -> bool:
+        """Return whether this is the name of a tool or a set, also of one that cannot work here."""
+        if name in self.by_name or name in self.sets or name in self.named:
+            return True
+        if self.from_program:
+            return False
+        if name == OWN or name in _optional():
+            return True
+        return any(_is_of_server(name, server) for server in self.servers)
+
+    def with_sets(self, named: Mapping[str, tuple[str, ...]]) -> Tools:
+        """Return these tools with sets that a person named."""
+        return msgspec.structs.replace(self, named=named)
 
     def plus(self, toolset: str, tools: Mapping[str, Tool]) -> Tools:
         """Return these tools and one more set, none of whose names is used here."""
@@ -121,6 +152,20 @@ class Tools(msgspec.Struct, frozen=True):
 
     def granted(self, names: Iterable[str]) -> list[Tool]:
         return [self.by_name[name] for name in names if name in self.by_name]
+
+
+def _optional() -> frozenset[str]:
+    names: frozenset[str] = importlib.import_module("keryx.tools.toolsets").OPTIONAL
+    return names
+
+
+def _expanded(names: Iterable[str], sets: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return the names with each named set replaced by its members."""
+    result: dict[str, None] = {}
+    for name in names:
+        members = _expanded(sets[name], sets) if name in sets else (name,)
+        result.update(dict.fromkeys(members))
+    return [*result]
 
 
 def _is_of_server(name: str, server: str) -> bool:

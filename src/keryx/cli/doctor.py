@@ -16,13 +16,15 @@ from keryx import config
 from keryx.aio.loops import run_loop
 from keryx.app.host.home import new_tmp
 from keryx.app.models import Models
+from keryx.app.named_sets import with_named_sets
+from keryx.app.own_tools import TOOLSET, load_now, names_in_use
 from keryx.app.runtime import Runtime
 from keryx.app.services.places import Places
 from keryx.app.tools import Tools
 from keryx.cli.main import USAGE
 from keryx.cli.optional_parts import install
 from keryx.cli.values import folder
-from keryx.config import Config
+from keryx.config import Config, ConfigurationError
 from keryx.errors import KeryxError, ModelError
 from keryx.sandbox.policy import Limits
 from keryx.tools.files.searching import find_ripgrep
@@ -101,7 +103,13 @@ def _on_disk(loaded: Config) -> Iterator[Finding]:
 
 def _tools(loaded: Config) -> Finding:
     """Return how many tools work here, and what the others need."""
-    sets, needs = Tools.built_in(loaded).sets, Tools.missing(loaded)
+    built_in, needs = Tools.built_in(loaded), Tools.missing(loaded)
+    sets = built_in.sets
+    own, _ = load_now(loaded.home, names_in_use(built_in))
+    try:
+        with_named_sets(built_in.plus(TOOLSET, own), loaded)
+    except ConfigurationError as error:
+        return Finding(BAD, "tools", str(error))
     count = sum(map(len, sets.values()))
     parts = sorted({part for need in needs for part in _parts(need)})
     hints = (*needs, *(f"to install this: keryx doctor --install {part}" for part in parts))

@@ -23,6 +23,7 @@ from keryx.cli.screens.approval_prompt import APPROVE_HELP, Asker, is_attended
 from keryx.cli.screens.outcomes import CallLines
 from keryx.cli.streams import read_stdin, write_json
 from keryx.cli.values import folder, seconds
+from keryx.config import DEFAULT
 from keryx.errors import UserMustActError
 from keryx.messages import Json, Part, Text
 
@@ -62,9 +63,13 @@ def _read(script: str) -> str:
 
 async def _exec(options: argparse.Namespace, code: str) -> int:
     async with Keryx(home=options.home, workspace=options.workspace, resume=False) as app:
-        tools = None
-        if options.tools is not None:
-            tools = [*filter(None, map(str.strip, options.tools.split(","))), "execute_code"]
+        if options.tools is None:
+            tools = await app.host_client.tools_for("cli", DEFAULT)
+        else:
+            words = str(options.tools).split(",")
+            tools = tuple(name for word in words if (name := word.strip()))
+        if tools is not None:
+            tools = (*tools, "execute_code")
         session = await app.open(tools=tools, approvals=options.approve)
         async with temporary(app.host_client, app.host_client.config.home, session.session_id):
             return await _show(session, options, code)

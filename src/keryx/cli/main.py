@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "tokens": "make, list and revoke tokens for programs that use the API",
     "sessions": "list, show, search, fork, compact, undo or delete sessions",
     "approvals": "list and remove approval rules, or test a command against them",
+    "trust": "trust the MCP servers, hooks and skills of a folder, so that they are used",
     "usage": "show tokens and cost, by model",
     "tools": "list the tools, or call one by hand",
     "mcp": "connect to the MCP servers, and list their tools",

@@ -25,6 +25,7 @@ from keryx.cli.screens.outcomes import CallLines
 from keryx.cli.screens.plan_block import PlanBlock
 from keryx.cli.streams import read_stdin, write_json
 from keryx.cli.values import folder
+from keryx.config import DEFAULT
 
 EXIT_CODES: Final = {"completed": 0, "failed": 1, "parked": 3, "cancelled": 130}
 SCHEMA_MISMATCH: Final = 4
@@ -62,9 +63,13 @@ def run(options: argparse.Namespace) -> int:
 
 async def _run(options: argparse.Namespace, prompt: str, schema: str | None) -> int:
     async with Keryx(model=options.model, workspace=options.workspace, home=options.home) as app:
+        if options.tools is None:
+            tools = await app.host_client.tools_for("cli", DEFAULT)
+        else:
+            tools = _names(options.tools)
         session = await app.open(
             options.session,
-            tools=None if options.tools is None else _names(options.tools),
+            tools=tools,
             personality=options.personality,
             approvals=options.approve,
             read_only=options.read_only,

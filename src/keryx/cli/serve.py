@@ -88,7 +88,6 @@ def _configured(settings: Settings, app: Keryx) -> Settings:
 
 
 async def _serve(options: argparse.Namespace, settings: Settings) -> int:
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
     keryx = Keryx(
         model=options.model,
         workspace=options.workspace,
@@ -96,7 +95,14 @@ async def _serve(options: argparse.Namespace, settings: Settings) -> int:
         take_over=options.take_over,
         titles=True,
     )
-    async with keryx as app, serving(app.host_client, _configured(settings, app)) as server:
+    async with keryx as app:
+        await app.host_client.tools_to_choose()  # an unknown name in the configuration is an error
+        return await _run_server(app, settings)
+
+
+async def _run_server(app: Keryx, settings: Settings) -> int:
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    async with serving(app.host_client, _configured(settings, app)) as server:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
         print(f"Keryx is at {server.url}")

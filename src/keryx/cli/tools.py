@@ -10,6 +10,7 @@ from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx, SessionHandle
 from keryx.app.host.guests.temporary_sessions import temporary
+from keryx.app.named_sets import with_named_sets
 from keryx.app.own_tools import TOOLSET, load_now, names_in_use
 from keryx.app.tools import Tools
 from keryx.cli.screens.approval_prompt import APPROVE_HELP, Asker, is_attended
@@ -47,7 +48,8 @@ def _list(options: argparse.Namespace) -> int:
     config = load(options.home)
     built_in = Tools.built_in(config)
     own, warnings = load_now(config.home, names_in_use(built_in))
-    sets = built_in.plus(TOOLSET, own).sets
+    all_tools = with_named_sets(built_in.plus(TOOLSET, own), config)
+    sets = all_tools.sets
     for warning in warnings:
         print(f"keryx: {warning}", file=sys.stderr)
     if options.json:
@@ -67,6 +69,8 @@ def _list(options: argparse.Namespace) -> int:
         print(name)
         for tool in tools:
             print(f"  {tool.name:<14} {tool.description.splitlines()[0]}")
+    for name, members in all_tools.named.items():
+        print(f"{name} (config.toml)\n  {', '.join(members) or 'nothing'}")
     return 0
 
 

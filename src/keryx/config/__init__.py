@@ -10,6 +10,7 @@ from keryx.config.schema import (
     IN_MEMORY,
     Config,
     ConfigurationError,
+    FrontEnd,
     Personality,
     Provider,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "OPENAI_URL",
     "Config",
     "ConfigurationError",
+    "FrontEnd",
     "Personality",
     "Provider",
     "keep_key",

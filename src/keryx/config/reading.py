@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -39,6 +39,8 @@ from keryx.config.schema import (
     ToolsConfig,
     WebConfig,
 )
+from keryx.config.toolsets import check_sets, unknown_name
+from keryx.tools.hooks.settings import HookSettings, parse_hooks
 from keryx.tools.mcp.settings import ServerList, parse_servers, read_servers
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
@@ -69,6 +71,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         default_factory=dict[str, str | Personality]
     )
     toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
+    hooks: Any = ()
     profiles: dict[str, ProfileConfig] = msgspec.field(default_factory=dict[str, ProfileConfig])
 
 
@@ -125,14 +128,14 @@ def secrets_of(config: Config) -> dict[str, str]:
 def _load(home: Path, env: Mapping[str, str]) -> Config:
     stamps = _stamps(home)
     file, keys = _read(home / FILE), read_keys(home / KEYS)
+    profiles = {DEFAULT: ProfileConfig(), **file.profiles}
     base = ProfileConfig(
         model=file.model or keys.model,
         models=file.models,
         providers={**keys.providers, **_providers_of(env), **file.providers},
         personalities=file.personalities,
-        toolsets=file.toolsets,
+        toolsets=profiles[DEFAULT].toolsets,
     )
-    profiles = {DEFAULT: ProfileConfig(), **file.profiles}
     return Config(
         home=home,
         durability=file.durability,
@@ -143,6 +146,8 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
         tools=_tools(file.tools, env),
         mcp=_mcp_servers(home, file, env),
         memory=_memory(file.memory, env),
+        hooks=_hooks(file, home / FILE),
+        toolsets=check_sets(file.toolsets, file.profiles, home / FILE),
         profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
         is_model_written=bool(env.get("KERYX_MODEL") or file.model or profiles[DEFAULT].model),
         written=stamps,
@@ -190,6 +195,15 @@ def _mcp_servers(home: Path, file: _File, env: Mapping[str, str]) -> ServerList:
     if not file.mcp.servers:
         return stored
     return stored | parse_servers(file.mcp.servers, str(home / FILE), env)
+
+
+def _hooks(file: _File, path: Path) -> tuple[HookSettings, ...]:
+    if not file.hooks and file.hooks != {}:
+        return ()
+    try:
+        return parse_hooks(file.hooks)
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: {error}; correct it") from error
 
 
 def _stamps(home: Path) -> tuple[tuple[int, int] | None, ...]:
@@ -252,15 +266,11 @@ def _correction(error: str) -> str:
     unknown = _UNKNOWN.fullmatch(error)
     if unknown is None:
         return f"{error}; correct it"
-    import difflib  # noqa: PLC0415 (only a wrong name needs it)
-
     name, path = unknown[1], (unknown[2] or "").replace("[...]", ".NAME").removeprefix(".")
     section = path.removesuffix(".NAME").rpartition(".")[2]
     settings = [field.encode_name for field in msgspec.structs.fields(_SECTIONS[section])]
     place = f" in [{path}]" if path else ""
-    close = difflib.get_close_matches(name, settings, n=1)
-    advice = f'did you mean "{close[0]}"?' if close else f"there are {', '.join(settings)}"
-    return f'unknown setting "{name}"{place}; {advice}'
+    return unknown_name("setting", name, settings, place)
 
 
 def _providers_of(env: Mapping[str, str]) -> dict[str, Provider]:

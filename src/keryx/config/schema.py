@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from keryx.errors import UserMustActError
 from keryx.messages import ApprovalMode
 from keryx.models.requirements import check_address
+from keryx.tools.hooks.settings import HookSettings
 from keryx.tools.mcp.settings import ServerList
 
 DEFAULT: Final = "default"
@@ -20,6 +21,10 @@ DEFAULT: Final = "default"
 
 IN_MEMORY: Final = ":memory:"
 """A home without a folder: its state is in the memory of one process and ends with that process."""
+
+FrontEnd = Literal["cli", "web", "gateway", "program"]
+"""What opens a session: a command, the page and the API, a chat, or a program with the library."""
+FRONT_ENDS: Final[tuple[FrontEnd, ...]] = get_args(FrontEnd)
 
 COMPACT_AT: Final = 0.8
 """The rest of the context window is for the reply, and for tokens that were estimated too low."""
@@ -233,7 +238,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     providers: Mapping[str, Provider]
     personalities: Mapping[str, Personality]
     toolsets: Mapping[str, tuple[str, ...]]
-    """The tools and toolsets of new sessions, by front end (`cli`, `web`, `gateway`)."""
+    """The tools and toolsets of new sessions, by front end; no entry: all tools."""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,6 +254,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     confinement: Confined
     tools: ToolsConfig = msgspec.field(default_factory=ToolsConfig)
     memory: MemoryConfig = msgspec.field(default_factory=MemoryConfig)
+    hooks: tuple[HookSettings, ...] = ()
+    """The hooks, in the order in which they run."""
+    toolsets: Mapping[str, tuple[str, ...]] = msgspec.field(
+        default_factory=dict[str, tuple[str, ...]]
+    )
+    """Sets of tools and toolsets that the user named. None contains itself."""
     profiles: Mapping[str, Profile]
     """By name; there is always one named `default`."""
     mcp: ServerList = msgspec.field(default_factory=ServerList)

@@ -4,7 +4,8 @@ A call is one task in a group that the executor owns. The caller awaits the call
 its task, so a tool that resists its cancellation blocks nobody: after the grace period the call is
 left over, its outcome is `unknown`, and it cannot act through its context any more.
 
-The stages of a call: order within its step, approval, effects, slot, the log, the tool, outcome.
+The stages of a call: hooks before it, order within its step, approval, effects, slot, the log, the
+tool, hooks after it, outcome.
 Only leaves hold effects and slots. A container (a tool that calls tools) holds nothing while it
 waits for its calls, so nesting cannot deadlock.
 """
@@ -12,7 +13,7 @@ waits for its calls, so nesting cannot deadlock.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -20,13 +21,17 @@ import msgspec
 
 from keryx.aio.bridge import THREADS, Bridge
 from keryx.aio.group import Group
-from keryx.aio.scope import EXIT_REPORT, GRACE, Reason, Scope, set_token
+from keryx.aio.scope import EXIT_REPORT, GRACE, Scope, set_token
 from keryx.engine.calls import call_outcome
 from keryx.engine.calls.call import Call
 from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.calls.call_outcome import Ending
 from keryx.engine.calls.order import set_order
 from keryx.engine.calls.slots import Slots
+from keryx.engine.hooks.after_call import review_result
+from keryx.engine.hooks.before_call import expects_review, review_input
+from keryx.engine.steps.batch import Batch
+from keryx.engine.steps.late_order import order_after_hooks
 from keryx.engine.tool_context.call_context import CallContext
 from keryx.errors import (
     DeveloperMustActError,
@@ -45,58 +50,10 @@ PROCESS_SLOTS: Final = 16
 # and often a few more processes; beyond 512 in all, the place kills the call that has the most.
 STARTS: Final = 128
 CONTAINER_STARTS: Final = 32
+# Hooks of one session that run at once: each is a process, often an interpreter that starts.
+HOOK_STARTS: Final = 64
 # A container that calls itself without end must fail before the memory is full.
 MOST_NESTED: Final = 16
-
-
-class Batch:
-    """The running calls of one step."""
-
-    def __init__(self) -> None:
-        self._ended: dict[str, asyncio.Future[CallOutcome]] = {}
-        self._calls: dict[str, Call] = {}
-
-    def add(self, call_id: str, ended: asyncio.Future[CallOutcome], call: Call | None) -> None:
-        self._ended[call_id] = ended
-        if call is not None:
-            self._calls[call_id] = call
-
-    async def outcomes(self) -> list[CallOutcome]:
-        """Wait for all outcomes and return them in call order."""
-        return [await asyncio.shield(ended) for ended in self._ended.values()]
-
-    async def as_ended(self) -> AsyncIterator[CallOutcome]:
-        """Yield each outcome as its call ends."""
-        outcomes: asyncio.Queue[CallOutcome] = asyncio.Queue()
-        for ended in self._ended.values():
-            ended.add_done_callback(lambda done: outcomes.put_nowait(done.result()))
-        for _ in self._ended:
-            yield await outcomes.get()
-
-    def holds(self, call_id: str) -> bool:
-        """Return whether the call is in this batch, also as a nested one, and has not ended."""
-        call = self._find(call_id)
-        return call is not None and not call.ended.done()
-
-    def is_step_call(self, call_id: str) -> bool:
-        """Return whether it is one of the step's own calls, not a nested one."""
-        return call_id in self._calls
-
-    def cancel(self, call_id: str, reason: Reason = "interrupt", *, by: str = "") -> bool:
-        """Cancel one call while the others go on. False if it ended, or is not in this batch."""
-        call = self._find(call_id)
-        if call is None or call.ended.done():
-            return False
-        return call.scope.cancel(reason, by=by)
-
-    def _find(self, call_id: str) -> Call | None:
-        """Find a call by its id, which begins with the id of its container."""
-        level: Iterable[Call] = self._calls.values()
-        while True:
-            ancestor = next((call for call in level if _is_within(call_id, call.call_id)), None)
-            if ancestor is None or ancestor.call_id == call_id:
-                return ancestor
-            level = ancestor.nested
 
 
 class Executor:
@@ -122,6 +79,7 @@ class Executor:
         # Separate, and none for nested containers: no call takes the slots that its own calls need.
         self._starts = Slots(loop_slots, session_limit=STARTS)
         self._container_starts = Slots(loop_slots, session_limit=CONTAINER_STARTS)
+        self._hook_starts = Slots(loop_slots, session_limit=HOOK_STARTS)
         self._calls: set[Call] = set()
         self._left_over: dict[Call, None] = {}
         # A scope tree of its own: calls are cancelled through their own scopes, which know the
@@ -219,11 +177,20 @@ class Executor:
             parent=parent,
         )
         call.effects = effects
+        if environment.programs is not None:
+            call.raw = arguments
+        if expects_review(call):
+            call.reviewed = self._loop.create_future()
         return call
 
     def _launch(self, environment: CallEnvironment, calls: Sequence[Call]) -> None:
         """Start the tasks of calls that belong to one step."""
-        if environment.paths.enter(environment, calls):
+        if any(call.reviewed is not None for call in calls):
+            # Hooks may change the input, and with it the effects that decide about the order.
+            for call in calls:
+                call.ordered = self._loop.create_future()
+            self._group.start(order_after_hooks(environment, calls), name="step order")
+        elif environment.paths.enter(environment, calls):
             ordered: asyncio.Future[None] = self._loop.create_future()
             for call in calls:
                 call.ordered = ordered
@@ -267,6 +234,7 @@ class Executor:
             call.scope.raise_if_cancelled()
             await self._admit(call)
             result = await self._invoke(call)
+            result = await review_result(call, result, self._hook_starts)
         except GeneratorExit as error:
             # From the tool, or because the loop was closed: after it nothing can be awaited.
             result = call_outcome.of_error(call, error)
@@ -282,6 +250,9 @@ class Executor:
             self._finish(call, result)
 
     async def _admit(self, call: Call) -> None:
+        if call.reviewed is not None:
+            await review_input(call, self._hook_starts)
+            call.end_review()
         if call.ordered is not None:
             await asyncio.shield(call.ordered)
         if call.blockers:
@@ -367,7 +338,7 @@ class Executor:
             return
         assert call.task is not None
         running = call.phase == "running"
-        if call.phase == "waiting" or (running and call.tool.isolation == "loop"):
+        if call.phase in ("waiting", "reviewing") or (running and call.tool.isolation == "loop"):
             call.task.cancel()
         call.climb_after(GRACE, self._after_grace)
 
@@ -416,6 +387,7 @@ class Executor:
             self._report(f"call {call.call_id}", error)
             outcome = call_outcome.broken(call)
         call.phase = "ended"
+        call.end_review()
         self._calls.discard(call)
         if call.ladder is not None:
             call.scope.deadlines.drop(call.ladder)
@@ -439,10 +411,6 @@ class Executor:
         self._loop.call_exception_handler(
             {"message": f"{name} broke the executor", "exception": error}
         )
-
-
-def _is_within(call_id: str, container: str) -> bool:
-    return call_id == container or call_id.startswith(f"{container}.")
 
 
 def _text_for_process(

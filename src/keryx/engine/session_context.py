@@ -71,6 +71,8 @@ class PromptParts(msgspec.Struct, frozen=True):
 
     parts: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     warnings: tuple[str, ...] = ()
+    at_start: tuple[str, ...] = ()
+    """Warnings for the first turn of a session only."""
     recall: Recall = NO_RECALL
     """The memories for the message that starts the turn."""
     fault: Exception | None = None
@@ -81,6 +83,11 @@ async def no_prompt_parts(settings: Settings, workspace: str) -> PromptParts:
     """Return no prompt parts."""
     del settings, workspace
     return PromptParts()
+
+
+async def no_preparation(settings: Settings, workspace: str) -> None:
+    """Do nothing."""
+    del settings, workspace
 
 
 def never_compact(profile: str) -> None:
@@ -119,6 +126,8 @@ class HostServices(msgspec.Struct, kw_only=True):
     """Creates the environment of a session's calls: session id, settings, workspace, hooks."""
     prompt_parts: Callable[[Settings, str], Awaitable[PromptParts]] = no_prompt_parts
     """Reads the prompt parts when a turn starts: settings, workspace."""
+    prepare_calls: Callable[[Settings, str], Awaitable[None]] = no_preparation
+    """Is awaited before calls run in a workspace for which no turn has read its prompt parts."""
     files: OpenWorkspace | None = None
     attachments: Attachments | None = None
     workers: Callable[[Scope], Workers] | None = None

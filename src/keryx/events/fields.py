@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from keryx.errors import ErrorKind
-from keryx.messages import VERSION, Outcome, Reach
+from keryx.messages import VERSION, HookAction, Outcome, Reach
 
 RiskLevel = Literal["none", "low", "high"]
 Replay = Literal["never", "safe", "keyed"]
@@ -120,6 +121,7 @@ class NestedCall(msgspec.Struct, frozen=True, kw_only=True):
     duration: float
     outcome: Outcome
     preview: str = ""
+    hooks: tuple[HookAction, ...] | UnsetType = UNSET
 
 
 class NestedSum(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,6 +39,7 @@ from keryx.messages import (
     ApprovalMode,
     Decision,
     File,
+    HookAction,
     Image,
     Mode,
     Needs,
@@ -267,6 +268,16 @@ class CallStarted(AtWork, frozen=True, kw_only=True, tag="call.started"):
     arguments_blob: str | None = None
 
 
+class CallAmended(AtWork, frozen=True, kw_only=True, tag="call.amended"):
+    """Hooks changed the input of a call: it is judged, and runs, with these arguments."""
+
+    call_id: str
+    tool: str
+    hooks: tuple[HookAction, ...]
+    arguments: str
+    arguments_blob: str | None = None
+
+
 class NestedFinished(AtWork, frozen=True, kw_only=True, tag="nested.finished"):
     """Nested calls that have ended, so that they are known after a crash.
 
@@ -295,6 +306,8 @@ class CallFinished(AtWork, frozen=True, kw_only=True, tag="call.finished"):
     left_over: tuple[str, ...] = ()
     overlaps: tuple[str, ...] = ()
     nested: NestedSummary | None = None
+    hooks: tuple[HookAction, ...] = ()
+    """What hooks did about the call."""
 
 
 class CallSettled(Logged, frozen=True, kw_only=True, tag="call.settled"):
@@ -468,6 +481,7 @@ LoggedEvent = (
     | StepStarted
     | StepAbandoned
     | StepReplied
+    | CallAmended
     | CallStarted
     | NestedFinished
     | CallFinished

@@ -265,6 +265,10 @@ class Store(Protocol):
         """Return the values of all records with this key prefix, in the order of keys."""
         ...
 
+    async def keep_record(self, key: str, value: bytes) -> None:
+        """Write a record that belongs to no session; durable once this returns."""
+        ...
+
     async def drop_record(self, key: str) -> bool:
         """Remove a record of any version. Return False if there was none."""
         ...

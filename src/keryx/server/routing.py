@@ -27,6 +27,7 @@ from keryx.server.routes import (
     sessions,
     setup,
 )
+from keryx.server.routes.trust import folders
 from keryx.server.service import Service
 
 ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
@@ -39,6 +40,7 @@ ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
     *history.ROUTES,
     *files.ROUTES,
     *setup.ROUTES,
+    *folders.ROUTES,
 )
 CALLER: Final = "keryx.caller"
 """The key of the caller in the request's scope."""

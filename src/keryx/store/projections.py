@@ -1,8 +1,7 @@
 """A pure function from the events of one commit to the changes beside the log.
 
-It owns the rules: what is open, what a person reads, what was spent, which blobs are named. It does
-not know where that is stored and reads no earlier event: it gets the model of the step under way,
-and leaves messages that were accepted before to the store, by their ids.
+It owns the rules: what is open, what a person reads, what was spent, which blobs are named. It
+reads no earlier event: it gets the model of the step, and leaves older messages to the store.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from keryx.events import (
     ApprovalAnswered,
     ApprovalAsked,
     ApprovalExpired,
+    CallAmended,
     CallFinished,
     CallStarted,
     ContextCompacted,
@@ -246,6 +246,7 @@ def _name_blobs(
     | FilesChanged
     | MessageAccepted
     | MessageChanged
+    | CallAmended
     | CallStarted
     | CallFinished,
     changes: Projection,
@@ -258,12 +259,11 @@ def _name_blobs(
         case MessageAccepted() | MessageChanged():
             if not isinstance(event.attachments, UnsetType):
                 changes.name_blobs_in(event.attachments)
-        case CallStarted():
+        case CallAmended() | CallStarted():
             changes.name_blob(event.arguments_blob)
         case CallFinished():
             changes.name_blobs_in(event.result)
-            if event.nested is not None:
-                changes.name_blob(event.nested.blob)
+            changes.name_blob(None if event.nested is None else event.nested.blob)
 
 
 def _by_type(

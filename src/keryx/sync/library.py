@@ -87,7 +87,8 @@ class Keryx:
     ) -> Session:
         """Create a session, or open one by its id. All other arguments are for new sessions.
 
-        `tools` names the only tools of the session (default: all of the host); empty: no tools.
+        `tools` names the only tools of the session; empty: no tools. Default: those that the
+        profile has for programs, or all of the host.
         """
         handle = self._call(
             self._app.open,

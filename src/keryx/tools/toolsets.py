@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import Final
 
 from keryx.ports.tool import Tool
 from keryx.tools import browser
@@ -22,6 +23,15 @@ from keryx.tools.shell.terminal import find_shell, shell_tools
 from keryx.tools.skills.skill_tool import skill_tool
 from keryx.tools.web.settings import NO_SETTINGS, WebSettings, web_tools
 from keryx.tools.web.settings import missing as missing_for_web
+
+OPTIONAL: Final = frozenset(
+    (
+        *("web_search", "web_extract", "browser", "browser_navigate", "browser_snapshot"),
+        *("browser_click", "browser_type", "browser_press", "browser_scroll", "browser_back"),
+        *("browser_screenshot", "browser_console", "browser_close"),
+    )
+)
+"""The names of sets and tools that are left out where they cannot work."""
 
 
 def built_in(

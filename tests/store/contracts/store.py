@@ -200,6 +200,12 @@ class KeepingContract:
         await subject.append(Commit(session_id="s", epoch=epoch, records=(record,)))
         assert await subject.record("a/1") == (1, b"first")
 
+    async def test_a_record_of_no_session_is_kept_and_replaced(self, subject: Store) -> None:
+        await subject.keep_record("a/1", b"first")
+        await subject.keep_record("a/1", b"second")
+        assert await subject.record("a/1") == (2, b"second")
+        assert await subject.drop_record("a/1") is True
+
     async def test_the_outbox_keeps_its_order_until_it_is_sent(self, subject: Store) -> None:
         epoch = await subject.claim("s")
         rows = tuple(OutboxRow(name, "memory", b"do") for name in ("z", "y", "x"))

@@ -18,7 +18,7 @@ from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app import Runtime
 from keryx.engine.calls.call_hooks import CallView, NoHooks
-from keryx.engine.executor import Batch
+from keryx.engine.steps.batch import Batch
 from keryx.events import Purpose
 from keryx.messages import CallOutcome, Image, ToolCall
 from keryx.models.scripted import ScriptedModel, ScriptedReply

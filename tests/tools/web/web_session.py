@@ -14,7 +14,7 @@ from aiohttp import web
 from keryx import ToolContext, tool
 from keryx.app import Runtime
 from keryx.engine.calls.session_resources import SessionResources
-from keryx.engine.executor import Batch
+from keryx.engine.steps.batch import Batch
 from keryx.messages import CallOutcome, Image, Json, ToolCall
 from keryx.models.scripted import ScriptedModel
 from keryx.ports.effects import NO_EFFECTS

@@ -115,6 +115,21 @@ export interface CallAccess {
   peers?: string | null;
 }
 
+/** Hooks changed the input of a call: it is judged, and runs, with these arguments. */
+export interface CallAmended {
+  type: "call.amended";
+  session_id: string;
+  at: number;
+  v?: number;
+  seq: number;
+  turn_id: string | null;
+  call_id: string;
+  tool: string;
+  hooks: readonly HookAction[];
+  arguments: string;
+  arguments_blob?: string | null;
+}
+
 /** Everything that a call uses; `exclusive`: it may use anything. */
 export interface CallEffects {
   accesses?: readonly CallAccess[];
@@ -139,6 +154,7 @@ export interface CallFinished {
   left_over?: readonly string[];
   overlaps?: readonly string[];
   nested?: NestedSummary | null;
+  hooks?: readonly HookAction[];
 }
 
 /** More output of a call; a nested call names its parent. */
@@ -290,6 +306,34 @@ export interface DecisionBody {
   reach?: "everywhere" | "exact" | "folder" | null;
 }
 
+export interface DescribedFolder {
+  workspace: string;
+  digest?: string;
+  trusted?: boolean;
+  summary?: string;
+  servers?: readonly DescribedServer[];
+  hooks?: readonly DescribedHook[];
+  skills?: readonly DescribedSkill[];
+  problems?: readonly string[];
+}
+
+export interface DescribedHook {
+  name: string;
+  event: string;
+  match: readonly string[];
+  runs: string;
+}
+
+export interface DescribedServer {
+  name: string;
+  runs: string;
+}
+
+export interface DescribedSkill {
+  name: string;
+  description: string;
+}
+
 export interface DraftBody {
   text: string;
   attachments?: readonly Attached[];
@@ -390,6 +434,14 @@ export interface Hit {
   at: number;
 }
 
+/** What a hook did about one call: it refused it, changed its input or its result, or failed. */
+export interface HookAction {
+  hook: string;
+  event: "after_call" | "before_call";
+  action: "deny" | "fault" | "input" | "note" | "result";
+  detail?: string;
+}
+
 /** An image, by the hash of its blob. */
 export interface Image {
   type: "image";
@@ -434,6 +486,7 @@ export type LoggedEvent =
   | StepStarted
   | StepAbandoned
   | StepReplied
+  | CallAmended
   | CallStarted
   | NestedFinished
   | CallFinished
@@ -632,6 +685,7 @@ export interface NestedCall {
   duration: number;
   outcome: "cancelled" | "completed" | "denied" | "failed" | "unknown";
   preview?: string;
+  hooks?: readonly HookAction[];
 }
 
 /** The content of the blob that a `NestedSummary` names. */
@@ -1221,6 +1275,22 @@ export interface TriedCommand {
   workspace?: string | null;
   mode?: "ask" | "auto" | "never" | null;
   read_only?: boolean;
+}
+
+export interface TrustBody {
+  workspace: string;
+  digest: string;
+}
+
+export interface TrustedFolder {
+  workspace: string;
+  digest: string;
+  trusted_at: number;
+  by: string;
+}
+
+export interface TrustedFolders {
+  folders: readonly TrustedFolder[];
 }
 
 /** The turn is being cancelled; it is not resumed after a crash. */

@@ -27,6 +27,7 @@ from keryx.app.services.mcp_servers import open_servers
 from keryx.app.services.places import Places
 from keryx.app.services.session_services import SessionServices
 from keryx.app.tools import Tools
+from keryx.app.trust.trusted_folders import TrustedFolder, drop_folder, keep_folder
 from keryx.config import DEFAULT, Config
 from keryx.engine.session import Opening, Session
 from keryx.errors import DeveloperMustActError
@@ -84,7 +85,7 @@ class LocalHost:
         self.tell, self.watch, self.view = dispatch.tell, dispatch.watch, dispatch.view
         self.changes = self._feed.read
         self.peers = HostPeers(self, home, runtime, self._dispatch, self._on_guest_change)
-        self._services = SessionServices(
+        self._session_services = SessionServices(
             runtime=runtime,
             store=store,
             home=home.path,
@@ -96,7 +97,8 @@ class LocalHost:
             config=config,
             is_shared=self._is_shared,
             titles=titles,
-        ).provided
+        )
+        self._services = self._session_services.provided
         self._services.rested, self._services.changed = dispatch.rested, self._feed.note
         self._services.agents, self._services.memory = self._agents.of_session, memory
 
@@ -219,6 +221,13 @@ class LocalHost:
         await self.peers.remove_rule(rule_id)
         return is_removed
 
+    async def trust(self, folder: TrustedFolder) -> None:
+        """Trust a folder, from the next turn of each session on."""
+        await keep_folder(self.store, folder)
+
+    async def distrust(self, workspace: str) -> bool:
+        return await drop_folder(self.store, workspace)
+
     async def end(self, *, for_good: bool = True) -> None:
         """Stop gracefully. Connections are closed last, when the home is free for the clients.
 
@@ -230,6 +239,7 @@ class LocalHost:
         await self._agents.close()
         if for_good:
             await self._runtime.executor.close()
+        await self._session_services.close()
         await self._mcp.close()
         if self._memory is not None:
             await self._memory.close(MEMORY_DRAIN)

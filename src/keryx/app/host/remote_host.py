@@ -16,6 +16,7 @@ from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host import socket_protocol
 from keryx.app.host.home import STORE, HomeTakenError, HostAddress
+from keryx.app.trust.trusted_folders import TrustedFolder
 from keryx.errors import DeveloperMustActError, KeryxError, UserMustActError
 from keryx.events import Event, decode
 from keryx.ports.dispatch import Answer, Change, Watching
@@ -100,6 +101,13 @@ class RemoteHost:
     async def remove_rule(self, rule_id: str) -> bool:
         params = socket_protocol.encode_value(socket_protocol.RuleRef(rule_id))
         return await _call(self._peer, socket_protocol.REMOVE_RULE, params) == b"true"
+
+    async def trust(self, folder: TrustedFolder) -> None:
+        await _call(self._peer, socket_protocol.TRUST, socket_protocol.encode_value(folder))
+
+    async def distrust(self, workspace: str) -> bool:
+        params = socket_protocol.encode_value(socket_protocol.FolderRef(workspace))
+        return await _call(self._peer, socket_protocol.DISTRUST, params) == b"true"
 
     # -- between hosts of one home
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from keryx.app.trust.trusted_folders import TrustedFolder
 from keryx.errors import DeveloperMustActError
 from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer, Change
@@ -19,6 +20,8 @@ DELETE: Final = "delete"
 VIEW: Final = "view"
 CHANGES: Final = "changes"
 REMOVE_RULE: Final = "rule.remove"
+TRUST: Final = "trust"
+DISTRUST: Final = "trust.remove"
 # Between the owner of a home and its guests:
 ANNOUNCE: Final = "announce"
 TAKE: Final = "take"
@@ -106,6 +109,12 @@ class RuleRef(msgspec.Struct, frozen=True):
     rule_id: str
 
 
+class FolderRef(msgspec.Struct, frozen=True):
+    """A folder that a person trusts no more."""
+
+    workspace: str
+
+
 class ChangesRequest(msgspec.Struct, frozen=True):
     """Send changes after this position of the store; None: from now on."""
 
@@ -123,6 +132,8 @@ encode_value: Final = msgspec.json.Encoder().encode
 decode_answer: Final = msgspec.json.Decoder(Answer).decode
 decode_session_ref: Final = msgspec.json.Decoder(SessionRef).decode
 decode_rule_ref: Final = msgspec.json.Decoder(RuleRef).decode
+decode_folder_ref: Final = msgspec.json.Decoder(FolderRef).decode
+decode_trusted_folder: Final = msgspec.json.Decoder(TrustedFolder).decode
 decode_changes_request: Final = msgspec.json.Decoder(ChangesRequest).decode
 decode_announcement: Final = msgspec.json.Decoder(Announcement).decode
 decode_take_request: Final = msgspec.json.Decoder(TakeRequest).decode

@@ -13,6 +13,7 @@ import msgspec
 from keryx import commands as cm
 from keryx.aio.scope import Scope
 from keryx.app.host import socket_protocol
+from keryx.app.trust.trusted_folders import TrustedFolder
 from keryx.errors import KeryxError
 from keryx.events import encode
 from keryx.ports.dispatch import Bus
@@ -28,6 +29,10 @@ class HostService(Bus, Protocol):
     async def delete(self, session_id: str) -> bool: ...
 
     async def remove_rule(self, rule_id: str) -> bool: ...
+
+    async def trust(self, folder: TrustedFolder) -> None: ...
+
+    async def distrust(self, workspace: str) -> bool: ...
 
 
 class PeerService(Protocol):
@@ -146,15 +151,27 @@ class _Connection:
             case socket_protocol.VIEW:
                 ref = socket_protocol.decode_session_ref(call.params)
                 return socket_protocol.encode_value(await self._host.view(ref.session_id))
-            case socket_protocol.REMOVE_RULE:
-                ref = socket_protocol.decode_rule_ref(call.params)
-                return socket_protocol.encode_value(await self._host.remove_rule(ref.rule_id))
             case socket_protocol.HOLD:
                 await self._delete_on_disconnect(
                     socket_protocol.decode_session_ref(call.params).session_id
                 )
             case socket_protocol.CHANGES:
                 await self._send_changes(call, socket_protocol.decode_changes_request(call.params))
+            case _:
+                return await self._dispatch_consent(call)
+        return None
+
+    async def _dispatch_consent(self, call: Call) -> bytes | None:
+        """Answer a call about what a person has allowed."""
+        match call.method:
+            case socket_protocol.REMOVE_RULE:
+                ref = socket_protocol.decode_rule_ref(call.params)
+                return socket_protocol.encode_value(await self._host.remove_rule(ref.rule_id))
+            case socket_protocol.TRUST:
+                await self._host.trust(socket_protocol.decode_trusted_folder(call.params))
+            case socket_protocol.DISTRUST:
+                folder = socket_protocol.decode_folder_ref(call.params)
+                return socket_protocol.encode_value(await self._host.distrust(folder.workspace))
             case _:
                 return await self._dispatch_peer_call(call)
         return None

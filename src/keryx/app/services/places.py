@@ -82,6 +82,12 @@ class Places:
             )
         return self._places[key]
 
+    def unconfined(self, workspace: Path) -> LocalPlace:
+        """Return a place for programs of the user: they may do what the user may."""
+        return LocalPlace(
+            self._runtime.warden, self._runtime.bridge, Bounds(mode="off"), workspace=workspace
+        )
+
     def of_server(self, name: str, workspace: Path, *, confined: bool) -> LocalPlace:
         """Return the place of an MCP server: unconfined, unless its settings say otherwise."""
         bounds = self._bounds if confined else Bounds(mode="off")

@@ -48,7 +48,7 @@ class PromptSources:
         self.has_skills = True
         """Whether the home had skills when a turn last looked; True before that."""
 
-    async def read(self, settings: Settings, workspace: str) -> PromptParts:
+    async def read(self, settings: Settings, workspace: str) -> TurnSources:
         uses_own = not self._tools.needs_program_only(settings.tools)
         own = self._tools.own.folder if uses_own else None
         uses_skills = self._tools.has_skills_tool(settings.tools)
@@ -60,7 +60,7 @@ class PromptSources:
             self._config = config
             self._on_change(config)
         if uses_skills:
-            self.has_skills = "skills" in parts
+            self.has_skills = bool(contents.skills)
         if contents.own_tools is not None:
             await self._tools.refresh(contents.own_tools)
             warnings = (*warnings, *self._tools.own.warnings)
@@ -73,7 +73,28 @@ class PromptSources:
                 warnings = (*warnings, _unknown("personality", settings.personality, personalities))
             else:
                 parts["personality"] = personality.text
-        return PromptParts(parts, warnings)
+        return TurnSources(PromptParts(parts, warnings), contents.skills, contents.workspace)
+
+
+def with_skills(parts: PromptParts, skills: Sequence[Any]) -> PromptParts:
+    """Return the parts with the list of these skills."""
+    if not skills:
+        return parts
+    # Imported only here: a program that passes its own tools starts faster.
+    catalog: Any = importlib.import_module("keryx.tools.skills.catalog")
+    text, overflow = catalog.list_for_model(skills)
+    return msgspec.structs.replace(
+        parts, parts={**parts.parts, "skills": text}, warnings=(*parts.warnings, *overflow)
+    )
+
+
+class TurnSources(msgspec.Struct, frozen=True):
+    """What one turn reads: parts of the prompt, the user's skills, and what the workspace has."""
+
+    parts: PromptParts
+    skills: Sequence[Any] = ()
+    workspace: Any = None
+    """A `WorkspaceContent`; None: the workspace brings nothing along."""
 
 
 class _Contents(msgspec.Struct, frozen=True):
@@ -83,6 +104,8 @@ class _Contents(msgspec.Struct, frozen=True):
     parts: dict[str, str]
     own_tools: Listing | None
     warnings: tuple[str, ...]
+    skills: Sequence[Any] = ()
+    workspace: Any = None
 
 
 def _read(config: Config, workspace: Path, own: Path | None, uses_skills: bool) -> _Contents:  # noqa: FBT001 (a thread is passed no names)
@@ -98,20 +121,29 @@ def _read(config: Config, workspace: Path, own: Path | None, uses_skills: bool) 
             parts["agents"] = agents
     except ToolFailedError as error:
         warnings.append(f"{error}; the turn runs without it")
-    if uses_skills and (skills := _read_skills(config.home / SKILLS, warnings)):
-        parts["skills"] = skills
+    skills = _read_skills(config.home / SKILLS, warnings) if uses_skills else ()
     listing = None if own is None else list_files(own)
-    return _Contents(config, parts, listing, tuple(warnings))
+    content = read_workspace(workspace, config)
+    return _Contents(config, parts, listing, tuple(warnings), skills, content)
 
 
-def _read_skills(folder: Path, warnings: list[str]) -> str:
-    """Return the list of the skills, and add what is wrong with them to the warnings."""
+def read_workspace(workspace: Path, config: Config) -> Any:
+    """Return what the workspace brings along, as `WorkspaceContent`; None: nothing. Blocking."""
+    if not (os.path.lexists(workspace / ".mcp.json") or os.path.lexists(workspace / ".keryx")):
+        return None
+    # Imported only here: most workspaces bring nothing along.
+    content: Any = importlib.import_module("keryx.app.trust.content")
+    return content.read_content(workspace, config.environment)
+
+
+def _read_skills(folder: Path, warnings: list[str]) -> Sequence[Any]:
+    """Return the skills, and add what is wrong with them to the warnings."""
     # Imported only here: a program that passes its own tools starts faster.
     catalog: Any = importlib.import_module("keryx.tools.skills.catalog")
     skills, faults = catalog.read_skills(folder)
-    text, overflow = catalog.list_for_model(skills)
-    warnings.extend((*faults, *overflow))
-    return text
+    warnings.extend(faults)
+    result: Sequence[Any] = skills
+    return result
 
 
 def _read_agents(workspace: Path, hidden: Callable[[], Sequence[Path]]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
@@ -15,10 +17,11 @@ from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, set_policy
 from keryx.app.services.attachments import HostAttachments, Uploads
 from keryx.app.services.diffs import open_files, revert_files
+from keryx.app.services.mcp_servers import open_servers
 from keryx.app.services.models_for_tools import ModelsForTools
 from keryx.app.services.places import Places
-from keryx.app.services.prompt_sources import PromptSources
-from keryx.app.tools import child_environment, secret_places
+from keryx.app.services.prompt_sources import PromptSources, read_workspace, with_skills
+from keryx.app.tools import SKILLS, child_environment, secret_places
 from keryx.config import Config, secrets_of
 from keryx.engine.approvals import Approvals
 from keryx.engine.calls.call_environment import CallEnvironment
@@ -29,11 +32,25 @@ from keryx.engine.redaction import Redactor
 from keryx.engine.session_context import HostServices, PromptParts
 from keryx.engine.session_files import LogChanges, StoreBlob
 from keryx.ports.files import Files
+from keryx.ports.hook_programs import HookPrograms
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
+from keryx.sandbox.local import LocalPlace
 from keryx.sandbox.workers import Workers
+from keryx.tools.hooks.settings import HookSettings
 from keryx.tools.mcp.deferral import SEARCH, described
 from keryx.tools.mcp.servers import McpServers
+
+
+class _NoDecision(msgspec.Struct, frozen=True):
+    """The workspace brings nothing along; the same attributes as a `Decision`."""
+
+    workspace: None = None
+    at_start: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+_NO_DECISION: Final = _NoDecision()
 
 
 class SessionServices:
@@ -60,6 +77,8 @@ class SessionServices:
         self._rules, self._approvals = rules, Approvals(always=rules.rules)
         set_policy(self._approvals, config)
         self._is_shared = is_shared
+        self._workspaces: Any = None
+        """The `Workspaces` of this host, once a session has one that brings something along."""
         self._sources = PromptSources(runtime.bridge, config, tools, self._configure)
         self.provided = self._provide(store, titles=titles)
 
@@ -78,6 +97,7 @@ class SessionServices:
             described=described,
             environment=self._environment,
             prompt_parts=self._prompt_parts,
+            prepare_calls=self._prepare_calls,
             files=self._files,
             workers=Workers,
             revert=partial(revert_files, runtime.bridge),
@@ -94,40 +114,131 @@ class SessionServices:
     async def _prompt_parts(self, settings: Settings, workspace: str) -> PromptParts:
         if self._is_shared():
             await self._rules.refresh()
-        parts = await self._sources.read(settings, workspace)
-        if not self._mcp.is_granted(settings.tools):
-            return parts
-        notes = await self._mcp.prepare(settings.tools)
-        texts = {"mcp": notes.text} if notes.text else {}
+        sources = await self._sources.read(settings, workspace)
+        decision = await self._decide(workspace, sources.workspace)
+        trusted, skills = decision.workspace, sources.skills
+        if trusted is not None and self._tools.has_skills_tool(settings.tools):
+            names = {skill.name for skill in skills}
+            skills = [*skills, *(skill for skill in trusted.skills if skill.name not in names)]
+        parts = with_skills(sources.parts, skills)
+        servers = (self._mcp,) if trusted is None else (self._mcp, trusted.servers)
+        notes = [
+            await group.prepare(settings.tools)
+            for group in servers
+            if group.is_granted(settings.tools)
+        ]
+        texts = "\n".join(note.text for note in notes if note.text)
         return msgspec.structs.replace(
-            parts, parts={**parts.parts, **texts}, warnings=(*parts.warnings, *notes.warnings)
+            parts,
+            parts={**parts.parts, **({"mcp": texts} if texts else {})},
+            warnings=(
+                *parts.warnings,
+                *decision.warnings,
+                *(warning for note in notes for warning in note.warnings),
+            ),
+            at_start=decision.at_start,
         )
+
+    async def _prepare_calls(self, settings: Settings, workspace: str) -> None:
+        """Decide about the workspace before calls that no new turn precedes."""
+        config = self._config
+        content = await self._runtime.bridge.to_thread(read_workspace, Path(workspace), config)
+        trusted = (await self._decide(workspace, content)).workspace
+        if trusted is not None and trusted.servers.is_granted(settings.tools):
+            await trusted.servers.prepare(settings.tools)
+
+    async def _decide(self, workspace: str, content: Any) -> Any:
+        """Return whether what this workspace brings along is used, as a `Decision`."""
+        if self._workspaces is None:
+            if content is None:
+                return _NO_DECISION
+            # Imported only here: most workspaces bring nothing along.
+            workspaces: Any = importlib.import_module("keryx.app.trust.workspaces")
+            self._workspaces = workspaces.Workspaces(
+                self.provided.store, self._config.home / SKILLS, self._open_servers
+            )
+        config = self._config
+        return await self._workspaces.decide(
+            workspace, content, config.environment, config.mcp.servers
+        )
+
+    def _open_servers(self, workspace: Path) -> McpServers:
+        return open_servers(self._runtime, self._places, self._config, workspace)
+
+    def _trusted(self, workspace: str) -> Any:
+        """Return the `TrustedWorkspace` of this folder; None: nothing of it is used."""
+        return None if self._workspaces is None else self._workspaces.of(workspace)
+
+    async def close(self) -> None:
+        """End the programs of all workspaces."""
+        if self._workspaces is not None:
+            await self._workspaces.close()
 
     def _offered(self, settings: Settings) -> list[Tool]:
         """Return the tools that a model is told of: no tool for skills if there are none."""
-        tools = self._granted(settings)
-        if self._sources.has_skills or not self._tools.has_skills_tool(settings.tools):
+        tools, trusted = self._granted(settings), self._trusted(settings.workspace)
+        has_skills = self._sources.has_skills or (trusted is not None and trusted.skills)
+        if has_skills or not self._tools.has_skills_tool(settings.tools):
             return tools
         return [tool for tool in tools if tool.name != SKILL]
 
     def _granted(self, settings: Settings) -> list[Tool]:
         tools = [tool for tool in self._tools.granted(settings.tools) if tool.name != SEARCH]
-        if not len(self._mcp) or not (of_servers := self._mcp.granted(settings.tools)):
+        of_servers: list[Tool] = []
+        if len(self._mcp):
+            of_servers += self._mcp.granted(settings.tools)
+        trusted = self._trusted(settings.workspace)
+        if trusted is not None:
+            if trusted.skill is not None and self._tools.has_skills_tool(settings.tools):
+                tools = [trusted.skill if tool.name == SKILL else tool for tool in tools]
+            names = {tool.name for tool in (*tools, *of_servers)}
+            granted = trusted.servers.granted(settings.tools)
+            of_servers += [tool for tool in granted if tool.name not in names]
+        if not of_servers:
             return tools
         return [*tools, *self._tools.granted((SEARCH,)), *of_servers]
 
     def _environment(
         self, session_id: str, settings: Settings, workspace: Path, hooks: CallHooks
     ) -> CallEnvironment:
-        return self._runtime.call_environment(
+        place = self._places.of(session_id, workspace, read_only=settings.read_only)
+        env = child_environment(self._config, session_id, workspace)
+        if settings.workspace != str(workspace):
+            settings = msgspec.structs.replace(settings, workspace=str(workspace))
+        environment = self._runtime.call_environment(
             session_id,
             self._granted(settings),
             workspace=workspace,
             hooks=hooks,
-            env=child_environment(self._config, session_id, workspace),
+            env=env,
             redactor=self.provided.redactor,
-            place=self._places.of(session_id, workspace, read_only=settings.read_only),
+            place=place,
         )
+        environment.programs = self._hooks(place, env, workspace)
+        return environment
+
+    def _hooks(
+        self, place: LocalPlace, env: Mapping[str, str], workspace: Path
+    ) -> HookPrograms | None:
+        """Return the hooks around the calls of a session; None: there are none."""
+        trusted = self._trusted(str(workspace))
+        of_workspace: tuple[HookSettings, ...] = () if trusted is None else trusted.content.hooks
+        if not self._config.hooks and not of_workspace:
+            return None
+        # Imported only here: most homes have no hooks.
+        programs: Any = importlib.import_module("keryx.tools.hooks.programs")
+        unconfined = self._places.unconfined(workspace)
+        hook_of: Any = partial(programs.Hook, env=env, cwd=str(workspace))
+        own = [
+            hook_of(settings=hook, name=hook.label, place=place if hook.confined else unconfined)
+            for hook in self._config.hooks
+        ]
+        others = [
+            hook_of(settings=hook, name=f"{hook.label} (of the workspace)", place=place)
+            for hook in of_workspace
+        ]
+        table: HookPrograms = programs.HookTable([*own, *others])
+        return table
 
     def _files(self, session_id: str, workspace: str, keep: StoreBlob, log: LogChanges) -> Files:
         hidden = (self._home, *secret_places(self._config))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -14,14 +14,15 @@ from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.calls.output import CallOutput, MemoryBudget
 from keryx.engine.calls.slots import Slots
 from keryx.errors import ToolCancelledError
-from keryx.messages import NO_NEEDS, CallOutcome, Needs
+from keryx.messages import NO_NEEDS, CallOutcome, HookAction, Needs
 from keryx.ports.effects import NO_EFFECTS, Effects
 from keryx.ports.place import Process
 from keryx.ports.tool import Tool
 
-Phase = Literal["accepted", "waiting", "starting", "running", "leaving", "ended"]
-"""waiting: for its order in the step, approval, effects or a slot. starting: being logged, before
-it acts. leaving: the tool has returned, and what it started is being ended."""
+Phase = Literal["accepted", "waiting", "starting", "running", "reviewing", "leaving", "ended"]
+"""waiting: for its hooks, its order in the step, approval, effects or a slot. starting: being
+logged, before it acts. reviewing: the tool has returned, and hooks see the result. leaving: what
+the tool started is being ended."""
 
 # Seconds. Timers of a loop that is not overloaded fire within a few milliseconds.
 LATE: Final = 0.02
@@ -31,6 +32,7 @@ class Call:
     """One call. Changes on the owner loop only."""
 
     __slots__ = (
+        "actions",
         "args",
         "arguments",
         "blockers",
@@ -54,6 +56,8 @@ class Call:
         "parent",
         "phase",
         "processes",
+        "raw",
+        "reviewed",
         "scope",
         "started_at",
         "starts",
@@ -82,6 +86,11 @@ class Call:
         self.scope = scope
         self.parent = parent
         self.phase: Phase = "accepted"
+        # Hooks: what they did so far; the arguments as they came; and whether the hooks before the
+        # call have ended (None: there are none).
+        self.actions: list[HookAction] = []
+        self.raw: str | bytes | Mapping[str, Any] | None = None
+        self.reviewed: asyncio.Future[None] | None = None
         self.effects: Effects = NO_EFFECTS
         self.granted: Needs = NO_NEEDS
         self.overlaps: tuple[str, ...] = ()
@@ -170,6 +179,11 @@ class Call:
                 )  # it started two at once, or is a left-over
             else:
                 self.starts = starts
+
+    def end_review(self) -> None:
+        """The hooks before the call have ended, or will never run: others can be ordered."""
+        if self.reviewed is not None and not self.reviewed.done():
+            self.reviewed.set_result(None)
 
     def unblock(self) -> None:
         """Count one earlier call of the step as ended."""

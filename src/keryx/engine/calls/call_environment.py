@@ -22,6 +22,7 @@ from keryx.events import Purpose, Usage
 from keryx.ports.agents import Agents
 from keryx.ports.effects import Effects
 from keryx.ports.files import Files
+from keryx.ports.hook_programs import HookPrograms
 from keryx.ports.http import HttpClient
 from keryx.ports.memory_access import MemoryNote, Recall
 from keryx.ports.model_access import ModelAccess
@@ -85,6 +86,8 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     search: Callable[[str, int], Awaitable[Sequence[SessionMatch]]] | None = None
     log_usage: LogUsage = _no_log
     log_loaded: LogLoaded = _no_load
+    programs: HookPrograms | None = None
+    """The hooks of people; None: there are none."""
     holdings: Holdings = msgspec.field(default_factory=Holdings)
     paths: Paths = msgspec.field(default_factory=Paths)
     left_over: dict[str, Effects] = msgspec.field(default_factory=dict[str, Effects])

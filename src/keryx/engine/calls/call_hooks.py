@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from keryx.aio.scope import Reason
-from keryx.messages import NO_NEEDS, CallOutcome, Needs
+from keryx.messages import NO_NEEDS, CallOutcome, HookAction, Needs
 from keryx.ports.effects import Effects
 from keryx.ports.tool import Tool
 
@@ -22,6 +22,13 @@ class Consent(msgspec.Struct, frozen=True):
 
 
 GRANTED: Final = Consent()
+
+
+class Review(msgspec.Struct, frozen=True):
+    """What the hooks before a call decided before a crash; no arguments: nothing was changed."""
+
+    arguments: str | None = None
+    actions: tuple[HookAction, ...] = ()
 
 
 class CallView(Protocol):
@@ -68,6 +75,18 @@ class CallHooks(Protocol):
         """Return whether the call may run. Only later conflicting calls of its step wait too."""
         ...
 
+    def was_amended(self, call_id: str) -> bool:
+        """Return whether a log says that hooks changed the input of this call."""
+        ...
+
+    async def earlier_review(self, call: CallView) -> Review | None:
+        """Return what hooks decided about this call before a crash; None: they have not run."""
+        ...
+
+    def amended(self, call: CallView, actions: tuple[HookAction, ...]) -> None:
+        """Log that hooks changed the input of the call."""
+        ...
+
     async def ask(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
         """Ask a person a question; None if nobody answers."""
         ...
@@ -95,6 +114,16 @@ class NoHooks:
     async def approve(self, call: CallView) -> Consent:
         del call
         return GRANTED
+
+    def was_amended(self, call_id: str) -> bool:
+        del call_id
+        return False
+
+    async def earlier_review(self, call: CallView) -> Review | None:
+        del call
+        return None
+
+    def amended(self, call: CallView, actions: tuple[HookAction, ...]) -> None: ...
 
     async def ask(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
         del call, text, choices

@@ -24,6 +24,9 @@ class Ending(msgspec.Struct, frozen=True):
     """Whether a script gets the content unredacted."""
 
 
+LONGEST_INPUT: Final = 2_000
+"""Characters of a changed input that a model is shown."""
+
 BROKEN: Final = Ending("unknown", "internal error")
 """The executor itself failed, so it is unknown how far the call came."""
 
@@ -87,6 +90,8 @@ def outcome_of(call: Call, ending: Ending, *, left_over: bool) -> CallOutcome:
         content = bounded(content)
         if call.overlaps:
             content = (*content, Text(_overlap_note(call.overlaps)))
+        if call.actions:
+            content = (*content, *_hook_notes(call))
     started_at = call.started_at
     return CallOutcome(
         call_id=call.call_id,
@@ -98,6 +103,7 @@ def outcome_of(call: Call, ending: Ending, *, left_over: bool) -> CallOutcome:
         duration=0.0 if started_at is None else call.scope.clock.monotonic() - started_at,
         left_over=left_over_ids,
         overlaps=call.overlaps,
+        hooks=tuple(call.actions),
     )
 
 
@@ -115,6 +121,25 @@ def broken(call: Call) -> CallOutcome:
 def failed(call_id: str, tool: str, text: str) -> CallOutcome:
     """Return the outcome of a call that could not be accepted."""
     return CallOutcome(call_id=call_id, tool=tool, outcome="failed", content=(Text(text),))
+
+
+def _hook_notes(call: Call) -> list[Text]:
+    """Return what hooks did, for a model. The outcome itself says that one refused the call."""
+    notes: list[str] = []
+    for action in call.actions:
+        match action.action:
+            case "input":
+                shown = call.arguments[:LONGEST_INPUT]
+                notes.append(f"the hook {action.hook!r} changed the input to: {shown}")
+            case "result":
+                notes.append(f"the hook {action.hook!r} replaced the result")
+            case "note":
+                notes.append(f"note of the hook {action.hook!r}: {action.detail}")
+            case "fault" if action.event == "after_call":
+                notes.append(f"the hook {action.hook!r} after the call failed: {action.detail}")
+            case _:
+                pass
+    return [Text(f"[{note}]") for note in notes]
 
 
 def _overlap_note(call_ids: tuple[str, ...]) -> str:

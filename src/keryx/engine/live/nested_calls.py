@@ -245,6 +245,7 @@ def _add_ended(
             duration=outcome.duration,
             outcome=outcome.outcome,
             preview="" if running is None else running.preview,
+            hooks=outcome.hooks or msgspec.UNSET,
         )
         container.listed.append(listed)
         return listed

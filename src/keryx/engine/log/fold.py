@@ -20,6 +20,7 @@ from keryx.engine.log.state import (
     Queued,
     Replied,
     Requests,
+    SessionMemories,
     Settings,
     reordered,
 )
@@ -57,17 +58,15 @@ class Fold(Requests):
         self.prompt: dict[str, str] = {}
         self.person_calls: dict[str, ev.CallStarted] = {}
         """Calls of people that started and have not finished."""
+        self.amended: dict[str, ev.CallAmended] = {}
+        """The changed input of calls that have not finished."""
         self.nested: dict[str, NestedSoFar] = {}
         """The nested calls of running calls, by call."""
         self.loaded: dict[str, None] = {}
         """Tools that a search has found: the model gets their descriptions."""
         self.is_of_agent = False
         """Whether a call of another session opened this one."""
-        self.given: set[str] = set()
-        """Memories that the model has in its context."""
-        self.remembered: set[str] = set()
-        """Changes of the memory by calls that have not ended."""
-        self._recalled: tuple[ev.RecalledMemory, ...] = ()
+        self.memories = SessionMemories()
         self._accepted: dict[str, Queued] = {}
 
     def apply(self, event: ev.LoggedEvent) -> None:
@@ -103,18 +102,18 @@ class Fold(Requests):
         self.loaded.update(dict.fromkeys(event.names))
 
     def _recall(self, event: ev.MemoryRecalled) -> None:
-        self._recalled = event.memories
-        self.given.update(memory.memory_id for memory in event.memories)
+        self.memories.recalled = event.memories
+        self.memories.given.update(memory.memory_id for memory in event.memories)
 
     def _remember(self, event: ev.MemoryChanged) -> None:
-        self.remembered.add(event.memory_id)
+        self.memories.remembered.add(event.memory_id)
 
     # -- messages
 
     def _deliver(self, event: ev.MessageDelivered) -> None:
         message = self._accepted[event.message_id]
         self._forget(event)
-        memories, self._recalled = self._recalled, ()
+        memories, self.memories.recalled = self.memories.recalled, ()
         self.history.append(Delivered(event.seq, event.turn_id, message, memories))
 
     def _accept(self, event: ev.MessageAccepted) -> None:
@@ -166,7 +165,7 @@ class Fold(Requests):
 
     def _undo(self, event: ev.TurnUndone) -> None:
         self.undone.add(event.turn_id)
-        self.given.clear()
+        self.memories.given.clear()
         first = next((item.seq for item in self.history if item.turn_id == event.turn_id), None)
         if first is not None:
             # A summary that includes the turn is invalid now; the history before it is sent again.
@@ -174,7 +173,7 @@ class Fold(Requests):
 
     def _compact(self, event: ev.ContextCompacted) -> None:
         self.compactions.append(event)
-        self.given.clear()
+        self.memories.given.clear()
         history, forgotten = without_summarized(self.history, event)
         if forgotten.isdisjoint(self._undone_later):
             self.history = history
@@ -190,7 +189,7 @@ class Fold(Requests):
         if self.turn is None or self.turn.turn_id != event.turn_id:
             return
         self.turn = None
-        self.remembered.clear()
+        self.memories.remembered.clear()
         # Steers that were never delivered become turns of their own, before the queue but after
         # the interrupt that ended their turn.
         interrupts = {key: item for key, item in self.queue.items() if item.mode == "interrupt"}
@@ -233,7 +232,11 @@ class Fold(Requests):
             self.turn.started[event.call_id] = event
             self.turn.note_source(event.effects)
 
+    def _amend_call(self, event: ev.CallAmended) -> None:
+        self.amended[event.call_id] = event
+
     def _end_call(self, event: ev.CallFinished) -> None:
+        self.amended.pop(event.call_id, None)
         self.answers.pop(event.call_id, None)
         self.question_answers.pop(event.call_id, None)
         self.nested.pop(event.call_id, None)
@@ -282,6 +285,7 @@ class Fold(Requests):
         ev.StepStarted: _start_step,
         ev.StepAbandoned: _abandon_step,
         ev.StepReplied: _reply,
+        ev.CallAmended: _amend_call,
         ev.CallStarted: _start_call,
         ev.NestedFinished: _end_nested,
         ev.CallFinished: _end_call,

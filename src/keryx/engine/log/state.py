@@ -143,6 +143,17 @@ class NestedSoFar(msgspec.Struct):
     completed: int = 0
 
 
+class SessionMemories(msgspec.Struct):
+    """What the model was given from the memory, and what calls remembered."""
+
+    given: set[str] = msgspec.field(default_factory=set[str])
+    """Memories that the model has in its context."""
+    remembered: set[str] = msgspec.field(default_factory=set[str])
+    """Changes of the memory by calls that have not ended."""
+    recalled: tuple[ev.RecalledMemory, ...] = ()
+    """Memories for the message that is delivered next."""
+
+
 class OpenTurn(msgspec.Struct):
     """The running turn."""
 

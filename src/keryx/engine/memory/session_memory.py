@@ -75,7 +75,7 @@ class CallsMemory:
             for at, fields in enumerate(changes)
         ]
         for memory_id, fields in zip(ids, changes, strict=True):
-            if memory_id not in self._fold.remembered:
+            if memory_id not in self._fold.memories.remembered:
                 self._log.record(
                     ev.MemoryChanged,
                     memory_id=memory_id,

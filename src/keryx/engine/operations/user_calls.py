@@ -15,9 +15,9 @@ import msgspec
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.engine.calls.call_outcome import failed
-from keryx.engine.executor import Batch
 from keryx.engine.log.dedup import Dedup, row_of
 from keryx.engine.session_context import SessionContext
+from keryx.engine.steps.batch import Batch
 from keryx.engine.turns.session_hooks import SessionHooks
 from keryx.engine.turns.turn_log import TurnLog
 from keryx.errors import KeyReusedError
@@ -47,7 +47,7 @@ class UserCalls:
 
     async def run(self, command: cm.RunCall) -> Done:
         """Accept a call; return once that is durable, not once the call has ended."""
-        row = row_of(command)
+        row, fault = row_of(command), await self._prepare(command)
         running = self._running.get(command.call_id)
         if running is not None and running.row != row:
             raise KeyReusedError(
@@ -61,8 +61,18 @@ class UserCalls:
             self._log.lost(ToolCall(command.call_id, command.tool, command.arguments))
             self._dedup.take(row)
         else:
-            self._start(command, row)
+            self._start(command, row, fault)
         return Done(True)
+
+    async def _prepare(self, command: cm.RunCall) -> Exception | None:
+        """Prepare the workspace of the call. A defect is returned: it ends the call later."""
+        settings = self._context.fold.settings
+        workspace = command.workspace or settings.workspace
+        try:
+            await self._context.services.prepare_calls(settings, workspace)
+        except Exception as error:  # noqa: BLE001 (a defect: it ends the call, and the session goes on)
+            return error
+        return None
 
     def cancel(self, call_id: str, reason: Reason, *, by: str) -> asyncio.Future[None] | None:
         """Cancel such a call, or one of its nested calls.
@@ -83,12 +93,14 @@ class UserCalls:
         for running in tuple(self._running.values()):
             await asyncio.shield(running.logged)
 
-    def _start(self, command: cm.RunCall, row: InboxRow) -> None:
+    def _start(self, command: cm.RunCall, row: InboxRow, fault: Exception | None) -> None:
         context, settings = self._context, self._context.fold.settings
         hooks = SessionHooks(context, None, by=command.by, attended=command.attended)
         workspace = Path(command.workspace or settings.workspace)
         call = ToolCall(command.call_id, command.tool, command.arguments)
         try:
+            if fault is not None:
+                raise fault  # noqa: TRY301 (it ends the call like any other defect here)
             environment = context.environment(settings, workspace, hooks)
             batch = context.services.executor.start(
                 environment, [call], context.scope.child(command.call_id)

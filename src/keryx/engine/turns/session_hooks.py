@@ -6,10 +6,11 @@ from typing import Final
 
 from keryx import events as ev
 from keryx.engine.approvals.requests import ApprovalRequests, consent, rules_of
-from keryx.engine.calls.call_hooks import CallView, Consent
+from keryx.engine.calls.call_hooks import CallView, Consent, Review
 from keryx.engine.live.nested_calls import NestedCallTracker
 from keryx.engine.session_context import SessionContext
-from keryx.messages import CallOutcome, well_formed
+from keryx.errors import HookFailedError
+from keryx.messages import CallOutcome, HookAction, well_formed
 from keryx.ports.effects import Effects
 from keryx.ports.store import Blob, blob_hash
 
@@ -49,6 +50,44 @@ class SessionHooks:
         if judgement.verdict == "allow":
             return Consent(needs=judgement.needs)
         return await self._requests.approval(call, judgement)
+
+    def was_amended(self, call_id: str) -> bool:
+        return call_id in self._context.fold.amended
+
+    async def earlier_review(self, call: CallView) -> Review | None:
+        """Return what the log says. A call that was judged or started has passed its hooks."""
+        fold = self._context.fold
+        amended = fold.amended.get(call.call_id)
+        if amended is not None:
+            return Review(await self._whole(amended), amended.hooks)
+        turn = None if self._turn_id is None else fold.turn
+        started = fold.person_calls if turn is None else turn.started
+        was_judged = call.call_id in fold.answers or any(
+            request.call_id == call.call_id for request in fold.approvals.values()
+        )
+        return Review() if was_judged or call.call_id in started else None
+
+    async def _whole(self, amended: ev.CallAmended) -> str:
+        if amended.arguments_blob is None:
+            return amended.arguments
+        data = await self._context.services.store.blob(amended.arguments_blob)
+        if data is None:
+            raise HookFailedError(
+                "the input that a hook had changed is not in the store any more; run it again"
+            )
+        return data.decode()
+
+    def amended(self, call: CallView, actions: tuple[HookAction, ...]) -> None:
+        arguments, blob = self._shortened(call.arguments)
+        self._context.log.record(
+            ev.CallAmended,
+            turn_id=self._turn_id,
+            call_id=call.call_id,
+            tool=call.tool.name,
+            hooks=actions,
+            arguments=arguments,
+            arguments_blob=blob,
+        )
 
     async def ask(self, call: CallView, text: str, choices: tuple[str, ...]) -> str | None:
         return await self._requests.question(call, text, choices)

@@ -13,11 +13,11 @@ from functools import partial
 
 from keryx import events as ev
 from keryx.aio.scope import Reason
-from keryx.engine.executor import Batch
 from keryx.engine.log import resume_plan
 from keryx.engine.log.state import OpenTurn
 from keryx.engine.operations.compaction import Compaction
 from keryx.engine.session_context import PromptParts, SessionContext
+from keryx.engine.steps.batch import Batch
 from keryx.engine.turns.auto_compaction import AutoCompaction
 from keryx.engine.turns.streaming_reply import StreamingReply
 from keryx.engine.turns.turn_log import TurnLog

@@ -83,6 +83,7 @@ class TurnLog:
             left_over=outcome.left_over,
             overlaps=outcome.overlaps,
             nested=nested,
+            hooks=outcome.hooks,
         )
 
     def lost(self, call: ToolCall) -> None:

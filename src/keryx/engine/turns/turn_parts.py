@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
+import msgspec
+
 from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.log.state import OpenTurn
 from keryx.engine.session_context import SessionContext
@@ -24,7 +26,10 @@ class TurnParts:
 
     @cached_property
     def requests(self) -> Requests:
-        settings = self._turn.settings
+        turn = self._turn
+        settings = turn.settings
+        if settings.workspace != turn.workspace:
+            settings = msgspec.structs.replace(settings, workspace=turn.workspace)
         tools = self._context.services.tools(settings)
         return Requests(self._context, self._prompt, tools, settings.effort)
 

@@ -41,6 +41,10 @@ class TurnQueue:
         fold = self._context.fold
         if fold.turn is not None:
             prompt_parts = await self._logged_prompt_parts()
+            try:
+                await self._context.services.prepare_calls(fold.turn.settings, fold.turn.workspace)
+            except Exception as error:  # noqa: BLE001 (a defect: it ends the turn, as when a turn begins)
+                prompt_parts = PromptParts(fault=error)
             turn_id = fold.turn.turn_id
             self._start(Turn(self._context, self.compaction, turn_id, prompt_parts, resumed=True))
             return
@@ -59,7 +63,12 @@ class TurnQueue:
             prompt_parts = await self._context.services.prompt_parts(settings, workspace)
             parts = {part: well_formed(text) for part, text in prompt_parts.parts.items()}
             recall = await self._recall(MemoryScope(settings.profile, workspace), text)
-            return PromptParts(parts, tuple(map(well_formed, prompt_parts.warnings)), recall)
+            return PromptParts(
+                parts,
+                tuple(map(well_formed, prompt_parts.warnings)),
+                tuple(map(well_formed, prompt_parts.at_start)),
+                recall,
+            )
         except Exception as error:  # noqa: BLE001 (a defect: it ends the turn that needs the parts)
             return PromptParts(fault=error)
 
@@ -85,11 +94,12 @@ class TurnQueue:
         log, message = self._context.log, self._first()
         assert message is not None
         self._log_prompt_parts(prompt_parts)
+        is_first = not self._context.fold.turn_outcomes
         log.record(
             ev.TurnStarted,
             turn_id=message.turn_id,
             message_ids=(message.message_id,),
-            warnings=prompt_parts.warnings,
+            warnings=(*prompt_parts.warnings, *(prompt_parts.at_start if is_first else ())),
         )
         self._log_recall(message.turn_id, prompt_parts.recall)
         log.record(ev.MessageDelivered, turn_id=message.turn_id, message_id=message.message_id)
@@ -143,7 +153,7 @@ class TurnQueue:
 
     def _log_recall(self, turn_id: str, recall: Recall) -> None:
         """Log the memories that the model does not have in its context yet."""
-        given = self._context.fold.given
+        given = self._context.fold.memories.given
         new = tuple(memory for memory in recall.memories if memory.memory_id not in given)
         if new or recall.late:
             self._context.log.record(

@@ -132,7 +132,7 @@ async def _tools(
     service: Service, names: tuple[str, ...] | None, profile: str | None
 ) -> tuple[str, ...] | None:
     if names is None:
-        return service.host_client.config.profile(profile or DEFAULT).toolsets.get("web")
+        return await service.host_client.tools_for("web", profile or DEFAULT)
     return (await service.host_client.tools_to_choose()).chosen(names)
 
 

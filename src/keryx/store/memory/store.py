@@ -14,7 +14,6 @@ from keryx.errors import (
     AlreadyTakenError,
     FencedError,
     KeyReusedError,
-    RecordChangedError,
     ScopeClosedError,
 )
 from keryx.events import ContextCompacted, LoggedEvent, SessionChanged, SessionOpened, StepReplied
@@ -33,6 +32,7 @@ from keryx.store.memory.tables import (
     Session,
     ancestry,
     apply,
+    changed_records,
     check_free,
     check_inbox,
     check_sequence,
@@ -83,7 +83,7 @@ class MemoryStore:
         check_sequence(session, commit)
         check_inbox(session, commit)
         check_free(commit.claims, session.claims)
-        records = self._changed_records(commit)
+        records = changed_records(self._records, commit)
         check_free([row.id for row in commit.outbox], self._outbox)
 
         self._records.update(records)
@@ -129,6 +129,10 @@ class MemoryStore:
             self._position += 1
             session.is_damaged, session.position = True, self._position
 
+    async def keep_record(self, key: str, value: bytes) -> None:
+        self._check_open()
+        self._records[key] = (self._records.get(key, (0, b""))[0] + 1, value)
+
     async def drop_record(self, key: str) -> bool:
         self._check_open()
         return self._records.pop(key, None) is not None
@@ -146,15 +150,6 @@ class MemoryStore:
         for hash_ in session.blobs.difference(*(s.blobs for s in self._sessions.values())):
             self._blobs.pop(hash_, None)
         return True
-
-    def _changed_records(self, commit: Commit) -> dict[str, tuple[int, bytes]]:
-        changed: dict[str, tuple[int, bytes]] = {}
-        for change in commit.records:
-            version, _ = changed.get(change.key) or self._records.get(change.key) or (0, b"")
-            if version != change.version:
-                raise RecordChangedError(f"record {change.key!r} has version {version}")
-            changed[change.key] = (version + 1, change.value)
-        return changed
 
     # -- reading
 

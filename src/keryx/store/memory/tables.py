@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from keryx.errors import AlreadyEnteredError, AlreadyTakenError, KeyReusedError, SequenceError
+from keryx.errors import (
+    AlreadyEnteredError,
+    AlreadyTakenError,
+    KeyReusedError,
+    RecordChangedError,
+    SequenceError,
+)
 from keryx.events import LoggedEvent, ParentCall
 from keryx.ports.search import Found
 from keryx.ports.store import Commit, InboxRow, SessionRow, SessionState, TranscriptRow
@@ -165,3 +171,16 @@ def hits_in(
                         snippet=query.snippet(text),
                     ),
                 )
+
+
+def changed_records(
+    records: Mapping[str, tuple[int, bytes]], commit: Commit
+) -> dict[str, tuple[int, bytes]]:
+    """Return the records that this commit changes; `RecordChangedError` if one is not as it was."""
+    changed: dict[str, tuple[int, bytes]] = {}
+    for change in commit.records:
+        version, _ = changed.get(change.key) or records.get(change.key) or (0, b"")
+        if version != change.version:
+            raise RecordChangedError(f"record {change.key!r} has version {version}")
+        changed[change.key] = (version + 1, change.value)
+    return changed

@@ -26,7 +26,7 @@ from keryx.store.sqlite.faults import as_store_error
 from keryx.store.sqlite.files import Durability, check_for_reading, open_for_writing
 from keryx.store.sqlite.index import Indexer, IndexSearch, IndexUnreadableError
 from keryx.store.sqlite.readers import Readers
-from keryx.store.sqlite.transaction import get_meta, host_number
+from keryx.store.sqlite.transaction import drop_record, get_meta, host_number, keep_record
 from keryx.store.sqlite.writer import Change, T, Writer
 
 # Opening takes milliseconds, or as long as it waits for a lock; after that nobody waits for it.
@@ -131,8 +131,11 @@ class SqliteStore:
     async def mark_damaged(self, session_id: str) -> None:
         await self._write(lambda transaction: writes.mark_damaged(transaction, session_id))
 
+    async def keep_record(self, key: str, value: bytes) -> None:
+        await self._write(lambda transaction: keep_record(transaction, key, value))
+
     async def drop_record(self, key: str) -> bool:
-        return await self._write(lambda transaction: writes.drop_record(transaction, key))
+        return await self._write(lambda transaction: drop_record(transaction, key))
 
     async def delete(self, session_id: str) -> bool:
         if self._indexer is None:

@@ -1,4 +1,5 @@
-"""One transaction, and the values that the file has once: positions, counters, the host's number.
+"""One transaction, the values that the file has once (positions, counters, the host's number), and
+records that belong to no session.
 
 Blocking code, in the writer's thread.
 """
@@ -61,3 +62,16 @@ def host_number(connection: sqlite3.Connection, *, take_over: bool) -> int:
 def last_position(connection: sqlite3.Connection) -> int:
     (position,) = connection.execute(_LAST_EVER).fetchone()
     return int(position)
+
+
+def keep_record(transaction: Transaction, key: str, value: bytes) -> None:
+    transaction.connection.execute(
+        "INSERT INTO records (key, version, value) VALUES (?, 1, ?)"
+        " ON CONFLICT (key) DO UPDATE SET version = version + 1, value = excluded.value",
+        (key, value),
+    )
+
+
+def drop_record(transaction: Transaction, key: str) -> bool:
+    cursor = transaction.connection.execute("DELETE FROM records WHERE key = ?", (key,))
+    return cursor.rowcount > 0

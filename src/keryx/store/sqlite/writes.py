@@ -128,11 +128,6 @@ def mark_damaged(transaction: Transaction, session_id: str) -> None:
     )
 
 
-def drop_record(transaction: Transaction, key: str) -> bool:
-    cursor = transaction.connection.execute("DELETE FROM records WHERE key = ?", (key,))
-    return cursor.rowcount > 0
-
-
 def delete(transaction: Transaction, session_id: str) -> bool:
     connection = transaction.connection
     row = connection.execute(

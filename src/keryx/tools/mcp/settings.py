@@ -35,7 +35,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     enabled: bool = True
     timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = DEFAULT_TIMEOUT
     """Seconds for one call."""
-    confined: bool = False
+    confined: bool | None = None
     """Whether the program runs within the same walls as the commands of a session."""
 
     def __post_init__(self) -> None:
@@ -45,6 +45,15 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`url` must begin with http:// or https:// and name a host")
         if self.command is not None and not self.command.strip():
             raise ValueError("`command` is empty; name a program")
+
+    @property
+    def is_confined(self) -> bool:
+        return self.confined is True
+
+    @property
+    def is_unconfined(self) -> bool:
+        """Whether the settings ask for no confinement, instead of leaving that open."""
+        return self.confined is False
 
 
 class ServerList(msgspec.Struct, frozen=True):
@@ -70,6 +79,11 @@ def read_servers(path: Path, environment: Mapping[str, str]) -> ServerList:
         return ServerList(problems=(f"{path} cannot be read: {reason}; correct it, or remove it",))
     if len(data) > LARGEST_FILE:
         return ServerList(problems=(f"{path} has more than {LARGEST_FILE} bytes; make it smaller",))
+    return decode_servers(data, str(path), environment)
+
+
+def decode_servers(data: bytes, path: str, environment: Mapping[str, str]) -> ServerList:
+    """Return the servers in this content of a file; `path` names the file in the problems."""
     try:
         content: object = msgspec.json.decode(data)
     except (ValueError, RecursionError) as error:
@@ -78,7 +92,7 @@ def read_servers(path: Path, environment: Mapping[str, str]) -> ServerList:
     entries = fields.get("mcpServers")
     if not isinstance(entries, dict):
         return ServerList(problems=(f'{path} has no object "mcpServers"; write the servers there',))
-    return parse_servers(cast("dict[str, object]", entries), str(path), environment)
+    return parse_servers(cast("dict[str, object]", entries), path, environment)
 
 
 def parse_servers(

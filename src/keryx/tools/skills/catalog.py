@@ -64,7 +64,12 @@ def read_skill(folder: Path) -> Skill:
     """Read one skill; `UserMustActError` says what to correct."""
     if folder.is_symlink():
         raise UserMustActError("the folder is a link; replace it by a copy of what it names")
-    fields, body = read_front_matter(_read_text(folder / FILE))
+    return parse_skill(folder, _decoded(_read_bytes(folder / FILE)))
+
+
+def parse_skill(folder: Path, text: str) -> Skill:
+    """Return the skill with this text; `UserMustActError` says what to correct."""
+    fields, body = read_front_matter(text)
     name, description = fields.get("name"), fields.get("description")
     if not name or not description:
         raise UserMustActError(
@@ -84,7 +89,7 @@ def read_skill(folder: Path) -> Skill:
     return Skill(folder, name, " ".join(description.split()), body)
 
 
-def _read_text(path: Path) -> str:
+def _read_bytes(path: Path) -> bytes:
     try:
         file = os.open(path, READ_FLAGS)
     except FileNotFoundError:
@@ -97,6 +102,10 @@ def _read_text(path: Path) -> str:
         data = source.read(MAX_SIZE + 1)
     if len(data) > MAX_SIZE:
         raise UserMustActError(f"it has more than {MAX_SIZE} bytes; move parts to other files")
+    return data
+
+
+def _decoded(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:

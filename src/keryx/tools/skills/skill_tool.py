@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,8 +39,12 @@ class SkillFile(msgspec.Struct, frozen=True):
     is_executable: bool
 
 
-def skill_tool(folder: Path | None) -> Tool:
-    """Return the tool for the skills of this folder; None: there are none."""
+OtherSkills = Callable[[], Sequence[tuple[Skill, Sequence[SkillFile]]]]
+"""Reads skills from elsewhere, with their files; `ToolFailedError` if they may not be used."""
+
+
+def skill_tool(folder: Path | None, others: OtherSkills | None = None) -> Tool:
+    """Return the tool for the skills of this folder (None: there are none), and for others."""
 
     @tool(effects=uses("skills", writes=False), replay="safe", risk=Risk("none", changes=False))
     def skill(name: str, context: ToolContext) -> Any:
@@ -51,14 +55,13 @@ def skill_tool(folder: Path | None) -> Tool:
         Args:
             name: The name of the skill.
         """
-        return _load(folder, name, context)
+        return _load(folder, others, name, context)
 
     return skill
 
 
-def _load(folder: Path | None, name: str, context: ToolContext) -> Any:
-    chosen = _find(folder, name)
-    files = list(_files_of(chosen.folder, context.token))
+def _load(folder: Path | None, others: OtherSkills | None, name: str, context: ToolContext) -> Any:
+    chosen, files = _find(folder, others, name, context.token)
     target = _copy(chosen, files, context)
     paths = [f"{target}/{file.name}" for file in files if file.name != FILE]
     if context.nested:
@@ -76,22 +79,29 @@ def _load(folder: Path | None, name: str, context: ToolContext) -> Any:
     )
 
 
-def _find(folder: Path | None, name: str) -> Skill:
+def _find(
+    folder: Path | None, others: OtherSkills | None, name: str, token: CancellationToken
+) -> tuple[Skill, list[SkillFile]]:
     skills, _ = ([], []) if folder is None else read_skills(folder)
     for skill in skills:
         if skill.name == name:
-            return skill
+            return skill, list(read_files(skill.folder, token))
+    for skill, files in () if others is None else others():
+        skills.append(skill)
+        if skill.name == name:
+            return skill, list(files)
     names = ", ".join(skill.name for skill in skills) or "none"
     raise ToolFailedError(f"there is no skill {name!r}; there are: {names}")
 
 
-def _files_of(folder: Path, token: CancellationToken) -> Iterator[SkillFile]:
+def read_files(folder: Path, token: CancellationToken | None = None) -> Iterator[SkillFile]:
     """Read all files below the folder. Links, pipes and hidden names are left out."""
     count = size = 0
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            token.raise_if_cancelled()
+            if token is not None:
+                token.raise_if_cancelled()
             file = None if name.startswith(".") else _read(Path(root, name), folder)
             if file is None:
                 continue

@@ -19,6 +19,7 @@ from keryx.app.host.local_host import LocalHost
 from keryx.app.host.remote_host import RemoteHost
 from keryx.app.host.socket_protocol import NewSession, TakeRequest
 from keryx.app.runtime import Runtime
+from keryx.app.trust.trusted_folders import TrustedFolder
 from keryx.errors import KeryxError
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.view import SessionView
@@ -199,6 +200,12 @@ class GuestHost:
     async def remove_rule(self, rule_id: str) -> bool:
         """Ask the owner, which tells all guests, this one included."""
         return await (self._owner or self._local).remove_rule(rule_id)
+
+    async def trust(self, folder: TrustedFolder) -> None:
+        await (self._owner or self._local).trust(folder)
+
+    async def distrust(self, workspace: str) -> bool:
+        return await (self._owner or self._local).distrust(workspace)
 
     async def _catch_up_index(self) -> None:
         if self._owner is not None:

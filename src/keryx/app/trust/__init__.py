@@ -1,0 +1,1 @@
+"""What a workspace brings along, and whether a person trusts it."""

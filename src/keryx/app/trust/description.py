@@ -1,0 +1,85 @@
+"""Describes what a folder brings along, for people who decide whether to trust it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from keryx.app.host_client import HostClient
+from keryx.app.trust.content import WorkspaceContent, read_content
+from keryx.app.trust.trusted_folders import trusted_digest
+from keryx.tools.hooks.settings import HookSettings
+from keryx.tools.mcp.settings import ServerSettings
+
+
+class DescribedServer(msgspec.Struct, frozen=True):
+    """An MCP server: its name, and the command line or the address."""
+
+    name: str
+    runs: str
+
+
+class DescribedHook(msgspec.Struct, frozen=True):
+    """A hook: when it runs, for which tools, and its command line."""
+
+    name: str
+    event: str
+    match: tuple[str, ...]
+    runs: str
+
+
+class DescribedSkill(msgspec.Struct, frozen=True):
+    name: str
+    description: str
+
+
+class DescribedFolder(msgspec.Struct, frozen=True, kw_only=True):
+    """What a folder brings along. An empty digest: nothing. Trust it by this digest."""
+
+    workspace: str
+    digest: str = ""
+    trusted: bool = False
+    summary: str = ""
+    servers: tuple[DescribedServer, ...] = ()
+    hooks: tuple[DescribedHook, ...] = ()
+    skills: tuple[DescribedSkill, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+async def describe(host_client: HostClient, workspace: str) -> DescribedFolder:
+    """Return what this folder brings along now, and whether a person trusts it."""
+    environment = host_client.config.environment
+    content = await host_client.to_thread(lambda: read_content(Path(workspace), environment))
+    if content is None:
+        return DescribedFolder(workspace=workspace)
+    digest = await trusted_digest(host_client.store, workspace)
+    return _described(content, trusted=digest == content.digest)
+
+
+def _described(content: WorkspaceContent, *, trusted: bool) -> DescribedFolder:
+    return DescribedFolder(
+        workspace=str(content.workspace),
+        digest=content.digest,
+        trusted=trusted,
+        summary=content.summary,
+        servers=tuple(
+            DescribedServer(name, _server_text(server))
+            for name, server in content.servers.servers.items()
+        ),
+        hooks=tuple(
+            DescribedHook(hook.label, hook.event, hook.patterns, _hook_text(hook))
+            for hook in content.hooks
+        ),
+        skills=tuple(DescribedSkill(skill.name, skill.description) for skill, _ in content.skills),
+        problems=content.problems,
+    )
+
+
+def _server_text(server: ServerSettings) -> str:
+    return server.url or shlex.join((server.command or "", *server.args))
+
+
+def _hook_text(hook: HookSettings) -> str:
+    return hook.command if isinstance(hook.command, str) else shlex.join(hook.command)

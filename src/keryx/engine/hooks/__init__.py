@@ -1,0 +1,1 @@
+"""Runs the hooks of people around a call, and does what they answer."""

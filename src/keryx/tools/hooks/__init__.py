@@ -1,0 +1,1 @@
+"""Hooks: programs of people that run before and after calls."""

@@ -1,0 +1,64 @@
+"""Reads what a hook answers: its exit code, and JSON on its stdout."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from keryx.errors import HookFailedError
+from keryx.ports.hook_programs import HookAnswer, HookEvent
+from keryx.ports.place import Exit
+
+REFUSED: Final = 2
+"""The exit code that refuses a call."""
+LONGEST_REASON: Final = 2_000
+"""Characters of a reason."""
+
+
+_ABSENT: Final = msgspec.Raw()
+
+
+class _Before(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    decision: Literal["allow", "deny"] = "allow"
+    reason: str = ""
+    input: msgspec.Raw = _ABSENT
+
+
+class _After(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    result: msgspec.Raw = _ABSENT
+    note: str | None = None
+
+
+_decode_before: Final = msgspec.json.Decoder(_Before).decode
+_decode_after: Final = msgspec.json.Decoder(_After).decode
+
+
+def read_answer(event: HookEvent, end: Exit, stdout: bytes, stderr: str) -> HookAnswer:
+    """Return what the hook wants; `HookFailedError` if that is not clear."""
+    if event == "before_call" and end.code == REFUSED:
+        return HookAnswer(denied=stderr[-LONGEST_REASON:] or "it gave no reason")
+    if end.code != 0:
+        how = f"exit code {end.code}" if end.code is not None else f"signal {end.signal}"
+        words = f"; it wrote: {stderr[-LONGEST_REASON:]}" if stderr else ""
+        raise HookFailedError(f"it ended with {end.cause or how}{words}")
+    if not stdout.strip():
+        return HookAnswer()
+    try:
+        if event == "before_call":
+            return _before(_decode_before(stdout))
+        after = _decode_after(stdout)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        shown = stdout[:80].decode(errors="replace")
+        raise HookFailedError(f"its answer {shown!r} is not valid: {error}") from error
+    return HookAnswer(result=after.result if bytes(after.result) else None, note=after.note)
+
+
+def _before(answer: _Before) -> HookAnswer:
+    if answer.decision == "deny":
+        return HookAnswer(denied=answer.reason[:LONGEST_REASON] or "it gave no reason")
+    if not (data := bytes(answer.input)):
+        return HookAnswer()
+    if not data.lstrip().startswith(b"{"):
+        raise ValueError("`input` must be an object")
+    return HookAnswer(input=msgspec.Raw(data))
