@@ -10,7 +10,9 @@ import pytest
 
 from keryx import events
 from keryx.events import Event, LiveEvent, LoggedEvent
-from tests.pinned import FACT, PINNED, fact_text, live_text, turn_text
+from tests import pinned
+from tests.pinned import FACT, fact_text, live_text, turn_text
+from tests.pinned_live import PINNED_LIVE
 
 LOGGED_NAMES = {
     f"{noun}.{verb}"
@@ -42,6 +44,7 @@ LIVE_NAMES = {"text.delta", "reasoning.delta", "arguments.delta", "step.reset", 
 }
 
 
+PINNED = [*pinned.PINNED, *PINNED_LIVE]
 each_event = pytest.mark.parametrize(
     ("event", "text"), [pytest.param(*pin, id=events.type_of(pin[0])) for pin in PINNED]
 )

@@ -62,7 +62,7 @@ PINNED: tuple[tuple[Message | CallOutcome, str], ...] = (
         (
             '{"call_id":"c1","tool":"read","outcome":"unknown","reason":"steer","started":true,'
             '"content":[{"type":"text","text":"x"}],"duration":0.5,"left_over":["c2"],'
-            '"overlaps":["c0"]}'
+            '"overlaps":["c0"],"hooks":[]}'
         ),
     ),
 )

@@ -65,7 +65,6 @@ from keryx.events.logged import (
     CallFinished,
     CallSettled,
     CallStarted,
-    ContextCompacted,
     FilesChanged,
     LoggedEvent,
     MessageAccepted,
@@ -73,8 +72,6 @@ from keryx.events.logged import (
     MessageDelivered,
     MessageExpired,
     MessageWithdrawn,
-    ModelRetried,
-    ModelSwitched,
     NestedFinished,
     PromptChanged,
     QuestionAnswered,
@@ -85,14 +82,12 @@ from keryx.events.logged import (
     StepAbandoned,
     StepReplied,
     StepStarted,
-    ToolsLoaded,
     TurnCancelling,
     TurnFinished,
     TurnResumed,
     TurnStarted,
     TurnSuspended,
     TurnUndone,
-    UsageRecorded,
 )
 from keryx.events.memory import (
     MemoryAbout,
@@ -101,6 +96,13 @@ from keryx.events.memory import (
     MemoryRecalled,
     RecalledMemory,
     Trust,
+)
+from keryx.events.models import (
+    ContextCompacted,
+    ModelRetried,
+    ModelSwitched,
+    ToolsLoaded,
+    UsageRecorded,
 )
 from keryx.messages import well_formed
 

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
-from keryx.errors import ErrorKind
 from keryx.events.fields import (
     AbandonCause,
     AtWork,
@@ -26,7 +24,6 @@ from keryx.events.fields import (
     Offer,
     Opaque,
     ParentCall,
-    Purpose,
     Replay,
     RiskLevel,
     TurnError,
@@ -34,6 +31,13 @@ from keryx.events.fields import (
     Usage,
 )
 from keryx.events.memory import MemoryChanged, MemoryRecalled
+from keryx.events.models import (
+    ContextCompacted,
+    ModelRetried,
+    ModelSwitched,
+    ToolsLoaded,
+    UsageRecorded,
+)
 from keryx.messages import (
     NO_NEEDS,
     ApprovalMode,
@@ -411,56 +415,6 @@ class QuestionExpired(AtWork, frozen=True, kw_only=True, tag="question.expired")
     question_id: str
     call_id: str
     cause: Expiry
-
-
-# -- model
-
-
-class ModelRetried(InTurn, frozen=True, kw_only=True, tag="model.retried"):
-    """The request to the model failed and is retried after `delay` seconds."""
-
-    step_id: str
-    cause: ErrorKind
-    message: str
-    delay: float
-
-
-class ModelSwitched(InTurn, frozen=True, kw_only=True, tag="model.switched"):
-    """Another model takes over the step."""
-
-    step_id: str
-    cause: ErrorKind
-    from_: str = msgspec.field(name="from")
-    to: str
-
-
-# -- context and usage
-
-
-class ContextCompacted(AtWork, frozen=True, kw_only=True, tag="context.compacted"):
-    """In requests to the model, the summary replaces all facts up to `up_to`."""
-
-    summary: str
-    up_to: int
-    tokens_before: int
-    tokens_after: int
-
-
-class UsageRecorded(Logged, frozen=True, kw_only=True, tag="usage.recorded"):
-    """Usage outside of steps, for instance by a call. No turn: a title may come after its end."""
-
-    purpose: Purpose
-    model: str
-    usage: Usage | None
-    cost: float | None
-    call_id: str | None = None
-
-
-class ToolsLoaded(Logged, frozen=True, kw_only=True, tag="tools.loaded"):
-    """A call found these tools: from now on, requests to the model describe them."""
-
-    names: tuple[str, ...]
-    call_id: str
 
 
 LoggedEvent = (

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Generic, Self, TypeVar
+from typing import Final, Self
 
 from keryx import commands as cm
-from keryx import errors
 from keryx.aio.bridge import Bridge
-from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host import socket_protocol
 from keryx.app.host.home import STORE, HomeTakenError, HostAddress
+from keryx.app.host.remote_stream import RemoteReader, RemoteStream, hang_up, to_local_error
 from keryx.app.trust.trusted_folders import TrustedFolder
-from keryx.errors import DeveloperMustActError, KeryxError, UserMustActError
-from keryx.events import Event, decode
+from keryx.errors import DeveloperMustActError
 from keryx.ports.dispatch import Answer, Change, Watching
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
 from keryx.rpc import CallError, Peer, PeerLostError, connect
 from keryx.store.sqlite import SqliteStore
 
-T = TypeVar("T")
-
 # Seconds. A host that is starting opens its store first; one that needs longer is frozen.
 HELLO_TIMEOUT: Final = 10.0
-# Events that are buffered here for a slow reader; more stay in the socket, and then at the host.
-MAX_BUFFERED: Final = 1_000
 
 
 class RemoteHost:
@@ -77,7 +70,7 @@ class RemoteHost:
     async def watch(self, session_id: str, *, after: int) -> Watching:
         # A separate connection: a slow reader delays no other request.
         peer = await _connect(self.address, self._scope)
-        return _RemoteReader(peer, socket_protocol.WatchRequest(session_id, after), self._scope)
+        return RemoteReader(peer, socket_protocol.WatchRequest(session_id, after), self._scope)
 
     async def view(self, session_id: str) -> SessionView:
         return socket_protocol.decode_view(await self._ask(socket_protocol.VIEW, session_id))
@@ -85,7 +78,7 @@ class RemoteHost:
     async def changes(self, after: int | None) -> AsyncGenerator[Change]:
         peer = await _connect(self.address, self._scope)
         params = socket_protocol.encode_value(socket_protocol.ChangesRequest(after))
-        async with _RemoteStream(
+        async with RemoteStream(
             peer, self._scope, socket_protocol.CHANGES, params, socket_protocol.decode_change
         ) as stream:
             async for change in stream:
@@ -155,7 +148,7 @@ class RemoteHost:
         )
 
     async def hang_up(self) -> None:
-        await _hang_up(self._peer)
+        await hang_up(self._peer)
 
     async def end(self) -> None:
         """Disconnect from the host, which keeps running."""
@@ -174,13 +167,13 @@ async def _connect(address: HostAddress, scope: Scope) -> Peer:
         async with asyncio.timeout(HELLO_TIMEOUT):
             await _greet(peer, address)
     except TimeoutError:
-        await _hang_up(peer)
+        await hang_up(peer)
         raise HomeTakenError(
             f"the Keryx that owns this home (process {address.pid}) does not answer; "
             "stop that process, or choose another home with KERYX_HOME"
         ) from None
     except BaseException:
-        await _hang_up(peer)
+        await hang_up(peer)
         raise
     return peer
 
@@ -195,110 +188,11 @@ async def _greet(peer: Peer, address: HostAddress) -> None:
         if error.name == socket_protocol.WRONG_SECRET:
             # The home got another owner since its address was read; the caller reads it again.
             raise PeerLostError("another host has taken the home") from error
-        raise _to_local_error(error) from error
-
-
-async def _hang_up(peer: Peer) -> None:
-    peer.close()
-    await peer.wait_ended()
+        raise to_local_error(error) from error
 
 
 async def _call(peer: Peer, method: str, params: bytes) -> bytes:
     try:
         return await peer.call(method, params)
     except CallError as error:
-        raise _to_local_error(error) from error
-
-
-def _to_local_error(error: CallError) -> KeryxError:
-    """Return the error that the host raised, as the same class if that is possible."""
-    kind = getattr(errors, error.name, None)
-    if not (isinstance(kind, type) and issubclass(kind, KeryxError)):
-        kind = UserMustActError
-    try:
-        return kind(error.message)
-    except TypeError:
-        return UserMustActError(error.message)
-
-
-class _RemoteStream(Generic[T]):
-    """A stream of items over a connection of its own."""
-
-    def __init__(
-        self, peer: Peer, scope: Scope, method: str, params: bytes, decode: Callable[[bytes], T]
-    ) -> None:
-        self._peer = peer
-        self._method, self._params = method, params
-        self._decode = decode
-        self._group = Group(scope.child(method))
-        self._items: deque[bytes] = deque()
-        self._woken: asyncio.Future[None] | None = None
-        self._is_paused = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await _hang_up(self._peer)
-        await self._group.leave()
-        self._group.scope.close()
-
-    async def __aiter__(self) -> AsyncGenerator[T]:
-        receiving = self._group.start(self._receive(), name=self._method)
-        receiving.add_done_callback(lambda _: self._wake())
-        while True:
-            while self._items:
-                item = self._decode(self._items.popleft())
-                self._continue()
-                yield item
-            if receiving.done():
-                if (error := receiving.result()) is not None:
-                    raise error
-                return
-            self._woken = asyncio.get_running_loop().create_future()
-            await self._woken
-
-    async def _receive(self) -> KeryxError | None:
-        """Wait for the end of the stream; return the error, so that the reader gets it last."""
-        try:
-            await self._peer.call(self._method, self._params, on_progress=self._take)
-        except PeerLostError as error:
-            return error
-        except CallError as error:
-            return _to_local_error(error)
-        return None
-
-    def _take(self, item: bytes) -> None:
-        self._items.append(item)
-        if len(self._items) >= MAX_BUFFERED and not self._is_paused:
-            self._is_paused = True
-            self._peer.wire.set_reading_paused(paused=True)
-        self._wake()
-
-    def _continue(self) -> None:
-        if self._is_paused and len(self._items) < MAX_BUFFERED // 2:
-            self._is_paused = False
-            self._peer.wire.set_reading_paused(paused=False)
-
-    def _wake(self) -> None:
-        if self._woken is not None and not self._woken.done():
-            self._woken.set_result(None)
-
-
-class _RemoteReader(_RemoteStream[Event]):
-    """Reads one session's events, and knows the sequence number of the last one."""
-
-    def __init__(self, peer: Peer, request: socket_protocol.WatchRequest, scope: Scope) -> None:
-        super().__init__(
-            peer,
-            scope,
-            socket_protocol.WATCH,
-            socket_protocol.encode_value(request),
-            self._decode_event,
-        )
-        self.seen = request.after
-
-    def _decode_event(self, item: bytes) -> Event:
-        event = decode(item)
-        self.seen = getattr(event, "seq", self.seen)
-        return event
+        raise to_local_error(error) from error
