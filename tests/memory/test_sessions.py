@@ -238,3 +238,18 @@ async def test_a_fork_teaches_nothing_twice(home: Path) -> None:
     memories = [item for item in shelf.OPENED[-1].lines() if isinstance(item, Memory)]
     assert [memory.text for memory in memories] == ["The user drinks tea."]
     assert len(shelf.OPENED[-1].turns()) == 2
+
+
+@pytest.mark.promise("003.1")
+async def test_no_provider_gets_the_value_of_a_secret(home: Path) -> None:
+    secret = "sk-very-secret-0123456789"
+    config = (home / "config.toml").read_text()
+    provider = f'[providers.openai]\nbase_url = "http://127.0.0.1:9/v1"\napi_key = "{secret}"\n'
+    (home / "config.toml").write_text(config + provider)
+    replies = [call("memory", action="add", text=f"The key is {secret}."), said(f"It is {secret}.")]
+    async with remembering(ScriptedModel(replies), home) as app:
+        await ask(await app.open(), f"My key is {secret}, remember it")
+    items = shelf.OPENED[-1].lines()
+    assert len(items) == 2
+    assert secret not in msgspec.json.encode(items).decode()
+    assert secret.encode() not in (home / "memory.db").read_bytes()

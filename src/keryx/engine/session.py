@@ -240,7 +240,7 @@ def _open_log(
         epoch=epoch,
         clock=services.clock,
         on_broken=on_broken,
-        outbox_row=None if memory is None else partial(row_of, memory),
+        outbox_row=None if memory is None else partial(row_of, memory, lambda: services.redactor),
         on_outbox=None if memory is None else memory.wake,
     )
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from keryx import events as ev
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.state import Delivered, Replied
+from keryx.engine.redaction import Redactor
 from keryx.ports.memory import TurnMemory, TurnText
 from keryx.ports.memory_access import HostMemory
 from keryx.ports.store import OutboxRow
 
 
-def row_of(memory: HostMemory, fact: ev.LoggedEvent, fold: Fold) -> OutboxRow | None:
+def row_of(
+    memory: HostMemory, redactor: Callable[[], Redactor], fact: ev.LoggedEvent, fold: Fold
+) -> OutboxRow | None:
     """Return the row of a fact that is about to be applied; None: nothing is remembered."""
     match fact:
         case ev.MemoryChanged():
@@ -18,14 +23,17 @@ def row_of(memory: HostMemory, fact: ev.LoggedEvent, fold: Fold) -> OutboxRow | 
         case ev.TurnUndone():
             return memory.undone_row(fact.session_id, fact.turn_id, fact.at)
         case ev.TurnFinished():
-            turn = _turn(fact, fold)
+            turn = _turn(fact, fold, redactor())
             return None if turn is None else memory.turn_row(turn)
         case _:
             return None
 
 
-def _turn(fact: ev.TurnFinished, fold: Fold) -> TurnMemory | None:
-    """Return what people and the model said in the turn that ends, without tools and memories."""
+def _turn(fact: ev.TurnFinished, fold: Fold, redactor: Redactor) -> TurnMemory | None:
+    """Return what people and the model said in the turn that ends, without tools and memories.
+
+    Providers may be elsewhere, so they get no values of secrets.
+    """
     turn = fold.turn
     if turn is None or turn.turn_id != fact.turn_id or fold.is_of_agent:
         return None
@@ -35,9 +43,11 @@ def _turn(fact: ev.TurnFinished, fold: Fold) -> TurnMemory | None:
             break
         match item:
             case Delivered() if item.message.text:
-                texts.append(TurnText(item.message.message_id, "user", item.message.text))
+                text = redactor.text(item.message.text)
+                texts.append(TurnText(item.message.message_id, "user", text))
             case Replied() if item.reply.text and not item.reply.calls:
-                texts.append(TurnText(item.reply.step_id, "assistant", item.reply.text))
+                text = redactor.text(item.reply.text)
+                texts.append(TurnText(item.reply.step_id, "assistant", text))
             case _:
                 pass
     if not any(text.by == "user" for text in texts):
