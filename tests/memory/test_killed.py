@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -11,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SOAK
 from tests.memory.shelf import Shelf
 
-KILLS = int(os.environ.get("KERYX_KILLS", "20"))
-"""`make soak` kills 200 times."""
+KILLS = 200 if SOAK else 20
 SEED = 20_261_116
 PROGRAM = [sys.executable, "-m", "tests.memory.doomed_host"]
 
