@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ from keryx.ports.memory import (
 )
 from tests.server.served_host import in_thread
 
+_decode = msgspec.json.Decoder(MemoryItem).decode
 Misbehave = Callable[[Sequence[Delivery]], Exception | None]
 
 
@@ -34,6 +36,9 @@ class Shelf:
     def __init__(self, path: Path, name: str = "shelf") -> None:
         self.name = name
         self._path = path
+        self._lock = threading.Lock()
+        self._read = 0
+        self._items: dict[str, MemoryItem] = {}
         self.gate: asyncio.Event | None = None
         """If it is set, every request waits for it."""
         self.before: list[Misbehave] = []
@@ -48,8 +53,7 @@ class Shelf:
     def lines(self) -> list[MemoryItem]:
         if not self._path.exists():
             return []
-        decode = msgspec.json.Decoder(MemoryItem).decode
-        return [decode(line) for line in self._path.read_bytes().splitlines()]
+        return [_decode(line) for line in self._path.read_bytes().splitlines()]
 
     def ids(self) -> list[str]:
         return [item.id for item in self.lines()]
@@ -84,12 +88,17 @@ class Shelf:
             await asyncio.wait_for(self._stored.wait(), 0.1)
 
     def _write(self, delivery: Delivery) -> None:
+        with self._lock:
+            self._store(delivery)
+
+    def _store(self, delivery: Delivery) -> None:
         item = delivery.item
         erased = item.items if isinstance(item, Withdrawal) and item.erase else ()
         if erased:
             rest = [other for other in self.lines() if other.id not in erased]
             self._path.write_bytes(b"".join(msgspec.json.encode(o) + b"\n" for o in rest))
-        active = self._active()
+            self._read, self._items = 0, {}
+        active = self._read_new()
         if delivery.attempts and (item.id in active or isinstance(item, Withdrawal)):
             return
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -97,14 +106,25 @@ class Shelf:
         os.close(file)
 
     def _active(self) -> dict[str, MemoryItem]:
-        active: dict[str, MemoryItem] = {}
-        for item in self.lines():
+        with self._lock:
+            return dict(self._read_new())
+
+    def _read_new(self) -> dict[str, MemoryItem]:
+        """Return what is stored and not withdrawn; reads only what is new in the file."""
+        if not self._path.exists():
+            return {}
+        with self._path.open("rb") as file:
+            file.seek(self._read)
+            new = file.read()
+        self._read += len(new)
+        for line in new.splitlines():
+            item = _decode(line)
             if isinstance(item, Withdrawal):
                 for ended in item.items:
-                    active.pop(ended, None)
+                    self._items.pop(ended, None)
             else:
-                active[item.id] = item
-        return active
+                self._items[item.id] = item
+        return self._items
 
     async def recall(self, scope: MemoryScope, words: str, limit: int) -> list[RecalledMemory]:
         if self.gate is not None:
@@ -112,7 +132,7 @@ class Shelf:
         terms = words.casefold().split()
         return [
             recalled(item, self.name)
-            for item in (await in_thread(self._active)).values()
+            for item in [*(await in_thread(self._active)).values()]
             if isinstance(item, Memory)
             and item.profile == scope.profile != ""
             and item.workspace in ("", scope.workspace)
