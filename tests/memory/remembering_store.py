@@ -10,11 +10,11 @@ from typing import Final
 
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
-from keryx.events import MemoryChanged, SessionOpened
+from keryx.events import MemoryChanged, SessionChanged, SessionOpened
 from keryx.memory import intake
 from keryx.memory.memory_file import MemoryFile
 from keryx.memory.service import MemoryService
-from keryx.ports.memory import MemoryProvider, MemoryScope
+from keryx.ports.memory import MemoryProvider, MemoryScope, TurnMemory, TurnText
 from keryx.ports.store import Commit
 from keryx.store.sqlite import SqliteStore
 
@@ -56,6 +56,30 @@ class RememberingStore:
         )
         self.service.wake()
         return [event.memory_id for event in events]
+
+    async def end_turn(self, session_id: str, said: str, answer: str) -> str:
+        """Commit the row of a turn that has ended; return its id."""
+        epoch, seq = await self._session(session_id)
+        turn = TurnMemory(
+            id=f"{session_id}/t{seq + 1}",
+            session_id=session_id,
+            profile="default",
+            workspace="/work",
+            at=1_000.0 + seq,
+            seq=seq + 1,
+            texts=(
+                TurnText(f"{session_id}/m{seq}", "user", said),
+                TurnText(f"{session_id}/p{seq}", "assistant", answer),
+            ),
+        )
+        event = SessionChanged(session_id=session_id, seq=seq + 1, at=turn.at, by="test")
+        self._sessions[session_id] = (epoch, seq + 1)
+        row = intake.row_of(turn.id, intake.TurnEnded(turn))
+        await self.store.append(
+            Commit(session_id=session_id, epoch=epoch, events=(event,), outbox=(row,))
+        )
+        self.service.wake()
+        return turn.id
 
     async def _session(self, session_id: str) -> tuple[int, int]:
         if session_id not in self._sessions and await self.store.session(session_id) is not None:

@@ -49,6 +49,7 @@ class Shelf:
         self._stored = asyncio.Event()
         self._begun = asyncio.Event()
         self.requests = 0
+        self.answers = 0
 
     def lines(self) -> list[MemoryItem]:
         if not self._path.exists():
@@ -130,9 +131,12 @@ class Shelf:
         if self.gate is not None:
             await self.gate.wait()
         terms = words.casefold().split()
+        items = await in_thread(self._active)
+        self.answers += 1
+        self._begun.set()
         return [
             recalled(item, self.name)
-            for item in [*(await in_thread(self._active)).values()]
+            for item in items.values()
             if isinstance(item, Memory)
             and item.profile == scope.profile != ""
             and item.workspace in ("", scope.workspace)

@@ -176,3 +176,23 @@ async def test_what_is_forgotten_is_gone_everywhere_and_what_remains_is_said(
         assert await memory.service.wait_delivered(PATIENCE)
         assert code not in await ids(dead)
     assert b"4711" not in (tmp_path / "memory.db").read_bytes()
+
+
+@pytest.mark.promise("003.1")
+async def test_the_context_of_the_next_turn_is_asked_for_when_a_turn_has_ended(
+    tmp_path: Path,
+) -> None:
+    slow = Shelf(tmp_path / "shelf")
+    async with remembering_store(tmp_path, [slow], budget=0.3) as memory:
+        (tea,) = await memory.conclude("s1", "The user drinks tea.")
+        assert await memory.service.wait_delivered(PATIENCE)
+        await memory.end_turn("s1", "What do I drink?", "Tea.")
+        async with asyncio.timeout(PATIENCE):
+            await slow.wait_begun(lambda: slow.answers == 1)
+        await asyncio.sleep(0)  # the answer is on its way to who asked
+        # It answered for the turn before; now it takes longer than a turn waits.
+        slow.gate = asyncio.Event()
+        recall = await memory.service.context("s1", SCOPE, "something else")
+        assert [memory.memory_id for memory in recall.memories] == [tea]
+        assert recall.late == ()
+        assert recall.waited < 0.3

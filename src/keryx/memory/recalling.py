@@ -1,13 +1,14 @@
 """Asks the providers what fits a question, and waits for them no longer than one budget.
 
-A provider that fails, or that has not answered the question before, is not waited for at all; what
-it answers late is used for the next turn of that session.
+A provider that fails, or that has left a question unanswered for longer, is not waited for at all.
+After each turn the providers are asked for the next one; what they answer, also late, is used then.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -25,8 +26,13 @@ MAX_GIVEN: Final = 8
 """Memories that a model is given with one message."""
 MAX_CHARACTERS: Final = 4_000
 """Characters of all memories that a model is given with one message."""
-# Answers that came late are kept for so many sessions; the next turn of others asks again.
-MAX_LATE: Final = 200
+MOMENT: Final = 0.05
+"""Seconds that a turn waits for a provider whose earlier answer is there."""
+MAX_ANSWERS: Final = 1_000
+
+_Key = tuple[str, str]
+"""A session and the name of a provider."""
+_Asking = asyncio.Task[Sequence[RecalledMemory]]
 
 
 class RecallSource(msgspec.Struct, frozen=True):
@@ -51,8 +57,10 @@ class Recalling:
         self._clock: Clock = scope.clock
         self._group = Group(scope.child("recalling"), on_error=report)
         self._budget = budget
-        self._asked: dict[tuple[str, str], asyncio.Task[Sequence[RecalledMemory]]] = {}
-        """The last request for context, by session and provider."""
+        self._asked: dict[_Key, tuple[_Asking, float]] = {}
+        """Requests for context that are not answered yet, and when they were made."""
+        self._answers: dict[_Key, Sequence[RecalledMemory]] = {}
+        """The last answers, the newest last."""
 
     async def recall(self, scope: MemoryScope, words: str, limit: int) -> Recall:
         """Return what fits these words best, from all providers that answer in time."""
@@ -65,64 +73,87 @@ class Recalling:
             if not source.is_failing()
         }
         await _wait(tasks.values(), self._budget)
+        gave = {name: task.result() for name, task in tasks.items() if _has_answer(task)}
         for task in tasks.values():
             task.cancel()
-        return self._collect(tasks, limit, began)
+        return self._recall(gave, limit, began)
 
     async def context(self, session_id: str, scope: MemoryScope, words: str) -> Recall:
-        """Return what the model should be given with a message of this session."""
+        """Return what the model should be given with a message of this session.
+
+        A provider that has answered for this session before is waited for only a moment.
+        """
         began = self._clock.monotonic()
-        answers: dict[str, asyncio.Task[Sequence[RecalledMemory]]] = {}
-        new: list[asyncio.Task[Sequence[RecalledMemory]]] = []
+        new = self._ask_all(session_id, scope, words)
+        unanswered = [task for key, task in new.items() if key not in self._answers]
+        await _wait(unanswered, self._budget)
+        await _wait(new.values(), min(MOMENT, self._budget))
+        gave: dict[str, Sequence[RecalledMemory]] = {}
         for source in self._sources:
-            key = (session_id, source.provider.name)
-            earlier = self._asked.pop(key, None)
-            if earlier is not None and not earlier.done():
-                self._asked[key] = answers[key[1]] = earlier
-            elif source.is_failing() and earlier is not None:
-                answers[key[1]] = earlier
-            elif not source.is_failing():
-                asking = _ask_context(source.provider, scope, words)
-                task = self._group.start(asking, name=f"context for {session_id}")
-                self._asked[key] = answers[key[1]] = task
-                new.append(task)
-        await _wait(new, self._budget)
-        self._drop_oldest()
-        recall = self._collect(answers, MAX_GIVEN, began)
+            answer = self._answers.get((session_id, source.provider.name))
+            if answer is not None:
+                gave[source.provider.name] = answer
+        recall = self._recall(gave, MAX_GIVEN, began)
         # What a page said is recalled only on request, with its label.
         trusted = tuple(memory for memory in recall.memories if memory.trust != "page")
         return msgspec.structs.replace(recall, memories=trusted)
 
+    def prefetch(self, session_id: str, scope: MemoryScope, words: str) -> None:
+        """Ask for the next turn of this session, whose message is not known yet."""
+        if not self._group.scope.is_cancelled:
+            self._ask_all(session_id, scope, words)
+
+    def _ask_all(self, session_id: str, scope: MemoryScope, words: str) -> dict[_Key, _Asking]:
+        """Ask all providers that work. A question that was asked just now is asked anew."""
+        new: dict[_Key, _Asking] = {}
+        for source in self._sources:
+            key = (session_id, source.provider.name)
+            if not (source.is_failing() or self._is_hanging(key)):
+                asking = _ask_context(source.provider, scope, words)
+                task = self._group.start(asking, name=f"context for {session_id}")
+                task.add_done_callback(partial(self._on_answer, key))
+                self._asked[key] = (task, self._clock.monotonic())
+                new[key] = task
+        return new
+
+    def _is_hanging(self, key: _Key) -> bool:
+        """Return whether the last question is unanswered for long; a newer one is dropped."""
+        task, since = self._asked.get(key, (None, 0.0))
+        if task is None:
+            return False
+        if self._clock.monotonic() - since >= self._budget:
+            return True
+        del self._asked[key]
+        task.cancel()
+        return False
+
+    def _on_answer(self, key: _Key, task: _Asking) -> None:
+        if self._asked.get(key, (None, 0.0))[0] is task:
+            del self._asked[key]
+        if not task.cancelled() and task.exception() is None:
+            self._answers.pop(key, None)
+            self._answers[key] = task.result()
+            for oldest in list(self._answers)[: max(0, len(self._answers) - MAX_ANSWERS)]:
+                del self._answers[oldest]
+
     def forget(self, session_id: str) -> None:
         """Drop what was asked for a session that is closed or deleted."""
+        for key in [key for key in self._answers if key[0] == session_id]:
+            del self._answers[key]
         for key in [key for key in self._asked if key[0] == session_id]:
-            self._asked.pop(key).cancel()
+            self._asked.pop(key)[0].cancel()
 
     async def close(self) -> None:
         await self._group.leave()
         self._group.scope.close()
 
-    def _drop_oldest(self) -> None:
-        most = MAX_LATE * max(1, len(self._sources))
-        for key in list(self._asked)[: max(0, len(self._asked) - most)]:
-            self._asked.pop(key).cancel()
-
-    def _collect(
-        self,
-        tasks: dict[str, asyncio.Task[Sequence[RecalledMemory]]],
-        limit: int,
-        began: float,
+    def _recall(
+        self, gave: Mapping[str, Sequence[RecalledMemory]], limit: int, began: float
     ) -> Recall:
-        gave: list[Sequence[RecalledMemory]] = []
-        late = [s.provider.name for s in self._sources if s.provider.name not in tasks]
-        for name, task in tasks.items():
-            if task.done() and not task.cancelled() and task.exception() is None:
-                gave.append(task.result())
-            else:
-                late.append(name)
+        names = [source.provider.name for source in self._sources]
         return Recall(
-            memories=tuple(merged(gave, limit)),
-            late=tuple(sorted(late)),
+            memories=tuple(merged([gave[name] for name in names if name in gave], limit)),
+            late=tuple(sorted(name for name in names if name not in gave)),
             waited=self._clock.monotonic() - began,
         )
 
@@ -139,10 +170,14 @@ async def _ask_context(
     return await provider.context(scope, words, MAX_GIVEN)
 
 
-async def _wait(tasks: Iterable[asyncio.Task[Sequence[RecalledMemory]]], seconds: float) -> None:
-    waiting = list(tasks)
+async def _wait(tasks: Iterable[_Asking], seconds: float) -> None:
+    waiting = [task for task in tasks if not task.done()]
     if waiting:
         await asyncio.wait(waiting, timeout=seconds)
+
+
+def _has_answer(task: _Asking) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 def merged(answers: Sequence[Sequence[RecalledMemory]], limit: int) -> list[RecalledMemory]:

@@ -161,8 +161,17 @@ class MemoryService:
         ids = [row.id for row in rows]
         await self._store.sent(ids)
         await self.file.write(partial(intake.forget_applied, ids=ids))
+        self._prefetch(items)
         self._deliver(items)
         return True
+
+    def _prefetch(self, items: Iterable[MemoryItem]) -> None:
+        """Ask for the next turn of each session whose turn has ended."""
+        for item in items:
+            if isinstance(item, TurnMemory):
+                scope = MemoryScope(item.profile, item.workspace)
+                words = " ".join(text.text for text in item.texts)
+                self._recalling.prefetch(item.session_id, scope, words)
 
     def _deliver(self, items: Iterable[MemoryItem]) -> None:
         if self._delivers:
