@@ -22,13 +22,11 @@ shared = pytest.mark.asyncio(loop_scope="module")
 
 
 # Every tool, and every reason; all in one browser, which stays usable.
-CASES = [
-    *(("navigate", reason) for reason in REASONS),
-    *((name, REASONS[at % len(REASONS)]) for at, name in enumerate(HANGING) if name != "navigate"),
-]
+CASES = [(name, reason) for name in HANGING for reason in REASONS]
 
 
 @shared
+@pytest.mark.promise("kit.9")
 @pytest.mark.parametrize(("name", "reason"), CASES)
 async def test_a_hanging_browser_tool_gives_control_back(
     browser: BrowserSession, name: str, reason: Reason
