@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
 from keryx.memory.providers.notes.provider import NotesProvider
-from keryx.ports.memory import Memory
+from keryx.ports.memory import Memory, MemoryEdits
 
 
 class Edits:
@@ -38,7 +37,9 @@ class Edits:
 
 
 @asynccontextmanager
-async def open_notes(folder: Path, edits: Edits | None = None) -> AsyncGenerator[NotesProvider]:
+async def open_notes(
+    folder: Path, edits: MemoryEdits | None = None
+) -> AsyncGenerator[NotesProvider]:
     """The provider over a folder, as a process opens it."""
     scope = Scope("notes")
     bridge = Bridge(scope)
@@ -56,4 +57,15 @@ def save_by_rename(path: Path, change: Callable[[str], str]) -> None:
     """Save as many editors do: a new file takes the name of the old one."""
     new = path.with_name("4913~")
     new.write_text(change(path.read_text()))
-    os.replace(new, path)
+    new.replace(path)
+
+
+def replacing(*pairs: tuple[str, str], then: str = "") -> Callable[[str], str]:
+    """Return an edit: words are replaced, and something is written at the end."""
+
+    def change(text: str) -> str:
+        for old, new in pairs:
+            text = text.replace(old, new)
+        return text + then
+
+    return change

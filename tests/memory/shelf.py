@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -44,6 +45,7 @@ class Shelf:
         self._stored = asyncio.Event()
         self._begun = asyncio.Event()
         self.requests = 0
+        self._writing = threading.Lock()
 
     def lines(self) -> list[MemoryItem]:
         if not self._path.exists():
@@ -84,19 +86,23 @@ class Shelf:
             await asyncio.wait_for(self._stored.wait(), 0.1)
 
     def _write(self, delivery: Delivery) -> None:
+        with self._writing:  # sessions store at once, and an erasure writes all lines anew
+            self._write_alone(delivery)
+
+    def _write_alone(self, delivery: Delivery) -> None:
         item = delivery.item
         erased = item.items if isinstance(item, Withdrawal) and item.erase else ()
         if erased:
             rest = [other for other in self.lines() if other.id not in erased]
             self._path.write_bytes(b"".join(msgspec.json.encode(o) + b"\n" for o in rest))
-        active = self._active()
+        active = self.active()
         if delivery.attempts and (item.id in active or isinstance(item, Withdrawal)):
             return
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(file, msgspec.json.encode(item) + b"\n")  # at once: a killed process tears nothing
         os.close(file)
 
-    def _active(self) -> dict[str, MemoryItem]:
+    def active(self) -> dict[str, MemoryItem]:
         active: dict[str, MemoryItem] = {}
         for item in self.lines():
             if isinstance(item, Withdrawal):
@@ -112,7 +118,7 @@ class Shelf:
         terms = words.casefold().split()
         return [
             recalled(item, self.name)
-            for item in (await in_thread(self._active)).values()
+            for item in (await in_thread(self.active)).values()
             if isinstance(item, Memory)
             and item.profile == scope.profile != ""
             and item.workspace in ("", scope.workspace)
@@ -123,7 +129,7 @@ class Shelf:
         return await self.recall(scope, words, limit)
 
     async def remaining(self, items: Sequence[str]) -> list[str]:
-        active = await in_thread(self._active)
+        active = await in_thread(self.active)
         return [item for item in items if item in active]
 
     async def close(self) -> None:

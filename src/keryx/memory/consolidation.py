@@ -225,8 +225,8 @@ def values_of(text: str, texts: Sequence[str]) -> frozenset[str]:
 
 
 def _difference(values: Sequence[frozenset[str]]) -> str:
-    everywhere = frozenset.intersection(*values)
-    different = sorted(frozenset.union(*values) - everywhere)
+    first, *rest = values
+    different = sorted(first.union(*rest) - first.intersection(*rest))
     return ", ".join(repr(value) for value in different[:5])
 
 
@@ -278,7 +278,7 @@ def _merged(text: str, sources: Sequence[Memory], at: float) -> Memory:
         text=text.strip(),
         kind="fact" if all(memory.kind == "fact" for memory in sources) else "conclusion",
         about=first.about,
-        trust=max((memory.trust for memory in sources), key=_TRUSTED.index),
+        trust=_TRUSTED[max(_TRUSTED.index(memory.trust) for memory in sources)],
         profile=first.profile,
         workspace=first.workspace,
         created_at=at,

@@ -21,11 +21,13 @@ LABELS: Final[dict[Trust, str]] = {
     "page": "from a web page",
 }
 """Whom a memory can be trusted like, in words; a person's own words need none."""
+_TRUST: Final[dict[str, Trust]] = {words: trust for trust, words in LABELS.items()}
 
 _FIRST: Final = re.compile(
-    r"^[-*+][ \t]+(?P<body>.*?)"
-    r"(?P<comment>[ \t]*(?<!\\)<!-- (?P<id>[\w./:@+-]+)(?:, (?P<label>[^<>]*))? -->)?[ \t\r]*$"
+    r"^[-*+][ \t]+(?P<body>.*?)(?P<comment>[ \t]*(?<!\\)<!-- [^<>]* -->)?[ \t\r]*$"
 )
+_LAST: Final = re.compile(r"^(?P<body>.*?)(?P<comment>[ \t]*(?<!\\)<!-- [^<>]* -->)[ \t\r]*$")
+_COMMENT: Final = re.compile(r"^[ \t]*<!-- (?P<id>[\w./:@+-]+)(?:, (?P<label>[^<>]*))? -->$")
 _RULE: Final = re.compile(r"^[-*_ \t]*$")
 _ESCAPE: Final = re.compile(r"\\([\\<&])|\\$|&#13;")
 _MINTED: Final = re.compile(r"^mem_[0-9a-f]{16}$")
@@ -42,9 +44,9 @@ class Item(msgspec.Struct, frozen=True):
     comment: str = ""
     """The comment with the id as it stands in the file."""
 
-    def without_id(self) -> Item:
+    def without_id(self, *, is_known: bool) -> Item:
         """Return the item as a person's: an id of Keryx is dropped, any other comment is text."""
-        if self.id is None or _MINTED.match(self.id):
+        if self.id is None or is_known or _MINTED.match(self.id):
             return msgspec.structs.replace(self, id=None, trust="person")
         first, *rest = self.text.split("\n")
         text = "\n".join([first + _decode(self.comment), *rest])
@@ -54,8 +56,11 @@ class Item(msgspec.Struct, frozen=True):
         """Return the item with this id in its first line; a person's words stay as they are."""
         first, newline, rest = self.raw.partition("\n")
         first = first.rstrip(" \t\r")
-        if self.comment:
+        if self.comment and first.endswith(self.comment):
             first = first.removesuffix(self.comment)
+        elif self.comment:
+            before, _, after = rest.rpartition(self.comment)
+            rest = before + after
         comment = _comment(memory_id, trust)
         raw = f"{first}{comment}{newline or chr(10)}{rest}"
         return msgspec.structs.replace(self, raw=raw, id=memory_id, trust=trust, comment=comment)
@@ -84,7 +89,7 @@ def parse(content: str) -> list[Block]:
     while at < len(lines):
         end = at + 1
         match = _FIRST.match(lines[at].removesuffix("\n"))
-        if match is None or (match["id"] is None and _RULE.match(match["body"])):
+        if match is None or (match["comment"] is None and _RULE.match(match["body"])):
             blocks.append(lines[at])
         else:
             while end < len(lines) and _continues(lines[end]):
@@ -114,20 +119,27 @@ def append(blocks: Sequence[Block], items: Sequence[Item]) -> list[Block]:
 
 
 def _item(match: re.Match[str], lines: Sequence[str]) -> Item:
-    body = match["body"]
-    first = _decode(body[1:]) if re.match(r"\\[ \t]", body) else _decode(body)
+    body, comment = match["body"], match["comment"] or ""
     rest = [
-        _decode(line.removeprefix("\t" if line.startswith("\t") else INDENT).rstrip(" \t\r\n"))
+        line.removeprefix("\t" if line.startswith("\t") else INDENT).rstrip(" \t\r\n")
         for line in lines[1:]
     ]
-    label = (match["label"] or "").strip()
-    trust: Trust = next((name for name, words in LABELS.items() if words == label), "page")
+    # An editor that wraps long lines moves the comment to the end of the item.
+    last = _LAST.match(rest[-1]) if rest and not comment else None
+    if last is not None and _COMMENT.match(last["comment"]):
+        rest[-1], comment = last["body"], last["comment"]
+    fields = _COMMENT.match(comment)
+    if fields is None:
+        body, comment = body + comment, ""
+    first = _decode(body[1:]) if re.match(r"\\[ \t]", body) else _decode(body)
+    label = ((fields and fields["label"]) or "").strip()
+    trust: Trust = _TRUST.get(label) or "page"
     return Item(
-        text="\n".join([first, *rest]),
+        text="\n".join([first, *map(_decode, rest)]),
         raw="".join(lines),
-        id=match["id"],
+        id=fields["id"] if fields else None,
         trust=trust,
-        comment=match["comment"] or "",
+        comment=comment,
     )
 
 

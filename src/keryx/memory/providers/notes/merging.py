@@ -84,7 +84,8 @@ class _Merging:
             elif block.id is not None and owners.get(block.id) == at:
                 merged += self._line(block, block.id)
             else:
-                merged += self._new_line(block.without_id())
+                is_known = block.id in self._base or block.id in self._ours
+                merged += self._new_line(block.without_id(is_known=is_known))
         rest = [memory for memory in self._lost if memory.id not in self._entries]
         for memory in rest:
             if memory.id in self._base:

@@ -12,7 +12,7 @@ import os
 import signal
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -34,13 +34,15 @@ class BusyFileError(ProviderUnavailableError):
 @contextmanager
 def open_folder(root: Path, name: str, *, create: bool) -> Generator[int | None]:
     """Open a folder of a folder, both only for their owner. None: there is no such folder."""
-    if create:
-        root.mkdir(mode=0o700, exist_ok=True)
-        (root / name).mkdir(mode=0o700, exist_ok=True)
     descriptors: list[int] = []
     try:
         try:
+            if create and not root.is_symlink():
+                root.mkdir(mode=0o700, exist_ok=True)
             descriptors.append(os.open(root, _FOLDER))
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=descriptors[0])
             descriptors.append(os.open(name, _FOLDER, dir_fd=descriptors[0]))
         except FileNotFoundError:
             yield None
