@@ -15,7 +15,7 @@ from keryx.memory import intake
 from keryx.memory.memory_file import MemoryFile
 from keryx.memory.service import MemoryService
 from keryx.ports.memory import MemoryProvider, MemoryScope, TurnMemory, TurnText
-from keryx.ports.store import Commit
+from keryx.ports.store import Commit, OutboxRow
 from keryx.store.sqlite import SqliteStore
 
 SCOPE: Final = MemoryScope("default", "/work")
@@ -80,6 +80,16 @@ class RememberingStore:
         )
         self.service.wake()
         return turn.id
+
+    async def commit_row(self, session_id: str, row: OutboxRow) -> None:
+        """Commit a row of the outbox with some event of the session, and take it in."""
+        epoch, seq = await self._session(session_id)
+        self._sessions[session_id] = (epoch, seq + 1)
+        event = SessionChanged(session_id=session_id, seq=seq + 1, at=2_000.0, by="test", title="t")
+        await self.store.append(
+            Commit(session_id=session_id, epoch=epoch, events=(event,), outbox=(row,))
+        )
+        await self.service.take_in()
 
     async def _session(self, session_id: str) -> tuple[int, int]:
         if session_id not in self._sessions and await self.store.session(session_id) is not None:

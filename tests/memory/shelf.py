@@ -106,7 +106,8 @@ class Shelf:
         os.write(file, msgspec.json.encode(item) + b"\n")  # at once: a killed process tears nothing
         os.close(file)
 
-    def _active(self) -> dict[str, MemoryItem]:
+    def active(self) -> dict[str, MemoryItem]:
+        """Return what is stored and not withdrawn."""
         with self._lock:
             return dict(self._read_new())
 
@@ -131,7 +132,7 @@ class Shelf:
         if self.gate is not None:
             await self.gate.wait()
         terms = words.casefold().split()
-        items = await in_thread(self._active)
+        items = await in_thread(self.active)
         self.answers += 1
         self._begun.set()
         return [
@@ -147,7 +148,7 @@ class Shelf:
         return await self.recall(scope, words, limit)
 
     async def remaining(self, items: Sequence[str]) -> list[str]:
-        active = await in_thread(self._active)
+        active = await in_thread(self.active)
         return [item for item in items if item in active]
 
     async def close(self) -> None:

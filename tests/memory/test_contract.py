@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from keryx.aio.bridge import Bridge
+from keryx.aio.scope import Scope
+from keryx.memory.providers.notes.provider import NotesProvider
 from keryx.testing.memory_contract import CHECKS, Check
+from tests.memory.people import Edits
 from tests.memory.shelf import Shelf
 
 pytestmark = pytest.mark.promise("003.1")
@@ -15,3 +20,14 @@ pytestmark = pytest.mark.promise("003.1")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 async def test_a_provider_in_a_file(check: Check, tmp_path: Path) -> None:
     await check(lambda: Shelf(tmp_path / "shelf.jsonl"))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+async def test_notes(check: Check, tmp_path: Path) -> None:
+    scope = Scope("test")
+    bridge = Bridge(scope)
+    edits = Edits()
+    await check(lambda: NotesProvider(tmp_path / "notes", bridge, edits=edits, wall=time.time))
+    await bridge.close()
+    scope.close()
+    assert edits.edits == [], "nobody edited the files"

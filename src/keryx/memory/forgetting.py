@@ -51,7 +51,9 @@ class Forgetting:
         if erased:
             await self._file.purge()
         for deliverer in self._deliverers:
-            deliverer.wake([session_id])
+            name = deliverer.provider.name
+            waiting = await self._file.read(partial(deliveries.sessions_waiting, provider=name))
+            deliverer.wake(waiting)
             if not deliverer.is_failing:
                 await deliverer.wait_idle(self._budget)
         return Forgotten(erased=tuple(erased), remaining=await self._remaining(erased))
@@ -62,7 +64,11 @@ class Forgetting:
         choose: Callable[[sqlite3.Connection], Sequence[str]],
         session_id: str,
     ) -> list[str]:
-        erased = memories.erase(connection, choose(connection))
+        chosen = list(choose(connection))
+        # A merged memory says what the erased one said; the others that went into it are back.
+        merges = memories.merges_of(connection, chosen)
+        gone, restored = memories.undo(connection, merges)
+        erased = memories.erase(connection, [*chosen, *gone])
         items = (*erased, session_id) if session_id else tuple(erased)
         if items:
             deliveries.withdraw(connection, items)
@@ -70,7 +76,10 @@ class Forgetting:
                 id=new_id("erase"), session_id=session_id, items=items, erase=True
             )
             providers = [deliverer.provider.name for deliverer in self._deliverers]
-            intake.enqueue_all(connection, providers, [withdrawal], session_id, self._clock.wall())
+            at = self._clock.wall()
+            intake.enqueue_all(connection, providers, [withdrawal], session_id, at)
+            back = [name for name in restored if name not in erased]
+            intake.restore_in_order(connection, back, providers, withdrawal.id, at)
         return erased
 
     async def _remaining(self, erased: Sequence[str]) -> dict[str, tuple[str, ...]]:

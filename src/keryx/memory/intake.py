@@ -1,4 +1,4 @@
-"""Takes what sessions remember from the outbox of the store into the file of the memories.
+"""Takes what sessions remember, and what people change, into the file of the memories.
 
 A row of the outbox is written in the same transaction as the event that it comes from. It is
 applied here once, by its id, and only then removed from the outbox.
@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from keryx.events import MemoryChanged
+from keryx.ids import new_id
 from keryx.memory import deliveries, memories
 from keryx.ports.memory import Memory, MemoryItem, MemorySource, TurnMemory, Withdrawal
 from keryx.ports.store import OutboxRow
@@ -126,13 +127,107 @@ def _take_back(
     connection: sqlite3.Connection, row: TurnTakenBack, providers: Sequence[str]
 ) -> list[MemoryItem]:
     operations = memories.operations_of(connection, row.session_id, row.turn_id)
-    gone, restored = memories.undo(connection, operations)
+    merges = memories.merges_of(connection, operations)
+    gone, restored = memories.undo(connection, [*merges, *operations])
     key = f"undo/{row.turn_id}"
     ended = (*gone, row.turn_id)
     deliveries.withdraw(connection, ended)
     items: list[MemoryItem] = [Withdrawal(id=key, session_id=row.session_id, items=ended)]
     enqueue_all(connection, providers, items, row.session_id, row.at)
     return items + restore(connection, restored, providers, key, row.session_id, row.at)
+
+
+def add_of_person(
+    connection: sqlite3.Connection, memory: Memory, providers: Sequence[str]
+) -> list[MemoryItem]:
+    """Add a memory of a person; what it replaces is ended."""
+    items: list[MemoryItem] = []
+    if memories.add(connection, memory, operation=memory.id):
+        items.append(memory)
+        old = memory.replaces
+        if old is not None and memories.end(
+            connection, old, "replaced", operation=memory.id, at=memory.created_at
+        ):
+            items += withdraw(connection, [old], providers, f"{memory.id}/ends", memory.created_at)
+        enqueue_all(connection, providers, [memory], "", memory.created_at)
+    return items
+
+
+def remove(
+    connection: sqlite3.Connection,
+    ids: Sequence[str],
+    providers: Sequence[str],
+    operation: str,
+    at: float,
+) -> list[MemoryItem]:
+    """Remove memories as one operation, which can be undone."""
+    ended = [
+        memory_id
+        for memory_id in ids
+        if memories.end(connection, memory_id, "removed", operation=operation, at=at)
+    ]
+    return withdraw(connection, ended, providers, operation, at)
+
+
+def withdraw(
+    connection: sqlite3.Connection,
+    ids: Sequence[str],
+    providers: Sequence[str],
+    key: str,
+    at: float,
+) -> list[MemoryItem]:
+    """Let the providers withdraw memories, each in the order of the session that it comes from."""
+    by_session: dict[str, list[str]] = {}
+    for memory_id in ids:
+        memory = memories.get(connection, memory_id)
+        by_session.setdefault("" if memory is None else session_of(memory), []).append(memory_id)
+    items: list[MemoryItem] = [
+        Withdrawal(
+            id=f"{key}/{session_id}" if session_id else key,
+            session_id=session_id,
+            items=tuple(ended),
+        )
+        for session_id, ended in by_session.items()
+    ]
+    for item in items:
+        enqueue_all(connection, providers, [item], session_of(item), at)
+    return items
+
+
+def undo_operation(
+    connection: sqlite3.Connection, operation: str, providers: Sequence[str], at: float
+) -> list[MemoryItem]:
+    """Undo a removal, an addition by a person, or all merges of a consolidation."""
+    operations = memories.operations_of(connection, "", operation) or [operation]
+    merges = memories.merges_of(connection, operations)
+    gone, restored = memories.undo(connection, [*merges, *operations])
+    deliveries.withdraw(connection, gone)
+    key = new_id("undo")
+    items = withdraw(connection, gone, providers, key, at)
+    return items + restore_in_order(connection, restored, providers, key, at)
+
+
+def restore_in_order(
+    connection: sqlite3.Connection,
+    ids: Sequence[str],
+    providers: Sequence[str],
+    key: str,
+    at: float,
+) -> list[MemoryItem]:
+    """Let the providers store memories again, each in the order of its session."""
+    items: list[MemoryItem] = []
+    for memory_id in ids:
+        memory = memories.get(connection, memory_id)
+        session_id = "" if memory is None else session_of(memory)
+        items += restore(connection, [memory_id], providers, key, session_id, at)
+    return items
+
+
+def session_of(item: MemoryItem) -> str:
+    """Return the session in whose order the item is delivered."""
+    if isinstance(item, Memory):
+        return item.sources[0].session_id if item.sources else ""
+    return item.session_id
 
 
 def restore(

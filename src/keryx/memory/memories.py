@@ -14,6 +14,8 @@ from typing import Any, Final
 from keryx.ports.memory import Memory, MemoryScope, MemorySource
 
 MAX_TERMS: Final = 32
+MERGE: Final = "merge"
+"""The name of an operation of a consolidation; `turn_id` names the consolidation."""
 _COLUMNS: Final = (
     "id, text, kind, about, trust, profile, workspace, created_at, replaces, state, session_id"
 )
@@ -51,7 +53,7 @@ def add(connection: sqlite3.Connection, memory: Memory, *, operation: str) -> bo
         "INSERT OR IGNORE INTO sources VALUES (?, ?, ?, ?, ?)",
         [(memory.id, s.session_id, s.seq, s.turn_id, s.call_id) for s in memory.sources],
     )
-    _log(connection, operation, "add", memory.created_at, source)
+    log(connection, operation, "add", memory.created_at, source)
     return True
 
 
@@ -74,7 +76,7 @@ def end(
         "UPDATE memories SET state = ?, ended_by = ? WHERE no = ?", (state, operation, row[0])
     )
     _unindex(connection, *row)
-    _log(connection, operation, state, at, source)
+    log(connection, operation, state, at, source)
     return True
 
 
@@ -119,6 +121,22 @@ def operations_of(connection: sqlite3.Connection, session_id: str, turn_id: str)
     return [name for (name,) in rows]
 
 
+def merges_of(connection: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
+    """Return the merges that these memories went into, those of merged ones first."""
+    merges: list[str] = []
+    waiting = list(ids)
+    while waiting:
+        row = connection.execute(
+            "SELECT o.id FROM memories AS m JOIN operations AS o ON o.id = m.ended_by"
+            " WHERE m.id = ? AND o.name = ?",
+            (waiting.pop(), MERGE),
+        ).fetchone()
+        if row is not None and row[0] not in merges:
+            merges.insert(0, row[0])
+            waiting.append(row[0])
+    return merges
+
+
 def erase(connection: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
     """Delete these memories and all that they replaced; return the ids of all that are gone."""
     erased: list[str] = []
@@ -132,6 +150,8 @@ def erase(connection: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
             continue
         if row[2] == "active":
             _unindex(connection, row[0], row[1])
+        merged = connection.execute("SELECT id FROM memories WHERE ended_by = ?", (memory_id,))
+        waiting += [name for (name,) in merged.fetchall()]
         connection.execute("DELETE FROM memories WHERE no = ?", (row[0],))
         connection.execute("DELETE FROM sources WHERE memory = ?", (memory_id,))
         connection.execute("DELETE FROM operations WHERE id = ?", (memory_id,))
@@ -184,6 +204,14 @@ def find(
         (query, scope.profile, scope.workspace, limit),
     ).fetchall()
     return [_memory(connection, row) for row in rows]
+
+
+def for_context(
+    connection: sqlite3.Connection, scope: MemoryScope, words: str, limit: int
+) -> list[Memory]:
+    """Return what fits the words, then the newest about the user."""
+    best = find(connection, scope, words, limit)
+    return [*best, *newest(connection, MemoryScope(scope.profile, ""), limit)]
 
 
 def newest(
@@ -241,13 +269,14 @@ def _unindex(connection: sqlite3.Connection, no: int, text: str) -> None:
     connection.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (no, text))
 
 
-def _log(
+def log(
     connection: sqlite3.Connection,
     operation: str,
     name: str,
     at: float,
     source: MemorySource | None,
 ) -> None:
+    """Write an operation down; the first name of it counts."""
     connection.execute(
         "INSERT OR IGNORE INTO operations VALUES (?, ?, ?, ?, ?)",
         (

@@ -235,11 +235,15 @@ def _migrate(path: Path, connection: sqlite3.Connection) -> None:
             f"{path} was written by a newer version of Keryx; use that version, or move the file"
         )
     if version == 0:
-        for statement in _SCHEMA.split(";\n"):
-            if statement.strip():
-                connection.execute(statement)
+        create_tables(connection)
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    for statement in _SCHEMA.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -29,11 +29,8 @@ class WordSearch:
         return [recalled(memory, NAME) for memory in rows]
 
     async def context(self, scope: MemoryScope, words: str, limit: int) -> Sequence[RecalledMemory]:
-        """Return what fits the words, then the newest about the user."""
-        best = await self._file.read(partial(memories.find, scope=scope, words=words, limit=limit))
-        everywhere = MemoryScope(scope.profile, "")
-        newest = await self._file.read(partial(memories.newest, scope=everywhere, limit=limit))
-        return [recalled(memory, NAME) for memory in (*best, *newest)]
+        query = partial(memories.for_context, scope=scope, words=words, limit=limit)
+        return [recalled(memory, NAME) for memory in await self._file.read(query)]
 
     async def remaining(self, items: Sequence[str]) -> Sequence[str]:
         rows = [await self._file.read(partial(memories.get, memory_id=item)) for item in items]

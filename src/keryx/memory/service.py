@@ -6,7 +6,6 @@ Whatever was accepted is visible here at once, whether or not a provider has it 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
@@ -16,7 +15,9 @@ import msgspec
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.events import MemoryChanged
+from keryx.ids import new_id
 from keryx.memory import deliveries, intake, memories
+from keryx.memory.consolidation import Ask, Consolidation, consolidate
 from keryx.memory.deliverer import ATTEMPT_TIMEOUT, FIRST_PAUSE, Deliverer
 from keryx.memory.deliveries import FailedDelivery, Lag
 from keryx.memory.forgetting import Forgetting, Forgotten
@@ -29,7 +30,6 @@ from keryx.ports.memory import (
     MemoryProvider,
     MemoryScope,
     TurnMemory,
-    Withdrawal,
 )
 from keryx.ports.memory_access import Recall
 from keryx.ports.store import OutboxRow, Store
@@ -175,7 +175,7 @@ class MemoryService:
 
     def _deliver(self, items: Iterable[MemoryItem]) -> None:
         if self._delivers:
-            sessions = {session_of(item) for item in items}
+            sessions = {intake.session_of(item) for item in items}
             for deliverer in self._deliverers:
                 deliverer.wake(sessions)
 
@@ -216,20 +216,32 @@ class MemoryService:
 
     async def add(self, memory: Memory) -> None:
         """Add a memory of a person, or a changed one that replaces another; durable on return."""
-
-        def change(connection: sqlite3.Connection) -> list[MemoryItem]:
-            items: list[MemoryItem] = []
-            if memories.add(connection, memory, operation=memory.id):
-                items.append(memory)
-                old = memory.replaces
-                if old is not None and memories.end(
-                    connection, old, "replaced", operation=memory.id, at=memory.created_at
-                ):
-                    items.append(Withdrawal(id=f"{memory.id}/ends", session_id="", items=(old,)))
-            intake.enqueue_all(connection, self._names, items, "", memory.created_at)
-            return items
-
+        change = partial(intake.add_of_person, memory=memory, providers=self._names)
         self._deliver(await self.file.write(change))
+
+    async def remove(self, ids: Sequence[str]) -> str:
+        """Remove these memories; return the operation, which `undo_operation` takes back."""
+        await self.take_in()
+        name, at = new_id("remove"), self._clock.wall()
+        change = partial(intake.remove, ids=ids, providers=self._names, operation=name, at=at)
+        self._deliver(await self.file.write(change))
+        return name
+
+    async def undo_operation(self, operation: str) -> bool:
+        """Take back a removal or a consolidation. False: there is nothing to take back."""
+        await self.take_in()
+        at = self._clock.wall()
+        change = partial(intake.undo_operation, operation=operation, providers=self._names, at=at)
+        items = await self.file.write(change)
+        self._deliver(items)
+        return bool(items)
+
+    async def consolidate(self, scope: MemoryScope, ask: Ask) -> Consolidation:
+        """Let a model propose merges of a scope's memories; apply those that lose nothing."""
+        await self.take_in()
+        result, items = await consolidate(self.file, scope, ask, self._names, self._clock.wall)
+        self._deliver(items)
+        return result
 
     async def confirm(self, memory_id: str) -> bool:
         """Trust a memory as a person's own words. False: there is no such memory."""
@@ -283,13 +295,6 @@ class MemoryService:
             for deliverer in self._deliverers
         ]
         return all(idle)
-
-
-def session_of(item: MemoryItem) -> str:
-    """Return the session in whose order the item is delivered."""
-    if isinstance(item, Memory):
-        return item.sources[0].session_id if item.sources else ""
-    return item.session_id
 
 
 def _fails(deliverer: Deliverer) -> bool:

@@ -127,6 +127,18 @@ class MemoryProvider(Protocol):
     async def close(self) -> None: ...
 
 
+class MemoryEdits(Protocol):
+    """Takes what people did to memories at a provider. The same edit twice counts once."""
+
+    async def add(self, memory: Memory) -> None:
+        """Add a person's memory, or one that replaces another; durable on return."""
+        ...
+
+    async def remove(self, memory_id: str) -> None:
+        """Remove a memory, so that it can be restored; durable on return."""
+        ...
+
+
 class ProviderUnavailableError(NobodyMustActError):
     """The provider did not take the items, or nobody knows whether it did. They are sent again."""
 

@@ -93,8 +93,9 @@ async def recalled(
 async def store(provider: MemoryProvider, *items: MemoryItem, attempts: int = 0) -> None:
     session_id = next(
         (
-            item.sources[0].session_id if isinstance(item, Memory) else item.session_id
+            source.session_id
             for item in items
+            for source in (item.sources if isinstance(item, Memory) else (item,))
         ),
         "",
     )

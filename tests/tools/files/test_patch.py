@@ -8,7 +8,8 @@ import stat
 
 import pytest
 
-from keryx.tools.files import edits, patch, renames
+from keryx.aio import renames
+from keryx.tools.files import edits, patch
 from keryx.tools.files.patch.sections import paths_named
 from tests.tools.files.file_session import FileSession
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from keryx.aio import renames
 from keryx.aio.scope import Reason
 from keryx.ports.store import blob_hash
-from keryx.tools.files import edits, renames
+from keryx.tools.files import edits
 from tests.tools.files.file_session import FileSession
 
 pytestmark = pytest.mark.promise("tools.6")

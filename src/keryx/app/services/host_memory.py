@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from keryx.app.runtime import Runtime
 from keryx.config import Config
 from keryx.errors import UserMustActError
-from keryx.ports.memory import MemoryProvider
+from keryx.ports.memory import Memory, MemoryEdits, MemoryProvider
 from keryx.ports.store import Store
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 FILE: Final = "memory.db"
 """The file of the memories in the home."""
+NOTES: Final = "memory"
+"""The folder of the files of notes in the home."""
 GROUP: Final = "keryx.memory"
 """The entry points of packages with providers: functions of the settings, as a dictionary."""
 
@@ -30,8 +33,9 @@ async def open_memory(runtime: Runtime, store: Store, config: Config) -> MemoryS
     # Imported only here: a host without a memory starts faster.
     service: Any = importlib.import_module("keryx.memory.service")
     file = service.MemoryFile(config.home / FILE, runtime.bridge)
-    providers = await runtime.bridge.to_thread(create_providers, runtime, config, file)
-    return service.MemoryService(
+    edits = ServiceEdits()
+    providers = await runtime.bridge.to_thread(create_providers, runtime, config, file, edits)
+    edits.service = service.MemoryService(
         store,
         file,
         runtime.scope,
@@ -39,14 +43,32 @@ async def open_memory(runtime: Runtime, store: Store, config: Config) -> MemoryS
         report=_report,
         budget=config.memory.wait,
     )
+    return edits.service
+
+
+class ServiceEdits:
+    """Passes people's edits at a provider on to the service, which is created after it."""
+
+    def __init__(self) -> None:
+        self.service: MemoryService | None = None
+
+    async def add(self, memory: Memory) -> None:
+        assert self.service is not None, "providers are used by their service only"
+        await self.service.add(memory)
+
+    async def remove(self, memory_id: str) -> None:
+        assert self.service is not None, "providers are used by their service only"
+        await self.service.remove([memory_id])
 
 
 def create_providers(
-    runtime: Runtime, config: Config, file: MemoryFile
+    runtime: Runtime, config: Config, file: MemoryFile, edits: MemoryEdits
 ) -> Sequence[MemoryProvider]:
     """Create the providers by name, in a thread; `UserMustActError` if there is no such one."""
-    built_in: Mapping[str, Callable[[], MemoryProvider]] = {}
-    del runtime, file
+    built_in: Mapping[str, Callable[[], MemoryProvider]] = {
+        "notes": partial(_notes, runtime, config, edits),
+    }
+    del file
     providers: list[MemoryProvider] = []
     for name in dict.fromkeys(config.memory.providers):
         if name in built_in:
@@ -59,6 +81,14 @@ def create_providers(
             raise UserMustActError(_unknown(name, [*built_in, *installed]))
         providers.append(installed[name].load()(config.memory.settings.get(name, {})))
     return providers
+
+
+def _notes(runtime: Runtime, config: Config, edits: MemoryEdits) -> MemoryProvider:
+    # Imported only here: a host without it starts faster.
+    notes: Any = importlib.import_module("keryx.memory.providers.notes.provider")
+    return notes.NotesProvider(
+        config.home / NOTES, runtime.bridge, edits=edits, wall=runtime.scope.clock.wall
+    )
 
 
 def _unknown(name: str, names: Sequence[str]) -> str:

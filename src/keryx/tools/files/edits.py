@@ -19,12 +19,12 @@ from typing import Final
 
 import msgspec
 
+from keryx.aio.renames import exchange, rename_to_free
 from keryx.errors import ToolFailedError
 from keryx.ports.files import FileChange, Files, Stamp
 from keryx.ports.store import blob_hash
 from keryx.ports.tool_context import ToolContext
 from keryx.tools.files import safe_open
-from keryx.tools.files.renames import exchange, rename_to_free
 
 MAX_LOGGED: Final = 8 * 1024 * 1024
 """Content up to this size is stored in the log, to be shown and restored."""
