@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -16,7 +16,7 @@ from keryx.aio.clock import Clock
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.events import RecalledMemory
-from keryx.ports.memory import MemoryProvider, MemoryScope
+from keryx.ports.memory import MemoryProvider, MemoryScope, TurnMatch, TurnSearch
 from keryx.ports.memory_access import Recall
 
 BUDGET: Final = 0.5
@@ -93,6 +93,21 @@ class Recalling:
         trusted = tuple(memory for memory in recall.memories if memory.trust != "page")
         return msgspec.structs.replace(recall, memories=trusted)
 
+    async def search_turns(self, scope: MemoryScope, words: str, limit: int) -> list[TurnMatch]:
+        """Return earlier turns by their meaning; a provider that cannot, or is late, gives none."""
+        tasks = [
+            self._group.start(_ask_turns(source.provider, scope, words, limit), name="search turns")
+            for source in self._sources
+            if isinstance(source.provider, TurnSearch) and not source.is_failing()
+        ]
+        await _wait(tasks, self._budget)
+        matches: dict[tuple[str, str], TurnMatch] = {}
+        for task in tasks:
+            if task.done() and not task.cancelled() and task.exception() is None:
+                matches.update(((match.turn_id, match.id), match) for match in task.result())
+            task.cancel()
+        return list(matches.values())[:limit]
+
     def forget(self, session_id: str) -> None:
         """Drop what was asked for a session that is closed or deleted."""
         for key in [key for key in self._asked if key[0] == session_id]:
@@ -139,7 +154,13 @@ async def _ask_context(
     return await provider.context(scope, words, MAX_GIVEN)
 
 
-async def _wait(tasks: Iterable[asyncio.Task[Sequence[RecalledMemory]]], seconds: float) -> None:
+async def _ask_turns(
+    provider: TurnSearch, scope: MemoryScope, words: str, limit: int
+) -> Sequence[TurnMatch]:
+    return await provider.search_turns(scope, words, limit)
+
+
+async def _wait(tasks: Iterable[asyncio.Task[Any]], seconds: float) -> None:
     waiting = list(tasks)
     if waiting:
         await asyncio.wait(waiting, timeout=seconds)

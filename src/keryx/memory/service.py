@@ -28,6 +28,7 @@ from keryx.ports.memory import (
     MemoryItem,
     MemoryProvider,
     MemoryScope,
+    TurnMatch,
     TurnMemory,
     Withdrawal,
 )
@@ -185,6 +186,10 @@ class MemoryService:
     async def context(self, session_id: str, scope: MemoryScope, words: str) -> Recall:
         """Return what the model should be given with a message of this session."""
         return await self._recalling.context(session_id, scope, words)
+
+    async def search_turns(self, scope: MemoryScope, words: str, limit: int) -> list[TurnMatch]:
+        """Return earlier turns by their meaning, of the providers that can and answer in time."""
+        return await self._recalling.search_turns(scope, words, limit)
 
     def session_closed(self, session_id: str) -> None:
         self._recalling.forget(session_id)

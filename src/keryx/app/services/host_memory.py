@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from keryx.app.runtime import Runtime
@@ -45,8 +46,9 @@ def create_providers(
     runtime: Runtime, config: Config, file: MemoryFile
 ) -> Sequence[MemoryProvider]:
     """Create the providers by name, in a thread; `UserMustActError` if there is no such one."""
-    built_in: Mapping[str, Callable[[], MemoryProvider]] = {}
-    del runtime, file
+    built_in: Mapping[str, Callable[[], MemoryProvider]] = {
+        "vector": partial(_vector, runtime, config, file),
+    }
     providers: list[MemoryProvider] = []
     for name in dict.fromkeys(config.memory.providers):
         if name in built_in:
@@ -59,6 +61,11 @@ def create_providers(
             raise UserMustActError(_unknown(name, [*built_in, *installed]))
         providers.append(installed[name].load()(config.memory.settings.get(name, {})))
     return providers
+
+
+def _vector(runtime: Runtime, config: Config, file: MemoryFile) -> MemoryProvider:
+    opening: Any = importlib.import_module("keryx.memory.providers.vector.opening")
+    return opening.open_index(config.home, runtime.scope, runtime.bridge, file, _report)
 
 
 def _unknown(name: str, names: Sequence[str]) -> str:

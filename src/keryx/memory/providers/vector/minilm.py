@@ -32,6 +32,11 @@ def missing() -> str | None:
     return f"pip install 'keryx[vector]' (missing: {', '.join(absent)})" if absent else None
 
 
+def read_vocabulary() -> list[str]:
+    """Read the pieces that the model has numbers for, in the order of their numbers."""
+    return _VOCABULARY.read_text(encoding="utf-8").split("\n")[:-1]
+
+
 class MiniLM:
     """The model, on one core. It is loaded by the first call, which no other call may overtake."""
 
@@ -93,5 +98,5 @@ class MiniLM:
         self._session = runtime.InferenceSession(
             weights, options, providers=["CPUExecutionProvider"]
         )
-        self._pieces = WordPiece(_VOCABULARY.read_text(encoding="utf-8").splitlines())
+        self._pieces = WordPiece(read_vocabulary())
         return self._pieces
