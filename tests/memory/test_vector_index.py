@@ -9,17 +9,20 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
+from keryx.errors import StoreError
 from keryx.events import RecalledMemory
 from keryx.memory.providers.vector import index_tables
 from keryx.memory.providers.vector.matrices import Matrices
 from keryx.memory.providers.vector.minilm import MiniLM
 from keryx.memory.providers.vector.provider import VectorProvider
 from keryx.memory.providers.vector.result_order import ordered
-from keryx.ports.memory import MemoryItem, MemoryScope, Withdrawal
+from keryx.ports.memory import Memory, MemoryItem, MemoryScope, TurnText, Withdrawal
 from keryx.testing.memory_contract import SCOPE, memory, store, turn
 from tests.memory.vector_index import EMBEDDERS, vector_index
 from tests.server.served_host import in_thread
@@ -57,7 +60,7 @@ def ids(results: Iterable[RecalledMemory]) -> list[str]:
     return [result.memory_id for result in results]
 
 
-def rows(path: Path, query: str) -> list[tuple[object, ...]]:
+def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
     connection = sqlite3.connect(path)
     try:
         return connection.execute(query).fetchall()
@@ -116,10 +119,7 @@ async def test_equal_ids_of_messages_in_two_sessions_are_two_texts(tmp_path: Pat
         provider = index.open()
         first = turn(1, "The first kettle", "One.")
         second = turn(2, "The second kettle", "Two.", session_id="s2")
-        second = type(second)(
-            **{name: getattr(second, name) for name in second.__struct_fields__}
-            | {"texts": (type(first.texts[0])("m1", "user", "The second kettle"),)}
-        )
+        second = structs.replace(second, texts=(TurnText("m1", "user", "The second kettle"),))
         await stored(provider, first, second)
         await store(provider, Withdrawal(id="w1", session_id="s1", items=(first.id,)))
         results = await provider.recall(SCOPE, "kettle", 10)
@@ -184,7 +184,7 @@ async def test_other_weights_are_refused_with_advice_and_words_still_work(tmp_pa
 
 
 async def test_a_new_file_takes_all_memories_again(tmp_path: Path) -> None:
-    async def memories() -> list[index_tables.Memory]:
+    async def memories() -> list[Memory]:
         return [TEA, CAT]
 
     async with vector_index(tmp_path, None) as index:
@@ -195,6 +195,20 @@ async def test_a_new_file_takes_all_memories_again(tmp_path: Path) -> None:
         provider = index.open(memories=memories)
         assert ids(await provider.recall(SCOPE, "tea Momo", 10)) == [CAT.id]
         await provider.close()
+
+
+async def test_a_file_that_cannot_be_opened_is_an_error_until_it_can(tmp_path: Path) -> None:
+    async with vector_index(tmp_path, MINILM) as index:
+        await in_thread(index.path.mkdir)
+        provider = index.open()
+        for _ in range(2):
+            with pytest.raises(StoreError, match=r"vectors\.db cannot be read or written"):
+                await store(provider, TEA)
+        await in_thread(index.path.rmdir)
+        await stored(provider, TEA)
+        assert ids(await provider.recall(SCOPE, "Which beverage?", 10)) == [TEA.id]
+        await provider.close()
+        assert index.errors == []
 
 
 def test_one_of_five_places_is_for_the_words() -> None:

@@ -74,10 +74,10 @@ class Embedding:
     async def _load(self) -> int | None:
         try:
             await self._bridge.to_thread(self._embed, [""])
+            return await self._file.write(partial(index_tables.use_model, embedder=self._embedder))
         except Exception as error:  # noqa: BLE001 (a native library may raise anything)
             self._report("load the embedding model", error)
             return None
-        return await self._file.write(partial(index_tables.use_model, embedder=self._embedder))
 
     async def _work(self) -> None:
         try:

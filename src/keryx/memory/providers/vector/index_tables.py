@@ -185,8 +185,10 @@ def put_vectors(
 ) -> None:
     """Store vectors of texts that are still there."""
     for no, vector in vectors:
+        connection.execute("DELETE FROM vectors WHERE text_no = ? AND model != ?", (no, model))
+        # Another process of this home may have been faster.
         connection.execute(
-            "INSERT OR REPLACE INTO vectors (text_no, model, profile, workspace, is_turn, vector)"
+            "INSERT OR IGNORE INTO vectors (text_no, model, profile, workspace, is_turn, vector)"
             " SELECT no, ?, profile, workspace, turn_id IS NOT NULL, ? FROM texts WHERE no = ?",
             (model, vector, no),
         )

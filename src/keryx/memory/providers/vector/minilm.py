@@ -40,11 +40,10 @@ def read_vocabulary() -> list[str]:
 class MiniLM:
     """The model, on one core. It is loaded by the first call, which no other call may overtake."""
 
-    name: Final = NAME
-    dimension: Final = DIMENSION
-
     def __init__(self, weights: Path | None = None, digest: str = DIGEST) -> None:
         """`weights`: the file of the model, if it is not that of the package."""
+        self.name: Final = NAME
+        self.dimension: Final = DIMENSION
         self.digest: Final = digest
         self._weights = weights
         self._session: Any = None
