@@ -110,6 +110,15 @@ async def test_a_search_in_sessions_also_finds_what_means_the_like(home: Path) -
         assert all(match["title"] for match in hits)
 
 
+async def test_a_host_with_the_built_in_tools_remembers(home: Path) -> None:
+    text = "The user drinks green tea."
+    model = ScriptedModel([call("memory", action="add", text=text), said()])
+    async with asyncio.timeout(PATIENCE), Keryx(model=model, home=home) as app:
+        session = await app.open(tools=["memories"])
+        await ask(session, "I drink green tea")
+        assert [change.text for change in await facts(app, session, ev.MemoryChanged)] == [text]
+
+
 def test_without_the_extra_the_host_remembers_by_words(home: Path, tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     packages.mkdir()
