@@ -6,13 +6,14 @@ another core. The vectors of the 100,000 texts are random, not embedded: only th
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ import uvloop
 from keryx import Keryx
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
+from keryx.memory import intake
 from keryx.memory.memory_file import MemoryFile
 from keryx.memory.providers.vector import index_tables
 from keryx.memory.providers.vector.index_tables import INDEX
@@ -30,17 +32,29 @@ from keryx.memory.providers.vector.matrices import Matrices
 from keryx.memory.providers.vector.minilm import MiniLM
 from keryx.memory.providers.vector.provider import VectorProvider
 from keryx.memory.providers.vector.result_order import ordered
-from keryx.ports.memory import Memory, MemoryScope
+from keryx.ports.memory import Memory, MemoryScope, TurnMemory, TurnText
+from keryx.ports.store import Commit
+from keryx.store.sqlite import SqliteStore
+from keryx.testing.event_factory import EventFactory
 from parts import no_provider
 from parts.labelled_notes import PAIRS, distractors
 from parts.machine import model_server
 from startup import cpu_seconds
 
-TURNS: Final = 300
+TURNS: Final = 150
 FRESH: Final = 40
 """Turns after which a session is exchanged for a new one, so that its history stays short."""
+PAUSE: Final = 0.03
+"""Seconds between turns in which a memory does its work in the background; people pause longer."""
+COMMITS: Final = 2_000
+NAMES: Final = {
+    "": "no memory",
+    "nothing": "a memory, its provider idle",
+    "vector": "`vector`, embedding meanwhile",
+}
 MOST_TURN: Final = 1.05
 ITEMS: Final = 100_000
+TEMPLATES: Final = 2_000
 RECALLS: Final = 100
 MOST_RECALL: Final = 100.0
 """Milliseconds; tens of them are wanted."""
@@ -83,25 +97,69 @@ async def turns(url: str, folder: Path) -> None:
     sys.path.insert(0, str(folder / "packages"))
     hosts: dict[str, Turns] = {}
     async with AsyncExitStack() as stack:
-        for name in ("", "nothing", "vector"):
+        for name in NAMES:
             home = home_with(folder / f"home-{name}", name)
             app = Keryx(model="openai:answer-5", home=home, workspace=home)
             hosts[name] = Turns(await stack.enter_async_context(app))
-        for number in range(TURNS):
+        for pause, kind in ((PAUSE, f"after a pause of {PAUSE * 1e3:.0f} ms"), (0.0, "at once")):
+            for number in range(TURNS):
+                for host in hosts.values():
+                    await asyncio.sleep(pause)
+                    await host.one(number)
+            say_turns(f"a turn without tools, {kind}", hosts)
+            if pause:
+                bare = statistics.median(hosts[""].seconds)
             for host in hosts.values():
-                await host.one(number)
-    warm = TURNS // 10
-    medians = {name: statistics.median(host.seconds[warm:]) for name, host in hosts.items()}
-    bare = medians[""]
-    ratio = medians["nothing"] / bare
-    print(f"a turn without tools, median of {TURNS - warm}, in turn with the others")
-    print(f"  no memory                      {bare * 1e3:7.3f} ms")
+                host.seconds.clear()
+    row = await row_seconds(folder / "rows" / "store.db")
+    ratio = (bare + row) / bare
     print(
-        f"  a memory, its provider idle    {medians['nothing'] * 1e3:7.3f} ms   ratio {ratio:.3f}"
-        f"   {verdict(ratio, MOST_TURN)}"
+        f"  the row of the outbox alone, in its commit: {row * 1e6:.0f} us, so the turn has a ratio"
+        f" of {ratio:.3f}   {verdict(ratio, MOST_TURN)}"
     )
-    vector = medians["vector"]
-    print(f"  `vector`, embedding meanwhile  {vector * 1e3:7.3f} ms   ratio {vector / bare:.3f}")
+
+
+def say_turns(title: str, hosts: Mapping[str, Turns]) -> None:
+    warm = TURNS // 10
+    print(f"{title}: median of {TURNS - warm}, in turn with the others")
+    bare = statistics.median(hosts[""].seconds[warm:])
+    for name, label in NAMES.items():
+        median = statistics.median(hosts[name].seconds[warm:])
+        ratio = median / bare
+        limit = f"   {verdict(ratio, MOST_TURN)}" if name == "nothing" else ""
+        print(f"  {label:<30} {median * 1e3:7.3f} ms   ratio {ratio:.3f}{limit}")
+
+
+async def row_seconds(path: Path) -> float:
+    """Return what a row of the outbox adds to the commit of a turn's end."""
+    scope = Scope("benchmark")
+    bridge = Bridge(scope)
+    store = await SqliteStore.open(path, bridge)
+    facts = EventFactory("s-rows")
+    epoch = await store.claim(facts.session_id)
+    took: tuple[list[float], list[float]] = ([], [])
+    for number in range(COMMITS):
+        for with_row, times in enumerate(took):
+            name = f"turn-{number}-{with_row}"
+            texts = (TurnText(f"m{name}", "user", "hi"), TurnText(f"p{name}", "assistant", "yes"))
+            turn = TurnMemory(
+                id=name,
+                session_id=facts.session_id,
+                profile="default",
+                workspace="/work",
+                at=1.0,
+                seq=number,
+                texts=texts,
+            )
+            event = facts.replied("yes")
+            began = time.perf_counter()
+            rows = (intake.row_of(turn.id, intake.TurnEnded(turn)),) if with_row else ()
+            commit = Commit(session_id=facts.session_id, epoch=epoch, events=(event,), outbox=rows)
+            await store.append(commit)
+            times.append(time.perf_counter() - began)
+    await store.close()
+    await bridge.close()
+    return statistics.median(took[1]) - statistics.median(took[0])
 
 
 def home_with(home: Path, provider: str) -> Path:
@@ -147,8 +205,8 @@ def note(number: int, text: str) -> Memory:
 
 
 async def recalls(folder: Path) -> None:
-    templates = distractors(4_000)
-    texts = [f"{templates[at % 4_000]} Case {at}." for at in range(ITEMS)]
+    templates = distractors(TEMPLATES)
+    texts = [f"{templates[at % TEMPLATES]} Case {at}." for at in range(ITEMS)]
     path = folder / "vectors.db"
     build(path, texts)
     scope = Scope("benchmark")
@@ -253,7 +311,9 @@ def starts(url: str, folder: Path) -> None:
             os.environ["KERYX_HOME"] = str(home)
             for kind, words in (("--version", ["--version"]), ("run", [*run, str(home)])):
                 took.setdefault((kind, name), []).append(cpu_seconds([command, *words]))
-    print(f"CPU seconds of a process, median of {STARTS}, in turn")
+    print(
+        f"CPU seconds of a process, median of {STARTS}, in turn; bare python {bare_python():.3f} s"
+    )
     for kind in ("--version", "run"):
         bare, vector = (statistics.median(took[kind, name]) for name in ("", "vector"))
         print(
@@ -261,6 +321,10 @@ def starts(url: str, folder: Path) -> None:
             f" {vector / bare:.3f}"
         )
     del os.environ["KERYX_HOME"]
+
+
+def bare_python() -> float:
+    return statistics.median(cpu_seconds([sys.executable, "-c", ""]) for _ in range(STARTS))
 
 
 def main() -> int:

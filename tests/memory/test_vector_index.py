@@ -211,6 +211,24 @@ async def test_a_file_that_cannot_be_opened_is_an_error_until_it_can(tmp_path: P
         assert index.errors == []
 
 
+def test_words_of_a_great_many_texts_are_left_out(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "index.db")
+    connection.executescript(index_tables.INDEX.statements)
+    count = index_tables.MAX_RANKED + 1
+    notes = [memory(at, f"The note {at} of the user") for at in range(1, count)]
+    index_tables.apply(connection, [*notes, memory(count, "The user has a Märchenbuch")])
+
+    def find(words: str, *, or_newest: bool = False) -> list[int]:
+        return index_tables.find_words(connection, SCOPE, words, 2, "all", or_newest=or_newest)
+
+    assert find("the user and the note 17") == [17]
+    assert find("the märchenbuch and the user") == [count]
+    assert find("the user, perhaps") == []
+    assert find("the user, perhaps", or_newest=True) == [count, count - 1]
+    assert find("perhaps", or_newest=True) == []
+    connection.close()
+
+
 def test_one_of_five_places_is_for_the_words() -> None:
     meaning, words = [1, 2, 3, 4, 5, 6, 7, 8, 9], [70, 2, 80]
     assert ordered(meaning, words, 5) == [1, 2, 3, 4, 70]

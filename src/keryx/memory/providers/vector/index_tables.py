@@ -6,9 +6,11 @@ a row that is removed is deleted, with its words and its vector.
 
 from __future__ import annotations
 
+import itertools
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -53,8 +55,9 @@ CREATE VIRTUAL TABLE terms USING fts5vocab (words, row);
 )
 
 MAX_TERMS: Final = 32
-# A word that is in more texts than this says little, and ranking all of them takes long.
-FREQUENT: Final = 2_000
+# Ranking takes as long as there are texts with the words. Words that would make it more than these
+# are left out: they are in so many texts that they say little.
+MAX_RANKED: Final = 5_000
 _WORD: Final = re.compile(r"\w+")
 _SCOPE: Final = "t.profile = ? AND t.profile != '' AND t.workspace IN ('', ?)"
 _PARTS: Final = {
@@ -225,31 +228,59 @@ def get(
 
 
 def find_words(
-    connection: sqlite3.Connection, scope: MemoryScope, words: str, limit: int, part: Part
+    connection: sqlite3.Connection,
+    scope: MemoryScope,
+    words: str,
+    limit: int,
+    part: Part,
+    *,
+    or_newest: bool = False,
 ) -> list[int]:
-    """Return the texts that have some of these words, the best by BM25 first."""
-    terms = _telling_terms(connection, words)
+    """Return the texts that have some of these words, the best by BM25 first.
+
+    `or_newest`: if all words are in a great many texts, the newest texts with the rarest word.
+    """
+    counts = _counts(connection, words)
+    terms = _telling(counts)
+    order = "words.rank, t.no DESC"
+    if not terms and or_newest:
+        terms, order = [term for term in counts if counts[term]][:1], "words.rowid DESC"
     if not terms or not scope.profile:
         return []
     rows = connection.execute(
         "SELECT t.no FROM words JOIN texts AS t ON t.no = words.rowid"  # noqa: S608 (constants of ours)
-        f" WHERE words MATCH ? AND {_SCOPE}{_PARTS[part]} ORDER BY words.rank, t.no DESC LIMIT ?",
+        f" WHERE words MATCH ? AND {_SCOPE}{_PARTS[part]} ORDER BY {order} LIMIT ?",
         (" OR ".join(f'"{term}"' for term in terms), scope.profile, scope.workspace, limit),
     )
     return [no for (no,) in rows]
 
 
-def _telling_terms(connection: sqlite3.Connection, words: str) -> list[str]:
-    """Return the terms that are not in a great many texts; the rarest one if all are."""
-    terms = list(dict.fromkeys(_WORD.findall(words.lower())))[:MAX_TERMS]
+def _counts(connection: sqlite3.Connection, words: str) -> dict[str, int]:
+    """Return in how many texts each of these words is, the rarest first."""
     counts: dict[str, int] = {}
-    for term in terms:
-        row = connection.execute("SELECT doc FROM terms WHERE term = ?", (term,)).fetchone()
+    for term in list(dict.fromkeys(_WORD.findall(words.lower())))[:MAX_TERMS]:
+        row = connection.execute(
+            "SELECT doc FROM terms WHERE term = ?", (_without_accents(term),)
+        ).fetchone()
         counts[term] = 0 if row is None else int(row[0])
-    telling = [term for term in terms if counts[term] <= FREQUENT]
-    if any(counts[term] for term in telling):
-        return telling
-    return sorted((term for term in terms if counts[term]), key=counts.__getitem__)[:1]
+    return dict(sorted(counts.items(), key=lambda count: count[1]))
+
+
+def _without_accents(term: str) -> str:
+    """Return a word as the index has it."""
+    return "".join(
+        letter
+        for letter in unicodedata.normalize("NFD", term)
+        if unicodedata.category(letter) != "Mn"
+    )
+
+
+def _telling(counts: Mapping[str, int]) -> list[str]:
+    """Return the rarest words, as many as can be ranked; none if the rarest has too many texts."""
+    sums = itertools.accumulate(counts.values())
+    terms = [term for term, texts in zip(counts, sums, strict=True) if texts <= MAX_RANKED]
+    # Without any text, the others decide.
+    return terms if any(counts[term] for term in terms) or len(terms) == len(counts) else []
 
 
 def remaining(connection: sqlite3.Connection, items: Iterable[str]) -> list[str]:

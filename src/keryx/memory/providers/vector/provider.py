@@ -170,7 +170,9 @@ class VectorProvider:
                 near = [no for score, no in pairs if score >= likeness]
             by_words: list[int] = []
             if with_words:
-                by_words = index_tables.find_words(connection, scope, words, limit, part)
+                by_words = index_tables.find_words(
+                    connection, scope, words, limit, part, or_newest=vector is None
+                )
             return index_tables.get(connection, scope, ordered(near, by_words, limit))
 
         return await self._file.read(search)
