@@ -119,6 +119,23 @@ async def test_a_host_with_the_built_in_tools_remembers(home: Path) -> None:
         assert [change.text for change in await facts(app, session, ev.MemoryChanged)] == [text]
 
 
+def test_a_host_without_a_memory_loads_nothing_of_it(tmp_path: Path) -> None:
+    program = (
+        "import asyncio, sys\n"
+        "from keryx import Keryx\n"
+        "from keryx.models.scripted import ScriptedModel, ScriptedReply\n"
+        "async def main():\n"
+        "    model = ScriptedModel([ScriptedReply(text='a')])\n"
+        "    async with Keryx(model=model, home=sys.argv[1]) as app:\n"
+        "        await (await (await app.open()).send('hi')).result()\n"
+        "asyncio.run(main())\n"
+        "loaded = [n for n in sys.modules if n.startswith(('keryx.memory', 'numpy', 'onnx'))]\n"
+        "assert loaded == [], loaded\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "home")]
+    subprocess.run(command, check=True, timeout=60)
+
+
 def test_without_the_extra_the_host_remembers_by_words(home: Path, tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     packages.mkdir()

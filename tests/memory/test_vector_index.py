@@ -250,8 +250,12 @@ def test_the_bound_of_the_matrices_changes_no_result(max_bytes: int, tmp_path: P
         " VALUES (?, 1, 'p', ?, ?, ?)"
     )
     matrices = Matrices(max_bytes)
-    for new in (rows_[:5_000], rows_[5_000:8_999], rows_[8_999:]):
+    for new in (rows_[:5_000], rows_[5_000:8_999], rows_[8_999:], []):
         connection.executemany(statement, new)
+        # The nearest ones of before are gone.
+        for no in chance.integers(1, 9_000, 20) if new else range(1, 9_000, 2):
+            connection.execute("DELETE FROM vectors WHERE text_no = ?", (int(no),))
+            connection.execute("INSERT INTO removals (text_no) VALUES (?)", (int(no),))
         for scope in (MemoryScope("p", "/a"), MemoryScope("p", "/b"), MemoryScope("q", "/a")):
             near = matrices.nearest(connection, 1, scope, vectors[0].tobytes(), 7, "turns")
             seen = connection.execute(

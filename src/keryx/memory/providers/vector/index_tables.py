@@ -46,7 +46,10 @@ CREATE TABLE vectors (
   profile TEXT NOT NULL, workspace TEXT NOT NULL, is_turn INTEGER NOT NULL, vector BLOB NOT NULL
 ) STRICT;
 CREATE INDEX vectors_by_scope ON vectors (profile, workspace, model, place);
-CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE removals (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, text_no INTEGER NOT NULL
+) STRICT;
+CREATE TABLE filled (once INTEGER PRIMARY KEY) STRICT;
 CREATE VIRTUAL TABLE words USING fts5 (
   text, content = 'texts', content_rowid = 'no', tokenize = "unicode61 remove_diacritics 2"
 );
@@ -99,7 +102,7 @@ def apply(connection: sqlite3.Connection, items: Iterable[MemoryItem]) -> None:
 def fill(connection: sqlite3.Connection, memories: Iterable[Memory]) -> None:
     """Take all memories into a new file, once."""
     apply(connection, memories)
-    connection.execute("INSERT OR IGNORE INTO counters VALUES ('filled', 1)")
+    connection.execute("INSERT OR IGNORE INTO filled VALUES (0)")
 
 
 def _put_memory(connection: sqlite3.Connection, memory: Memory) -> None:
@@ -139,11 +142,7 @@ def _remove(connection: sqlite3.Connection, items: Sequence[str]) -> None:
         )
         connection.execute("DELETE FROM vectors WHERE text_no = ?", (no,))
         connection.execute("DELETE FROM texts WHERE no = ?", (no,))
-    if rows:
-        connection.execute(
-            "INSERT INTO counters VALUES ('removals', 1)"
-            " ON CONFLICT (name) DO UPDATE SET value = value + 1"
-        )
+        connection.execute("INSERT INTO removals (text_no) VALUES (?)", (no,))
 
 
 def _rows_of(connection: sqlite3.Connection, item: str) -> list[tuple[int, str]]:
@@ -207,9 +206,18 @@ def set_failed(connection: sqlite3.Connection, numbers: Iterable[int]) -> None:
 # -- reading
 
 
-def counter(connection: sqlite3.Connection, name: str) -> int:
-    row = connection.execute("SELECT value FROM counters WHERE name = ?", (name,)).fetchone()
-    return 0 if row is None else int(row[0])
+def is_filled(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM filled").fetchone() is not None
+
+
+def last_removal(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT ifnull(max(seq), 0) FROM removals").fetchone()[0])
+
+
+def removed_since(connection: sqlite3.Connection, seq: int) -> list[int]:
+    """Return the numbers of the texts that were removed after this removal."""
+    rows = connection.execute("SELECT text_no FROM removals WHERE seq > ?", (seq,))
+    return [no for (no,) in rows]
 
 
 def get(

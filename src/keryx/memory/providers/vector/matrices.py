@@ -1,7 +1,8 @@
 """The vectors of each scope in memory, as matrices; compares them with the vector of a question.
 
-A matrix grows with its rows, and is dropped when a row was removed. All matrices together are
-bounded: what is beyond is read from the file for every question. Used by one thread at a time.
+A matrix follows its rows: those that are new are read, those that were removed are dropped. All
+matrices together are bounded: what is beyond is read from the file for every question. Used by one
+thread at a time.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import heapq
 import importlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from keryx.memory.providers.vector import index_tables
@@ -37,7 +38,8 @@ class Matrix:
     """The vectors of one profile and one workspace, as far as there is room."""
 
     def __init__(self, removals: int) -> None:
-        self.removals: Final = removals
+        self.removals = removals
+        """The last removal that it follows."""
         self.last = 0
         self.blocks: list[Block] = []
 
@@ -77,11 +79,13 @@ class Matrices:
         self, connection: sqlite3.Connection, numpy: Any, key: tuple[int, str, str]
     ) -> Iterator[Block]:
         """Yield the vectors of a scope; keep those that are new, as far as there is room."""
-        removals = index_tables.counter(connection, "removals")
-        matrix = self._matrices.pop(key, None)
-        if matrix is None or matrix.removals != removals:
-            matrix = Matrix(removals)
+        removals = index_tables.last_removal(connection)
+        matrix = self._matrices.pop(key, None) or Matrix(removals)
         self._matrices[key] = matrix
+        if matrix.removals != removals:
+            gone = index_tables.removed_since(connection, matrix.removals)
+            matrix.blocks = _without(numpy, matrix.blocks, gone)
+            matrix.removals = removals
         is_full = False
         for last, block in _read(connection, numpy, key, matrix.last):
             is_full = is_full or not self._make_room(key, block.vectors.nbytes)
@@ -126,6 +130,18 @@ def _append(numpy: Any, matrix: Matrix, block: Block) -> None:
             numpy.concatenate((last.vectors, block.vectors)),
         )
     matrix.blocks.append(block)
+
+
+def _without(numpy: Any, blocks: Sequence[Block], gone: Sequence[int]) -> list[Block]:
+    """Return the blocks without these texts; nothing of their vectors stays in memory."""
+    rest: list[Block] = []
+    for block in blocks:
+        stays = numpy.isin(block.numbers, gone, invert=True)
+        if stays.all():
+            rest.append(block)
+        elif stays.any():
+            rest.append(Block(block.numbers[stays], block.turns[stays], block.vectors[stays]))
+    return rest
 
 
 def _best(

@@ -131,8 +131,7 @@ class VectorProvider:
     async def _fill(self, group: Group) -> Exception | None:
         """Return an error instead of raising it: it belongs to those who wait."""
         try:
-            is_filled = await self._file.read(partial(index_tables.counter, name="filled"))
-            if not is_filled and self._memories is not None:
+            if self._memories is not None and not await self._file.read(index_tables.is_filled):
                 memories = await self._memories()
                 await self._file.write(partial(index_tables.fill, memories=memories))
         except Exception as error:  # noqa: BLE001 (those who wait get it)
