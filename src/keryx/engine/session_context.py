@@ -30,6 +30,7 @@ from keryx.engine.log.log_writer import LogWriter
 from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
 from keryx.engine.memory.session_memory import CallsMemory
+from keryx.engine.memory.session_search import search_sessions
 from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.engine.session_files import OpenWorkspace, SessionFiles
 from keryx.events import (
@@ -44,10 +45,10 @@ from keryx.events import (
 )
 from keryx.ports.agents import Agents
 from keryx.ports.files import Attachments, FileChange, Files
+from keryx.ports.memory import MemoryScope
 from keryx.ports.memory_access import HostMemory, Recall
 from keryx.ports.model import Model
 from keryx.ports.model_access import ModelAccess
-from keryx.ports.search import SessionMatch
 from keryx.ports.store import Store
 from keryx.ports.tool import Tool
 from keryx.ports.workers import Workers
@@ -226,7 +227,12 @@ class SessionContext(msgspec.Struct):
         environment.background = self.background
         environment.resources = self.resources
         environment.log_usage = self._log_usage
-        environment.search = self._search
+        environment.search = partial(
+            search_sessions,
+            self.services.store,
+            self.services.memory,
+            MemoryScope(settings.profile, str(workspace)),
+        )
         if self.services.agents is not None:
             turn = self.fold.turn
             attended = turn is None or turn.attended
@@ -247,21 +253,6 @@ class SessionContext(msgspec.Struct):
         if self.files.can_open:
             environment.files = partial(self.files.open, str(workspace))
         return environment
-
-    async def _search(self, words: str, limit: int) -> list[SessionMatch]:
-        """Search in all sessions, for the tools."""
-        store = self.services.store
-        matches: list[SessionMatch] = []
-        for hit in await store.search(words, limit=limit):
-            row = await store.session(hit.session_id)
-            text = "".join(piece.text for piece in hit.snippet)
-            title = "" if row is None else row.title
-            matches.append(
-                SessionMatch(
-                    session_id=hit.session_id, title=title, at=hit.at, kind=hit.kind, text=text
-                )
-            )
-        return matches
 
     def _log_usage(
         self, call_id: str, purpose: Purpose, model: str, usage: Usage | None, cost: float | None

@@ -85,6 +85,9 @@ class Deliverer:
         """Whether the last attempt failed: then nobody waits for the provider."""
         return self.breaker.failures > 0
 
+    def fails(self) -> bool:
+        return self.is_failing
+
     async def wait_idle(self, seconds: float) -> bool:
         """Wait until nothing is to be delivered now. False: the time was over before."""
         if not (self._busy or self._waiting):

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from keryx.aio.bridge import Bridge
 from keryx.errors import ScopeClosedError, StoreError, UserMustActError
 
@@ -23,9 +25,18 @@ Work = Callable[[sqlite3.Connection], T]
 # Seconds. Transactions take milliseconds; only a process that is frozen holds the lock longer.
 LOCK_TIMEOUT: Final = 5.0
 MAX_BATCH: Final = 200
-VERSION: Final = 1
 
-_SCHEMA: Final = """
+
+class Schema(msgspec.Struct, frozen=True):
+    """The tables of a file; one of them is `words`, an index of FTS5."""
+
+    version: int
+    statements: str
+
+
+MEMORIES: Final = Schema(
+    1,
+    """
 CREATE TABLE memories (
   no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, kind TEXT NOT NULL,
   about TEXT NOT NULL, trust TEXT NOT NULL, profile TEXT NOT NULL, workspace TEXT NOT NULL,
@@ -60,16 +71,17 @@ CREATE TABLE operations (
   id TEXT PRIMARY KEY, name TEXT NOT NULL, at REAL NOT NULL, session_id TEXT NOT NULL, turn_id TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX operations_by_turn ON operations (session_id, turn_id);
-"""
+""",
+)
 
 
 class MemoryFile:
     """The file, opened when it is first used. Belongs to one loop."""
 
-    def __init__(self, path: Path, bridge: Bridge) -> None:
+    def __init__(self, path: Path, bridge: Bridge, schema: Schema = MEMORIES) -> None:
         self.path: Final = path
-        self._writes = _Lane(path, bridge, writes=True)
-        self._reads = _Lane(path, bridge, writes=False)
+        self._writes = _Lane(path, bridge, schema, writes=True)
+        self._reads = _Lane(path, bridge, schema, writes=False)
 
     async def write(self, change: Work[T]) -> T:
         """Make a change in a transaction; it is done or refused even if the caller is cancelled."""
@@ -91,8 +103,9 @@ class MemoryFile:
 class _Lane:
     """One connection and the work that waits for it; a thread does one batch at a time."""
 
-    def __init__(self, path: Path, bridge: Bridge, *, writes: bool) -> None:
+    def __init__(self, path: Path, bridge: Bridge, schema: Schema, *, writes: bool) -> None:
         self._path = path
+        self._schema = schema
         self._bridge = bridge
         self._is_writing = writes
         self._connection: sqlite3.Connection | None = None
@@ -154,7 +167,7 @@ class _Lane:
         """Return the result of each piece of work; an exception is returned as its result."""
         try:
             if self._connection is None:
-                self._connection = _open(self._path)
+                self._connection = _open(self._path, self._schema)
             if not self._is_writing or batch[0] in self._alone:
                 return [_try(self._connection, work) for work in batch]
             return self._commit(self._connection, batch)
@@ -207,7 +220,7 @@ def _resolve(future: asyncio.Future[Any], result: object) -> None:
         future.set_result(result)
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, schema: Schema) -> sqlite3.Connection:
     """Open the file, and create it if there is none."""
     path.touch(mode=0o600, exist_ok=True)
     connection = sqlite3.connect(
@@ -217,31 +230,31 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")
-        _migrate(path, connection)
+        _migrate(path, connection, schema)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _migrate(path: Path, connection: sqlite3.Connection) -> None:
-    if _version(connection) == VERSION:
+def _migrate(path: Path, connection: sqlite3.Connection, schema: Schema) -> None:
+    if _version(connection) == schema.version:
         return
     connection.execute("BEGIN IMMEDIATE")
     version = _version(connection)
-    if version > VERSION:
+    if version > schema.version:
         connection.execute("ROLLBACK")
         raise UserMustActError(
             f"{path} was written by a newer version of Keryx; use that version, or move the file"
         )
     if version == 0:
-        create_tables(connection)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        create_tables(connection, schema)
+        connection.execute(f"PRAGMA user_version = {schema.version}")
     connection.execute("COMMIT")
 
 
-def create_tables(connection: sqlite3.Connection) -> None:
-    for statement in _SCHEMA.split(";\n"):
+def create_tables(connection: sqlite3.Connection, schema: Schema = MEMORIES) -> None:
+    for statement in schema.statements.split(";\n"):
         if statement.strip():
             connection.execute(statement)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -17,7 +17,7 @@ from keryx.aio.clock import Clock
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.events import RecalledMemory
-from keryx.ports.memory import MemoryProvider, MemoryScope
+from keryx.ports.memory import MemoryProvider, MemoryScope, TurnMatch, TurnSearch
 from keryx.ports.memory_access import Recall
 
 BUDGET: Final = 0.5
@@ -136,6 +136,21 @@ class Recalling:
             for oldest in list(self._answers)[: max(0, len(self._answers) - MAX_ANSWERS)]:
                 del self._answers[oldest]
 
+    async def search_turns(self, scope: MemoryScope, words: str, limit: int) -> list[TurnMatch]:
+        """Return earlier turns by their meaning; a provider that cannot, or is late, gives none."""
+        tasks = [
+            self._group.start(_ask_turns(source.provider, scope, words, limit), name="search turns")
+            for source in self._sources
+            if isinstance(source.provider, TurnSearch) and not source.is_failing()
+        ]
+        await _wait(tasks, self._budget)
+        matches: dict[tuple[str, str], TurnMatch] = {}
+        for task in tasks:
+            if task.done() and not task.cancelled() and task.exception() is None:
+                matches.update(((match.turn_id, match.id), match) for match in task.result())
+            task.cancel()
+        return list(matches.values())[:limit]
+
     def forget(self, session_id: str) -> None:
         """Drop what was asked for a session that is closed or deleted."""
         for key in [key for key in self._answers if key[0] == session_id]:
@@ -170,7 +185,13 @@ async def _ask_context(
     return await provider.context(scope, words, MAX_GIVEN)
 
 
-async def _wait(tasks: Iterable[_Asking], seconds: float) -> None:
+async def _ask_turns(
+    provider: TurnSearch, scope: MemoryScope, words: str, limit: int
+) -> Sequence[TurnMatch]:
+    return await provider.search_turns(scope, words, limit)
+
+
+async def _wait(tasks: Iterable[asyncio.Task[Any]], seconds: float) -> None:
     waiting = [task for task in tasks if not task.done()]
     if waiting:
         await asyncio.wait(waiting, timeout=seconds)

@@ -29,6 +29,7 @@ from keryx.ports.memory import (
     MemoryItem,
     MemoryProvider,
     MemoryScope,
+    TurnMatch,
     TurnMemory,
 )
 from keryx.ports.memory_access import Recall
@@ -82,7 +83,7 @@ class MemoryService:
         self._names = tuple(deliverer.provider.name for deliverer in self._deliverers)
         words = RecallSource(WordSearch(self.file), lambda: False)
         self._recalling = Recalling(
-            [words, *(RecallSource(d.provider, partial(_fails, d)) for d in self._deliverers)],
+            [words, *(RecallSource(d.provider, d.fails) for d in self._deliverers)],
             self._group.scope,
             budget=budget,
             report=report,
@@ -195,6 +196,10 @@ class MemoryService:
         """Return what the model should be given with a message of this session."""
         return await self._recalling.context(session_id, scope, words)
 
+    async def search_turns(self, scope: MemoryScope, words: str, limit: int) -> list[TurnMatch]:
+        """Return earlier turns by their meaning, of the providers that can and answer in time."""
+        return await self._recalling.search_turns(scope, words, limit)
+
     def session_closed(self, session_id: str) -> None:
         self._recalling.forget(session_id)
 
@@ -295,7 +300,3 @@ class MemoryService:
             for deliverer in self._deliverers
         ]
         return all(idle)
-
-
-def _fails(deliverer: Deliverer) -> bool:
-    return deliverer.is_failing

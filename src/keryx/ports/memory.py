@@ -8,7 +8,7 @@ Deliveries to a provider come in the order of each session, from one owner, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -137,6 +137,26 @@ class MemoryEdits(Protocol):
     async def remove(self, memory_id: str) -> None:
         """Remove a memory, so that it can be restored; durable on return."""
         ...
+
+
+class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A text of an earlier turn that a search found."""
+
+    id: str
+    turn_id: str
+    session_id: str
+    by: Literal["user", "assistant"]
+    text: str
+    at: float
+
+
+@runtime_checkable
+class TurnSearch(Protocol):
+    """A provider that also finds earlier turns by their meaning."""
+
+    async def search_turns(
+        self, scope: MemoryScope, words: str, limit: int
+    ) -> Sequence[TurnMatch]: ...
 
 
 class ProviderUnavailableError(NobodyMustActError):

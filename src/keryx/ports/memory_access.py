@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from keryx.events import MemoryAbout, MemoryChanged, MemoryKind, RecalledMemory
-from keryx.ports.memory import Memory, MemoryScope, TurnMemory
+from keryx.ports.memory import Memory, MemoryScope, TurnMatch, TurnMemory
 from keryx.ports.store import OutboxRow
 
 
@@ -46,6 +46,10 @@ class HostMemory(Protocol):
         ...
 
     async def recall(self, scope: MemoryScope, words: str, limit: int) -> Recall: ...
+
+    async def search_turns(self, scope: MemoryScope, words: str, limit: int) -> list[TurnMatch]:
+        """Return earlier turns by their meaning; none if no provider can, or none in time."""
+        ...
 
     async def get(self, memory_id: str) -> Memory | None: ...
 

@@ -67,8 +67,8 @@ def create_providers(
     """Create the providers by name, in a thread; `UserMustActError` if there is no such one."""
     built_in: Mapping[str, Callable[[], MemoryProvider]] = {
         "notes": partial(_notes, runtime, config, edits),
+        "vector": partial(_vector, runtime, config, file),
     }
-    del file
     providers: list[MemoryProvider] = []
     for name in dict.fromkeys(config.memory.providers):
         if name in built_in:
@@ -89,6 +89,11 @@ def _notes(runtime: Runtime, config: Config, edits: MemoryEdits) -> MemoryProvid
     return notes.NotesProvider(
         config.home / NOTES, runtime.bridge, edits=edits, wall=runtime.scope.clock.wall
     )
+
+
+def _vector(runtime: Runtime, config: Config, file: MemoryFile) -> MemoryProvider:
+    opening: Any = importlib.import_module("keryx.memory.providers.vector.opening")
+    return opening.open_index(config.home, runtime.scope, runtime.bridge, file, _report)
 
 
 def _unknown(name: str, names: Sequence[str]) -> str:

@@ -1,0 +1,1 @@
+"""A provider that searches by meaning: an index of vectors, and of words, over one file."""
