@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from keryx.testing.memory_contract import CHECKS, Check
+from tests.memory.honcho_home import honcho_server, memories_of, provider_of
 from tests.memory.shelf import Shelf
 
 pytestmark = pytest.mark.promise("003.1")
@@ -15,3 +16,11 @@ pytestmark = pytest.mark.promise("003.1")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 async def test_a_provider_in_a_file(check: Check, tmp_path: Path) -> None:
     await check(lambda: Shelf(tmp_path / "shelf.jsonl"))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+async def test_honcho(check: Check, tmp_path: Path) -> None:
+    with honcho_server(tmp_path) as server:
+        async with memories_of(tmp_path) as (file, bridge):
+            await check(lambda: provider_of(server, file, bridge))
+        assert (await server.state())["refusals"] == []

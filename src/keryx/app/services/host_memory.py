@@ -45,8 +45,9 @@ def create_providers(
     runtime: Runtime, config: Config, file: MemoryFile
 ) -> Sequence[MemoryProvider]:
     """Create the providers by name, in a thread; `UserMustActError` if there is no such one."""
-    built_in: Mapping[str, Callable[[], MemoryProvider]] = {}
-    del runtime, file
+    built_in: Mapping[str, Callable[[], MemoryProvider]] = {
+        "honcho": lambda: _honcho(runtime, config, file)
+    }
     providers: list[MemoryProvider] = []
     for name in dict.fromkeys(config.memory.providers):
         if name in built_in:
@@ -59,6 +60,19 @@ def create_providers(
             raise UserMustActError(_unknown(name, [*built_in, *installed]))
         providers.append(installed[name].load()(config.memory.settings.get(name, {})))
     return providers
+
+
+def _honcho(runtime: Runtime, config: Config, file: MemoryFile) -> MemoryProvider:
+    module: Any = importlib.import_module("keryx.memory.providers.honcho.provider")
+    honcho = config.memory.honcho
+    return module.HonchoProvider(
+        file,
+        runtime.bridge,
+        url=honcho.url,
+        api_key=honcho.api_key,
+        workspace=honcho.workspace,
+        clock=runtime.scope.clock,
+    )
 
 
 def _unknown(name: str, names: Sequence[str]) -> str:
