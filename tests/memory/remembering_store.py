@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import itertools
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from keryx.events import MemoryChanged, SessionOpened
 from keryx.memory import intake
 from keryx.memory.memory_file import MemoryFile
 from keryx.memory.service import MemoryService
-from keryx.ports.memory import MemoryProvider, MemoryScope
+from keryx.ports.memory import MemoryProvider, MemoryScope, TurnMemory, TurnText
 from keryx.ports.store import Commit
 from keryx.store.sqlite import SqliteStore
 
@@ -29,6 +30,7 @@ class RememberingStore:
         self.store = store
         self.service = service
         self._sessions: dict[str, tuple[int, int]] = {}
+        self._turns = itertools.count()
 
     async def conclude(self, session_id: str, *texts: str) -> list[str]:
         """Commit conclusions, each with its row of the outbox; return their ids."""
@@ -57,6 +59,27 @@ class RememberingStore:
         self.service.wake()
         return [event.memory_id for event in events]
 
+    async def sync_turn(self, session_id: str, said: str, answer: str) -> TurnMemory:
+        """Commit the row of a turn that has ended."""
+        epoch, _ = await self._session(session_id)
+        number = next(self._turns)
+        turn = TurnMemory(
+            id=f"{session_id}/t{number}",
+            session_id=session_id,
+            profile="default",
+            workspace="/work",
+            at=1_000.0 + number,
+            seq=number,
+            texts=(
+                TurnText(f"{session_id}/m{number}", "user", said),
+                TurnText(f"{session_id}/p{number}", "assistant", answer),
+            ),
+        )
+        row = intake.row_of(turn.id, intake.TurnEnded(turn))
+        await self.store.append(Commit(session_id=session_id, epoch=epoch, outbox=(row,)))
+        self.service.wake()
+        return turn
+
     async def _session(self, session_id: str) -> tuple[int, int]:
         if session_id not in self._sessions and await self.store.session(session_id) is not None:
             epoch = await self.store.claim(session_id)
@@ -81,24 +104,26 @@ class RememberingStore:
 @asynccontextmanager
 async def remembering_store(
     folder: Path,
-    providers: Sequence[MemoryProvider],
+    providers: Sequence[MemoryProvider] | Callable[[MemoryFile, Bridge], MemoryProvider],
     *,
     budget: float = 0.2,
     attempt_timeout: float = 5.0,
     first_pause: float = 0.02,
     drain: float = 0.0,
     start: bool = True,
+    patience: float = PATIENCE,
 ) -> AsyncGenerator[RememberingStore]:
     """Open a store and its memory; leave them as a host does."""
     errors: list[str] = []
     scope = Scope("test")
     bridge = Bridge(scope)
     store = await SqliteStore.open(folder / "store.db", bridge)
+    file = MemoryFile(folder / "memory.db", bridge)
     service = MemoryService(
         store,
-        MemoryFile(folder / "memory.db", bridge),
+        file,
         scope,
-        providers=providers,
+        providers=[providers(file, bridge)] if callable(providers) else providers,
         report=lambda name, error: errors.append(f"{name}: {error!r}"),
         budget=budget,
         attempt_timeout=attempt_timeout,
@@ -107,7 +132,7 @@ async def remembering_store(
     try:
         if start:
             await service.start()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience):
             yield RememberingStore(store, service)
     finally:
         await service.close(drain)

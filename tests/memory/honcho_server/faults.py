@@ -24,6 +24,7 @@ Fault = Literal[
     "hang",  # never answers, and nothing is stored
     "hang_after",  # never answers, although it is stored
     "late",  # closes the connection, and stores it after a moment
+    "hold",  # waits for the next orders, and answers then
     "busy",  # 429, with a time to wait
     "odd",  # an answer that is none of the API's
     "refuse",  # 422 that names no item
@@ -54,11 +55,14 @@ class Faults:
         self._dice = random.Random(1)
         self.requests: dict[str, int] = {}
         self.refusals: list[Any] = []
+        self._next_orders = asyncio.Event()
         self._late: set[asyncio.Task[Any]] = set()
 
     def order(self, orders: Orders) -> None:
         self.orders = orders
         self._dice = random.Random(orders.seed)
+        self._next_orders.set()
+        self._next_orders = asyncio.Event()
 
     def _next(self, request: web.Request) -> Fault | None:
         line = f"{request.method} {request.path}"
@@ -91,8 +95,8 @@ class Faults:
     async def _misbehave(
         self, request: web.Request, handler: Handler, fault: Fault
     ) -> web.StreamResponse:
-        if fault == "slow":
-            await asyncio.sleep(0.02)
+        if fault in ("slow", "hold"):
+            await (asyncio.sleep(0.02) if fault == "slow" else self._next_orders.wait())
             return await self._answer(request, handler)
         if fault in ("hang", "hang_after"):
             await asyncio.sleep(NO_ANSWER)

@@ -70,7 +70,9 @@ class State:
     def add(self, table: str, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Add rows in one transaction; return them with their ids and times."""
         created = now()  # one time for one transaction
-        added = [{"id": secrets.token_urlsafe(16)[:21], "created_at": created, **row} for row in rows]
+        added = [
+            {"id": secrets.token_urlsafe(16)[:21], "created_at": created, **row} for row in rows
+        ]
         self.db.execute("BEGIN")
         for row in added:
             row["created_at"] = row["created_at"] or created
@@ -84,7 +86,9 @@ class State:
 
     def require_peers(self, workspace: str, names: Iterable[str]) -> None:
         for name in set(names):
-            if not self.rows("SELECT id FROM peers WHERE workspace = ? AND id = ?", workspace, name):
+            if not self.rows(
+                "SELECT id FROM peers WHERE workspace = ? AND id = ?", workspace, name
+            ):
                 raise Refused(404, f"Peer {name} not found in workspace {workspace}")
 
     def open_session(self, workspace: str, name: str, peers: Iterable[str]) -> bool:

@@ -21,6 +21,7 @@ from keryx.memory.providers.honcho.failures import (
     answer,
 )
 from keryx.memory.providers.honcho.ledger import Entry, Ledger
+from keryx.memory.providers.honcho.listing import PAGE, all_entries
 from keryx.memory.providers.honcho.names import (
     clean,
     digest_of,
@@ -36,12 +37,9 @@ from keryx.ports.memory import (
     ProviderUnavailableError,
 )
 
-PAGE: Final = 100
 BATCH: Final = 100
-# A listing whose pages contradict each other is read so often.
-MAX_READS: Final = 3
-# A listing that fails although the server answers: after so many, nobody will find out.
-MAX_FAILED_READS: Final = 8
+# Attempts to read back that may fail in a row. With the pauses between them they take an hour.
+MAX_FAILED_READS: Final = 20
 
 
 class RemoteConclusion(msgspec.Struct, frozen=True):
@@ -80,7 +78,7 @@ class Conclusions:
         self._connections = connections
         self._ledger = ledger
         self._settling = settling
-        self._failed_reads: dict[str, int] = {}
+        self._failed_reads: dict[Target, int] = {}
 
     async def store(self, target: Target, deliveries: Sequence[Delivery]) -> None:
         """Store these memories in order."""
@@ -118,18 +116,16 @@ class Conclusions:
     async def remove_doubles(self, target: Target) -> None:
         """Delete second copies of items that were sent again, once they cannot come any more."""
         before = self._settling.wall() - self._settling.delay
-        entries = await self._ledger.of_session(target.remote_workspace, target.remote_session)
-        resent = [
-            entry for entry in entries if entry.resent_at is not None and entry.resent_at < before
-        ]
+        place = (target.remote_workspace, target.remote_session)
+        resent = await self._ledger.resent(*place, before)
         for workspace in {entry.workspace for entry in resent}:
-            place = Target(target.remote_workspace, target.session_id, workspace)
+            about = Target(target.remote_workspace, target.session_id, workspace)
             digests = {entry.digest for entry in resent if entry.workspace == workspace}
             with suppress(RequestRefusedError):  # a double is a nuisance, and no reason to stop
-                for remote in await self._strays(place, digests):
-                    await self._delete(place, remote)
+                for remote in await self._strays(about, digests):
+                    await self._delete(about, remote)
         if resent:
-            await self._ledger.settled(target.remote_workspace, target.remote_session, before)
+            await self._ledger.settled(*place, before)
 
     # -- sending
 
@@ -203,14 +199,13 @@ class Conclusions:
         except RequestRefusedError as error:
             raise await self._unknown(target, items[0], str(error)) from error
         except MaybeStoredError as error:
-            failures = self._failed_reads.get(items[0].id, 0) + 1
-            self._failed_reads[items[0].id] = failures
-            if failures >= MAX_FAILED_READS:
+            self._failed_reads[target] = self._failed_reads.get(target, 0) + 1
+            if self._failed_reads[target] >= MAX_FAILED_READS:
                 raise await self._unknown(target, items[0], str(error)) from error
             raise
+        self._failed_reads.pop(target, None)
         entries: list[Entry] = []
         for item in items:
-            self._failed_reads.pop(item.id, None)
             content = clean(item.text)
             remote = next((stray for stray in strays if stray.content == content), None)
             if remote is not None:
@@ -221,7 +216,6 @@ class Conclusions:
 
     async def _unknown(self, target: Target, item: Memory, reason: str) -> FateUnknownError:
         """Write down that the item may be stored, so that forgetting it can still find it."""
-        self._failed_reads.pop(item.id, None)
         doubtful = _Doubtful(item, clean(item.text), True)
         await self._ledger.add([self._entry(target, doubtful, None)])
         return FateUnknownError(
@@ -243,24 +237,15 @@ class Conclusions:
     async def _list(self, target: Target) -> list[RemoteConclusion]:
         """Return all conclusions of a session, the oldest first."""
         view = await self._view(target)
-        for _ in range(MAX_READS):
-            conclusions: dict[str, RemoteConclusion] = {}
-            page = await answer(
-                view.list(
-                    size=PAGE,
-                    session=target.remote_session,
-                    filters={"level": "explicit"},
-                    reverse=True,
-                )
+        entries = await all_entries(
+            lambda: view.list(
+                size=PAGE,
+                session=target.remote_session,
+                filters={"level": "explicit"},
+                reverse=True,
             )
-            total = page.total
-            while page is not None:
-                conclusions |= {entry.id: _remote(entry) for entry in page.items}
-                page = await answer(page.get_next_page())
-            # Conclusions of one batch have one time: pages may overlap, and leave one out.
-            if total is not None and len(conclusions) >= total:
-                return list(conclusions.values())
-        raise RequestRefusedError(200, "the pages of its listing contradict each other")
+        )
+        return [_remote(entry) for entry in entries]
 
     async def _delete(self, target: Target, remote: str) -> None:
         connection = await self._connections.get()

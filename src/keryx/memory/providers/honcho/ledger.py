@@ -112,6 +112,14 @@ class Ledger:
         keys = [(remote_workspace, remote_session)]
         return await self._read(lambda connection: _select_each(connection, clause, keys))
 
+    async def resent(
+        self, remote_workspace: str, remote_session: str, before: float
+    ) -> list[Entry]:
+        """Return the items of a session that were sent again before this time."""
+        entries = f"resent_at < {before!r} AND remote_workspace = ? AND remote_session = ?"
+        keys = [(remote_workspace, remote_session)]
+        return await self._read(lambda connection: _select_each(connection, entries, keys))
+
     async def of_keryx_sessions(self, ids: Sequence[str]) -> list[Entry]:
         return await self._read(lambda connection: _select_each(connection, "session_id = ?", ids))
 

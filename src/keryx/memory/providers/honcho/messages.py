@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from keryx.memory.providers.honcho.failures import (
     answer,
 )
 from keryx.memory.providers.honcho.ledger import Entry, Ledger
+from keryx.memory.providers.honcho.listing import PAGE, all_entries
 from keryx.memory.providers.honcho.names import AGENT, USER, clean, session_name
 from keryx.memory.providers.honcho.settling import Settling
 from keryx.ports.memory import (
@@ -34,7 +36,6 @@ from keryx.ports.memory import (
 
 MAX_CHARACTERS: Final = 25_000
 BATCH: Final = 100
-PAGE: Final = 100
 # Ids of texts in one filter.
 MAX_IDS: Final = 100
 
@@ -117,7 +118,7 @@ class Messages:
             page = await answer(session.aio.messages(size=1))
         except RequestRefusedError as error:
             return error.status != NOT_FOUND
-        return bool(page.items)
+        return page.total != 0
 
     async def _send(self, remote_workspace: str, batch: Sequence[Part]) -> None:
         turn = batch[0].turn
@@ -159,11 +160,10 @@ class Messages:
             session = await (await self._connections.get()).session(remote_workspace, name)
             for start in range(0, len(ids), MAX_IDS):
                 event_ids = {"in": ids[start : start + MAX_IDS]}
-                filters = {"metadata": {"event_id": event_ids}}
-                page = await answer(session.aio.messages(filters=filters, size=PAGE))
-                while page is not None:
-                    there |= {_key(message.metadata) for message in page.items}
-                    page = await answer(page.get_next_page())
+                request = partial(
+                    session.aio.messages, filters={"metadata": {"event_id": event_ids}}, size=PAGE
+                )
+                there |= {_key(message.metadata) for message in await all_entries(request)}
         except RequestRefusedError as error:
             raise FateUnknownError(
                 parts[0].turn.id,
