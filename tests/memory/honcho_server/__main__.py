@@ -44,6 +44,7 @@ def application(state: State, faults: Faults, key: str) -> web.Application:
                 "workspaces": state.rows("SELECT * FROM workspaces"),
                 "requests": faults.requests,
                 "refusals": faults.refusals,
+                "held": faults.held,
             }
         )
 

@@ -55,6 +55,8 @@ class Faults:
         self._dice = random.Random(1)
         self.requests: dict[str, int] = {}
         self.refusals: list[Any] = []
+        self.held: list[str] = []
+        """The sessions whose requests wait for the next orders."""
         self._next_orders = asyncio.Event()
         self._late: set[asyncio.Task[Any]] = set()
 
@@ -95,8 +97,14 @@ class Faults:
     async def _misbehave(
         self, request: web.Request, handler: Handler, fault: Fault
     ) -> web.StreamResponse:
-        if fault in ("slow", "hold"):
-            await (asyncio.sleep(0.02) if fault == "slow" else self._next_orders.wait())
+        if fault == "hold":
+            name = request.match_info.get("session", request.path)
+            self.held.append(name)
+            await self._next_orders.wait()
+            self.held.remove(name)
+            return await self._answer(request, handler)
+        if fault == "slow":
+            await asyncio.sleep(0.02)
             return await self._answer(request, handler)
         if fault in ("hang", "hang_after"):
             await asyncio.sleep(NO_ANSWER)

@@ -27,8 +27,10 @@ async def open_memory(runtime: Runtime, store: Store, config: Config) -> MemoryS
     """Create the memory; None if no provider is configured."""
     if not config.memory.providers:
         return None
-    # Imported only here: a host without a memory starts faster.
-    service: Any = importlib.import_module("keryx.memory.service")
+    # Imported only here: a host without a memory starts faster. In a thread: another loop may be
+    # importing it at the same time.
+    load = importlib.import_module
+    service: Any = await runtime.bridge.to_thread(load, "keryx.memory.service")
     file = service.MemoryFile(config.home / FILE, runtime.bridge)
     providers = await runtime.bridge.to_thread(create_providers, runtime, config, file)
     return service.MemoryService(
