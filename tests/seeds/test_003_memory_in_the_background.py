@@ -11,6 +11,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,28 +81,23 @@ async def conclude_at_honcho(
         session = await app.open()
         await (await session.send("Hello")).result()
         name = session.session_id
-        while name not in (await server.state())["held"]:
-            await asyncio.sleep(0.02)
+        await server.wait_until(lambda state: name in state["held"])
         await (await session.send("Draw your conclusions")).result()
         events = await app.store.events(name)
         outcomes = [fact.outcome for fact in events if isinstance(fact, ev.CallFinished)]
         assert outcomes == ["completed"] * 13
         assert name in (await server.state())["held"], "the first turn is still being stored"
         await release()
-        while (await stored_at_honcho(server, name, "conclusions")) != CONCLUSIONS:
-            await asyncio.sleep(0.02)
-        while len(await stored_at_honcho(server, name, "messages")) < 4:
-            await asyncio.sleep(0.02)
-    # Nothing was sent twice, or in another order.
-    assert await stored_at_honcho(server, name, "conclusions") == CONCLUSIONS
-    hello, _, draw, concluded = await stored_at_honcho(server, name, "messages")
+        await server.wait_until(lambda state: len(texts_of(state, name, "messages")) >= 4)
+    state = await server.state()
+    assert texts_of(state, name, "conclusions") == CONCLUSIONS
+    hello, _, draw, concluded = texts_of(state, name, "messages")
     assert (hello, draw, concluded) == ("Hello", "Draw your conclusions", "Concluded.")
-    assert (await server.state())["refusals"] == []
+    assert state["refusals"] == []
 
 
-async def stored_at_honcho(server: HonchoServer, session_id: str, table: str) -> list[str]:
-    rows = (await server.state())[table]
-    return [row["content"] for row in rows if row["session_id"] == session_id]
+def texts_of(state: dict[str, Any], session_id: str, table: str) -> list[str]:
+    return [row["content"] for row in state[table] if row["session_id"] == session_id]
 
 
 @pytest.mark.promise("003.2")

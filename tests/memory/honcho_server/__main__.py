@@ -48,6 +48,10 @@ def application(state: State, faults: Faults, key: str) -> web.Application:
             }
         )
 
+    async def count(_request: web.Request) -> web.Response:
+        (row,) = state.rows("SELECT count(*) AS conclusions FROM conclusions")
+        return web.json_response(row["conclusions"])
+
     app = web.Application(middlewares=[guard], client_max_size=64 * 2**20)
     app[STATE] = state
     app.add_routes(
@@ -56,6 +60,7 @@ def application(state: State, faults: Faults, key: str) -> web.Application:
             web.post("/control/faults", order),
             web.post("/control/derive", derive),
             web.get("/control/state", everything),
+            web.get("/control/count", count),
         ]
     )
     return app

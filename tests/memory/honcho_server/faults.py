@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
-from tests.memory.honcho_server.state import Refused
+from tests.memory.honcho_server.state import RefusedError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Fault = Literal[
@@ -122,13 +122,13 @@ class Faults:
 
     async def _answer_late(self, request: web.Request, handler: Handler) -> None:
         await asyncio.sleep(self.orders.late)
-        with suppress(Refused):
+        with suppress(RefusedError):
             await handler(request)
 
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             return await handler(request)
-        except Refused as error:
+        except RefusedError as error:
             self.refusals.append([request.method, request.path, error.status, error.detail])
             return web.json_response({"detail": error.detail}, status=error.status)
         except web.HTTPException as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,16 @@ class HonchoServer:
 
     async def state(self) -> dict[str, Any]:
         return await in_thread(self._ask, "state", None)
+
+    async def wait_until(self, is_so: Callable[[dict[str, Any]], bool]) -> None:
+        """Wait for a state of the server."""
+        while not is_so(await self.state()):  # noqa: ASYNC110 (another process has no event)
+            await asyncio.sleep(0.02)
+
+    async def wait_conclusions(self, count: int) -> None:
+        """Wait until so many are stored."""
+        while await in_thread(self._ask, "count", None) < count:  # noqa: ASYNC110 (as above)
+            await asyncio.sleep(0.05)
 
     def _ask(self, route: str, body: Any) -> Any:
         data = None if body is None else json.dumps(body).encode()

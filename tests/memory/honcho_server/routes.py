@@ -13,7 +13,7 @@ from tests.memory.honcho_server import shapes
 from tests.memory.honcho_server.state import (
     CONCLUSION_COLUMNS,
     MESSAGE_COLUMNS,
-    Refused,
+    RefusedError,
     State,
     filtered,
     nearest,
@@ -32,7 +32,7 @@ async def body(request: web.Request, shape: type[S]) -> S:
         return shape.model_validate_json(raw or b"{}")
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False)
-        raise Refused(
+        raise RefusedError(
             422, [{**detail, "loc": ["body", *detail["loc"]]} for detail in details]
         ) from error
 
@@ -41,7 +41,7 @@ def pages(request: web.Request, rows: list[dict[str, Any]]) -> web.Response:
     try:
         query = shapes.Pages.model_validate(dict(request.query))
     except ValidationError as error:
-        raise Refused(422, error.errors(include_url=False, include_context=False)) from error
+        raise RefusedError(422, error.errors(include_url=False, include_context=False)) from error
     rows = rows[::-1] if query.reverse else rows
     start = (query.page - 1) * query.size
     return web.json_response(
@@ -89,8 +89,10 @@ def conclusion(row: dict[str, Any]) -> dict[str, Any]:
 async def workspaces(request: web.Request) -> web.Response:
     shape = await body(request, shapes.WorkspaceCreate)
     is_new = request.app[STATE].create("workspaces", id=shape.id)
-    answer = {"id": shape.id, "metadata": {}, "configuration": {}, "created_at": now()}
-    return web.json_response(answer, status=201 if is_new else 200)
+    answer = {"id": shape.id, "created_at": now()}
+    return web.json_response(
+        {**answer, "metadata": {}, "configuration": {}}, status=201 if is_new else 200
+    )
 
 
 async def peers(request: web.Request) -> web.Response:
@@ -208,7 +210,7 @@ async def query_conclusions(request: web.Request) -> web.Response:
     shape = await body(request, shapes.ConclusionQuery)
     filters = shape.filters or {}
     if not (filters.get("observer_id") and filters.get("observed_id")):
-        raise Refused(422, "observer and observed must be specified for semantic search.")
+        raise RefusedError(422, "observer and observed must be specified for semantic search.")
     query = "SELECT * FROM conclusions WHERE workspace = ?"
     rows = filtered(state.rows(query, workspace), filters, CONCLUSION_COLUMNS)
     return web.json_response([conclusion(row) for row in nearest(rows, shape.query, shape.top_k)])
@@ -221,7 +223,7 @@ async def delete_conclusion(request: web.Request) -> web.Response:
         "DELETE FROM conclusions WHERE workspace = ? AND id = ?", (workspace, remote)
     )
     if not cursor.rowcount:
-        raise Refused(404, f"Document {remote} not found or does not belong to {workspace}")
+        raise RefusedError(404, f"Document {remote} not found or does not belong to {workspace}")
     return web.Response(status=204)
 
 
@@ -229,7 +231,7 @@ async def representation(request: web.Request) -> web.Response:
     state, workspace = place(request)
     shape = await body(request, shapes.Representation)
     if set(shape.filters or {}) - {"session_id"}:
-        raise Refused(422, "Only 'session_id' is supported.")
+        raise RefusedError(422, "Only 'session_id' is supported.")
     peer = request.match_info["peer"]
     query = "SELECT * FROM conclusions WHERE workspace = ? AND observer = ? AND observed = ?"
     rows = state.rows(query, workspace, peer, shape.target or peer)

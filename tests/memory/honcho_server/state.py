@@ -33,7 +33,7 @@ CONCLUSION_COLUMNS = {
 }
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An answer with an error."""
 
     def __init__(self, status: int, detail: object) -> None:
@@ -82,14 +82,14 @@ class State:
 
     def require_workspace(self, workspace: str) -> None:
         if not self.rows("SELECT id FROM workspaces WHERE id = ?", workspace):
-            raise Refused(404, f"Workspace {workspace} not found")
+            raise RefusedError(404, f"Workspace {workspace} not found")
 
     def require_peers(self, workspace: str, names: Iterable[str]) -> None:
         for name in set(names):
             if not self.rows(
                 "SELECT id FROM peers WHERE workspace = ? AND id = ?", workspace, name
             ):
-                raise Refused(404, f"Peer {name} not found in workspace {workspace}")
+                raise RefusedError(404, f"Peer {name} not found in workspace {workspace}")
 
     def open_session(self, workspace: str, name: str, peers: Iterable[str]) -> bool:
         """Get or create a session and its peers; refuse one that is being deleted."""
@@ -103,7 +103,7 @@ class State:
     def require_session(self, workspace: str, name: str) -> None:
         query = "SELECT id FROM sessions WHERE workspace = ? AND id = ? AND active = 1"
         if not self.rows(query, workspace, name):
-            raise Refused(404, f"Session {name} not found in workspace {workspace}")
+            raise RefusedError(404, f"Session {name} not found in workspace {workspace}")
 
 
 def filtered(
@@ -111,7 +111,7 @@ def filtered(
 ) -> list[dict[str, Any]]:
     for key, wanted in (filters or {}).items():
         if key not in columns:
-            raise Refused(422, f"Column '{key}' is not allowed to be filtered on")
+            raise RefusedError(422, f"Column '{key}' is not allowed to be filtered on")
         if columns[key] == "metadata":
             rows = [row for row in rows if _has(json.loads(row["metadata"]), wanted)]
         else:
@@ -121,7 +121,7 @@ def filtered(
 
 def _has(metadata: dict[str, Any], wanted: object) -> bool:
     if not isinstance(wanted, dict):
-        raise Refused(422, "a JSONB column takes an object")
+        raise RefusedError(422, "a JSONB column takes an object")
     return all(_matches(metadata.get(str(key)), value) for key, value in wanted.items())  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
@@ -132,7 +132,7 @@ def _matches(value: Any, wanted: Any) -> bool:
         return value in wanted
     if isinstance(wanted, dict):
         if set(wanted) != {"in"} or not isinstance(wanted["in"], list):  # pyright: ignore[reportUnknownArgumentType]
-            raise Refused(422, f"unsupported operator(s) {sorted(wanted)}")  # pyright: ignore[reportUnknownArgumentType]
+            raise RefusedError(422, f"unsupported operator(s) {sorted(wanted)}")  # pyright: ignore[reportUnknownArgumentType]
         return value in wanted["in"]
     return value == wanted
 
