@@ -13,10 +13,7 @@ from pathlib import Path
 
 from keryx.aio.bridge import Bridge
 from keryx.memory.memory_file import MemoryFile
-from keryx.memory.providers.honcho.provider import HonchoProvider
 from keryx.ports.memory import MemoryProvider
-from tests.memory.honcho_home import CONFIGURED, SETTLE
-from tests.memory.honcho_server.process import KEY
 from tests.memory.remembering_store import remembering_store
 from tests.memory.shelf import Shelf
 
@@ -27,6 +24,11 @@ async def main(folder: Path, url: str | None, *, finish: bool) -> None:
     def open_provider(file: MemoryFile, bridge: Bridge) -> MemoryProvider:
         if url is None:
             return Shelf(folder / "shelf")
+        # Only here: the other hosts start faster without it.
+        from keryx.memory.providers.honcho.provider import HonchoProvider
+        from tests.memory.honcho_home import CONFIGURED, SETTLE
+        from tests.memory.honcho_server.process import KEY
+
         return HonchoProvider(
             file, bridge, url=url, api_key=KEY, workspace=CONFIGURED, settle=SETTLE
         )

@@ -14,7 +14,13 @@ from typing import Any
 import pytest
 
 from keryx.memory.providers.honcho.conclusions import MAX_FAILED_READS
-from keryx.ports.memory import Delivery, FateUnknownError, Memory, ProviderUnavailableError
+from keryx.ports.memory import (
+    Delivery,
+    FateUnknownError,
+    Memory,
+    MemoryItem,
+    ProviderUnavailableError,
+)
 from keryx.testing import memory_contract as contract
 from tests.memory.honcho_home import honcho_server, memories_of, provider_of
 from tests.memory.honcho_server.faults import Fault
@@ -223,6 +229,23 @@ async def test_reading_back_is_tried_often_before_a_fate_is_unknown(
     assert (await stored(server))[0] == ["one"]
 
 
+async def test_a_turn_that_cannot_be_read_back_is_unknown_and_may_remain(
+    server: HonchoServer, tmp_path: Path
+) -> None:
+    await server.misbehave((SYNCING, "drop_after"), ("POST .*/messages/list$", "refuse"))
+    turn = contract.turn(1, "Hello", "Good morning")
+    async with memories_of(tmp_path) as (file, bridge):
+        provider = provider_of(server, file, bridge)
+        with pytest.raises(ProviderUnavailableError):
+            await provider.store("s1", [Delivery(turn)])
+        with pytest.raises(FateUnknownError):
+            await provider.store("s1", [Delivery(turn, 1)])
+        assert list(await provider.remaining([turn.id])) == [turn.id]
+        await provider.store("s1", [Delivery(turn, 2)])
+        await provider.close()
+    assert (await stored(server))[1] == ["Hello", "Good morning"]
+
+
 async def test_a_conclusion_that_was_unknown_is_found_when_a_person_retries(
     server: HonchoServer, tmp_path: Path
 ) -> None:
@@ -258,8 +281,7 @@ async def test_simultaneous_first_users_make_one_remote_session(
     async with memories_of(tmp_path) as (file, bridge):
         provider = provider_of(server, file, bridge)
 
-        async def conclude(number: int) -> Exception | None:
-            item = contract.memory(number, f"Conclusion {number}.")
+        async def store(item: MemoryItem) -> Exception | None:
             try:
                 await provider.store("s1", [Delivery(item)])
             except ProviderUnavailableError as error:
@@ -267,15 +289,16 @@ async def test_simultaneous_first_users_make_one_remote_session(
             return None
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(conclude(number)) for number in range(20)]
-            group.create_task(provider.store("s1", [Delivery(contract.turn(50, "Hi", "Yes?"))]))
+            items = [contract.memory(number, f"Conclusion {number}.") for number in range(20)]
+            turn = contract.turn(50, "Hi", "Yes?")
+            tasks = [group.create_task(store(item)) for item in (*items, turn)]
         errors = [task.result() for task in tasks if task.result() is not None]
-        assert len(errors) <= 1, "the one whose request failed; all others share the next"
+        assert len(errors) == 1, "the one whose request failed; all others share the next"
         await provider.close()
     state = await server.state()
     assert [row["id"] for row in state["sessions"]] == ["s1"]
     assert state["requests"]["POST /v3/workspaces/{workspace}/sessions"] == 2
-    assert len(state["conclusions"]) == 20 - len(errors)
+    assert len(state["conclusions"]) + len(state["messages"]) / 2 == 20
 
 
 async def test_long_turns_are_split_in_order_and_stored_once(

@@ -103,6 +103,25 @@ async def test_a_session_that_a_person_deleted_is_deleted_at_honcho(tmp_path: Pa
         assert state["conclusions"] == []
 
 
+async def test_what_honcho_still_has_of_a_deleted_session_is_said(tmp_path: Path) -> None:
+    with honcho_server(tmp_path) as server:
+        async with remembering_store(
+            tmp_path, lambda file, bridge: provider_of(server, file, bridge), budget=1.0
+        ) as memory:
+            await memory.sync_turn("s1", "The door code is 4711.", "Noted.")
+            (code,) = await memory.conclude("s1", "The user's door code is 4711.")
+            assert await memory.service.wait_delivered(PATIENCE)
+            await server.misbehave(("DELETE .*/sessions/s1", "hold"))
+            forgotten = await memory.service.forget_session("s1")
+            assert forgotten.erased == (code,)
+            assert forgotten.remaining == {"honcho": ("s1",)}
+            await server.misbehave()
+            assert await memory.service.wait_delivered(PATIENCE)
+        async with asyncio.timeout(PATIENCE):
+            await server.wait_until(lambda state: state["messages"] == [])
+        assert (await server.state())["conclusions"] == []
+
+
 async def test_a_memory_that_a_person_confirmed_is_trusted_and_a_replaced_one_is_not_recalled(
     tmp_path: Path,
 ) -> None:

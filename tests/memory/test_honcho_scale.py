@@ -134,6 +134,7 @@ def check(remote: dict[str, Any], turns: dict[str, list[TurnMemory]], unknown: l
 def report(accepted: float, seconds: float, remote: dict[str, Any], unknown: int) -> None:
     sys.stdout.write(
         f"{CONCLUSIONS} conclusions and {TURNS} turns of {SESSIONS} sessions: accepted in "
-        f"{accepted:.1f} s, delivered in {seconds:.1f} s, {unknown} unknown, "
-        f"{sum(remote['requests'].values())} requests since the last kill\n"
+        f"{accepted:.1f} s, delivered in {seconds:.1f} s, {unknown} unknown; "
+        f"since the last kill {sum(remote['requests'].values())} requests, of which failed "
+        f"{sum(remote['misbehaved'].values())}\n"
     )

@@ -45,6 +45,7 @@ def application(state: State, faults: Faults, key: str) -> web.Application:
                 "requests": faults.requests,
                 "refusals": faults.refusals,
                 "held": faults.held,
+                "misbehaved": faults.misbehaved,
             }
         )
 

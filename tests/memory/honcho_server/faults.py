@@ -55,6 +55,7 @@ class Faults:
         self._dice = random.Random(1)
         self.requests: dict[str, int] = {}
         self.refusals: list[Any] = []
+        self.misbehaved: dict[Fault, int] = {}
         self.held: list[str] = []
         """The sessions whose requests wait for the next orders."""
         self._next_orders = asyncio.Event()
@@ -86,6 +87,7 @@ class Faults:
         fault = self._next(request)
         if fault is None:
             return await self._answer(request, handler)
+        self.misbehaved[fault] = self.misbehaved.get(fault, 0) + 1
         if fault in ("error_after", "drop_after", "hang_after"):
             await self._answer(request, handler)
         if fault == "late":

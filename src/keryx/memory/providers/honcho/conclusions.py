@@ -104,9 +104,10 @@ class Conclusions:
     async def delete(self, entry: Entry) -> None:
         """Delete a conclusion of ours, or what may be one."""
         target = Target(entry.remote_workspace, entry.session_id, entry.workspace)
+        ids = [] if entry.kind == "unknown" else [entry.remote]
         try:
-            is_unknown = entry.kind == "unknown"
-            ids = await self._strays(target, {entry.digest}) if is_unknown else [entry.remote]
+            if entry.kind == "unknown" or entry.resent_at is not None:
+                ids += await self._strays(target, {entry.digest})
         except RequestRefusedError:
             return  # It may be there: the entry stays, and `remaining` says so.
         for remote in ids:

@@ -21,6 +21,8 @@ from keryx.memory.providers.honcho.failures import answer
 from keryx.memory.providers.honcho.names import AGENT, USER
 
 PACKAGE: Final = "honcho"
+# Sessions, peers and workspaces that a connection remembers as opened.
+MAX_OPENED: Final = 1_000
 _MISSING: Final = (
     "the memory provider 'honcho' needs the package honcho-ai; run: pip install 'keryx[honcho]'"
 )
@@ -140,7 +142,14 @@ class Connection:
             raise
         if not future.done():
             future.set_result(result)
+        self._drop_oldest()
         return result
+
+    def _drop_oldest(self) -> None:
+        """Drop what is opened again when it is needed; sessions come and go."""
+        for key in list(self._opened)[: max(0, len(self._opened) - MAX_OPENED)]:
+            if self._opened[key].done():
+                del self._opened[key]
 
 
 def connections(bridge: Bridge, settings: HonchoSettings) -> Owned[Connection]:

@@ -19,8 +19,8 @@ from keryx.ports.memory import Memory
 
 T = TypeVar("T")
 
-EntryKind = Literal["conclusion", "turn", "unknown"]
-"""unknown: a conclusion that may be there, and nobody can find out."""
+EntryKind = Literal["conclusion", "turn", "unknown", "unknown turn"]
+"""unknown: a conclusion, or a turn, that may be there, and nobody can find out."""
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS honcho_items (
@@ -57,6 +57,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """When it was sent once more: its first copy may still turn up."""
     ended: bool = False
     """Whether it was withdrawn, and cannot be deleted there."""
+
+    @property
+    def is_turn(self) -> bool:
+        return self.kind in ("turn", "unknown turn")
 
 
 class Ledger:

@@ -22,7 +22,7 @@ from keryx.memory.providers.honcho.failures import (
     RequestRefusedError,
     answer,
 )
-from keryx.memory.providers.honcho.ledger import Entry, Ledger
+from keryx.memory.providers.honcho.ledger import Entry, EntryKind, Ledger
 from keryx.memory.providers.honcho.listing import PAGE, all_entries
 from keryx.memory.providers.honcho.names import AGENT, USER, clean, session_name
 from keryx.memory.providers.honcho.settling import Settling
@@ -90,7 +90,9 @@ class Messages:
         """Store these turns of one session."""
         turns = [d.item for d in deliveries if isinstance(d.item, TurnMemory)]
         stored = await self._ledger.of_items(turn.id for turn in turns)
-        missing = [turn for turn in turns if turn.id not in stored]
+        missing = [
+            turn for turn in turns if turn.id not in stored or stored[turn.id].kind != "turn"
+        ]
         attempts = {delivery.item.id: delivery.attempts for delivery in deliveries}
         in_doubt = [part for turn in missing if attempts[turn.id] for part in parts_of(turn)]
         there = await self._read_back(remote_workspace, in_doubt) if in_doubt else set[Any]()
@@ -165,8 +167,10 @@ class Messages:
                 )
                 there |= {_key(message.metadata) for message in await all_entries(request)}
         except RequestRefusedError as error:
+            turn = parts[0].turn
+            await self._ledger.add([_entry(remote_workspace, turn, "unknown turn")])
             raise FateUnknownError(
-                parts[0].turn.id,
+                turn.id,
                 f"Honcho may have stored this turn, and it cannot be read back: {error}",
             ) from error
         return there & {part.key for part in parts}
@@ -200,10 +204,10 @@ def _key(metadata: dict[str, Any]) -> tuple[str, int]:
     return str(metadata.get("event_id")), number if isinstance(number, int) else 0
 
 
-def _entry(remote_workspace: str, turn: TurnMemory) -> Entry:
+def _entry(remote_workspace: str, turn: TurnMemory, kind: EntryKind = "turn") -> Entry:
     return Entry(
         item=turn.id,
-        kind="turn",
+        kind=kind,
         remote="",
         remote_workspace=remote_workspace,
         remote_session=session_name(turn.session_id),

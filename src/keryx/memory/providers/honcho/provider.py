@@ -94,7 +94,7 @@ class HonchoProvider:
     async def remaining(self, items: Sequence[str]) -> Sequence[str]:
         """Return the items that Honcho still has: turns stay until their session is deleted."""
         entries = await self._ledger.of_items(items)
-        sessions = {entry.session_id: entry for entry in entries.values() if entry.kind == "turn"}
+        sessions = {entry.session_id: entry for entry in entries.values() if entry.is_turn}
         for entry in await self._ledger.of_keryx_sessions(items):
             sessions[entry.session_id] = entry
         gone = {
@@ -138,7 +138,7 @@ class HonchoProvider:
 
     async def _withdraw(self, withdrawal: Withdrawal) -> None:
         entries = await self._ledger.of_items(withdrawal.items)
-        turns = [item for item, entry in entries.items() if entry.kind == "turn"]
+        turns = [item for item, entry in entries.items() if entry.is_turn]
         if turns:
             await self._ledger.end(turns)
         for item, entry in entries.items():
@@ -150,9 +150,9 @@ class HonchoProvider:
     async def _erase_sessions(self, ids: Sequence[str]) -> None:
         """Delete sessions that a person deleted, unless a memory of somebody else is in them."""
         entries = await self._ledger.of_keryx_sessions(ids)
-        in_use = {entry.session_id for entry in entries if entry.kind != "turn"}
-        sessions = {entry.session_id: entry for entry in entries if entry.kind == "turn"}
-        await self._ledger.end([entry.item for entry in entries if entry.kind == "turn"])
+        in_use = {entry.session_id for entry in entries if not entry.is_turn}
+        sessions = {entry.session_id: entry for entry in entries if entry.is_turn}
+        await self._ledger.end([entry.item for entry in entries if entry.is_turn])
         for session_id, entry in sessions.items():
             if session_id not in in_use:
                 await self._messages.delete_session(entry)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from keryx.aio.owned import Owned
-from keryx.events import RecalledMemory
+from keryx.events import RecalledMemory, Trust
 from keryx.memory.own_words import recalled
 from keryx.memory.providers.honcho.connection import Connection
 from keryx.memory.providers.honcho.failures import RequestRefusedError, answer
@@ -96,8 +96,9 @@ class Remembering:
         for conclusion in conclusions:
             entry = entries.get(conclusion.id)
             if entry is None:
-                # Of another home, or Honcho's own: nobody here knows who said it.
-                results.append(_derived(str(conclusion.content), conclusion.id))
+                # Of another home: nobody here knows whom it was trusted like there.
+                text = str(conclusion.content)
+                results.append(_derived(text, conclusion.id, trust="page"))
                 continue
             memory = memories.get(entry.item)
             if memory is None:
@@ -198,6 +199,6 @@ def _ours(entry: Entry, text: str) -> RecalledMemory:
     )
 
 
-def _derived(text: str, remote: str) -> RecalledMemory:
-    """Return something that Honcho says by itself: it is trusted like a tool."""
-    return RecalledMemory(memory_id=f"honcho:{remote}", text=text, trust="tool", provider=NAME)
+def _derived(text: str, remote: str, trust: Trust = "tool") -> RecalledMemory:
+    """Return something that no item of ours is: what Honcho says by itself is like a tool's."""
+    return RecalledMemory(memory_id=f"honcho:{remote}", text=text, trust=trust, provider=NAME)

@@ -46,7 +46,10 @@ class Settling:
             raise
 
     def is_settled(self, session_id: str) -> bool:
-        return self._rest(session_id) <= 0
+        if self._rest(session_id) > 0:
+            return False
+        self._unanswered.pop(session_id, None)
+        return True
 
     async def wait(self, session_id: str) -> None:
         """Wait until nothing of this session can be stored late any more."""
