@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from keryx.testing.memory_contract import CHECKS, Check
 from tests.memory.honcho_home import honcho_server, memories_of, provider_of
+from tests.memory.honcho_server.process import HonchoServer
 from tests.memory.shelf import Shelf
+from tests.server.served_host import in_thread
 
 pytestmark = pytest.mark.promise("003.1")
 
@@ -18,9 +21,15 @@ async def test_a_provider_in_a_file(check: Check, tmp_path: Path) -> None:
     await check(lambda: Shelf(tmp_path / "shelf.jsonl"))
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[HonchoServer]:
+    with honcho_server(tmp_path_factory.mktemp("honcho")) as server:
+        yield server
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-async def test_honcho(check: Check, tmp_path: Path) -> None:
-    with honcho_server(tmp_path) as server:
-        async with memories_of(tmp_path) as (file, bridge):
-            await check(lambda: provider_of(server, file, bridge))
-        assert (await server.state())["refusals"] == []
+async def test_honcho(check: Check, tmp_path: Path, server: HonchoServer) -> None:
+    await in_thread(server.reset)
+    async with memories_of(tmp_path) as (file, bridge):
+        await check(lambda: provider_of(server, file, bridge))
+    assert (await server.state())["refusals"] == []

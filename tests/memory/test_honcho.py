@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from keryx.memory.providers.honcho.conclusions import MAX_FAILED_READS
+from keryx.memory.service import ProviderState
 from keryx.ports.memory import (
     Delivery,
     FateUnknownError,
@@ -36,10 +37,17 @@ LISTING = "POST .*/conclusions/list$"
 SYNCING = "POST .*/messages$"
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Generator[HonchoServer]:
-    with honcho_server(tmp_path) as server:
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Generator[HonchoServer]:
+    with honcho_server(tmp_path_factory.mktemp("honcho")) as server:
         yield server
+
+
+@pytest.fixture
+def server(process: HonchoServer) -> HonchoServer:
+    """A server that has nothing."""
+    process.reset()
+    return process
 
 
 @asynccontextmanager
@@ -50,6 +58,15 @@ async def remembering(
         folder, lambda file, bridge: provider_of(server, file, bridge, **settings), drain=1.0
     ) as memory:
         yield memory
+
+
+async def failing(memory: RememberingStore) -> ProviderState:
+    """Wait until the provider has failed; return its state."""
+    while True:
+        (state,) = await memory.service.states()
+        if state.lag.breaker.failures:
+            return state
+        await memory.service.wait_delivered(0.05)
 
 
 async def stored(server: HonchoServer) -> tuple[list[str], list[str]]:
@@ -89,17 +106,24 @@ async def test_each_item_is_stored_once_after(
     assert messages == ["Hello", "Good morning"]
 
 
+@pytest.fixture
+def mortal_server(tmp_path: Path) -> Generator[HonchoServer]:
+    """A server of one test, which may kill it."""
+    with honcho_server(tmp_path) as server:
+        yield server
+
+
 async def test_a_server_that_is_killed_gets_everything_when_it_is_back(
-    server: HonchoServer, tmp_path: Path
+    mortal_server: HonchoServer, tmp_path: Path
 ) -> None:
+    server = mortal_server
     async with remembering(server, tmp_path) as memory:
         await memory.conclude("s1", "before")
         assert await memory.service.wait_delivered(PATIENCE)
         await in_thread(server.kill)
         await memory.conclude("s1", "meanwhile")
         await memory.sync_turn("s2", "Hello", "Good morning")
-        assert not await memory.service.wait_delivered(0.3)
-        (state,) = await memory.service.states()
+        state = await failing(memory)
         assert "cannot be reached" in state.lag.breaker.error
         await in_thread(server.start)
         assert await memory.service.wait_delivered(PATIENCE)
@@ -169,8 +193,7 @@ async def test_a_wrong_key_is_said_and_nothing_is_lost(
 ) -> None:
     async with remembering(server, tmp_path, api_key="wrong") as memory:
         await memory.conclude("s1", "one")
-        assert not await memory.service.wait_delivered(0.3)
-        (state,) = await memory.service.states()
+        state = await failing(memory)
         assert "set HONCHO_API_KEY" in state.lag.breaker.error
         assert state.lag.waiting == 1
     async with remembering(server, tmp_path) as memory:
@@ -183,8 +206,7 @@ async def test_a_pause_that_honcho_asks_for_is_kept(server: HonchoServer, tmp_pa
     await server.misbehave((CONCLUDING, "busy"), retry_after=600)
     async with remembering(server, tmp_path) as memory:
         await memory.conclude("s1", "one")
-        assert not await memory.service.wait_delivered(0.3)
-        (state,) = await memory.service.states()
+        state = await failing(memory)
         assert state.lag.breaker.retry_at > memory.service.wall() + 500
         await memory.service.retry()
         assert await memory.service.wait_delivered(PATIENCE)

@@ -49,6 +49,13 @@ def application(state: State, faults: Faults, key: str) -> web.Application:
             }
         )
 
+    async def reset(_request: web.Request) -> web.Response:
+        state.clear()
+        faults.order(Orders())
+        faults.requests.clear()
+        faults.refusals.clear()
+        return web.json_response({})
+
     async def count(_request: web.Request) -> web.Response:
         (row,) = state.rows("SELECT count(*) AS conclusions FROM conclusions")
         return web.json_response(row["conclusions"])
@@ -59,6 +66,7 @@ def application(state: State, faults: Faults, key: str) -> web.Application:
         [
             *ROUTES,
             web.post("/control/faults", order),
+            web.post("/control/reset", reset),
             web.post("/control/derive", derive),
             web.get("/control/state", everything),
             web.get("/control/count", count),

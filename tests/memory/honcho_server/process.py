@@ -50,6 +50,10 @@ class HonchoServer:
         await in_thread(self.kill)
         await in_thread(self.start)
 
+    def reset(self) -> None:
+        """Let it behave, and forget everything."""
+        self._ask("reset", {})
+
     async def misbehave(self, *script: tuple[str, Fault], **orders: Any) -> None:
         """Let it do what `faults.Orders` says; without arguments it behaves."""
         await in_thread(self._ask, "faults", {**orders, "script": script})

@@ -56,6 +56,10 @@ class State:
         self.db.execute("PRAGMA synchronous = OFF")
         self.db.executescript(SCHEMA)
 
+    def clear(self) -> None:
+        for table in ("workspaces", "peers", "sessions", "messages", "conclusions"):
+            self.db.execute(f"DELETE FROM {table}")
+
     def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
         return [dict(row) for row in self.db.execute(query, values)]
 
