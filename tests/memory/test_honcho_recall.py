@@ -62,6 +62,9 @@ async def test_what_honcho_derived_is_trusted_like_a_tool_and_stays_in_its_works
         context = await provider.context(SCOPE, "Athens", 10)
         assert "lives in Athens, Greece" in context[0].text
         assert not any("2000" in memory.text for memory in context)
+        # A server that does not take the request still gives what else there is.
+        await server.misbehave(("POST .*/representation$", "refuse"))
+        assert list(await provider.context(SCOPE, "Athens", 10)) == results
         assert list(await provider.context(MemoryScope("", ""), "Athens", 10)) == []
 
 

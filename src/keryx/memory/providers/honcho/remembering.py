@@ -78,12 +78,19 @@ class Remembering:
         sessions = await self._ledger.turn_sessions(workspace, scope.workspace, MAX_SESSIONS)
         if not sessions:
             return memories
+        representation = await _all([self._representation(workspace, sessions, question, limit)])
+        return [*representation[0], *memories][:limit]
+
+    async def _representation(
+        self, workspace: str, sessions: Sequence[str], question: str, limit: int
+    ) -> list[RecalledMemory]:
         peer = await (await self._connections.get()).peer(workspace, USER)
-        text = await answer(
-            peer.aio.representation(search_query=question, max_conclusions=limit, sessions=sessions)
+        count = max(1, min(limit, MAX_RESULTS))
+        representation = await answer(
+            peer.aio.representation(search_query=question, max_conclusions=count, sessions=sessions)
         )
-        text = _shortened(str(text))
-        return [*([_derived(text, digest_of(text).hex())] if text else []), *memories][:limit]
+        text = _shortened(str(representation))
+        return [_derived(text, digest_of(text).hex())] if text else []
 
     async def _own(
         self, workspace: str, scope: MemoryScope, observed: str, question: str, count: int
