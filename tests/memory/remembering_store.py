@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import itertools
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -29,6 +30,7 @@ class RememberingStore:
         self.store = store
         self.service = service
         self._sessions: dict[str, tuple[int, int]] = {}
+        self._turns = itertools.count()
 
     async def conclude(self, session_id: str, *texts: str) -> list[str]:
         """Commit conclusions, each with its row of the outbox; return their ids."""
@@ -57,29 +59,26 @@ class RememberingStore:
         self.service.wake()
         return [event.memory_id for event in events]
 
-    async def end_turn(self, session_id: str, said: str, answer: str) -> str:
-        """Commit the row of a turn that has ended; return its id."""
-        epoch, seq = await self._session(session_id)
+    async def sync_turn(self, session_id: str, said: str, answer: str) -> TurnMemory:
+        """Commit the row of a turn that has ended."""
+        epoch, _ = await self._session(session_id)
+        number = next(self._turns)
         turn = TurnMemory(
-            id=f"{session_id}/t{seq + 1}",
+            id=f"{session_id}/t{number}",
             session_id=session_id,
             profile="default",
             workspace="/work",
-            at=1_000.0 + seq,
-            seq=seq + 1,
+            at=1_000.0 + number,
+            seq=number,
             texts=(
-                TurnText(f"{session_id}/m{seq}", "user", said),
-                TurnText(f"{session_id}/p{seq}", "assistant", answer),
+                TurnText(f"{session_id}/m{number}", "user", said),
+                TurnText(f"{session_id}/p{number}", "assistant", answer),
             ),
         )
-        event = SessionChanged(session_id=session_id, seq=seq + 1, at=turn.at, by="test")
-        self._sessions[session_id] = (epoch, seq + 1)
         row = intake.row_of(turn.id, intake.TurnEnded(turn))
-        await self.store.append(
-            Commit(session_id=session_id, epoch=epoch, events=(event,), outbox=(row,))
-        )
+        await self.store.append(Commit(session_id=session_id, epoch=epoch, outbox=(row,)))
         self.service.wake()
-        return turn.id
+        return turn
 
     async def commit_row(self, session_id: str, row: OutboxRow) -> None:
         """Commit a row of the outbox with some event of the session, and take it in."""
@@ -115,24 +114,26 @@ class RememberingStore:
 @asynccontextmanager
 async def remembering_store(
     folder: Path,
-    providers: Sequence[MemoryProvider],
+    providers: Sequence[MemoryProvider] | Callable[[MemoryFile, Bridge], MemoryProvider],
     *,
     budget: float = 0.2,
     attempt_timeout: float = 5.0,
     first_pause: float = 0.02,
     drain: float = 0.0,
     start: bool = True,
+    patience: float = PATIENCE,
 ) -> AsyncGenerator[RememberingStore]:
     """Open a store and its memory; leave them as a host does."""
     errors: list[str] = []
     scope = Scope("test")
     bridge = Bridge(scope)
     store = await SqliteStore.open(folder / "store.db", bridge)
+    file = MemoryFile(folder / "memory.db", bridge)
     service = MemoryService(
         store,
-        MemoryFile(folder / "memory.db", bridge),
+        file,
         scope,
-        providers=providers,
+        providers=[providers(file, bridge)] if callable(providers) else providers,
         report=lambda name, error: errors.append(f"{name}: {error!r}"),
         budget=budget,
         attempt_timeout=attempt_timeout,
@@ -141,7 +142,7 @@ async def remembering_store(
     try:
         if start:
             await service.start()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience):
             yield RememberingStore(store, service)
     finally:
         await service.close(drain)

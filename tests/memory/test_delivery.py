@@ -186,7 +186,7 @@ async def test_the_context_of_the_next_turn_is_asked_for_when_a_turn_has_ended(
     async with remembering_store(tmp_path, [slow], budget=0.3) as memory:
         (tea,) = await memory.conclude("s1", "The user drinks tea.")
         assert await memory.service.wait_delivered(PATIENCE)
-        await memory.end_turn("s1", "What do I drink?", "Tea.")
+        await memory.sync_turn("s1", "What do I drink?", "Tea.")
         async with asyncio.timeout(PATIENCE):
             await slow.wait_begun(lambda: slow.answers == 1)
         await asyncio.sleep(0)  # the answer is on its way to who asked

@@ -8,7 +8,10 @@ Here nothing is shared: what is accepted is in the log, and one owner delivers i
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,11 +22,14 @@ from keryx.ports.memory import Memory, TurnMemory
 from keryx.tools.memory.memory_tools import memory_tools
 from tests.memory import shelf
 from tests.memory.conftest import home
+from tests.memory.honcho_home import honcho_server
+from tests.memory.honcho_server.process import KEY, HonchoServer
 from tests.server.served_host import in_thread
 
 assert home  # a fixture
 
 PATIENCE = 30.0
+SYNCING = "POST .*/messages$"
 CONCLUSIONS = [f"Conclusion {number}." for number in range(13)]
 
 
@@ -56,6 +62,77 @@ async def conclude_during_sync(app: Keryx, provider: shelf.Shelf) -> None:
     ]
     assert outcomes == ["completed"] * 13
     assert provider.running == 1, "the first turn is still being stored"
+
+
+def honcho_home(folder: Path, server: HonchoServer) -> Path:
+    folder.mkdir()
+    (folder / "config.toml").write_text(
+        '[memory]\nproviders = ["honcho"]\nwait = 0.2\n'
+        f'[memory.honcho]\nurl = "{server.url}"\napi_key = "{KEY}"\n'
+    )
+    return folder
+
+
+async def conclude_at_honcho(
+    home: Path, server: HonchoServer, release: Callable[[], Awaitable[object]]
+) -> None:
+    """Run the report's case with Honcho: the server holds the turn until `release` is done."""
+    async with Keryx(model=concluding(), home=home, tools=memory_tools()) as app:
+        session = await app.open()
+        await (await session.send("Hello")).result()
+        name = session.session_id
+        await server.wait_until(lambda state: name in state["held"])
+        await (await session.send("Draw your conclusions")).result()
+        events = await app.store.events(name)
+        outcomes = [fact.outcome for fact in events if isinstance(fact, ev.CallFinished)]
+        assert outcomes == ["completed"] * 13
+        assert name in (await server.state())["held"], "the first turn is still being stored"
+        await release()
+        await server.wait_until(lambda state: len(texts_of(state, name, "messages")) >= 4)
+    state = await server.state()
+    assert texts_of(state, name, "conclusions") == CONCLUSIONS
+    hello, _, draw, concluded = texts_of(state, name, "messages")
+    assert (hello, draw, concluded) == ("Hello", "Draw your conclusions", "Concluded.")
+    assert state["refusals"] == []
+
+
+def texts_of(state: dict[str, Any], session_id: str, table: str) -> list[str]:
+    return [row["content"] for row in state[table] if row["session_id"] == session_id]
+
+
+@pytest.mark.promise("003.2")
+async def test_thirteen_conclusions_reach_honcho_while_its_client_sends_a_turn(
+    tmp_path: Path,
+) -> None:
+    async with asyncio.timeout(PATIENCE):
+        with honcho_server(tmp_path) as server:
+            await server.misbehave((SYNCING, "hold"))
+            await conclude_at_honcho(
+                honcho_home(tmp_path / "home", server), server, server.misbehave
+            )
+            state = await server.state()
+            assert len(state["sessions"]) == 1
+            assert state["requests"]["POST /v3/workspaces/{workspace}/sessions"] == 1
+
+
+@pytest.mark.promise("003.2")
+async def test_two_loops_conclude_at_honcho_at_the_same_time(tmp_path: Path) -> None:
+    with honcho_server(tmp_path) as server:
+        await server.misbehave((SYNCING, "hold"), (SYNCING, "hold"))
+        both_have_concluded = threading.Barrier(2)
+
+        async def release() -> None:
+            await in_thread(both_have_concluded.wait, PATIENCE)
+            await server.misbehave()
+
+        def run(name: str) -> None:
+            home = honcho_home(tmp_path / name, server)
+            asyncio.run(asyncio.wait_for(conclude_at_honcho(home, server, release), PATIENCE))
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(in_thread(run, "one"))
+            group.create_task(in_thread(run, "two"))
+        assert len((await server.state())["sessions"]) == 2
 
 
 @pytest.mark.promise("003.2")

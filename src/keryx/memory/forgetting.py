@@ -56,7 +56,9 @@ class Forgetting:
             deliverer.wake(waiting)
             if not deliverer.is_failing:
                 await deliverer.wait_idle(self._budget)
-        return Forgotten(erased=tuple(erased), remaining=await self._remaining(erased))
+        # A provider may have more of a session than its memories: what was said in it.
+        items = [*erased, session_id] if session_id else erased
+        return Forgotten(erased=tuple(erased), remaining=await self._remaining(items))
 
     def _erase_here(
         self,
@@ -82,15 +84,15 @@ class Forgetting:
             intake.restore_in_order(connection, back, providers, withdrawal.id, at)
         return erased
 
-    async def _remaining(self, erased: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    async def _remaining(self, items: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Ask every provider what it still has; one that does not answer may have all of it."""
         remaining: dict[str, tuple[str, ...]] = {}
         for deliverer in self._deliverers:
             try:
                 async with asyncio.timeout(self._budget):
-                    left = tuple(await deliverer.provider.remaining(erased))
+                    left = tuple(await deliverer.provider.remaining(items))
             except Exception:  # noqa: BLE001 (whatever failed, nobody knows)
-                left = tuple(erased)
+                left = tuple(items)
             if left:
                 remaining[deliverer.provider.name] = left
         return remaining

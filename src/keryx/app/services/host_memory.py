@@ -30,8 +30,10 @@ async def open_memory(runtime: Runtime, store: Store, config: Config) -> MemoryS
     """Create the memory; None if no provider is configured."""
     if not config.memory.providers:
         return None
-    # Imported only here: a host without a memory starts faster.
-    service: Any = importlib.import_module("keryx.memory.service")
+    # Imported only here: a host without a memory starts faster. In a thread: another loop may be
+    # importing it at the same time.
+    load = importlib.import_module
+    service: Any = await runtime.bridge.to_thread(load, "keryx.memory.service")
     file = service.MemoryFile(config.home / FILE, runtime.bridge)
     edits = ServiceEdits()
     providers = await runtime.bridge.to_thread(create_providers, runtime, config, file, edits)
@@ -68,6 +70,7 @@ def create_providers(
     built_in: Mapping[str, Callable[[], MemoryProvider]] = {
         "notes": partial(_notes, runtime, config, edits),
         "vector": partial(_vector, runtime, config, file),
+        "honcho": partial(_honcho, runtime, config, file),
     }
     providers: list[MemoryProvider] = []
     for name in dict.fromkeys(config.memory.providers):
@@ -94,6 +97,19 @@ def _notes(runtime: Runtime, config: Config, edits: MemoryEdits) -> MemoryProvid
 def _vector(runtime: Runtime, config: Config, file: MemoryFile) -> MemoryProvider:
     opening: Any = importlib.import_module("keryx.memory.providers.vector.opening")
     return opening.open_index(config.home, runtime.scope, runtime.bridge, file, _report)
+
+
+def _honcho(runtime: Runtime, config: Config, file: MemoryFile) -> MemoryProvider:
+    module: Any = importlib.import_module("keryx.memory.providers.honcho.provider")
+    honcho = config.memory.honcho
+    return module.HonchoProvider(
+        file,
+        runtime.bridge,
+        url=honcho.url,
+        api_key=honcho.api_key,
+        workspace=honcho.workspace,
+        clock=runtime.scope.clock,
+    )
 
 
 def _unknown(name: str, names: Sequence[str]) -> str:

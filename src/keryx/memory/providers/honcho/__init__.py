@@ -1,0 +1,1 @@
+"""The memory provider `honcho`: memories and turns at a Honcho server, through its own client."""
