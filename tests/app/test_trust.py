@@ -243,7 +243,7 @@ def test_a_link_to_a_folder_is_the_folder(place: Place, tmp_path: Path) -> None:
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     home = tmp_path / "home"
     missing = keryx(home, "trust", str(tmp_path / "missing"))
-    assert missing.returncode == 1
+    assert missing.returncode == 2
     assert "doesn't exist" in missing.stderr
     nothing = keryx(home, "trust", str(tmp_path))
     assert nothing.returncode == 0

@@ -40,9 +40,11 @@ from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, hi
 from keryx.ports.agents import ChildResult, ChildTask
 from keryx.ports.dispatch import Sent
 from keryx.ports.files import Files
+from keryx.ports.memory import MemoryScope, TurnMemory
+from keryx.ports.memory_access import MemoryNote, Recall
 from keryx.ports.model import Model, ModelRequest
 from keryx.ports.model_access import Endpoint
-from keryx.ports.store import blob_hash
+from keryx.ports.store import OutboxRow, blob_hash
 from keryx.ports.tool import Tool
 from keryx.ports.tool_context import ToolContext
 from keryx.sandbox.workers import Workers
@@ -72,6 +74,7 @@ def script(request: ModelRequest) -> ScriptedReply:
             ScriptedCall("clarify", {"question": "Sure?"}),
             ScriptedCall("print_secret"),
             ScriptedCall("ask_another"),
+            ScriptedCall("remember"),
             ScriptedCall("delegate", {"tasks": [{"task": "Help"}]}),
         ]
         return ScriptedReply(text="I work.", calls=calls)
@@ -114,6 +117,37 @@ class QuickAgents:
             steps=1,
             calls=0,
         )
+
+
+@tool(effects=NO_EFFECTS)
+async def remember(context: ToolContext) -> str:
+    """Remember something, and recall it."""
+    await context.memory.remember([MemoryNote(text="The user drinks tea.")])
+    return f"{await context.memory.recall('tea', 1)}"
+
+
+class QuickMemory:
+    """A memory that takes and gives at once."""
+
+    def turn_row(self, turn: TurnMemory) -> OutboxRow:
+        return OutboxRow(turn.id, "memory", b"")
+
+    def undone_row(self, session_id: str, turn_id: str, at: float) -> OutboxRow:
+        return OutboxRow(f"undo/{session_id}/{turn_id}/{at}", "memory", b"")
+
+    def changed_row(self, event: ev.MemoryChanged) -> OutboxRow:
+        return OutboxRow(event.memory_id, "memory", b"")
+
+    def wake(self) -> None: ...
+
+    async def context(self, session_id: str, scope: MemoryScope, words: str) -> Recall:
+        del session_id, scope, words
+        memory = ev.RecalledMemory(memory_id="mem_1", text="Tea.", trust="person", provider="p")
+        return Recall(memories=(memory,))
+
+    async def recall(self, scope: MemoryScope, words: str, limit: int) -> Recall:
+        del scope, words, limit
+        return Recall()
 
 
 class OneModel:
@@ -167,7 +201,7 @@ class Faulty:
         self.faults = faults
         self.runtime = Runtime()
         self.store = MemoryStore()
-        tools = [*file_tools(), clarify, print_secret, ask_another, delegate]
+        tools = [*file_tools(), clarify, print_secret, ask_another, remember, delegate]
         self.tools = {tested_tool.name: faults.wrap("tool", tested_tool) for tested_tool in tools}
         self.redactor = faults.wrap("redactor", Redactor({"SECRET": "hunter2-hunter2"}))
         self.model = faults.wrap("model", ScriptedModel(script, window=1_000))
@@ -194,6 +228,7 @@ class Faulty:
             summaries=faults.wrap("summaries", gives(summary)),
             agents=faults.wrap("agents", gives(QuickAgents())),
             models_for_tools=faults.wrap("models_for_tools", gives(side_models)),
+            memory=faults.wrap("memory", QuickMemory()),
             compact_at=faults.wrap("compact_at", gives(0.8)),
             rested=faults.wrap("rested", self._rested),
             changed=faults.wrap("changed", gives(None)),

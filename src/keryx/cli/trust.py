@@ -16,6 +16,7 @@ from keryx.app import Keryx
 from keryx.app.services.places import find_workspace
 from keryx.app.trust.description import DescribedFolder, describe
 from keryx.app.trust.trusted_folders import TrustedFolder, read_folders
+from keryx.cli.values import folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if not (options.list or options.remove):
+        try:
+            options.folder = folder(options.folder)
+        except argparse.ArgumentTypeError as error:
+            print(f"keryx: {error}", file=sys.stderr)
+            return 2
     return run_loop(_run(options))
 
 
@@ -38,13 +45,13 @@ async def _run(options: argparse.Namespace) -> int:
         if options.remove:
             return await _remove(app, options.folder)
         workspace = str(find_workspace(options.folder))
-        folder = await describe(app.host_client, workspace)
-        _print(folder)
-        if options.show or not folder.digest:
+        described = await describe(app.host_client, workspace)
+        _print(described)
+        if options.show or not described.digest:
             return 0
         await app.host_client.trust(
             TrustedFolder(
-                workspace=workspace, digest=folder.digest, trusted_at=time.time(), by="cli"
+                workspace=workspace, digest=described.digest, trusted_at=time.time(), by="cli"
             )
         )
     print("trusted; new turns use this")
@@ -53,11 +60,11 @@ async def _run(options: argparse.Namespace) -> int:
 
 async def _list(app: Keryx) -> int:
     folders = await read_folders(app.store)
-    for folder in folders:
-        date = f"{datetime.fromtimestamp(folder.trusted_at, UTC).astimezone():%Y-%m-%d %H:%M}"
-        now = await describe(app.host_client, folder.workspace)
+    for trusted in folders:
+        date = f"{datetime.fromtimestamp(trusted.trusted_at, UTC).astimezone():%Y-%m-%d %H:%M}"
+        now = await describe(app.host_client, trusted.workspace)
         state = "" if now.trusted else "  (has changed since: not used)"
-        print(f"{date}  {folder.workspace}{state}")
+        print(f"{date}  {trusted.workspace}{state}")
     if not folders:
         print("you trust no folder yet", file=sys.stderr)
     return 0
@@ -82,16 +89,18 @@ def _real_path(name: str) -> str:
         return name
 
 
-def _print(folder: DescribedFolder) -> None:
-    if not folder.digest:
-        print(f"{folder.workspace} has no MCP servers, hooks or skills: there is nothing to trust")
+def _print(described: DescribedFolder) -> None:
+    if not described.digest:
+        print(
+            f"{described.workspace} has no MCP servers, hooks or skills: there is nothing to trust"
+        )
         return
-    print(f"{folder.workspace} has {folder.summary}:")
-    for server in folder.servers:
+    print(f"{described.workspace} has {described.summary}:")
+    for server in described.servers:
         print(f"  MCP server {server.name}: {server.runs}")
-    for hook in folder.hooks:
+    for hook in described.hooks:
         print(f"  hook {hook.name}, {hook.event} of {', '.join(hook.match)}: {hook.runs}")
-    for skill in folder.skills:
+    for skill in described.skills:
         print(f"  skill {skill.name}: {skill.description}")
-    for problem in folder.problems:
+    for problem in described.problems:
         print(f"keryx: warning: {problem}", file=sys.stderr)

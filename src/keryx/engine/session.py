@@ -27,7 +27,7 @@ from keryx.engine.log.fold import Fold
 from keryx.engine.log.log_writer import LogWriter
 from keryx.engine.log.rebuild import folded
 from keryx.engine.log.views import view_of
-from keryx.engine.memory.outbox_rows import row_of
+from keryx.engine.memory.outbox_rows import OutboxRows
 from keryx.engine.session_context import EVENT_WEIGHT, HostServices, SessionContext, report
 from keryx.engine.session_files import SessionFiles
 from keryx.engine.turns.turn_queue import TurnQueue
@@ -232,7 +232,10 @@ def _open_log(
         scope.cancel("shutdown", by=f"the log failed: {error}")
         hub.close(error)
 
-    memory = services.memory
+    rows: OutboxRows | None = None
+    if services.memory is not None:
+        named_report = partial(report, fold.session_id)
+        rows = OutboxRows(services.memory, lambda: services.redactor, named_report)
     return LogWriter(
         services.store,
         fold,
@@ -240,8 +243,8 @@ def _open_log(
         epoch=epoch,
         clock=services.clock,
         on_broken=on_broken,
-        outbox_row=None if memory is None else partial(row_of, memory, lambda: services.redactor),
-        on_outbox=None if memory is None else memory.wake,
+        outbox_row=None if rows is None else rows.row_of,
+        on_outbox=None if rows is None else rows.wake,
     )
 
 

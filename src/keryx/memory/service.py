@@ -93,10 +93,6 @@ class MemoryService:
         self._is_behind = False
         self._delivers = False
 
-    def wall(self) -> float:
-        """Return the time of day by the clock that deliveries use."""
-        return self._clock.wall()
-
     async def start(self) -> None:
         """Deliver what earlier processes left. Only the owner of a home calls this."""
         self._delivers = True

@@ -13,20 +13,45 @@ from keryx.ports.memory_access import HostMemory
 from keryx.ports.store import OutboxRow
 
 
-def row_of(
-    memory: HostMemory, redactor: Callable[[], Redactor], fact: ev.LoggedEvent, fold: Fold
-) -> OutboxRow | None:
-    """Return the row of a fact that is about to be applied; None: nothing is remembered."""
-    match fact:
-        case ev.MemoryChanged():
-            return memory.changed_row(fact)
-        case ev.TurnUndone():
-            return memory.undone_row(fact.session_id, fact.turn_id, fact.at)
-        case ev.TurnFinished():
-            turn = _turn(fact, fold, redactor())
-            return None if turn is None else memory.turn_row(turn)
-        case _:
+class OutboxRows:
+    """Returns the rows of one session. A defect of the memory never keeps a fact from the log."""
+
+    def __init__(
+        self,
+        memory: HostMemory,
+        redactor: Callable[[], Redactor],
+        report: Callable[[str, BaseException], None],
+    ) -> None:
+        self._memory = memory
+        self._redactor = redactor
+        self._report = report
+
+    def row_of(self, fact: ev.LoggedEvent, fold: Fold) -> OutboxRow | None:
+        """Return the row of a fact that is about to be applied; None: nothing is remembered."""
+        try:
+            return self._row_of(fact, fold)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the session goes on)
+            self._report("remembering", error)
             return None
+
+    def wake(self) -> None:
+        """Tell the memory that rows are durable; if that fails, the next row does."""
+        try:
+            self._memory.wake()
+        except Exception as error:  # noqa: BLE001 (whatever it is, the session goes on)
+            self._report("remembering", error)
+
+    def _row_of(self, fact: ev.LoggedEvent, fold: Fold) -> OutboxRow | None:
+        match fact:
+            case ev.MemoryChanged():
+                return self._memory.changed_row(fact)
+            case ev.TurnUndone():
+                return self._memory.undone_row(fact.session_id, fact.turn_id, fact.at)
+            case ev.TurnFinished():
+                turn = _turn(fact, fold, self._redactor())
+                return None if turn is None else self._memory.turn_row(turn)
+            case _:
+                return None
 
 
 def _turn(fact: ev.TurnFinished, fold: Fold, redactor: Redactor) -> TurnMemory | None:

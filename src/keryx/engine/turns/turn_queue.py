@@ -76,7 +76,11 @@ class TurnQueue:
         memory, session_id = self._context.services.memory, self._context.fold.session_id
         if memory is None or self._context.fold.is_of_agent:
             return NO_RECALL
-        return await memory.context(session_id, scope, text)
+        try:
+            return await memory.context(session_id, scope, text)
+        except Exception as error:  # noqa: BLE001 (a turn runs without its memories too)
+            self._context.report("recalling", error)
+            return Recall(late=("memory",))
 
     def start_next(self, prompt_parts: PromptParts) -> None:
         """Begin the turn of the first queued message, in the same commit as its acceptance."""
