@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
 
 from keryx.aio.clock import Clock
 from keryx.ids import new_id
-from keryx.memory import deliveries, intake, memories
+from keryx.memory import curation, memories
 from keryx.memory.deliverer import Deliverer
 from keryx.memory.memory_file import MemoryFile
-from keryx.ports.memory import Withdrawal
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,11 +27,17 @@ class Forgetting:
     """Erases memories, and reports what remains where. Belongs to the host's loop."""
 
     def __init__(
-        self, file: MemoryFile, deliverers: Sequence[Deliverer], clock: Clock, budget: float
+        self,
+        file: MemoryFile,
+        deliverers: Sequence[Deliverer],
+        clock: Clock,
+        budget: float,
+        deliver: Callable[[], Awaitable[None]],
     ) -> None:
-        """`budget`: the seconds that a provider is waited for."""
+        """`budget`: the seconds that a provider is waited for. `deliver` lets all be delivered."""
         self._file = file
         self._deliverers = deliverers
+        self._deliver = deliver
         self._clock = clock
         self._budget = budget
 
@@ -50,10 +55,7 @@ class Forgetting:
         )
         if erased:
             await self._file.purge()
-        for deliverer in self._deliverers:
-            deliverer.wake([session_id])
-            if not deliverer.is_failing:
-                await deliverer.wait_idle(self._budget)
+        await self._deliver()
         return Forgotten(erased=tuple(erased), remaining=await self._remaining(erased))
 
     def _erase_here(
@@ -63,15 +65,15 @@ class Forgetting:
         session_id: str,
     ) -> list[str]:
         erased = memories.erase(connection, choose(connection))
-        items = (*erased, session_id) if session_id else tuple(erased)
+        # The id of a session stands for its turns.
+        items = {**erased, session_id: session_id} if session_id else erased
         if items:
-            deliveries.withdraw(connection, items)
-            withdrawal = Withdrawal(
-                id=new_id("erase"), session_id=session_id, items=items, erase=True
-            )
             providers = [deliverer.provider.name for deliverer in self._deliverers]
-            intake.enqueue_all(connection, providers, [withdrawal], session_id, self._clock.wall())
-        return erased
+            now = self._clock.wall()
+            curation.end_at_providers(
+                connection, items, providers, new_id("erase"), now, erase=True
+            )
+        return list(erased)
 
     async def _remaining(self, erased: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Ask every provider what it still has; one that does not answer may have all of it."""

@@ -6,8 +6,7 @@ Whatever was accepted is visible here at once, whether or not a provider has it 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -17,6 +16,7 @@ from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.events import MemoryChanged
 from keryx.memory import deliveries, intake, memories
+from keryx.memory.curation import Curation
 from keryx.memory.deliverer import ATTEMPT_TIMEOUT, FIRST_PAUSE, Deliverer
 from keryx.memory.deliveries import FailedDelivery, Lag
 from keryx.memory.forgetting import Forgetting, Forgotten
@@ -29,9 +29,8 @@ from keryx.ports.memory import (
     MemoryProvider,
     MemoryScope,
     TurnMemory,
-    Withdrawal,
 )
-from keryx.ports.memory_access import Recall
+from keryx.ports.memory_access import Recall, TellOwner
 from keryx.ports.store import OutboxRow, Store
 
 # Rows of the outbox that are taken in with one transaction.
@@ -61,8 +60,12 @@ class MemoryService:
         budget: float = BUDGET,
         attempt_timeout: float = ATTEMPT_TIMEOUT,
         first_pause: float = FIRST_PAUSE,
+        tell_owner: TellOwner | None = None,
     ) -> None:
-        """The file and the providers belong to the service, which closes them."""
+        """The file and the providers belong to the service, which closes them.
+
+        With `tell_owner` another process owns the home: that one takes in and delivers.
+        """
         self._store = store
         self._clock = scope.clock
         self.file: Final = file
@@ -87,7 +90,15 @@ class MemoryService:
             budget=budget,
             report=report,
         )
-        self._forgetting = Forgetting(self.file, self._deliverers, scope.clock, budget)
+        self._forgetting = Forgetting(
+            self.file, self._deliverers, scope.clock, budget, partial(self._announce, wait=True)
+        )
+        self.curation: Final = Curation(
+            self.file, self._names, scope.clock, take_in=self.take_in, announce=self._announce
+        )
+        self._takes_in = tell_owner is None
+        self.tell_owner: TellOwner | None = tell_owner
+        """Lets the owner of the home deliver; not used by the owner itself."""
         self._taking_in: asyncio.Task[None] | None = None
         self._is_behind = False
         self._delivers = False
@@ -140,6 +151,9 @@ class MemoryService:
 
     async def take_in(self) -> None:
         """Take in everything that is in the outbox now."""
+        if not self._takes_in:
+            await self._announce()
+            return
         self.wake()
         while self._taking_in is not None:
             await asyncio.shield(self._taking_in)
@@ -161,14 +175,39 @@ class MemoryService:
         ids = [row.id for row in rows]
         await self._store.sent(ids)
         await self.file.write(partial(intake.forget_applied, ids=ids))
-        self._deliver(items)
-        return True
-
-    def _deliver(self, items: Iterable[MemoryItem]) -> None:
         if self._delivers:
             sessions = {session_of(item) for item in items}
             for deliverer in self._deliverers:
                 deliverer.wake(sessions)
+        elif items:
+            self._group.start(self._announce(), name="tell the owner")
+        return True
+
+    async def rescan(self, *, retry: bool = False, wait: bool = False) -> None:
+        """Take in and deliver what other processes of the home have written.
+
+        `retry`: also to providers that are left alone. `wait`: return when it is delivered, or
+        after the time that a provider is waited for.
+        """
+        await self.take_in()
+        await self._announce(retry=retry, wait=wait)
+
+    async def _announce(self, *, retry: bool = False, wait: bool = False) -> None:
+        """Let what is written be delivered: here, or by the owner of the home."""
+        if not self._delivers:
+            if self.tell_owner is not None:
+                await self.tell_owner(retry=retry, wait=wait)
+            return
+        for deliverer in self._deliverers:
+            name = deliverer.provider.name
+            deliverer.wake(
+                await self.file.read(partial(deliveries.sessions_waiting, provider=name))
+            )
+            if retry:
+                deliverer.retry_now()
+        for deliverer in self._deliverers:
+            if wait and not deliverer.is_failing:
+                await deliverer.wait_idle(self.budget)
 
     # -- recalling
 
@@ -194,40 +233,6 @@ class MemoryService:
     async def get(self, memory_id: str) -> Memory | None:
         await self.take_in()
         return await self.file.read(partial(memories.get, memory_id=memory_id))
-
-    async def newest(
-        self, scope: MemoryScope, limit: int, *, before: float | None = None, ended: bool = False
-    ) -> list[Memory]:
-        """Return the memories of a scope, the newest first; `ended`: those that are not active."""
-        await self.take_in()
-        states = ("replaced", "removed") if ended else ("active",)
-        return await self.file.read(
-            partial(memories.newest, scope=scope, limit=limit, before=before, states=states)
-        )
-
-    async def add(self, memory: Memory) -> None:
-        """Add a memory of a person, or a changed one that replaces another; durable on return."""
-
-        def change(connection: sqlite3.Connection) -> list[MemoryItem]:
-            items: list[MemoryItem] = []
-            if memories.add(connection, memory, operation=memory.id):
-                items.append(memory)
-                old = memory.replaces
-                if old is not None and memories.end(
-                    connection, old, "replaced", operation=memory.id, at=memory.created_at
-                ):
-                    items.append(Withdrawal(id=f"{memory.id}/ends", session_id="", items=(old,)))
-            intake.enqueue_all(connection, self._names, items, "", memory.created_at)
-            return items
-
-        self._deliver(await self.file.write(change))
-
-    async def confirm(self, memory_id: str) -> bool:
-        """Trust a memory as a person's own words. False: there is no such memory."""
-        await self.take_in()
-        return await self.file.write(
-            partial(memories.set_trust, memory_id=memory_id, trust="person")
-        )
 
     async def forget(self, ids: Sequence[str]) -> Forgotten:
         """Erase these memories here and at every provider; say what still remains there."""
@@ -258,11 +263,7 @@ class MemoryService:
     async def retry(self, places: Sequence[int] | None = None) -> int:
         """Send failed items again, and do not wait any longer for providers that failed."""
         count = await self.file.write(partial(deliveries.retry, places=places))
-        for deliverer in self._deliverers:
-            name = deliverer.provider.name
-            waiting = await self.file.read(partial(deliveries.sessions_waiting, provider=name))
-            deliverer.wake(waiting)
-            deliverer.retry_now()
+        await self._announce(retry=True)
         return count
 
     async def wait_delivered(self, seconds: float) -> bool:

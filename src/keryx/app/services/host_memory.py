@@ -11,6 +11,7 @@ from keryx.app.runtime import Runtime
 from keryx.config import Config
 from keryx.errors import UserMustActError
 from keryx.ports.memory import MemoryProvider
+from keryx.ports.memory_access import TellOwner
 from keryx.ports.store import Store
 
 if TYPE_CHECKING:
@@ -23,8 +24,17 @@ GROUP: Final = "keryx.memory"
 """The entry points of packages with providers: functions of the settings, as a dictionary."""
 
 
-async def open_memory(runtime: Runtime, store: Store, config: Config) -> MemoryService | None:
-    """Create the memory; None if no provider is configured."""
+async def open_memory(
+    runtime: Runtime,
+    store: Store,
+    config: Config,
+    *,
+    tell_owner: TellOwner | None = None,
+) -> MemoryService | None:
+    """Create the memory; None if no provider is configured.
+
+    `tell_owner`: another process owns the home, takes in and delivers (see `MemoryService`).
+    """
     if not config.memory.providers:
         return None
     # Imported only here: a host without a memory starts faster.
@@ -38,6 +48,7 @@ async def open_memory(runtime: Runtime, store: Store, config: Config) -> MemoryS
         providers=providers,
         report=_report,
         budget=config.memory.wait,
+        tell_owner=tell_owner,
     )
 
 
