@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -27,8 +28,7 @@ MINUTES = 60.0
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryHome:
     home = MemoryHome(tmp_path)
-    for part in reversed(home.python_path.split(":")):
-        monkeypatch.syspath_prepend(part)
+    monkeypatch.setattr(sys, "path", [str(home.packages), *sys.path])
     return home
 
 

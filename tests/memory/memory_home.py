@@ -22,14 +22,14 @@ class MemoryHome:
         self.path = folder / "home"
         self.path.mkdir()
         self.stored = folder / "shelf.jsonl"
-        self._packages = folder / "packages"
-        install_shelf(self._packages)
+        self.packages = folder / "packages"
+        install_shelf(self.packages)
         self.set_up(path=str(self.stored))
 
     @property
     def python_path(self) -> str:
         inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        parts = [str(self._packages), str(ROOT), *(part for part in inherited if part)]
+        parts = [str(self.packages), str(ROOT), *(part for part in inherited if part)]
         return os.pathsep.join(parts)
 
     def variables(self) -> dict[str, str]:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from keryx.app.memory.memory_client import STUCK_AFTER, is_stuck
+from keryx.app.memory.memory_client import STUCK_AFTER, is_stuck, item_text
 from keryx.cli.streams import write_json
-from keryx.ports.memory import Memory, MemoryItem, TurnMemory
 
 if TYPE_CHECKING:
     from keryx.memory.deliveries import FailedDelivery
@@ -69,23 +68,11 @@ def print_failures(failures: Sequence[FailedDelivery], *, as_json: bool) -> None
             write_json(msgspec.json.encode(failure))
             continue
         date = f"{datetime.fromtimestamp(failure.since, UTC).astimezone():%Y-%m-%d %H:%M}"
-        print(
-            f"{failure.place}  {failure.provider}  {failure.state}  {date}  {text_of(failure.item)}"
-        )
+        text = item_text(failure.item)
+        print(f"{failure.place}  {failure.provider}  {failure.state}  {date}  {text}")
         print(f"  after {failure.attempts} attempts: {failure.error}")
     if not failures:
         print("nothing has failed", file=sys.stderr)
-
-
-def text_of(item: MemoryItem) -> str:
-    """Return what an item says, on one line."""
-    match item:
-        case Memory():
-            return " ".join(item.text.split())
-        case TurnMemory():
-            return f"a turn of {item.session_id}"
-        case _:
-            return f"{len(item.items)} items are not true any more"
 
 
 def age(seconds: float) -> str:

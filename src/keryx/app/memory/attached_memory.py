@@ -25,6 +25,10 @@ OFF: Final = (
 )
 
 
+class MemoryOffError(UserMustActError):
+    """No provider is configured; the text says how to turn the memory on."""
+
+
 class AttachedMemory:
     """Opens the memory when it is first used. Belongs to one loop."""
 
@@ -41,7 +45,7 @@ class AttachedMemory:
         is_own = isinstance(host, LocalHost | GuestHost)
         service = host.memory if is_own else await self._open(store, config)
         if service is None:
-            raise UserMustActError(OFF)
+            raise MemoryOffError(OFF)
         return service
 
     async def _open(self, store: Store, config: Config) -> MemoryService | None:

@@ -12,7 +12,7 @@ from keryx.config import DEFAULT
 from keryx.errors import DeveloperMustActError, UserMustActError
 from keryx.events import MemoryAbout
 from keryx.ids import new_id
-from keryx.ports.memory import Memory
+from keryx.ports.memory import Memory, MemoryItem, TurnMemory, Withdrawal
 
 if TYPE_CHECKING:
     from keryx.memory.curation import MemoryFilter, MemoryPage
@@ -141,6 +141,17 @@ def is_stuck(state: ProviderState) -> bool:
     """Return whether a person must look at the provider."""
     is_late = state.syncing_for is not None and state.syncing_for > STUCK_AFTER
     return is_late or state.lag.refused > 0 or state.lag.unknown > 0
+
+
+def item_text(item: MemoryItem) -> str:
+    """Return what an item for a provider says, on one line."""
+    match item:
+        case Memory():
+            return " ".join(item.text.split())
+        case TurnMemory():
+            return f"a turn of {item.session_id}"
+        case Withdrawal():
+            return f"{len(item.items)} items are not true any more"
 
 
 def _filter(profile: str | None, workspace: str | None, *, ended: bool = False) -> MemoryFilter:
