@@ -65,3 +65,14 @@ class MemoryHome:
         """Let all that waits have waited for longer."""
         with closing(sqlite3.connect(self.path / "memory.db")) as connection, connection:
             connection.execute("UPDATE deliveries SET since = since - ?", (seconds,))
+
+    def break_file(self) -> None:
+        """Let the provider of a running process fail: a folder is in the place of its file."""
+        if self.stored.exists():
+            self.stored.rename(self.stored.with_suffix(".away"))
+        self.stored.mkdir()
+
+    def mend_file(self) -> None:
+        self.stored.rmdir()
+        if (away := self.stored.with_suffix(".away")).exists():
+            away.rename(self.stored)

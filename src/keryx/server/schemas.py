@@ -11,7 +11,15 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from keryx.events import ApprovalAsked, CallStarted, ContextSize, LoggedEvent, QuestionAsked, Usage
+from keryx.events import (
+    ApprovalAsked,
+    CallStarted,
+    ContextSize,
+    LoggedEvent,
+    MemoryRecalled,
+    QuestionAsked,
+    Usage,
+)
 from keryx.messages import ApprovalMode, Decision, Mode, Reach
 from keryx.ports.search import FoundKind, Piece
 from keryx.ports.store import SessionRow
@@ -225,6 +233,8 @@ class Context(msgspec.Struct, frozen=True):
     """The summary that replaces the earlier messages."""
     summary_tokens: int | None
     """An estimate."""
+    recalled: MemoryRecalled | None = None
+    """What the memory gave to the last turn."""
 
 
 class FileChanged(msgspec.Struct, frozen=True):

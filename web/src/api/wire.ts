@@ -260,6 +260,7 @@ export interface Context {
   context: ContextSize | null;
   summary: string | null;
   summary_tokens: number | null;
+  recalled?: MemoryRecalled | null;
 }
 
 /** In requests to the model, the summary replaces all facts up to `up_to`. */
