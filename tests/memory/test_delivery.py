@@ -13,6 +13,7 @@ from keryx.ports.memory import (
     ItemRefusedError,
     Memory,
     ProviderUnavailableError,
+    Withdrawal,
 )
 from tests.memory.remembering_store import SCOPE, remembering_store
 from tests.memory.shelf import Shelf
@@ -176,3 +177,19 @@ async def test_what_is_forgotten_is_gone_everywhere_and_what_remains_is_said(
         assert await memory.service.wait_delivered(PATIENCE)
         assert code not in await ids(dead)
     assert b"4711" not in (tmp_path / "memory.db").read_bytes()
+
+
+async def test_what_is_forgotten_is_withdrawn_in_the_order_of_its_session(tmp_path: Path) -> None:
+    """Otherwise an item that is on its way could arrive after its own withdrawal."""
+    provider = Shelf(tmp_path / "a")
+    async with remembering_store(tmp_path, [provider]) as memory:
+        (first,) = await memory.conclude("s1", "one")
+        (second,) = await memory.conclude("s2", "two")
+        await memory.service.forget([first, second])
+        assert await memory.service.wait_delivered(PATIENCE)
+    withdrawn = {
+        item.session_id: item.items
+        for item in await in_thread(provider.lines)
+        if isinstance(item, Withdrawal)
+    }
+    assert withdrawn == {"s1": (first,), "s2": (second,)}

@@ -71,17 +71,13 @@ class MemoryService:
         self.file: Final = file
         self._group = Group(scope.child("memory"), on_error=report)
         self.budget: Final = budget
-        self._deliverers = [
-            Deliverer(
-                provider,
-                file,
-                self._group.scope,
-                report=report,
-                attempt_timeout=attempt_timeout,
-                first_pause=first_pause,
-            )
-            for provider in providers
-        ]
+        deliverer = partial(
+            Deliverer,
+            report=report,
+            attempt_timeout=attempt_timeout,
+            first_pause=first_pause,
+        )
+        self._deliverers = [deliverer(p, file, self._group.scope) for p in providers]
         self._names = tuple(deliverer.provider.name for deliverer in self._deliverers)
         words = RecallSource(WordSearch(self.file), lambda: False)
         self._recalling = Recalling(

@@ -11,15 +11,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from keryx.events import (
-    ApprovalAsked,
-    CallStarted,
-    ContextSize,
-    LoggedEvent,
-    MemoryRecalled,
-    QuestionAsked,
-    Usage,
-)
+from keryx.events import ApprovalAsked, CallStarted, ContextSize, LoggedEvent, QuestionAsked, Usage
+from keryx.events.memory import MemoryRecalled
 from keryx.messages import ApprovalMode, Decision, Mode, Reach
 from keryx.ports.search import FoundKind, Piece
 from keryx.ports.store import SessionRow
