@@ -106,8 +106,9 @@ async def forget_memory(service: TheService, memory_id: MemoryId) -> schemas.Era
 async def show_state(service: TheService) -> schemas.MemoryStatus:
     """Whether the memory is on, how far its providers are behind, and what failed."""
     try:
-        states = await service.host_client.memory.states()
+        # In this order: whatever failed by now is counted in the states too.
         failures = await service.host_client.memory.failures()
+        states = await service.host_client.memory.states()
     except MemoryOffError as error:
         return schemas.MemoryStatus(on=False, hint=str(error))
     providers = tuple(
