@@ -28,6 +28,8 @@ MORE: Final = {
     "/api/login": (429,),
     "/api/sessions": (422,),
     "/api/memory": (422,),
+    "/api/trust": (404,),
+    "/api/trust/folder": (422,),
 }
 OPEN: Final = ("/api/health", "/api/login")
 _SCHEMAS: Final = "#/components/schemas/"
