@@ -96,7 +96,7 @@ async def test_what_is_remembered_is_read_edited_and_forgotten(tab: Tab, house: 
     await expect(items(dialog)).to_have_count(1)
     await dialog.get_by_role("searchbox").fill("")
     await cake.get_by_role("button", name="Forget").click()
-    sure = tab.page.get_by_role("dialog", name="Forget this for good?")
+    sure = tab.page.get_by_role("dialog", name="Forget this permanently?")
     await sure.get_by_role("button", name="Cancel").click()
     await expect(cake).to_be_visible()
     await cake.get_by_role("button", name="Forget").click()

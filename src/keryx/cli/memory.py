@@ -168,7 +168,7 @@ async def _forget(app: Keryx, ids: Sequence[str], *, is_sure: bool) -> int:
 
 def _confirmed() -> bool:
     try:
-        return input("Forget this for good? [y/N] ").strip().lower() in ("y", "yes")
+        return input("Forget this permanently? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
         print()
         return False

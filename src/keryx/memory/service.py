@@ -202,7 +202,7 @@ class MemoryService:
             if retry:
                 deliverer.retry_now()
         for deliverer in self._deliverers:
-            if wait and not deliverer.is_failing:
+            if wait and (retry or not deliverer.is_failing):
                 await deliverer.wait_idle(self.budget)
 
     # -- recalling
@@ -259,7 +259,8 @@ class MemoryService:
     async def retry(self, places: Sequence[int] | None = None) -> int:
         """Send failed items again, and do not wait any longer for providers that failed."""
         count = await self.file.write(partial(deliveries.retry, places=places))
-        await self._announce(retry=True)
+        # A process that is started for this alone must not end before the attempt is made.
+        await self._announce(retry=True, wait=True)
         return count
 
     async def wait_delivered(self, seconds: float) -> bool:

@@ -18,7 +18,7 @@ export const memory = {
   text: "Text",
   forget: "Forget",
   forgetItem: (text: string): string => `Forget “${text}”`,
-  forgetTitle: "Forget this for good?",
+  forgetTitle: "Forget this permanently?",
   forgetBody: "Keryx erases it here and at every provider, with everything that it replaced.",
   remaining: (names: string): string =>
     `Erased here. ${names} may still have it; Keryx erases it there as soon as it answers.`,
