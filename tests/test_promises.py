@@ -72,7 +72,7 @@ def test_all_promises_are_there() -> None:
         *(f"000.{number}" for number in range(1, 9)),
         *(f"001.{number}" for number in range(1, 6)),
         *(f"002.{number}" for number in range(1, 5)),
-        *(f"003.{number}" for number in range(1, 5)),
+        *(f"003.{number}" for number in range(1, 6)),
         *(f"004.{number}" for number in range(1, 15)),
         *(f"house.{number}" for number in range(1, 10)),
         *(f"sessions.{number}" for number in range(1, 7)),

@@ -14,6 +14,7 @@ from keryx import IN_MEMORY, NO_EFFECTS, ToolContext, app, sync, tool
 from keryx import commands as cm
 from keryx import events as ev
 from keryx.app.handles import SessionHandle, TurnHandle
+from keryx.app.memory.memory_client import MemoryClient
 from keryx.errors import DeadlineError, DeveloperMustActError
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from keryx.ports.store import Store
@@ -25,6 +26,7 @@ TWINS: list[tuple[type, type]] = [
     (SessionHandle, sync.Session),
     (TurnHandle, sync.Turn),
     (Store, sync.Logs),
+    (MemoryClient, sync.Memories),
 ]
 NOT_BLOCKING = {
     "host_client": "what front ends use; they have a loop",
@@ -64,6 +66,7 @@ WORDS = {
     "SessionHandle": "Session",
     "TurnHandle": "Turn",
     "-> 'Store'": "-> 'Logs'",
+    "-> 'MemoryClient'": "-> 'Memories'",
 }
 
 
@@ -72,7 +75,7 @@ def names_of(kind: type) -> set[str]:
     named = {name for name in vars(kind) if not name.startswith("_")} | (special & set(vars(kind)))
     if kind is Store:
         named -= WRITING | INSIDE
-    if kind in (Store, sync.Logs, SessionHandle, sync.Session, TurnHandle, sync.Turn):
+    if kind not in (app.Keryx, sync.Keryx):
         named -= {"__init__"}  # made by Keryx, never by a program
     return named - set(NOT_BLOCKING)
 

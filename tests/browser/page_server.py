@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keryx.testing.modelserver import MODEL
@@ -26,8 +26,10 @@ class PageServer:
         *,
         allowed_host: str | None = None,
         words: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         """With no address of a model, none is configured. `words` are further flags."""
+        self._variables = variables or {}
         self.workspace = folder / "workspace"
         self.url = ""
         self.link = ""
@@ -60,7 +62,7 @@ class PageServer:
         self._port = int(self.listens.rstrip("/").rpartition(":")[2])
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        env = environment(self._home) | {"TMPDIR": str(self._temporary)}
+        env = environment(self._home) | {"TMPDIR": str(self._temporary), **self._variables}
         if self._model_url is not None:
             env |= {
                 "OPENAI_BASE_URL": self._model_url,

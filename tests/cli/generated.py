@@ -27,6 +27,9 @@ PLAUSIBLE = {
     "revoke name": "made before",
     "tool": "list_files",
     "test command": "git push --force; ls",
+    "memory": "mem_0123456789abcdef",
+    "memories": "mem_0123456789abcdef",
+    "text": "The user drinks green tea.",
     "call arguments": json.dumps({"path": "."}),
 }
 """By the argument's name, or by its subcommand and name."""

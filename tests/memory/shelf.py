@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import SupportsIndex
 
 import msgspec
 
@@ -18,6 +19,7 @@ from keryx.events import RecalledMemory
 from keryx.memory.own_words import recalled
 from keryx.ports.memory import (
     Delivery,
+    ItemRefusedError,
     Memory,
     MemoryItem,
     MemoryScope,
@@ -158,6 +160,24 @@ class Shelf:
         return [item for item in self.lines() if isinstance(item, TurnMemory)]
 
 
+class _Refusing(list[Misbehave]):
+    """Refuses every item with this word, again and again."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__([self._refuse])
+        self._word = word
+
+    def pop(self, index: SupportsIndex = -1, /) -> Misbehave:
+        return self[index]
+
+    def _refuse(self, deliveries: Sequence[Delivery]) -> Exception | None:
+        for delivery in deliveries:
+            item = delivery.item
+            if isinstance(item, Memory) and self._word in item.text:
+                return ItemRefusedError(item.id, f"it is about {self._word}")
+        return None
+
+
 OPENED: list[Shelf] = []
 """The shelves that hosts of this process opened; the last one is open."""
 
@@ -165,5 +185,7 @@ OPENED: list[Shelf] = []
 def open_shelf(settings: dict[str, str]) -> Shelf:
     """Open the provider as a package's entry point does."""
     shelf = Shelf(Path(settings["path"]))
+    if refused := settings.get("refuses"):
+        shelf.before = _Refusing(refused)
     OPENED.append(shelf)
     return shelf

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from keryx.memory.consolidation import MAX_PROPOSALS, Proposal, objection
+from keryx.memory.changes.consolidation import MAX_PROPOSALS, Proposal, objection
 from keryx.ports.memory import Memory, MemorySource
 from keryx.testing.memory_contract import memory
 from tests.memory.people import open_notes
@@ -37,7 +37,7 @@ def proposing(*proposals: tuple[list[str], str]) -> Callable[[str], Awaitable[st
 
 
 async def active(remembering: RememberingStore) -> dict[str, str]:
-    return {m.id: m.text for m in await remembering.service.newest(SCOPE, 50)}
+    return {m.id: m.text for m in await remembering.service.curation.newest(SCOPE, 50)}
 
 
 async def test_memories_that_say_the_same_become_one_and_two_again(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ async def test_memories_that_say_the_same_become_one_and_two_again(tmp_path: Pat
         (second,) = await remembering.conclude("s2", TEA_TOO)
         before = await active(remembering)
         text = "The user drinks green tea in the morning"
-        result = await service.consolidate(SCOPE, proposing(([first, second], text)))
+        result = await service.curation.consolidate(SCOPE, proposing(([first, second], text)))
         assert (result.error, result.rejected) == ("", ())
         (merge,) = result.applied
         assert merge.replaced == (first, second)
@@ -63,13 +63,13 @@ async def test_memories_that_say_the_same_become_one_and_two_again(tmp_path: Pat
         user = tmp_path / "notes/default/user.md"
         assert (TEA in user.read_text(), text in user.read_text()) == (False, True)
 
-        assert await service.undo_operation(result.operation)
+        assert await service.curation.undo(result.operation)
         assert await active(remembering) == before
         assert await service.wait_delivered(PATIENCE)
         content = user.read_text()
         assert all(f"{line} <!-- {name}" in content for name, line in before.items())
         assert merge.memory.id not in content
-        assert not await service.undo_operation(result.operation)
+        assert not await service.curation.undo(result.operation)
 
 
 async def test_one_consolidation_is_one_operation(tmp_path: Path) -> None:
@@ -77,10 +77,10 @@ async def test_one_consolidation_is_one_operation(tmp_path: Path) -> None:
     async with remembering_store(tmp_path, [shelf]) as remembering:
         ids = await remembering.conclude("s1", TEA, TEA_TOO, "the cat sleeps", "the cat is asleep")
         ask = proposing((ids[:2], TEA_TOO), (ids[2:], "the cat sleeps a lot"))
-        result = await remembering.service.consolidate(SCOPE, ask)
+        result = await remembering.service.curation.consolidate(SCOPE, ask)
         assert len(result.applied) == 2
         assert len(await active(remembering)) == 2
-        assert await remembering.service.undo_operation(result.operation)
+        assert await remembering.service.curation.undo(result.operation)
         assert list(await active(remembering)) == ids[::-1]
 
 
@@ -166,9 +166,9 @@ async def test_what_would_lose_or_invent_something_is_rejected(case: str, tmp_pa
     memories, ids, text, reason = REJECTED[case]
     async with remembering_store(tmp_path, []) as remembering:
         for item in memories:
-            await remembering.service.add(item)
+            await remembering.service.curation.add(item)
         before = await active(remembering)
-        result = await remembering.service.consolidate(SCOPE, proposing((ids, text)))
+        result = await remembering.service.curation.consolidate(SCOPE, proposing((ids, text)))
         (rejection,) = result.rejected
         assert reason in rejection.reason
         assert (result.applied, result.operation) == ((), "")
@@ -193,9 +193,9 @@ def test_what_says_the_same_is_merged(texts: list[str], merged: str) -> None:
 async def test_a_merged_memory_is_trusted_like_its_sources(tmp_path: Path) -> None:
     async with remembering_store(tmp_path, []) as remembering:
         for number, text in enumerate((TEA, TEA_TOO)):
-            await remembering.service.add(of(number, text, trust="page"))
+            await remembering.service.curation.add(of(number, text, trust="page"))
         ask = proposing((["mem_0", "mem_1"], TEA))
-        (merge,) = (await remembering.service.consolidate(SCOPE, ask)).applied
+        (merge,) = (await remembering.service.curation.consolidate(SCOPE, ask)).applied
         assert merge.memory.trust == "page"
 
 
@@ -215,8 +215,8 @@ async def test_an_answer_of_another_kind_changes_nothing(
         return answer
 
     async with remembering_store(tmp_path, []) as remembering:
-        await remembering.service.add(memory(1, TEA))
-        result = await remembering.service.consolidate(SCOPE, ask)
+        await remembering.service.curation.add(memory(1, TEA))
+        result = await remembering.service.curation.consolidate(SCOPE, ask)
         assert error in result.error
         assert (result.applied, result.rejected) == ((), ())
 
@@ -232,14 +232,14 @@ async def test_while_the_model_thinks_everything_goes_on_and_what_changed_is_lef
 
         async def ask(text: str) -> str:
             # Nothing is locked: the memory takes changes and answers meanwhile.
-            await service.remove([second])
+            await service.curation.remove([second])
             await remembering.conclude("s2", "the dog barks")
             assert second not in await active(remembering)
             return await proposing(([first, second], TEA), ([third, fourth], "the cat sleeps"))(
                 text
             )
 
-        result = await service.consolidate(SCOPE, ask)
+        result = await service.curation.consolidate(SCOPE, ask)
         (merge,) = result.applied
         (rejection,) = result.rejected
         assert merge.replaced == (third, fourth)
@@ -257,12 +257,12 @@ async def test_only_the_memories_of_the_scope_are_shown(tmp_path: Path) -> None:
         return '{"proposals": []}'
 
     async with remembering_store(tmp_path, []) as remembering:
-        await remembering.service.add(of(1, TEA, workspace="/elsewhere", about="work"))
-        await remembering.service.add(of(2, TEA, profile="other"))
-        assert (await remembering.service.consolidate(SCOPE, ask)).proposed == ()
+        await remembering.service.curation.add(of(1, TEA, workspace="/elsewhere", about="work"))
+        await remembering.service.curation.add(of(2, TEA, profile="other"))
+        assert (await remembering.service.curation.consolidate(SCOPE, ask)).proposed == ()
         assert shown == [], "nothing to ask about"
-        await remembering.service.add(of(3, TEA))
-        await remembering.service.consolidate(SCOPE, ask)
+        await remembering.service.curation.add(of(3, TEA))
+        await remembering.service.curation.consolidate(SCOPE, ask)
     (text,) = shown
     assert "mem_3" in text
     assert "mem_1" not in text
@@ -279,7 +279,7 @@ async def test_what_is_forgotten_is_in_no_merged_memory(how: str, tmp_path: Path
         merged_text = "the user hides the key below the mat, always"
         for text in (merged_text, merged_text + "."):  # a merge of a merge
             ids = list(await active(remembering))
-            assert (await service.consolidate(SCOPE, proposing((ids, text)))).applied
+            assert (await service.curation.consolidate(SCOPE, proposing((ids, text)))).applied
         match how:
             case "forget":
                 await service.forget([secret])
@@ -301,9 +301,9 @@ async def test_forgetting_a_merged_memory_erases_what_went_into_it(tmp_path: Pat
     async with remembering_store(tmp_path, []) as remembering:
         service = remembering.service
         for number, text in enumerate((TEA, TEA_TOO)):
-            await service.add(of(number, text, sources=(MemorySource("s1", number + 1),)))
+            await service.curation.add(of(number, text, sources=(MemorySource("s1", number + 1),)))
         ask = proposing((["mem_0", "mem_1"], TEA))
-        (merge,) = (await service.consolidate(SCOPE, ask)).applied
+        (merge,) = (await service.curation.consolidate(SCOPE, ask)).applied
         forgotten = await service.forget([merge.memory.id])
         assert set(forgotten.erased) == {merge.memory.id, "mem_0", "mem_1"}
         assert await active(remembering) == {}

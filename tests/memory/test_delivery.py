@@ -14,6 +14,7 @@ from keryx.ports.memory import (
     ItemRefusedError,
     Memory,
     ProviderUnavailableError,
+    Withdrawal,
 )
 from tests.memory.remembering_store import SCOPE, remembering_store
 from tests.memory.shelf import Shelf
@@ -197,3 +198,40 @@ async def test_the_context_of_the_next_turn_is_asked_for_when_a_turn_has_ended(
         assert [memory.memory_id for memory in recall.memories] == [tea]
         assert recall.late == ()
         assert recall.waited < 0.3
+
+
+async def test_what_is_forgotten_is_withdrawn_in_the_order_of_its_session(tmp_path: Path) -> None:
+    """Otherwise an item that is on its way could arrive after its own withdrawal."""
+    provider = Shelf(tmp_path / "a")
+    async with remembering_store(tmp_path, [provider]) as memory:
+        (first,) = await memory.conclude("s1", "one")
+        (second,) = await memory.conclude("s2", "two")
+        await memory.service.forget([first, second])
+        assert await memory.service.wait_delivered(PATIENCE)
+    withdrawn = {
+        item.session_id: item.items
+        for item in await in_thread(provider.lines)
+        if isinstance(item, Withdrawal)
+    }
+    assert withdrawn == {"s1": (first,), "s2": (second,)}
+
+
+@pytest.mark.promise("003.1")
+async def test_a_provider_that_is_behind_recalls_nothing_that_is_not_true_any_more(
+    tmp_path: Path,
+) -> None:
+    shelf = Shelf(tmp_path / "shelf")
+    async with remembering_store(tmp_path, [shelf]) as memory:
+        tea, coffee = await memory.conclude("s1", "The user drinks tea.", "The user drinks coffee.")
+        assert await memory.service.wait_delivered(PATIENCE)
+        shelf.before = [lambda _: ItemRefusedError("", "not now")] * 5
+        await memory.service.curation.remove([tea])
+        assert await memory.service.curation.confirm(coffee)
+        assert await memory.service.wait_delivered(PATIENCE)
+        stored = await shelf.recall(SCOPE, "drinks", 10)
+        assert {(item.memory_id, item.trust) for item in stored} == {
+            (tea, "tool"),
+            (coffee, "tool"),
+        }
+        recall = await memory.service.recall(SCOPE, "drinks", 10)
+        assert [(item.memory_id, item.trust) for item in recall.memories] == [(coffee, "person")]

@@ -359,6 +359,6 @@ async def test_memories_of_people_outside_of_sessions_are_stored_too(
             workspace="",
             created_at=item.created_at,
         )
-        await memory.service.add(alone)
+        await memory.service.curation.add(alone)
         assert await memory.service.wait_delivered(PATIENCE)
     assert (await stored(server))[0] == ["The user drinks tea."]

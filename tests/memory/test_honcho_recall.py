@@ -134,7 +134,7 @@ async def test_a_memory_that_a_person_confirmed_is_trusted_and_a_replaced_one_is
         ) as memory:
             (tea,) = await memory.conclude("s1", "The user drinks tea.")
             assert await memory.service.wait_delivered(PATIENCE)
-            assert await memory.service.confirm(tea)
+            assert await memory.service.curation.confirm(tea)
             recall = await memory.service.recall(SCOPE, "what drinks", 10)
             assert [(m.memory_id, m.trust) for m in recall.memories] == [(tea, "person")]
             assert recall.late == ()

@@ -327,7 +327,7 @@ async def test_what_a_person_writes_is_remembered_once(save: Save, tmp_path: Pat
     ):
         service = edits.service = remembering.service
         for number, text in enumerate(("The user drinks coffee.", "The cat is Momo."), 1):
-            await service.add(msgspec.structs.replace(memory(number, text), sources=()))
+            await service.curation.add(msgspec.structs.replace(memory(number, text), sources=()))
         assert await service.wait_delivered(PATIENCE)
 
         def change(text: str) -> str:
@@ -339,21 +339,21 @@ async def test_what_a_person_writes_is_remembered_once(save: Save, tmp_path: Pat
         texts = {result.text for result in recall.memories}
         assert {"The user drinks tea.", "The car is red."} <= texts
         assert await service.wait_delivered(PATIENCE)
-        active = {m.text: m for m in await service.newest(SCOPE, 10)}
+        active = {m.text: m for m in await service.curation.newest(SCOPE, 10)}
         assert set(active) == {"The user drinks tea.", "The car is red."}
         assert items(user) == {m.id: m.text for m in active.values()}
-        ended = {m.id: m.state for m in await service.newest(SCOPE, 10, ended=True)}
+        ended = {m.id: m.state for m in await service.curation.newest(SCOPE, 10, ended=True)}
         assert ended == {"mem_1": "replaced", "mem_2": "removed"}
         # A removal by the host is undone, and the line is back.
-        operation = await service.remove([active["The car is red."].id, "mem_unknown"])
+        operation = await service.curation.remove([active["The car is red."].id, "mem_unknown"])
         assert await service.wait_delivered(PATIENCE)
         assert list(items(user).values()) == ["The user drinks tea."]
-        assert await service.undo_operation(operation)
-        assert not await service.undo_operation(operation)
+        assert await service.curation.undo(operation)
+        assert not await service.curation.undo(operation)
         assert await service.wait_delivered(PATIENCE)
         assert set(items(user).values()) == set(active)
         assert await service.failures() == []
-        assert len(await service.newest(SCOPE, 10)) == 2
+        assert len(await service.curation.newest(SCOPE, 10)) == 2
 
 
 async def test_a_host_with_notes_gives_a_session_what_a_person_wrote(tmp_path: Path) -> None:

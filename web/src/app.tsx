@@ -6,6 +6,7 @@ import { InspectorSlot } from "./inspector/inspector_slot";
 import { show, shown, watchRoom, wide } from "./inspector/selection";
 import { LoginScreen } from "./login/login_screen";
 import { enter, login } from "./login/login_state";
+import { MemoryDialog } from "./memory/memory_dialog";
 import { listShown, searchShown } from "./navigation/panels";
 import { waitingCount } from "./notifications/notifications";
 import { ListFooter } from "./screens/list_footer";
@@ -55,6 +56,7 @@ function Page() {
       {searchShown.value ? <SearchDialog onClose={() => (searchShown.value = false)} /> : null}
       <UsageDialog />
       <RulesDialog />
+      <MemoryDialog />
       <ModelsDialog />
       <Notice />
     </div>

@@ -20,6 +20,8 @@ from keryx.app.host.guests.home_joiner import HomeJoiner
 from keryx.app.host.guests.temporary_sessions import delete_on_disconnect
 from keryx.app.host.local_host import LocalHost
 from keryx.app.host.socket_protocol import NewSession, checked
+from keryx.app.memory.attached_memory import AttachedMemory
+from keryx.app.memory.memory_client import MemoryClient
 from keryx.app.models import Models
 from keryx.app.named_sets import with_named_sets
 from keryx.app.own_tools import TOOLSET, OwnTools, names_in_use
@@ -48,7 +50,9 @@ class Host(Bus, Protocol):
 
     async def open(self, request: NewSession) -> None: ...
 
-    async def delete(self, session_id: str) -> bool: ...
+    async def delete(self, session_id: str, *, keep_memory: bool = False) -> bool: ...
+
+    async def rescan_memory(self, *, retry: bool, wait: bool) -> None: ...
 
     async def remove_rule(self, rule_id: str) -> bool: ...
 
@@ -91,6 +95,10 @@ class HostClient:
         self._host: Host | None = None
         self._joining: asyncio.Task[Host | KeryxError] | None = None
         self._has_left = False
+        self._attached_memory = AttachedMemory(runtime, self._rescan_memory)
+        self.memory: Final = MemoryClient(
+            lambda: self._attached_memory.beside(self._joined_host, self.store, self.config)
+        )
 
     async def tools_to_choose(self) -> Tools:
         """Return the tools that a new session may have, also the user's own as they are now."""
@@ -152,6 +160,7 @@ class HostClient:
         host, self._host = self._host, None
         await self._group.leave()
         self._group.scope.close()
+        await self._attached_memory.close()
         if host is not None:
             await host.end()
 
@@ -192,8 +201,8 @@ class HostClient:
         """Return the session's present state; the events after its `seq` continue from there."""
         return await self._request(lambda host: host.view(session_id))
 
-    async def delete(self, session_id: str) -> bool:
-        return await self._request(lambda host: host.delete(session_id))
+    async def delete(self, session_id: str, *, keep_memory: bool = False) -> bool:
+        return await self._request(lambda host: host.delete(session_id, keep_memory=keep_memory))
 
     async def delete_on_disconnect(self, session_id: str) -> None:
         """Make a host in another process delete the session when this process ends."""
@@ -214,6 +223,9 @@ class HostClient:
     async def distrust(self, workspace: str) -> bool:
         """Trust a folder no more. False: it was not trusted."""
         return await self._request(lambda host: host.distrust(workspace))
+
+    async def _rescan_memory(self, *, retry: bool, wait: bool) -> None:
+        await self._request(lambda host: host.rescan_memory(retry=retry, wait=wait))
 
     async def _request(self, send: Callable[[Host], Awaitable[T]]) -> T:
         """Send a request to the current host, and again to the next one if that host ends."""

@@ -16,6 +16,7 @@ import msgspec
 from keryx.app.handles import SessionHandle
 from keryx.app.host.socket_protocol import NewSession
 from keryx.app.host_client import HostClient
+from keryx.app.memory.memory_client import MemoryClient
 from keryx.app.models import Models
 from keryx.app.runtime import Runtime
 from keryx.app.services.places import find_workspace
@@ -190,10 +191,14 @@ class Keryx:
         kind = Image if media_type.startswith("image/") else File
         return kind(blob, media_type, name)
 
-    async def delete(self, session_id: str) -> bool:
-        """Delete everything of the session. False: there was no such session."""
+    async def delete(self, session_id: str, *, keep_memory: bool = False) -> bool:
+        """Delete everything of the session. False: there was no such session.
+
+        What only this session taught is forgotten too, unless `keep_memory` is true.
+        """
         _expect("session_id", session_id, str)
-        return await self.host_client.delete(session_id)
+        _checked_bool("keep_memory", keep_memory)
+        return await self.host_client.delete(session_id, keep_memory=keep_memory)
 
     @property
     def host_client(self) -> HostClient:
@@ -203,6 +208,11 @@ class Keryx:
                 "Keryx is not running; use it inside `async with Keryx(...) as app:`"
             )
         return self._host_client
+
+    @property
+    def memory(self) -> MemoryClient:
+        """What is remembered beyond sessions."""
+        return self.host_client.memory
 
     @property
     def store(self) -> Store:

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "sessions": "list, show, search, fork, compact, undo or delete sessions",
     "approvals": "list and remove approval rules, or test a command against them",
     "trust": "trust the MCP servers, hooks and skills of a folder, so that they are used",
+    "memory": "list, search, add, edit, forget or export what agents remember",
     "usage": "show tokens and cost, by model",
     "tools": "list the tools, or call one by hand",
     "mcp": "connect to the MCP servers, and list their tools",

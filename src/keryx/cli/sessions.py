@@ -43,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             command.add_argument("--json", action="store_true", help="print events as JSON lines")
         if verb in ("fork", "undo"):
             command.add_argument("--turn", help="the id of the turn; default: the last one")
+        if verb == "delete":
+            command.add_argument("--keep-memory", action="store_true", help="keep what it taught")
         if verb == "undo":
             command.add_argument("--keep-files", action="store_true", help="keep its file changes")
 
@@ -91,7 +93,7 @@ async def _run(options: argparse.Namespace) -> int:
             as_json = options.verb == "export" or options.json
             return await _show(app.store, options.session, as_json=as_json)
         if options.verb == "delete":
-            await app.delete(options.session)
+            await app.delete(options.session, keep_memory=options.keep_memory)
             return 0
         return await _change(app, options)
 

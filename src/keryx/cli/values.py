@@ -26,6 +26,11 @@ def rows(word: str) -> int:
     return _whole(word, 1, MOST_ROWS, "a number of rows")
 
 
+def place(word: str) -> int:
+    """Return the number of a delivery."""
+    return _whole(word, 1, MOST_ROWS**2, "the number of a delivery")
+
+
 def seconds(word: str) -> float:
     """Return a duration in seconds."""
     try:

@@ -172,7 +172,7 @@ def retry(connection: sqlite3.Connection, places: Sequence[int] | None = None) -
         " ('refused', 'unknown')",
         [(place,) for place in places],
     )
-    return cursor.rowcount
+    return max(0, cursor.rowcount)  # -1: there was nothing to do
 
 
 def failures(connection: sqlite3.Connection, limit: int = 1_000) -> list[FailedDelivery]:

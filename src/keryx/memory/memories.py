@@ -137,14 +137,14 @@ def merges_of(connection: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
     return merges
 
 
-def erase(connection: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
-    """Delete these memories and all that they replaced; return the ids of all that are gone."""
-    erased: list[str] = []
+def erase(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, str]:
+    """Delete these memories and all that they replaced; return each id with its session."""
+    erased: dict[str, str] = {}
     waiting = list(ids)
     while waiting:
         memory_id = waiting.pop()
         row = connection.execute(
-            "SELECT no, text, state, replaces FROM memories WHERE id = ?", (memory_id,)
+            "SELECT no, text, state, replaces, session_id FROM memories WHERE id = ?", (memory_id,)
         ).fetchone()
         if row is None:
             continue
@@ -155,7 +155,7 @@ def erase(connection: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
         connection.execute("DELETE FROM memories WHERE no = ?", (row[0],))
         connection.execute("DELETE FROM sources WHERE memory = ?", (memory_id,))
         connection.execute("DELETE FROM operations WHERE id = ?", (memory_id,))
-        erased.append(memory_id)
+        erased[memory_id] = row[4]
         if row[3] is not None:
             waiting.append(row[3])
     return erased
@@ -186,24 +186,24 @@ def get(connection: sqlite3.Connection, memory_id: str) -> Memory | None:
         f"SELECT {_COLUMNS} FROM memories WHERE id = ?",  # noqa: S608 (constants of ours)
         (memory_id,),
     ).fetchone()
-    return None if row is None else _memory(connection, row)
+    return None if row is None else memory_of(connection, row)
 
 
 def find(
     connection: sqlite3.Connection, scope: MemoryScope, words: str, limit: int
 ) -> list[Memory]:
     """Return the active memories that have some of these words, the best first."""
-    terms = list(dict.fromkeys(_WORD.findall(words.casefold())))[:MAX_TERMS]
+    terms = terms_of(words)
     if not terms:
         return []
     query = " OR ".join(f'"{term}"' for term in terms)
     rows = connection.execute(
-        f"SELECT {_prefixed()} FROM words JOIN memories AS m ON m.no = words.rowid"  # noqa: S608 (constants of ours)
+        f"SELECT {prefixed_columns()} FROM words JOIN memories AS m ON m.no = words.rowid"  # noqa: S608 (constants of ours)
         f" WHERE words MATCH ? AND {_IN_SCOPE} AND m.state = 'active'"
         " ORDER BY words.rank, m.no DESC LIMIT ?",
         (query, scope.profile, scope.workspace, limit),
     ).fetchall()
-    return [_memory(connection, row) for row in rows]
+    return [memory_of(connection, row) for row in rows]
 
 
 def for_context(
@@ -225,11 +225,11 @@ def newest(
     """Return the memories of a scope, the newest first."""
     marks = ", ".join("?" * len(states))
     rows = connection.execute(
-        f"SELECT {_prefixed()} FROM memories AS m WHERE {_IN_SCOPE} AND m.state IN ({marks})"  # noqa: S608 (constants of ours)
+        f"SELECT {prefixed_columns()} FROM memories AS m WHERE {_IN_SCOPE} AND m.state IN ({marks})"  # noqa: S608 (constants of ours)
         " AND m.created_at < ? ORDER BY m.created_at DESC, m.no DESC LIMIT ?",
         (scope.profile, scope.workspace, *states, before or 1e18, limit),
     ).fetchall()
-    return [_memory(connection, row) for row in rows]
+    return [memory_of(connection, row) for row in rows]
 
 
 def everything(connection: sqlite3.Connection, profile: str | None = None) -> list[Memory]:
@@ -239,14 +239,21 @@ def everything(connection: sqlite3.Connection, profile: str | None = None) -> li
         " ORDER BY no",
         (profile,),
     ).fetchall()
-    return [_memory(connection, row) for row in rows]
+    return [memory_of(connection, row) for row in rows]
 
 
-def _prefixed() -> str:
+def terms_of(words: str) -> list[str]:
+    """Return the words to search for, each of them once."""
+    return list(dict.fromkeys(_WORD.findall(words.casefold())))[:MAX_TERMS]
+
+
+def prefixed_columns() -> str:
+    """Return the columns that `memory_of` reads, of the table `m`."""
     return ", ".join(f"m.{name}" for name in _COLUMNS.split(", "))
 
 
-def _memory(connection: sqlite3.Connection, row: Sequence[Any]) -> Memory:
+def memory_of(connection: sqlite3.Connection, row: Sequence[Any]) -> Memory:
+    """Return the memory of a row."""
     sources = connection.execute(
         "SELECT session_id, seq, turn_id, call_id FROM sources WHERE memory = ?", (row[0],)
     )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from keryx.events import RecalledMemory
+import msgspec
+
+from keryx.events import RecalledMemory, Trust
 from keryx.memory import memories
 from keryx.memory.memory_file import MemoryFile
-from keryx.ports.memory import Delivery, Memory, MemoryScope
+from keryx.ports.memory import Delivery, Memory, MemoryScope, MemoryState
 
 NAME: Final = "words"
 
@@ -50,3 +53,31 @@ def recalled(memory: Memory, provider: str) -> RecalledMemory:
         session_id=memory.sources[0].session_id if memory.sources else "",
         at=memory.created_at,
     )
+
+
+async def corrected(
+    file: MemoryFile, recalled_memories: Sequence[RecalledMemory]
+) -> tuple[RecalledMemory, ...]:
+    """Return what is still true of what providers gave, with the trust that holds now.
+
+    A provider may be behind: it may have what was removed, or not know that a person confirmed it.
+    """
+    ids = [memory.memory_id for memory in recalled_memories]
+    current = await file.read(partial(_current, ids=ids)) if ids else {}
+    memories_now: list[RecalledMemory] = []
+    for memory in recalled_memories:
+        trust, state = current.get(memory.memory_id, (memory.trust, "active"))
+        if state == "active":
+            memories_now.append(msgspec.structs.replace(memory, trust=trust))
+    return tuple(memories_now)
+
+
+def _current(
+    connection: sqlite3.Connection, ids: Sequence[str]
+) -> dict[str, tuple[Trust, MemoryState]]:
+    marks = ", ".join("?" * len(ids))
+    rows = connection.execute(
+        f"SELECT id, trust, state FROM memories WHERE id IN ({marks})",  # noqa: S608 (marks only)
+        ids,
+    )
+    return {memory_id: (trust, state) for memory_id, trust, state in rows}

@@ -7,7 +7,7 @@ After each turn the providers are asked for the next one; what they answer, also
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -51,12 +51,14 @@ class Recalling:
         scope: Scope,
         *,
         budget: float,
+        correct: Callable[[Sequence[RecalledMemory]], Awaitable[tuple[RecalledMemory, ...]]],
         report: Callable[[str, BaseException], None],
     ) -> None:
         self._sources = sources
         self._clock: Clock = scope.clock
         self._group = Group(scope.child("recalling"), on_error=report)
         self._budget = budget
+        self._correct = correct
         self._asked: dict[_Key, tuple[_Asking, float]] = {}
         """Requests for context that are not answered yet, and when they were made."""
         self._answers: dict[_Key, Sequence[RecalledMemory]] = {}
@@ -76,7 +78,7 @@ class Recalling:
         gave = {name: task.result() for name, task in tasks.items() if _has_answer(task)}
         for task in tasks.values():
             task.cancel()
-        return self._recall(gave, limit, began)
+        return await self._recall(gave, limit, began)
 
     async def context(self, session_id: str, scope: MemoryScope, words: str) -> Recall:
         """Return what the model should be given with a message of this session.
@@ -93,7 +95,7 @@ class Recalling:
             answer = self._answers.get((session_id, source.provider.name))
             if answer is not None:
                 gave[source.provider.name] = answer
-        recall = self._recall(gave, MAX_GIVEN, began)
+        recall = await self._recall(gave, MAX_GIVEN, began)
         # What a page said is recalled only on request, with its label.
         trusted = tuple(memory for memory in recall.memories if memory.trust != "page")
         return msgspec.structs.replace(recall, memories=trusted)
@@ -162,12 +164,14 @@ class Recalling:
         await self._group.leave()
         self._group.scope.close()
 
-    def _recall(
+    async def _recall(
         self, gave: Mapping[str, Sequence[RecalledMemory]], limit: int, began: float
     ) -> Recall:
         names = [source.provider.name for source in self._sources]
         return Recall(
-            memories=tuple(merged([gave[name] for name in names if name in gave], limit)),
+            memories=await self._correct(
+                merged([gave[name] for name in names if name in gave], limit)
+            ),
             late=tuple(sorted(name for name in names if name not in gave)),
             waited=self._clock.monotonic() - began,
         )

@@ -15,14 +15,13 @@ import msgspec
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.events import MemoryChanged
-from keryx.ids import new_id
 from keryx.memory import deliveries, intake, memories
-from keryx.memory.consolidation import Ask, Consolidation, consolidate
+from keryx.memory.changes.curation import Curation
+from keryx.memory.changes.forgetting import Forgetting, Forgotten
 from keryx.memory.deliverer import ATTEMPT_TIMEOUT, FIRST_PAUSE, Deliverer
 from keryx.memory.deliveries import FailedDelivery, Lag
-from keryx.memory.forgetting import Forgetting, Forgotten
 from keryx.memory.memory_file import MemoryFile
-from keryx.memory.own_words import WordSearch
+from keryx.memory.own_words import WordSearch, corrected
 from keryx.memory.recalling import BUDGET, Recalling, RecallSource
 from keryx.ports.memory import (
     Memory,
@@ -32,7 +31,7 @@ from keryx.ports.memory import (
     TurnMatch,
     TurnMemory,
 )
-from keryx.ports.memory_access import Recall
+from keryx.ports.memory_access import Recall, TellOwner
 from keryx.ports.store import OutboxRow, Store
 
 # Rows of the outbox that are taken in with one transaction.
@@ -62,36 +61,49 @@ class MemoryService:
         budget: float = BUDGET,
         attempt_timeout: float = ATTEMPT_TIMEOUT,
         first_pause: float = FIRST_PAUSE,
+        tell_owner: TellOwner | None = None,
     ) -> None:
-        """The file and the providers belong to the service, which closes them."""
+        """The file and the providers belong to the service, which closes them.
+
+        With `tell_owner` another process owns the home: that one takes in and delivers.
+        """
         self._store = store
         self._clock = scope.clock
         self.file: Final = file
         self._group = Group(scope.child("memory"), on_error=report)
         self.budget: Final = budget
-        self._deliverers = [
-            Deliverer(
-                provider,
-                file,
-                self._group.scope,
-                report=report,
-                attempt_timeout=attempt_timeout,
-                first_pause=first_pause,
-            )
-            for provider in providers
-        ]
+        deliverer = partial(
+            Deliverer,
+            report=report,
+            attempt_timeout=attempt_timeout,
+            first_pause=first_pause,
+        )
+        self._deliverers = [deliverer(p, file, self._group.scope) for p in providers]
         self._names = tuple(deliverer.provider.name for deliverer in self._deliverers)
         words = RecallSource(WordSearch(self.file), lambda: False)
         self._recalling = Recalling(
             [words, *(RecallSource(d.provider, d.fails) for d in self._deliverers)],
             self._group.scope,
             budget=budget,
+            correct=partial(corrected, self.file),
             report=report,
         )
-        self._forgetting = Forgetting(self.file, self._deliverers, scope.clock, budget)
+        self._forgetting = Forgetting(
+            self.file, self._deliverers, scope.clock, budget, partial(self._announce, wait=True)
+        )
+        self.curation: Final = Curation(
+            self.file, self._names, scope.clock, take_in=self.take_in, announce=self._announce
+        )
+        self._takes_in = tell_owner is None
+        self.tell_owner: TellOwner | None = tell_owner
+        """Lets the owner of the home deliver; not used by the owner itself."""
         self._taking_in: asyncio.Task[None] | None = None
         self._is_behind = False
         self._delivers = False
+
+    def wall(self) -> float:
+        """Return the time of day by the clock that deliveries use."""
+        return self._clock.wall()
 
     async def start(self) -> None:
         """Deliver what earlier processes left. Only the owner of a home calls this."""
@@ -137,6 +149,9 @@ class MemoryService:
 
     async def take_in(self) -> None:
         """Take in everything that is in the outbox now."""
+        if not self._takes_in:
+            await self._announce()
+            return
         self.wake()
         while self._taking_in is not None:
             await asyncio.shield(self._taking_in)
@@ -170,11 +185,39 @@ class MemoryService:
                 words = " ".join(text.text for text in item.texts)
                 self._recalling.prefetch(item.session_id, scope, words)
 
-    def _deliver(self, items: Iterable[MemoryItem]) -> None:
+    def _deliver(self, items: Sequence[MemoryItem]) -> None:
         if self._delivers:
             sessions = {intake.session_of(item) for item in items}
             for deliverer in self._deliverers:
                 deliverer.wake(sessions)
+        elif items:
+            self._group.start(self._announce(), name="tell the owner")
+
+    async def rescan(self, *, retry: bool = False, wait: bool = False) -> None:
+        """Take in and deliver what other processes of the home have written.
+
+        `retry`: also to providers that are left alone. `wait`: return when it is delivered, or
+        after the time that a provider is waited for.
+        """
+        await self.take_in()
+        await self._announce(retry=retry, wait=wait)
+
+    async def _announce(self, *, retry: bool = False, wait: bool = False) -> None:
+        """Let what is written be delivered: here, or by the owner of the home."""
+        if not self._delivers:
+            if self.tell_owner is not None:
+                await self.tell_owner(retry=retry, wait=wait)
+            return
+        for deliverer in self._deliverers:
+            name = deliverer.provider.name
+            deliverer.wake(
+                await self.file.read(partial(deliveries.sessions_waiting, provider=name))
+            )
+            if retry:
+                deliverer.retry_now()
+        for deliverer in self._deliverers:
+            if wait and (retry or not deliverer.is_failing):
+                await deliverer.wait_idle(self.budget)
 
     # -- recalling
 
@@ -205,52 +248,6 @@ class MemoryService:
         await self.take_in()
         return await self.file.read(partial(memories.get, memory_id=memory_id))
 
-    async def newest(
-        self, scope: MemoryScope, limit: int, *, before: float | None = None, ended: bool = False
-    ) -> list[Memory]:
-        """Return the memories of a scope, the newest first; `ended`: those that are not active."""
-        await self.take_in()
-        states = ("replaced", "removed") if ended else ("active",)
-        return await self.file.read(
-            partial(memories.newest, scope=scope, limit=limit, before=before, states=states)
-        )
-
-    async def add(self, memory: Memory) -> None:
-        """Add a memory of a person, or a changed one that replaces another; durable on return."""
-        change = partial(intake.add_of_person, memory=memory, providers=self._names)
-        self._deliver(await self.file.write(change))
-
-    async def remove(self, ids: Sequence[str]) -> str:
-        """Remove these memories; return the operation, which `undo_operation` takes back."""
-        await self.take_in()
-        name, at = new_id("remove"), self._clock.wall()
-        change = partial(intake.remove, ids=ids, providers=self._names, operation=name, at=at)
-        self._deliver(await self.file.write(change))
-        return name
-
-    async def undo_operation(self, operation: str) -> bool:
-        """Take back a removal or a consolidation. False: there is nothing to take back."""
-        await self.take_in()
-        at = self._clock.wall()
-        change = partial(intake.undo_operation, operation=operation, providers=self._names, at=at)
-        items = await self.file.write(change)
-        self._deliver(items)
-        return bool(items)
-
-    async def consolidate(self, scope: MemoryScope, ask: Ask) -> Consolidation:
-        """Let a model propose merges of a scope's memories; apply those that lose nothing."""
-        await self.take_in()
-        result, items = await consolidate(self.file, scope, ask, self._names, self._clock.wall)
-        self._deliver(items)
-        return result
-
-    async def confirm(self, memory_id: str) -> bool:
-        """Trust a memory as a person's own words. False: there is no such memory."""
-        await self.take_in()
-        return await self.file.write(
-            partial(memories.set_trust, memory_id=memory_id, trust="person")
-        )
-
     async def forget(self, ids: Sequence[str]) -> Forgotten:
         """Erase these memories here and at every provider; say what still remains there."""
         await self.take_in()
@@ -280,11 +277,8 @@ class MemoryService:
     async def retry(self, places: Sequence[int] | None = None) -> int:
         """Send failed items again, and do not wait any longer for providers that failed."""
         count = await self.file.write(partial(deliveries.retry, places=places))
-        for deliverer in self._deliverers:
-            name = deliverer.provider.name
-            waiting = await self.file.read(partial(deliveries.sessions_waiting, provider=name))
-            deliverer.wake(waiting)
-            deliverer.retry_now()
+        # A process that is started for this alone must not end before the attempt is made.
+        await self._announce(retry=True, wait=True)
         return count
 
     async def wait_delivered(self, seconds: float) -> bool:

@@ -12,7 +12,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from keryx.errors import NobodyMustActError, UserMustActError
+from keryx.errors import NobodyMustActError, RecordChangedError, UserMustActError
 from keryx.events import MemoryAbout, MemoryKind, RecalledMemory, Trust
 
 MemoryState = Literal["active", "replaced", "removed"]
@@ -181,3 +181,15 @@ class FateUnknownError(NobodyMustActError):
     def __init__(self, item_id: str, message: str) -> None:
         super().__init__(message)
         self.item_id = item_id
+
+
+class MemoryReplacedError(RecordChangedError):
+    """A person edits a memory that is not active any more; `newest` took its place, if any did."""
+
+    def __init__(self, memory_id: str, newest: Memory | None) -> None:
+        how = "removed" if newest is None else f"replaced by {newest.id} ({newest.text})"
+        super().__init__(
+            f"the memory {memory_id} was {how} meanwhile; nothing was changed: look at it again, "
+            "then decide"
+        )
+        self.newest = newest

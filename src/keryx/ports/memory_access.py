@@ -54,6 +54,14 @@ class HostMemory(Protocol):
     async def get(self, memory_id: str) -> Memory | None: ...
 
 
+class TellOwner(Protocol):
+    """Lets the owner of the home take in and deliver what another process wrote."""
+
+    async def __call__(self, *, retry: bool, wait: bool) -> None:
+        """`retry`: also to providers that are left alone. `wait`: return when it is delivered."""
+        ...
+
+
 class MemoryNote(msgspec.Struct, frozen=True, kw_only=True):
     """What a call wants to be remembered; `target`: the memory that this one replaces."""
 

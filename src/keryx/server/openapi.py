@@ -16,6 +16,7 @@ from keryx.server import routing, schemas
 from keryx.server.access.auth import COOKIE
 from keryx.server.problems import MEDIA_TYPE, Problem
 from keryx.server.routes import about, login
+from keryx.server.routes.memory import memory_schemas
 from keryx.server.schemas import ID_PATTERN
 
 Document = dict[str, Any]
@@ -26,6 +27,9 @@ UNSAFE: Final = (409, 413, 422)
 MORE: Final = {
     "/api/login": (429,),
     "/api/sessions": (422,),
+    "/api/memory": (422,),
+    "/api/trust": (404,),
+    "/api/trust/folder": (422,),
 }
 OPEN: Final = ("/api/health", "/api/login")
 _SCHEMAS: Final = "#/components/schemas/"
@@ -102,6 +106,7 @@ def _schemas(described: Document) -> Document:
             *vars(schemas).values(),
             *vars(about).values(),
             *vars(login).values(),
+            *vars(memory_schemas).values(),
             Problem,
         )
         if isinstance(value, type) and issubclass(value, msgspec.Struct)

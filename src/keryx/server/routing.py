@@ -27,6 +27,7 @@ from keryx.server.routes import (
     sessions,
     setup,
 )
+from keryx.server.routes.memory import memories
 from keryx.server.routes.trust import folders
 from keryx.server.service import Service
 
@@ -41,6 +42,7 @@ ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
     *files.ROUTES,
     *setup.ROUTES,
     *folders.ROUTES,
+    *memories.ROUTES,
 )
 CALLER: Final = "keryx.caller"
 """The key of the caller in the request's scope."""

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from keryx.events import ApprovalAsked, CallStarted, ContextSize, LoggedEvent, QuestionAsked, Usage
+from keryx.events.memory import MemoryRecalled
 from keryx.messages import ApprovalMode, Decision, Mode, Reach
 from keryx.ports.search import FoundKind, Piece
 from keryx.ports.store import SessionRow
@@ -225,6 +226,8 @@ class Context(msgspec.Struct, frozen=True):
     """The summary that replaces the earlier messages."""
     summary_tokens: int | None
     """An estimate."""
+    recalled: MemoryRecalled | None = None
+    """What the memory gave to the last turn."""
 
 
 class FileChanged(msgspec.Struct, frozen=True):

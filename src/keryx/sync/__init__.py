@@ -2,6 +2,7 @@
 
 from keryx.sync.library import Keryx
 from keryx.sync.logs import Logs
+from keryx.sync.memories import Memories
 from keryx.sync.sessions import Session, Turn
 
-__all__ = ["Keryx", "Logs", "Session", "Turn"]
+__all__ = ["Keryx", "Logs", "Memories", "Session", "Turn"]

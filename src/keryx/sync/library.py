@@ -14,6 +14,7 @@ from keryx.ports.model import Model
 from keryx.ports.tool import Tool
 from keryx.sync.caller import Caller
 from keryx.sync.logs import Logs
+from keryx.sync.memories import Memories
 from keryx.sync.sessions import Session
 
 
@@ -106,9 +107,17 @@ class Keryx:
         """Store a file that will be attached to a message; durable once this returns."""
         return self._call(self._app.upload, data, name, media_type)
 
-    def delete(self, session_id: str) -> bool:
-        """Delete everything of the session. False: there was no such session."""
-        return self._call(self._app.delete, session_id)
+    def delete(self, session_id: str, *, keep_memory: bool = False) -> bool:
+        """Delete everything of the session. False: there was no such session.
+
+        What only this session taught is forgotten too, unless `keep_memory` is true.
+        """
+        return self._call(self._app.delete, session_id, keep_memory=keep_memory)
+
+    @property
+    def memory(self) -> Memories:
+        """What is remembered beyond sessions."""
+        return Memories(self._call, self._app.memory)
 
     @property
     def store(self) -> Logs:

@@ -65,8 +65,9 @@ def built_in(
     }
     if memory:
         # Imported only here: few hosts have a memory.
-        # Not `memory`: a toolset cannot have the name of a tool.
-        sets["memories"] = importlib.import_module("keryx.tools.memory.memory_tools").memory_tools()
+        # A set may not have the name of a tool.
+        tools = importlib.import_module("keryx.tools.memory.memory_tools")
+        sets["memories"] = tools.memory_tools()
     if browser.missing(home, confined=confined) is None:
         sets["browser"] = browser.browser_tools(home, confined=confined)
     return sets

@@ -11,6 +11,7 @@ import type {
   Decision,
   FileChanges,
   Hit,
+  MemoryStatus,
   MessagePage,
   ModelContext,
   Models,
@@ -23,6 +24,7 @@ import type {
   PathContent,
   Profiles,
   Reach,
+  RememberedItem,
   SessionPage,
   SettingsChanges,
   Setup,
@@ -108,6 +110,26 @@ export const approve = (id: string, approvalId: string, decision: Decision, reac
 
 export const rules = () => request<ApprovalRules>("GET", "api/approvals/rules");
 export const removeRule = (ruleId: string) => request<void>("DELETE", `api/approvals/rules/${part(ruleId)}`);
+
+/** A page of the memories; with words, what has all of them. */
+export function memories(words: string, before: number | null, signal?: AbortSignal): Promise<wire.MemoryList> {
+  const query = new URLSearchParams({ limit: "50" });
+  if (words !== "") query.set("q", words);
+  if (before !== null) query.set("before", String(before));
+  return request("GET", `api/memory?${query}`, undefined, signal);
+}
+
+const memoryAt = (id: string, rest = ""): string => `api/memory/${part(id)}${rest}`;
+export const memoryStatus = () => request<MemoryStatus>("GET", "api/memory/state");
+export const addMemory = (text: string) =>
+  request<RememberedItem>("POST", "api/memory", { text } satisfies wire.NewMemory);
+export const editMemory = (id: string, text: string) =>
+  request<RememberedItem>("PATCH", memoryAt(id), { text } satisfies wire.MemoryEdit);
+export const confirmMemory = (id: string) => request<RememberedItem>("POST", memoryAt(id, "/confirm"));
+export const forgetMemory = (id: string) => request<wire.Erased>("DELETE", memoryAt(id));
+/** These of what failed, or all. */
+export const retryMemory = (places: readonly number[] | null) =>
+  request<wire.Retried>("POST", "api/memory/retry", { places } satisfies wire.RetryBody);
 
 export const answer = (id: string, questionId: string, words: string) =>
   request<unknown>("POST", at(id, `/questions/${part(questionId)}`), { answer: words } satisfies wire.AnswerBody);

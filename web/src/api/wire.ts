@@ -260,6 +260,7 @@ export interface Context {
   context: ContextSize | null;
   summary: string | null;
   summary_tokens: number | null;
+  recalled?: MemoryRecalled | null;
 }
 
 /** In requests to the model, the summary replaces all facts up to `up_to`. */
@@ -343,6 +344,23 @@ export interface Entry {
   name: string;
   kind: "file" | "folder" | "link" | "other";
   size: number | null;
+}
+
+/** The ids of what is erased, and of what providers still have, or may have. */
+export interface Erased {
+  erased: readonly string[];
+  remaining: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What a provider refused, or may or may not have stored; a person decides. */
+export interface FailureShown {
+  place: number;
+  provider: string;
+  state: "refused" | "unknown";
+  text: string;
+  error: string;
+  attempts: number;
+  since: number;
 }
 
 /** An attached file, by the hash of its blob. */
@@ -537,6 +555,36 @@ export interface MemoryChanged {
   workspace?: string;
 }
 
+/** The memory was replaced meanwhile; `newest` took its place, or nothing did. */
+export interface MemoryConflict {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  kind: string;
+  hint: string;
+  newest?: RememberedItem | null;
+}
+
+export interface MemoryEdit {
+  text: string;
+}
+
+/** A page of the memories, the newest first; or with `q`, what has all these words. */
+export interface MemoryList {
+  memories: readonly RememberedItem[];
+  next: number | null;
+}
+
+/** The event of a session that a memory comes from. */
+export interface MemoryOrigin {
+  session_id: string;
+  seq: number;
+  turn_id: string | null;
+  call_id: string | null;
+  title: string | null;
+}
+
 /**
  * The memories that the model is given with this turn's first message.
  *
@@ -552,6 +600,14 @@ export interface MemoryRecalled {
   memories?: readonly RecalledMemory[];
   late?: readonly string[];
   waited?: number;
+}
+
+/** `hint` says how to turn the memory on, if it is off. */
+export interface MemoryStatus {
+  on: boolean;
+  hint?: string;
+  providers?: readonly ProviderShown[];
+  failures?: readonly FailureShown[];
 }
 
 /** A message is durable, and starts or joins this turn. */
@@ -753,6 +809,14 @@ export interface NewCall {
   key?: string | null;
 }
 
+/** A fact in a person's own words; about work it needs a workspace. */
+export interface NewMemory {
+  text: string;
+  about?: "user" | "work";
+  workspace?: string | null;
+  profile?: string;
+}
+
 export interface NewMessage {
   text?: string;
   mode?: "interrupt" | "queue" | "steer";
@@ -884,6 +948,19 @@ export interface PromptPart {
   text: string;
 }
 
+/** How far a provider is behind; `stuck`: a person must look at it. */
+export interface ProviderShown {
+  name: string;
+  waiting: number;
+  refused: number;
+  unknown: number;
+  behind: number | null;
+  failures: number;
+  error: string;
+  retry_at: number;
+  stuck: boolean;
+}
+
 /** The answer to a question. */
 export interface QuestionAnswered {
   type: "question.answered";
@@ -959,12 +1036,36 @@ export interface RecalledMemory {
   at?: number;
 }
 
+/** One thing that is remembered; without origins, a person wrote it. */
+export interface RememberedItem {
+  id: string;
+  text: string;
+  kind: "conclusion" | "fact";
+  about: "user" | "work";
+  trust: "page" | "person" | "tool";
+  profile: string;
+  workspace: string;
+  created_at: number;
+  state: "active" | "removed" | "replaced";
+  replaces: string | null;
+  sources: readonly MemoryOrigin[];
+}
+
 /** This reader was too slow: read again from the log. */
 export interface Resync {
   type: "resync";
   session_id: string;
   at: number;
   v?: number;
+}
+
+export interface Retried {
+  retried: number;
+}
+
+/** The places of failures; null: all of them. */
+export interface RetryBody {
+  places?: readonly number[] | null;
 }
 
 export interface RevertBody {

@@ -12,6 +12,7 @@ import { Disclosure } from "../ui/disclosure";
 import { disclosureOf } from "../ui/disclosure_state";
 import { CompactMark } from "../usage/usage_chip";
 import { LoadError } from "./load_error";
+import { MemorySection } from "./memory_section";
 import { CompactButton, type ServerSummary, SummarySection } from "./summary_section";
 import { useRequest } from "./use_request";
 
@@ -38,6 +39,7 @@ export function ContextTab({ session }: { session: SessionStore }) {
         <CompactButton session={session} />
       </Labelled>
       {problem !== null ? <LoadError problem={problem} onRetry={again} /> : null}
+      <MemorySection recalled={value?.recalled ?? null} />
       <SummarySection session={session} last={last} serverSummary={serverSummary} />
       {value === null ? null : (
         <>

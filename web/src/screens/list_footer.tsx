@@ -1,7 +1,8 @@
-/** Below the list of sessions: usage, rules, notifications, the archive, the theme, the way out. */
+/** Below the list of sessions: usage, rules, the memory, notifications, the archive, the theme, the way out. */
 
 import { rulesShown } from "../approvals/rules_shown";
 import { logOut } from "../login/login_state";
+import { memoryShown } from "../memory/memory_shown";
 import { canNotify, notifying, setNotifying } from "../notifications/notifications";
 import { sessions } from "../session_list/sessions";
 import { texts } from "../texts";
@@ -18,6 +19,9 @@ export function ListFooter() {
         <UsageButton />
         <Button kind="quiet" title={texts.rules.lead} onClick={() => (rulesShown.value = true)}>
           {texts.rules.title}
+        </Button>
+        <Button kind="quiet" title={texts.memory.lead} onClick={() => (memoryShown.value = true)}>
+          {texts.memory.title}
         </Button>
         {canNotify ? (
           <Button

@@ -9,6 +9,7 @@ import { commands, composer, help, queue, steer } from "./composer";
 import { connection, error, problem, unreachable, unreadable } from "./errors";
 import { changes, context, files, inspector } from "./inspector";
 import { login } from "./login";
+import { memory } from "./memory";
 import { notifications } from "./notifications";
 import { deletion, list, search } from "./sessions";
 import { settings, tools } from "./settings";
@@ -58,5 +59,6 @@ export const texts = {
   plan,
   inspector: { ...inspector, files, changes, context },
   usage,
+  memory,
   notifications,
 };

@@ -65,7 +65,7 @@ class LocalHost:
         memory: MemoryService | None,
         titles: bool,
     ) -> None:
-        self.store, self._memory = store, memory
+        self.store, self.memory = store, memory
         self._feed = SessionFeed(store)
         self._agents = ChildAgents(self, runtime.scope)
         self._rules = rules
@@ -156,8 +156,8 @@ class LocalHost:
         except BaseException:
             await self.peers.give_up(home)
             raise
-        if self._memory is not None:
-            await self._memory.start()
+        if self.memory is not None:
+            await self.memory.start()
         await self.resume([*filterfalse(self.peers.is_hosted_by_guest, unfinished)])
 
     async def resume(self, unfinished: Sequence[str]) -> None:
@@ -203,18 +203,26 @@ class LocalHost:
         profile, for_others = request.profile or DEFAULT, request.for_others
         return request.model or self._models.default_of(profile, for_others=for_others)
 
-    async def delete(self, session_id: str) -> bool:
+    async def delete(self, session_id: str, *, keep_memory: bool = False) -> bool:
         """Delete everything of the session. False: there was no such session."""
         for child in await self.store.sessions(
             parent=session_id, archived=None, limit=MOST_CHILDREN
         ):
-            await self.delete(child.session_id)
+            await self.delete(child.session_id, keep_memory=keep_memory)
         await self._dispatch.stop_hosting(session_id)
-        if self._memory is not None:
-            await self._memory.forget_session(session_id)
+        if self.memory is not None:
+            # Taken in first: with the session its rows of the outbox are gone.
+            await self.memory.take_in()
+            if not keep_memory:
+                await self.memory.forget_session(session_id)
         deleted = await self.store.delete(session_id)
         self._feed.note(session_id)
         return deleted
+
+    async def rescan_memory(self, *, retry: bool, wait: bool) -> None:
+        """Deliver what other processes of the home remembered."""
+        if self.memory is not None:
+            await self.memory.rescan(retry=retry, wait=wait)
 
     async def remove_rule(self, rule_id: str) -> bool:
         is_removed = await self._rules.remove(rule_id)
@@ -241,8 +249,8 @@ class LocalHost:
             await self._runtime.executor.close()
         await self._session_services.close()
         await self._mcp.close()
-        if self._memory is not None:
-            await self._memory.close(MEMORY_DRAIN)
+        if self.memory is not None:
+            await self.memory.close(MEMORY_DRAIN)
         try:
             await self._places.close()
         finally:
@@ -265,13 +273,13 @@ class LocalHost:
 
     def _on_guest_change(self, session_id: str) -> None:
         self._feed.note(session_id)
-        if self._memory is not None:
-            self._memory.wake()
+        if self.memory is not None:
+            self.memory.wake()
 
     def _on_session_closed(self, session_id: str) -> None:
         self._places.forget(session_id)
-        if self._memory is not None:
-            self._memory.session_closed(session_id)
+        if self.memory is not None:
+            self.memory.session_closed(session_id)
 
     def _is_shared(self) -> bool:
         guests = self._dispatch.guests

@@ -84,8 +84,14 @@ class RemoteHost:
             async for change in stream:
                 yield change
 
-    async def delete(self, session_id: str) -> bool:
-        return await self._ask(socket_protocol.DELETE, session_id) == b"true"
+    async def delete(self, session_id: str, *, keep_memory: bool = False) -> bool:
+        request = socket_protocol.DeleteRequest(session_id, keep_memory)
+        params = socket_protocol.encode_value(request)
+        return await _call(self._peer, socket_protocol.DELETE, params) == b"true"
+
+    async def rescan_memory(self, *, retry: bool, wait: bool) -> None:
+        params = socket_protocol.encode_value(socket_protocol.MemoryRescan(retry, wait))
+        await _call(self._peer, socket_protocol.RESCAN_MEMORY, params)
 
     async def delete_on_disconnect(self, session_id: str) -> None:
         """Make the host delete the session when this process ends. Never returns normally."""

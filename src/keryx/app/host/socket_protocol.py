@@ -22,6 +22,7 @@ CHANGES: Final = "changes"
 REMOVE_RULE: Final = "rule.remove"
 TRUST: Final = "trust"
 DISTRUST: Final = "trust.remove"
+RESCAN_MEMORY: Final = "memory.rescan"
 # Between the owner of a home and its guests:
 ANNOUNCE: Final = "announce"
 TAKE: Final = "take"
@@ -103,6 +104,20 @@ class SessionRef(msgspec.Struct, frozen=True):
     session_id: str
 
 
+class DeleteRequest(msgspec.Struct, frozen=True):
+    """Delete a session; `keep_memory`: what it taught stays."""
+
+    session_id: str
+    keep_memory: bool = False
+
+
+class MemoryRescan(msgspec.Struct, frozen=True):
+    """Deliver what other processes wrote; `retry`: at once, `wait`: answer when it is delivered."""
+
+    retry: bool = False
+    wait: bool = False
+
+
 class RuleRef(msgspec.Struct, frozen=True):
     """A rule that the answer `always` made."""
 
@@ -131,6 +146,8 @@ class WatchRequest(msgspec.Struct, frozen=True):
 encode_value: Final = msgspec.json.Encoder().encode
 decode_answer: Final = msgspec.json.Decoder(Answer).decode
 decode_session_ref: Final = msgspec.json.Decoder(SessionRef).decode
+decode_delete_request: Final = msgspec.json.Decoder(DeleteRequest).decode
+decode_memory_rescan: Final = msgspec.json.Decoder(MemoryRescan).decode
 decode_rule_ref: Final = msgspec.json.Decoder(RuleRef).decode
 decode_folder_ref: Final = msgspec.json.Decoder(FolderRef).decode
 decode_trusted_folder: Final = msgspec.json.Decoder(TrustedFolder).decode

@@ -26,7 +26,9 @@ class HostService(Bus, Protocol):
 
     async def open(self, request: socket_protocol.NewSession) -> None: ...
 
-    async def delete(self, session_id: str) -> bool: ...
+    async def delete(self, session_id: str, *, keep_memory: bool = False) -> bool: ...
+
+    async def rescan_memory(self, *, retry: bool, wait: bool) -> None: ...
 
     async def remove_rule(self, rule_id: str) -> bool: ...
 
@@ -146,8 +148,7 @@ class _Connection:
                 request = msgspec.json.decode(call.params, type=socket_protocol.NewSession)
                 await self._host.open(msgspec.structs.replace(request, for_others=True))
             case socket_protocol.DELETE:
-                ref = socket_protocol.decode_session_ref(call.params)
-                return socket_protocol.encode_value(await self._host.delete(ref.session_id))
+                return await self._delete(socket_protocol.decode_delete_request(call.params))
             case socket_protocol.VIEW:
                 ref = socket_protocol.decode_session_ref(call.params)
                 return socket_protocol.encode_value(await self._host.view(ref.session_id))
@@ -158,12 +159,15 @@ class _Connection:
             case socket_protocol.CHANGES:
                 await self._send_changes(call, socket_protocol.decode_changes_request(call.params))
             case _:
-                return await self._dispatch_consent(call)
+                return await self._dispatch_person_call(call)
         return None
 
-    async def _dispatch_consent(self, call: Call) -> bytes | None:
-        """Answer a call about what a person has allowed."""
+    async def _dispatch_person_call(self, call: Call) -> bytes | None:
+        """Answer a call about what a person has allowed, or about the memory."""
         match call.method:
+            case socket_protocol.RESCAN_MEMORY:
+                rescan = socket_protocol.decode_memory_rescan(call.params)
+                await self._host.rescan_memory(retry=rescan.retry, wait=rescan.wait)
             case socket_protocol.REMOVE_RULE:
                 ref = socket_protocol.decode_rule_ref(call.params)
                 return socket_protocol.encode_value(await self._host.remove_rule(ref.rule_id))
@@ -199,6 +203,10 @@ class _Connection:
             case _:
                 raise CallError(f"there is no method {call.method!r}", code=METHOD_NOT_FOUND)
         return None
+
+    async def _delete(self, request: socket_protocol.DeleteRequest) -> bytes:
+        is_deleted = await self._host.delete(request.session_id, keep_memory=request.keep_memory)
+        return socket_protocol.encode_value(is_deleted)
 
     async def _delete_on_disconnect(self, session_id: str) -> None:
         """Never return: delete the session when the caller disconnects.

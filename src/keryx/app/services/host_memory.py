@@ -12,6 +12,7 @@ from keryx.app.runtime import Runtime
 from keryx.config import Config
 from keryx.errors import UserMustActError
 from keryx.ports.memory import Memory, MemoryEdits, MemoryProvider
+from keryx.ports.memory_access import TellOwner
 from keryx.ports.store import Store
 
 if TYPE_CHECKING:
@@ -26,8 +27,17 @@ GROUP: Final = "keryx.memory"
 """The entry points of packages with providers: functions of the settings, as a dictionary."""
 
 
-async def open_memory(runtime: Runtime, store: Store, config: Config) -> MemoryService | None:
-    """Create the memory; None if no provider is configured."""
+async def open_memory(
+    runtime: Runtime,
+    store: Store,
+    config: Config,
+    *,
+    tell_owner: TellOwner | None = None,
+) -> MemoryService | None:
+    """Create the memory; None if no provider is configured.
+
+    `tell_owner`: another process owns the home, takes in and delivers (see `MemoryService`).
+    """
     if not config.memory.providers:
         return None
     # Imported only here: a host without a memory starts faster. In a thread: another loop may be
@@ -44,6 +54,7 @@ async def open_memory(runtime: Runtime, store: Store, config: Config) -> MemoryS
         providers=providers,
         report=_report,
         budget=config.memory.wait,
+        tell_owner=tell_owner,
     )
     return edits.service
 
@@ -56,11 +67,11 @@ class ServiceEdits:
 
     async def add(self, memory: Memory) -> None:
         assert self.service is not None, "providers are used by their service only"
-        await self.service.add(memory)
+        await self.service.curation.add(memory)
 
     async def remove(self, memory_id: str) -> None:
         assert self.service is not None, "providers are used by their service only"
-        await self.service.remove([memory_id])
+        await self.service.curation.remove([memory_id])
 
 
 def create_providers(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
 from litestar import get, post
 from litestar.params import JSONBody
@@ -71,7 +71,8 @@ async def context(service: TheService, session_id: SessionId) -> schemas.Context
     """What the model is told besides the messages, and in place of the earlier ones."""
     await service.row(session_id)
     view = await service.host_client.view(session_id)
-    fold = await folded(session_id, await service.host_client.store.events(session_id))
+    log = await service.host_client.store.events(session_id)
+    fold = await folded(session_id, log)
     parts: list[schemas.PromptPart] = []
     for part, blob in fold.prompt.items():
         data = await service.host_client.store.blob(blob)
@@ -84,7 +85,20 @@ async def context(service: TheService, session_id: SessionId) -> schemas.Context
         context=view.context,
         summary=summary,
         summary_tokens=None if summary is None else text_tokens(summary),
+        recalled=_recalled_last(log),
     )
+
+
+def _recalled_last(log: Sequence[ev.LoggedEvent]) -> ev.MemoryRecalled | None:
+    """Return what the memory gave to the last turn; None: nothing."""
+    for event in reversed(log):
+        if isinstance(event, ev.MemoryRecalled):
+            return event
+        if isinstance(event, ev.TurnStarted):
+            turn_id = event.turn_id
+            recalled = (e for e in log if isinstance(e, ev.MemoryRecalled) and e.turn_id == turn_id)
+            return next(recalled, None)
+    return None
 
 
 @get("/api/sessions/{session_id:str}/changes")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from litestar import delete, get, patch, post
 from litestar.params import FromQuery, JSONBody, QueryParameter
@@ -29,6 +29,11 @@ from keryx.server.service import Service
 T = TypeVar("T")
 Search = Annotated[
     str | None, QueryParameter(max_length=500, description="Words to be found in all sessions.")
+]
+
+TaughtMemory = Annotated[
+    Literal["keep", "forget"],
+    QueryParameter(description="What becomes of what only this session taught."),
 ]
 
 
@@ -184,9 +189,11 @@ def _or(value: T | UnsetType, current: T) -> T:
 
 
 @delete("/api/sessions/{session_id:str}", status_code=204)
-async def delete_session(service: TheService, session_id: SessionId) -> None:
-    """Delete the session and everything in it."""
-    if not await service.host_client.delete(session_id):
+async def delete_session(
+    service: TheService, session_id: SessionId, memory: TaughtMemory = "forget"
+) -> None:
+    """Delete the session and everything in it; with `memory=keep`, not what it taught."""
+    if not await service.host_client.delete(session_id, keep_memory=memory == "keep"):
         raise not_found(f"There is no session {session_id}", "it may have been deleted before")
 
 

@@ -57,6 +57,9 @@ class GuestHost:
         self._replace_owner = replace_owner
         if isinstance(local.store, SqliteStore):
             local.store.catch_up_index = self._catch_up_index
+        self.memory: Final = local.memory
+        if local.memory is not None:
+            local.memory.tell_owner = self._tell_owner
         self._group = Group(runtime.scope.child("guest"))
         self._joining: asyncio.Task[KeryxError | None] | None = None
         self._elsewhere: set[str] = set()
@@ -193,9 +196,12 @@ class GuestHost:
             async for change in changes:
                 yield change
 
-    async def delete(self, session_id: str) -> bool:
+    async def delete(self, session_id: str, *, keep_memory: bool = False) -> bool:
         """Ask the owner, which also stops the process that hosts the session."""
-        return await (self._owner or self._local).delete(session_id)
+        return await (self._owner or self._local).delete(session_id, keep_memory=keep_memory)
+
+    async def rescan_memory(self, *, retry: bool, wait: bool) -> None:
+        await (self._owner or self._local).rescan_memory(retry=retry, wait=wait)
 
     async def remove_rule(self, rule_id: str) -> bool:
         """Ask the owner, which tells all guests, this one included."""
@@ -206,6 +212,12 @@ class GuestHost:
 
     async def distrust(self, workspace: str) -> bool:
         return await (self._owner or self._local).distrust(workspace)
+
+    async def _tell_owner(self, *, retry: bool, wait: bool) -> None:
+        """Let the owner deliver; the next owner delivers everything when it starts."""
+        if self._owner is not None:
+            with suppress(PeerLostError):
+                await self._owner.rescan_memory(retry=retry, wait=wait)
 
     async def _catch_up_index(self) -> None:
         if self._owner is not None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
 
 from keryx.aio.clock import Clock
 from keryx.ids import new_id
-from keryx.memory import deliveries, intake, memories
+from keryx.memory import intake, memories
+from keryx.memory.changes import curation
 from keryx.memory.deliverer import Deliverer
 from keryx.memory.memory_file import MemoryFile
-from keryx.ports.memory import Withdrawal
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,11 +28,17 @@ class Forgetting:
     """Erases memories, and reports what remains where. Belongs to the host's loop."""
 
     def __init__(
-        self, file: MemoryFile, deliverers: Sequence[Deliverer], clock: Clock, budget: float
+        self,
+        file: MemoryFile,
+        deliverers: Sequence[Deliverer],
+        clock: Clock,
+        budget: float,
+        deliver: Callable[[], Awaitable[None]],
     ) -> None:
-        """`budget`: the seconds that a provider is waited for."""
+        """`budget`: the seconds that a provider is waited for. `deliver` lets all be delivered."""
         self._file = file
         self._deliverers = deliverers
+        self._deliver = deliver
         self._clock = clock
         self._budget = budget
 
@@ -50,12 +56,7 @@ class Forgetting:
         )
         if erased:
             await self._file.purge()
-        for deliverer in self._deliverers:
-            name = deliverer.provider.name
-            waiting = await self._file.read(partial(deliveries.sessions_waiting, provider=name))
-            deliverer.wake(waiting)
-            if not deliverer.is_failing:
-                await deliverer.wait_idle(self._budget)
+        await self._deliver()
         # A provider may have more of a session than its memories: what was said in it.
         items = [*erased, session_id] if session_id else erased
         return Forgotten(erased=tuple(erased), remaining=await self._remaining(items))
@@ -71,18 +72,15 @@ class Forgetting:
         merges = memories.merges_of(connection, chosen)
         gone, restored = memories.undo(connection, merges)
         erased = memories.erase(connection, [*chosen, *gone])
-        items = (*erased, session_id) if session_id else tuple(erased)
+        # The id of a session stands for its turns.
+        items = {**erased, session_id: session_id} if session_id else erased
         if items:
-            deliveries.withdraw(connection, items)
-            withdrawal = Withdrawal(
-                id=new_id("erase"), session_id=session_id, items=items, erase=True
-            )
             providers = [deliverer.provider.name for deliverer in self._deliverers]
-            at = self._clock.wall()
-            intake.enqueue_all(connection, providers, [withdrawal], session_id, at)
+            key, now = new_id("erase"), self._clock.wall()
+            curation.end_at_providers(connection, items, providers, key, now, erase=True)
             back = [name for name in restored if name not in erased]
-            intake.restore_in_order(connection, back, providers, withdrawal.id, at)
-        return erased
+            intake.restore_in_order(connection, back, providers, key, now)
+        return list(erased)
 
     async def _remaining(self, items: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Ask every provider what it still has; one that does not answer may have all of it."""

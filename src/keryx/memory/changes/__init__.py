@@ -1,0 +1,1 @@
+"""What people and consolidation do to memories: list, correct, confirm, merge, forget."""

@@ -1,0 +1,1 @@
+"""The routes about what is remembered beyond sessions."""

@@ -1,0 +1,176 @@
+"""The memory on the page: read, searched, corrected, confirmed, forgotten; lag and failures."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Locator, expect
+
+from keryx.testing.modelserver import Call, ModelServer, Reply
+from tests.browser.browser_user import Person, Tab, person
+from tests.browser.conftest import House, lived_in
+from tests.browser.page_server import PageServer
+from tests.browser.scripted_replies import ScriptedReplies
+from tests.browser.test_looks import AXE, LOOKS, Eye
+from tests.memory.memory_home import MemoryHome
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("003.5")]
+
+MINUTES = 60.0
+LOOK_UP = '''
+from keryx import tool, uses
+
+@tool(effects=uses("web"))
+async def look_up() -> str:
+    """Read a page."""
+    return "Port 8080."
+'''
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def memory_home(tmp_path_factory: pytest.TempPathFactory) -> MemoryHome:
+    home = MemoryHome(tmp_path_factory.mktemp("house"))
+    home.set_up(path=str(home.stored), refuses="4711")
+    (home.path / "tools").mkdir()
+    (home.path / "tools" / "web.py").write_text(LOOK_UP)
+    return home
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def house(chromium: Browser, memory_home: MemoryHome) -> AsyncGenerator[House]:
+    """A server whose memory has the provider of `shelf`; it refuses the code of the door."""
+    stage = ScriptedReplies()
+    async with ModelServer(stage.answer, keeps_asked=False) as model:
+        served = PageServer(
+            memory_home.path.parent,
+            model.url,
+            variables={"PYTHONPATH": memory_home.python_path},
+        )
+        async with lived_in(chromium, served, stage) as entered:
+            yield entered
+
+
+def conclude(text: str) -> Reply:
+    return Reply(calls=(Call("conclude", {"text": text}),))
+
+
+async def opened(tab: Tab) -> Locator:
+    """The dialog, opened as a person opens it."""
+    toggle = tab.page.get_by_role("button", name="Sessions", exact=True)
+    if await toggle.is_visible():
+        await toggle.click()
+    await tab.list.get_by_role("button", name="Memory").click()
+    dialog = tab.page.get_by_role("dialog", name="Memory")
+    await expect(dialog.get_by_role("region", name="Providers")).to_be_visible()
+    return dialog
+
+
+def items(dialog: Locator) -> Locator:
+    return dialog.get_by_role("list", name="What is remembered").get_by_role("listitem")
+
+
+async def test_what_is_remembered_is_read_edited_and_forgotten(tab: Tab, house: House) -> None:
+    house.stage.on("I drink tea", conclude("The user drinks green tea."), Reply(text="Noted."))
+    await tab.begin("I drink tea")
+    await expect(tab.replies.last).to_have_text("Noted.")
+    place = tab.page.url
+    dialog = await opened(tab)
+    tea = items(dialog).filter(has_text="green tea")
+    await expect(tea).to_contain_text("Trusted like your own words")
+    await dialog.get_by_role("textbox", name="Remember something").fill("The user eats cake.")
+    await dialog.get_by_role("button", name="Add").click()
+    cake = items(dialog).filter(has_text="eats cake")
+    await expect(cake).to_contain_text("Written by you")
+    await dialog.get_by_role("searchbox").fill("gre")
+    await expect(items(dialog)).to_have_count(1)
+    await tea.get_by_role("button", name="Edit").click()
+    field = dialog.get_by_role("textbox", name="Text")
+    await expect(field).to_be_focused()
+    await field.fill("The user drinks green tea without milk.")
+    await dialog.get_by_role("button", name="Save").click()
+    edited = items(dialog).filter(has_text="without milk")
+    await expect(edited).to_contain_text("Written by you")
+    await expect(items(dialog)).to_have_count(1)
+    await dialog.get_by_role("searchbox").fill("")
+    await cake.get_by_role("button", name="Forget").click()
+    sure = tab.page.get_by_role("dialog", name="Forget this permanently?")
+    await sure.get_by_role("button", name="Cancel").click()
+    await expect(cake).to_be_visible()
+    await cake.get_by_role("button", name="Forget").click()
+    await sure.get_by_role("button", name="Forget").click()
+    await expect(cake).to_be_hidden()
+    await expect(dialog.get_by_role("heading", name="Memory")).to_be_focused()
+    assert tab.page.url == place
+
+
+async def test_what_a_command_said_is_not_trusted_until_a_person_confirms_it(
+    somebody: Person, tab: Tab, house: House
+) -> None:
+    house.stage.on(
+        "Look it up",
+        Reply(calls=(Call("look_up", {}),)),
+        conclude("The server listens on port 8080."),
+        Reply(text="Looked up."),
+    )
+    await tab.begin("Look it up")
+    await expect(tab.replies.last).to_have_text("Looked up.")
+    other = await somebody.opens()
+    dialog = await opened(other)
+    port = items(dialog).filter(has_text="8080")
+    await expect(port).to_contain_text("Not trusted: from a web page or a command")
+    await port.get_by_role("button", name="Confirm").click()
+    await expect(port).to_contain_text("Trusted like your own words")
+    await expect(port.get_by_role("button", name="Confirm")).to_be_hidden()
+    # Where it is from: the link leads to that place of that session.
+    await port.get_by_role("link").click()
+    await expect(dialog).to_be_hidden()
+    await expect(other.replies.last).to_have_text("Looked up.")
+
+
+async def test_the_inspector_shows_what_the_memory_gave_to_this_turn(
+    tab: Tab, house: House
+) -> None:
+    house.stage.on("I play chess", conclude("The user plays chess."), Reply(text="Noted."))
+    await tab.begin("I play chess")
+    await expect(tab.replies.last).to_have_text("Noted.")
+    house.stage.on("Who plays chess", Reply(text="You do."))
+    await tab.begin("Who plays chess")
+    await expect(tab.replies.last).to_have_text("You do.")
+    await tab.page.get_by_role("tab", name="Context").click()
+    given = tab.page.get_by_role("list", name="From the memory, for this turn")
+    await expect(given.get_by_role("listitem").filter(has_text="plays chess")).to_have_count(1)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+async def test_the_view_can_be_seen_and_used_with_a_stuck_provider(
+    chromium: Browser, house: House, memory_home: MemoryHome, tmp_path: Path, look: str
+) -> None:
+    async with person(chromium, house.served.url, state=house.state, **LOOKS[look]) as somebody:
+        tab = await somebody.opens()
+        eye = Eye(tab, tmp_path, look, AXE.read_text())
+        dialog = await opened(tab)
+        text = f"The code of the {look} door is 4711."
+        await dialog.get_by_role("textbox", name="Remember something").fill(text)
+        await dialog.get_by_role("button", name="Add").click()
+        failed = dialog.get_by_role("list", name="Not stored").get_by_role("listitem")
+        await expect(failed.filter(has_text=look)).to_contain_text("Refused · shelf")
+        await failed.filter(has_text=look).get_by_role("button", name="Retry").click()
+        await expect(failed.filter(has_text=look)).to_contain_text("it is about 4711")
+        memory_home.break_file()
+        await dialog.get_by_role("textbox", name="Remember something").fill(f"It is {look}.")
+        await dialog.get_by_role("button", name="Add").click()
+        providers = dialog.get_by_role("region", name="Providers")
+        await expect(providers).to_contain_text("in a row")
+        memory_home.make_older(12 * MINUTES)
+        warning = providers.get_by_role("alert")
+        await expect(warning).to_contain_text("shelf has been stuck for 12 min", timeout=15_000)
+        await eye.sees("memory", warning)
+        await items(dialog).first.get_by_role("button", name="Forget").scroll_into_view_if_needed()
+        await eye.sees("memory-items", items(dialog).first)
+        memory_home.mend_file()
+        await providers.get_by_role("button", name="Try again now").click()
+        await expect(warning).to_be_hidden(timeout=15_000)
+        assert eye.found == []

@@ -1,0 +1,201 @@
+"""`keryx memory`: looked at, corrected, confirmed, forgotten and exported in the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from keryx import Keryx
+from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
+from keryx.tools.memory.memory_tools import memory_tools
+from tests.cli.commands import keryx
+from tests.memory import shelf
+from tests.memory.memory_home import MemoryHome
+from tests.server.served_host import in_thread
+
+pytestmark = pytest.mark.promise("003.5")
+
+PATIENCE = 40.0
+MINUTES = 60.0
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryHome:
+    home = MemoryHome(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(home.packages), *sys.path])
+    return home
+
+
+def add(home: MemoryHome, *words: str) -> str:
+    done = home.keryx("memory", "add", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def listed(home: MemoryHome, *words: str) -> list[str]:
+    lines = home.keryx("memory", *words, "--json").stdout.splitlines()
+    return [str(json.loads(line)["text"]) for line in lines]
+
+
+def test_what_a_person_adds_is_listed_found_corrected_and_exported(home: MemoryHome) -> None:
+    tea = add(home, "The user drinks green tea.")
+    add(home, "--work", "Tests run with make.")
+    assert listed(home, "list") == ["Tests run with make.", "The user drinks green tea."]
+    assert listed(home, "list", "--workspace", str(home.path)) == ["The user drinks green tea."]
+    assert listed(home, "list", "--profile", "other") == []
+    assert listed(home, "search", "GREEN", "te") == ["The user drinks green tea."]
+    missed = home.keryx("memory", "search", "green", "coffee")
+    assert (missed.returncode, missed.stderr) == (1, "nothing was found\n")
+    black = home.keryx("memory", "edit", tea, "The user drinks black tea.").stdout.strip()
+    assert listed(home, "search", "tea") == ["The user drinks black tea."]
+    assert listed(home, "list", "--ended") == ["The user drinks green tea."]
+    late = home.keryx("memory", "edit", tea, "The user drinks coffee.")
+    assert late.returncode == 1
+    assert black in late.stderr
+    assert "nothing was changed" in late.stderr
+    exported = home.keryx("memory", "export", "--markdown").stdout
+    assert exported.startswith("# About the user\n\n- The user drinks black tea.\n")
+    assert f"# {home.path.parent}\n\n- Tests run with make." in exported
+    assert listed(home, "export") == ["Tests run with make.", "The user drinks black tea."]
+    # Each of these commands owned the home for a moment, and delivered before it ended.
+    assert home.texts() == [
+        "The user drinks green tea.",
+        "Tests run with make.",
+        "The user drinks black tea.",
+    ]
+
+
+def test_what_is_forgotten_is_gone_after_a_question(home: MemoryHome) -> None:
+    code = add(home, "The door code is 4711.")
+    unsure = home.keryx("memory", "forget", code, stdin="no\n")
+    assert (unsure.returncode, "nothing was forgotten" in unsure.stderr) == (1, True)
+    assert listed(home, "list") == ["The door code is 4711."]
+    unknown = home.keryx("memory", "forget", "--yes", code, "mem_0")
+    assert (unknown.returncode, "there is no memory 'mem_0'" in unknown.stderr) == (1, True)
+    assert listed(home, "list") == ["The door code is 4711."]
+    sure = home.keryx("memory", "forget", code, stdin="y\n")
+    assert (sure.returncode, sure.stderr) == (0, "")
+    assert listed(home, "list") == listed(home, "list", "--ended") == home.texts() == []
+    assert b"4711" not in (home.path / "memory.db").read_bytes()
+
+
+def test_what_remains_at_a_provider_is_said(home: MemoryHome) -> None:
+    code = add(home, "The door code is 4711.")
+    home.break_provider()
+    done = home.keryx("memory", "forget", "--yes", code)
+    assert done.returncode == 0
+    assert "warning: shelf still has 1 of them, or may have" in done.stderr
+
+
+def test_a_stuck_sync_is_warned_about_with_its_age(home: MemoryHome) -> None:
+    home.break_provider()
+    add(home, "The user drinks green tea.")
+    young = home.keryx("memory", "lag")
+    assert (young.returncode, young.stderr) == (0, "")
+    assert "1 waiting, the oldest for" in young.stdout
+    assert "failures in a row: " in young.stdout
+    home.make_older(12 * MINUTES)
+    old = home.keryx("memory", "lag")
+    assert old.returncode == 1
+    assert "warning: shelf has been stuck for 12 min" in old.stderr
+    home.set_up(path=str(home.stored))
+    assert home.keryx("memory", "retry").returncode == 0
+    assert home.keryx("memory", "lag").stdout == "shelf: up to date\n"
+    assert home.texts() == ["The user drinks green tea."]
+
+
+def test_what_a_provider_refuses_is_shown_until_it_is_sent_again(home: MemoryHome) -> None:
+    home.set_up(path=str(home.stored), refuses="tea")
+    add(home, "The user drinks green tea.")
+    lag = home.keryx("memory", "lag")
+    assert (lag.returncode, lag.stdout) == (1, "shelf: 1 refused\n")
+    failed = home.keryx("memory", "failed").stdout
+    assert "refused" in failed
+    assert "after 1 attempts: it is about tea" in failed
+    place = failed.split()[0]
+    wrong = home.keryx("memory", "retry", "77")
+    assert (wrong.returncode, "nothing failed with the number 77" in wrong.stderr) == (1, True)
+    assert home.keryx("memory", "retry", "x").returncode == 2
+    home.set_up(path=str(home.stored))
+    assert home.keryx("memory", "retry", place).stdout == "sent again: 1\n"
+    assert home.keryx("memory", "failed").stderr == "nothing has failed\n"
+    assert home.texts() == ["The user drinks green tea."]
+
+
+def test_without_a_provider_every_verb_says_how_to_turn_it_on(tmp_path: Path) -> None:
+    for words in (["list"], ["add", "x"], ["forget", "--yes", "mem_1"], ["lag"], ["retry"]):
+        done = keryx(tmp_path / "home", "memory", *words)
+        assert done.returncode == 1
+        assert "memory is off" in done.stderr
+        assert '`providers = ["notes"]`' in done.stderr
+
+
+def test_wrong_input_changes_nothing(home: MemoryHome) -> None:
+    empty = home.keryx("memory", "add", " \n")
+    assert (empty.returncode, "the text is empty" in empty.stderr) == (1, True)
+    long = home.keryx("memory", "add", "x" * 2_001)
+    assert (long.returncode, "2,001 characters and may have 2,000" in long.stderr) == (1, True)
+    unknown = home.keryx("memory", "confirm", "mem_0")
+    assert (unknown.returncode, "`keryx memory list` shows" in unknown.stderr) == (1, True)
+    assert home.keryx("memory", "list").stderr == "nothing is remembered yet\n"
+
+
+# -- while another process owns the home
+
+
+def conclude(text: str) -> list[ScriptedReply]:
+    call = ScriptedCall("conclude", {"text": text})
+    return [ScriptedReply(calls=[call]), ScriptedReply(text="Done.")]
+
+
+async def test_beside_the_owner_a_change_is_delivered_at_once(home: MemoryHome) -> None:
+    model = ScriptedModel(conclude("The user likes tea."))
+    async with (
+        asyncio.timeout(PATIENCE),
+        Keryx(model=model, home=home.path, tools=memory_tools()) as app,
+    ):
+        session = await app.open()
+        await (await session.send("I like tea")).result()
+        # What a call remembered a moment ago is listed, although only the owner can take it in.
+        assert await in_thread(listed, home, "list") == ["The user likes tea."]
+        added = await in_thread(add, home, "The user likes cake.")
+        while "The user likes cake." not in await in_thread(home.texts):
+            await shelf.OPENED[-1].wait_stored()
+        confirmed = await in_thread(home.keryx, "memory", "confirm", added)
+        assert confirmed.returncode == 0
+        assert (await in_thread(home.keryx, "memory", "forget", "--yes", added)).stderr == ""
+        assert "The user likes cake." not in await in_thread(home.texts)
+        assert (await in_thread(home.keryx, "memory", "lag")).stdout == "shelf: up to date\n"
+        assert not _attempts_of_others(home)
+
+
+def _attempts_of_others(home: MemoryHome) -> list[int]:
+    """Deliveries that were made more than once: two processes delivered."""
+    with closing(sqlite3.connect(home.path / "memory.db")) as connection:
+        rows = connection.execute("SELECT place FROM deliveries WHERE attempts > 1").fetchall()
+    return [place for (place,) in rows]
+
+
+async def test_a_deleted_session_takes_what_it_taught_along_unless_one_says(
+    home: MemoryHome,
+) -> None:
+    model = ScriptedModel([*conclude("The user likes tea."), *conclude("The user likes cake.")])
+    async with (
+        asyncio.timeout(PATIENCE),
+        Keryx(model=model, home=home.path, tools=memory_tools()) as app,
+    ):
+        first, second = await app.open(), await app.open()
+        for session in (first, second):
+            await (await session.send("Remember it")).result()
+        assert len(await in_thread(listed, home, "list")) == 2
+        delete = ("sessions", "delete")
+        done = await in_thread(home.keryx, *delete, "--keep-memory", first.session_id)
+        assert done.returncode == 0
+        assert (await in_thread(home.keryx, *delete, second.session_id)).returncode == 0
+        assert await in_thread(listed, home, "list") == ["The user likes tea."]
