@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -32,7 +32,8 @@ MAX_ANSWERS: Final = 1_000
 
 _Key = tuple[str, str]
 """A session and the name of a provider."""
-_Asking = asyncio.Task[Sequence[RecalledMemory]]
+_Asking = asyncio.Task[Sequence[RecalledMemory] | None]
+T = TypeVar("T")
 
 
 class RecallSource(msgspec.Struct, frozen=True):
@@ -69,13 +70,15 @@ class Recalling:
         began = self._clock.monotonic()
         tasks = {
             source.provider.name: self._group.start(
-                _ask(source.provider, scope, words, limit), name="recall"
+                _answer(partial(source.provider.recall, scope, words, limit)), name="recall"
             )
             for source in self._sources
             if not source.is_failing()
         }
         await _wait(tasks.values(), self._budget)
-        gave = {name: task.result() for name, task in tasks.items() if _has_answer(task)}
+        gave = {
+            name: answer for name, task in tasks.items() if (answer := _result(task)) is not None
+        }
         for task in tasks.values():
             task.cancel()
         return await self._recall(gave, limit, began)
@@ -111,7 +114,7 @@ class Recalling:
         for source in self._sources:
             key = (session_id, source.provider.name)
             if not (source.is_failing() or self._is_hanging(key)):
-                asking = _ask_context(source.provider, scope, words)
+                asking = _answer(partial(source.provider.context, scope, words, MAX_GIVEN))
                 task = self._group.start(asking, name=f"context for {session_id}")
                 task.add_done_callback(partial(self._on_answer, key))
                 self._asked[key] = (task, self._clock.monotonic())
@@ -132,24 +135,26 @@ class Recalling:
     def _on_answer(self, key: _Key, task: _Asking) -> None:
         if self._asked.get(key, (None, 0.0))[0] is task:
             del self._asked[key]
-        if not task.cancelled() and task.exception() is None:
+        if (answer := _result(task)) is not None:
             self._answers.pop(key, None)
-            self._answers[key] = task.result()
+            self._answers[key] = answer
             for oldest in list(self._answers)[: max(0, len(self._answers) - MAX_ANSWERS)]:
                 del self._answers[oldest]
 
     async def search_turns(self, scope: MemoryScope, words: str, limit: int) -> list[TurnMatch]:
         """Return earlier turns by their meaning; a provider that cannot, or is late, gives none."""
         tasks = [
-            self._group.start(_ask_turns(source.provider, scope, words, limit), name="search turns")
+            self._group.start(
+                _answer(partial(source.provider.search_turns, scope, words, limit)),
+                name="search turns",
+            )
             for source in self._sources
             if isinstance(source.provider, TurnSearch) and not source.is_failing()
         ]
         await _wait(tasks, self._budget)
         matches: dict[tuple[str, str], TurnMatch] = {}
         for task in tasks:
-            if task.done() and not task.cancelled() and task.exception() is None:
-                matches.update(((match.turn_id, match.id), match) for match in task.result())
+            matches.update(((match.turn_id, match.id), match) for match in _result(task) or ())
             task.cancel()
         return list(matches.values())[:limit]
 
@@ -177,22 +182,12 @@ class Recalling:
         )
 
 
-async def _ask(
-    provider: MemoryProvider, scope: MemoryScope, words: str, limit: int
-) -> Sequence[RecalledMemory]:
-    return await provider.recall(scope, words, limit)
-
-
-async def _ask_context(
-    provider: MemoryProvider, scope: MemoryScope, words: str
-) -> Sequence[RecalledMemory]:
-    return await provider.context(scope, words, MAX_GIVEN)
-
-
-async def _ask_turns(
-    provider: TurnSearch, scope: MemoryScope, words: str, limit: int
-) -> Sequence[TurnMatch]:
-    return await provider.search_turns(scope, words, limit)
+async def _answer(ask: Callable[[], Awaitable[Sequence[T]]]) -> Sequence[T] | None:
+    """Return the answer; None if the provider fails. What it has to store shows the failure."""
+    try:
+        return await ask()
+    except Exception:  # noqa: BLE001 (whatever fails in a provider, it gives nothing)
+        return None
 
 
 async def _wait(tasks: Iterable[asyncio.Task[Any]], seconds: float) -> None:
@@ -201,8 +196,8 @@ async def _wait(tasks: Iterable[asyncio.Task[Any]], seconds: float) -> None:
         await asyncio.wait(waiting, timeout=seconds)
 
 
-def _has_answer(task: _Asking) -> bool:
-    return task.done() and not task.cancelled() and task.exception() is None
+def _result(task: asyncio.Task[Sequence[T] | None]) -> Sequence[T] | None:
+    return task.result() if task.done() and not task.cancelled() else None
 
 
 def merged(answers: Sequence[Sequence[RecalledMemory]], limit: int) -> list[RecalledMemory]:
