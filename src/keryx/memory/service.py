@@ -233,6 +233,8 @@ class MemoryService:
 
     async def context(self, session_id: str, scope: MemoryScope, words: str) -> Recall:
         """Return what the model should be given with a message of this session."""
+        if self._taking_in is not None:  # what another session has just remembered
+            await asyncio.wait([self._taking_in], timeout=self.budget)
         return await self._recalling.context(session_id, scope, words)
 
     async def search_turns(self, scope: MemoryScope, words: str, limit: int) -> list[TurnMatch]:
