@@ -199,3 +199,19 @@ async def test_a_deleted_session_takes_what_it_taught_along_unless_one_says(
         assert done.returncode == 0
         assert (await in_thread(home.keryx, *delete, second.session_id)).returncode == 0
         assert await in_thread(listed, home, "list") == ["The user likes tea."]
+
+
+def test_what_a_person_edits_in_a_file_of_notes_is_in_the_next_list(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text('[memory]\nproviders = ["notes"]\n')
+    added = keryx(home, "memory", "add", "I drink green tea.")
+    assert added.returncode == 0, added.stderr
+    notes = home / "memory" / "default" / "user.md"
+    edited = notes.read_text().replace("green", "black") + "- My cat is called Momo.\n"
+    notes.write_text(edited)
+    lines = keryx(home, "memory", "list", "--json").stdout.splitlines()
+    texts = [json.loads(line)["text"] for line in lines]
+    assert sorted(texts) == ["I drink black tea.", "My cat is called Momo."]
+    ended = keryx(home, "memory", "list", "--ended", "--json").stdout
+    assert "green" in ended

@@ -24,6 +24,7 @@ from keryx.memory.memory_file import MemoryFile
 from keryx.memory.own_words import WordSearch, corrected
 from keryx.memory.recalling import BUDGET, Recalling, RecallSource
 from keryx.ports.memory import (
+    EditedByPeople,
     Memory,
     MemoryItem,
     MemoryProvider,
@@ -92,7 +93,12 @@ class MemoryService:
             self.file, self._deliverers, scope.clock, budget, partial(self._announce, wait=True)
         )
         self.curation: Final = Curation(
-            self.file, self._names, scope.clock, take_in=self.take_in, announce=self._announce
+            self.file,
+            self._names,
+            scope.clock,
+            edited=[p for p in providers if isinstance(p, EditedByPeople)],
+            take_in=self.take_in,
+            announce=self._announce,
         )
         self._takes_in = tell_owner is None
         self.tell_owner: TellOwner | None = tell_owner

@@ -127,6 +127,15 @@ class MemoryProvider(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
+class EditedByPeople(Protocol):
+    """A provider whose memories people edit in place."""
+
+    async def notice_edits(self) -> None:
+        """Pass on what people did since the last look."""
+        ...
+
+
 class MemoryEdits(Protocol):
     """Takes what people did to memories at a provider. The same edit twice counts once."""
 

@@ -7,17 +7,26 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
 import msgspec
 
 from keryx.aio.clock import Clock
+from keryx.errors import KeryxError
 from keryx.ids import new_id
 from keryx.memory import deliveries, intake, memories
 from keryx.memory.changes.consolidation import Ask, Consolidation, consolidate
 from keryx.memory.memory_file import MemoryFile
-from keryx.ports.memory import Memory, MemoryItem, MemoryReplacedError, MemoryScope, Withdrawal
+from keryx.ports.memory import (
+    EditedByPeople,
+    Memory,
+    MemoryItem,
+    MemoryReplacedError,
+    MemoryScope,
+    Withdrawal,
+)
 
 _ACTIVE: Final = ("active",)
 _ENDED: Final = ("replaced", "removed")
@@ -63,24 +72,34 @@ class Curation:
         providers: Sequence[str],
         clock: Clock,
         *,
+        edited: Sequence[EditedByPeople],
         take_in: Callable[[], Awaitable[None]],
         announce: Callable[[], Awaitable[None]],
     ) -> None:
-        """`take_in` takes in what sessions remember; `announce` lets changes be delivered."""
+        """`edited`: providers whose memories people edit in place. `take_in` takes in what
+        sessions remember; `announce` lets changes be delivered."""
+        self._edited = edited
         self._file = file
         self._providers = providers
         self._clock = clock
         self._take_in = take_in
         self._announce = announce
 
+    async def _look(self) -> None:
+        """Take in all that is new, also what people did at a provider."""
+        await self._take_in()
+        for provider in self._edited:
+            with suppress(KeryxError):  # the state of the provider shows it
+                await provider.notice_edits()
+
     async def page(self, chosen: MemoryFilter, limit: int, before: int | None) -> MemoryPage:
         """Return memories for a person, the newest first."""
-        await self._take_in()
+        await self._look()
         return await self._file.read(partial(page, chosen=chosen, limit=limit, before=before))
 
     async def search(self, chosen: MemoryFilter, words: str, limit: int) -> list[Memory]:
         """Return what has all these words, for a person."""
-        await self._take_in()
+        await self._look()
         query = partial(search, chosen=chosen, words=words, limit=limit)
         return await self._file.read(query)
 
@@ -93,7 +112,7 @@ class Curation:
         )
 
     async def everything(self, profile: str | None = None) -> list[Memory]:
-        await self._take_in()
+        await self._look()
         return await self._file.read(partial(memories.everything, profile=profile))
 
     async def add(self, memory: Memory) -> None:

@@ -62,6 +62,11 @@ class NoteFolder:
                     holders.append((state.profile, state.workspace))
         return holders
 
+    def places(self) -> list[Place]:
+        """Return all files that were written here."""
+        states = [record.load(f, name) for f, name in self._files() if name.endswith(".base")]
+        return [(state.profile, state.workspace) for state in states if state is not None]
+
     def _files(self) -> Generator[tuple[int, str]]:
         """Yield each file with the descriptor of its folder."""
         try:

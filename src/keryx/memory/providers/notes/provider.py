@@ -72,6 +72,10 @@ class NotesProvider:
     async def remaining(self, items: Sequence[str]) -> Sequence[str]:
         return await self._in_thread(self._folder.remaining, items)
 
+    async def notice_edits(self) -> None:
+        for place in await self._in_thread(self._folder.places):
+            await self._entries(place)
+
     async def close(self) -> None:
         """Do nothing: no file stays open."""
 
