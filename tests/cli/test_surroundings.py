@@ -160,7 +160,9 @@ def test_it_ends_with_a_documented_code_and_a_reason(
     bad, end = SURROUNDINGS[name], ended(name, leaf)
     end.check()
     does_not_mind = leaf in bad.otherwise
-    fails_anyway = (leaf in SUMS_UP and end.code == FAILED) or MEASURED in end.err
+    # The home of these tests has no memory; `test_memory.py` has homes that do.
+    is_off = leaf.startswith("memory ") and end.code == FAILED
+    fails_anyway = (leaf in SUMS_UP and end.code == FAILED) or MEASURED in end.err or is_off
     if not does_not_mind and not fails_anyway:
         assert end.code in bad.codes, str(end)
     is_heard = "2>" not in bad.around.redirect and bad.around.broken != "stderr"

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from keryx.errors import StoreError
 from keryx.events import RecalledMemory
 from keryx.memory.providers.vector import index_tables
 from keryx.memory.providers.vector.matrices import Matrices
@@ -195,20 +194,6 @@ async def test_a_new_file_takes_all_memories_again(tmp_path: Path) -> None:
         provider = index.open(memories=memories)
         assert ids(await provider.recall(SCOPE, "tea Momo", 10)) == [CAT.id]
         await provider.close()
-
-
-async def test_a_file_that_cannot_be_opened_is_an_error_until_it_can(tmp_path: Path) -> None:
-    async with vector_index(tmp_path, MINILM) as index:
-        await in_thread(index.path.mkdir)
-        provider = index.open()
-        for _ in range(2):
-            with pytest.raises(StoreError, match=r"vectors\.db cannot be read or written"):
-                await store(provider, TEA)
-        await in_thread(index.path.rmdir)
-        await stored(provider, TEA)
-        assert ids(await provider.recall(SCOPE, "Which beverage?", 10)) == [TEA.id]
-        await provider.close()
-        assert index.errors == []
 
 
 def test_words_of_a_great_many_texts_are_left_out(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ async def corrected(
 
     A provider may be behind: it may have what was removed, or not know that a person confirmed it.
     """
-    ids = [memory.memory_id for memory in recalled_memories]
+    ids = [memory.memory_id for memory in recalled_memories if memory.provider != NAME]
     current = await file.read(partial(_current, ids=ids)) if ids else {}
     memories_now: list[RecalledMemory] = []
     for memory in recalled_memories:
