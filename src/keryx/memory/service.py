@@ -68,16 +68,12 @@ class MemoryService:
 
         With `tell_owner` another process owns the home: that one takes in and delivers.
         """
-        self._store = store
-        self._clock = scope.clock
+        self._store, self._clock = store, scope.clock
         self.file: Final = file
         self._group = Group(scope.child("memory"), on_error=report)
         self.budget: Final = budget
         deliverer = partial(
-            Deliverer,
-            report=report,
-            attempt_timeout=attempt_timeout,
-            first_pause=first_pause,
+            Deliverer, report=report, attempt_timeout=attempt_timeout, first_pause=first_pause
         )
         self._deliverers = [deliverer(p, file, self._group.scope) for p in providers]
         self._names = tuple(deliverer.provider.name for deliverer in self._deliverers)
@@ -93,7 +89,7 @@ class MemoryService:
             self.file, self._deliverers, scope.clock, budget, partial(self._announce, wait=True)
         )
         self.curation: Final = Curation(
-            self.file,
+            file,
             self._names,
             scope.clock,
             edited=[p for p in providers if isinstance(p, EditedByPeople)],
@@ -102,10 +98,8 @@ class MemoryService:
         )
         self._takes_in = tell_owner is None
         self.tell_owner: TellOwner | None = tell_owner
-        """Lets the owner of the home deliver; not used by the owner itself."""
         self._taking_in: asyncio.Task[None] | None = None
-        self._is_behind = False
-        self._delivers = False
+        self._is_behind = self._delivers = False
 
     def wall(self) -> float:
         """Return the time of day by the clock that deliveries use."""
