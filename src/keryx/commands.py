@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from keryx.decoding import convert, json_decoder
 from keryx.errors import InvalidCommandError
 from keryx.messages import VERSION, ApprovalMode, Decision, File, Image, Mode, Reach, Reason
 
@@ -219,7 +220,7 @@ _encoder: Final = msgspec.json.Encoder()
 @functools.cache
 def _decoder() -> msgspec.json.Decoder[Command]:
     """Return the decoder, created on first use: most processes decode no command."""
-    return msgspec.json.Decoder(Command)
+    return json_decoder(Command)
 
 
 _FOREIGN: Final = (bytes, bytearray, memoryview, dt.datetime, dt.date, dt.time, decimal.Decimal)
@@ -236,7 +237,7 @@ def checked(command: Command) -> Command:
         raise InvalidCommandError(f"{kind.__name__} is not a command; see keryx.commands")
     try:
         fields = msgspec.to_builtins(command, builtin_types=_FOREIGN)
-        strict = msgspec.convert(fields, kind)
+        strict = convert(fields, kind)
         if _decoder_of(kind).decode(encode(strict)) == strict:
             return strict
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
@@ -263,7 +264,7 @@ def _kinds() -> frozenset[type[Command]]:
 
 @functools.cache
 def _decoder_of(kind: type[Command]) -> msgspec.json.Decoder[Command]:
-    return msgspec.json.Decoder(kind)
+    return json_decoder(kind)
 
 
 encode: Final[Callable[[Command], bytes]] = _encoder.encode

@@ -21,7 +21,8 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host import remote_host
-from keryx.app.host.home import ADDRESS_FILE, LONGEST_SOCKET_PATH, HomeTakenError, HostAddress
+from keryx.app.host.homes.home import ADDRESS_FILE, HomeTakenError
+from keryx.app.host.homes.host_address import LONGEST_SOCKET_PATH, HostAddress
 from keryx.app.host.socket_protocol import VERSION
 from keryx.errors import DeveloperMustActError, KeyReusedError, UserMustActError
 from keryx.models.scripted import ScriptedModel, ScriptedReply

@@ -19,7 +19,8 @@ from keryx import NO_EFFECTS, Keryx, tool
 from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import SessionHandle
-from keryx.app.host.home import STORE, TMP_PREFIX
+from keryx.app.host.homes.home import STORE
+from keryx.app.host.homes.host_address import TMP_PREFIX
 from keryx.errors import InvalidCommandError, SessionDamagedError, UserMustActError
 from keryx.messages import Text, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of

@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from keryx.app.host.home import STORE
+from keryx.app.host.homes.home import STORE
 from tests.chaos.host_processes import Life, Zygote
 from tests.chaos.state import Log, log_of
 from tests.conftest import SOAK

@@ -15,7 +15,7 @@ from keryx import NO_EFFECTS, ToolContext, tool
 from keryx import events as ev
 from keryx.app import Keryx
 from keryx.app.handles import SessionHandle, TurnHandle
-from keryx.app.host.home import STORE
+from keryx.app.host.homes.home import STORE
 from keryx.messages import Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest

@@ -14,7 +14,7 @@ from keryx import commands as cm
 from keryx import events as ev
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
-from keryx.app.host.home import STORE
+from keryx.app.host.homes.home import STORE
 from keryx.errors import AlreadyTakenError, FencedError
 from keryx.ids import new_id
 from keryx.messages import ToolMessage

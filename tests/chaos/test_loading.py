@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx.app.host.home import STORE
+from keryx.app.host.homes.home import STORE
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.resume_plan import plan
 from tests.chaos.host_processes import Life, Zygote

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from keryx import events as ev
-from keryx.app.host.home import STORE
+from keryx.app.host.homes.home import STORE
 from tests.chaos.host_processes import Zygote
 from tests.chaos.resume_guard import NEIGHBOURS, STEPS
 from tests.chaos.state import Log, logs_of

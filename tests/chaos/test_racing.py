@@ -11,7 +11,7 @@ from keryx import events as ev
 from keryx.aio.bridge import Bridge
 from keryx.aio.loops import run_loop
 from keryx.aio.scope import Scope
-from keryx.app.host.home import STORE
+from keryx.app.host.homes.home import STORE
 from keryx.ports.store import InboxRow
 from keryx.store.sqlite import SqliteStore
 from tests.chaos.host_processes import Gate, Life, Zygote

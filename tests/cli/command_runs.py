@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from keryx.app.host.home import STORE
+from keryx.app.host.homes.home import STORE
 from tests.cli.commands import COMMAND, environment
 from tests.cli.generated import ENDLESS, Leaf, fill
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from keryx import config
 from keryx.aio.loops import run_loop
-from keryx.app.host.home import new_tmp
+from keryx.app.host.homes.host_address import new_tmp
 from keryx.app.models import Models
 from keryx.app.named_sets import with_named_sets
 from keryx.app.own_tools import TOOLSET, load_now, names_in_use

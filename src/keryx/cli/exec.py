@@ -24,6 +24,7 @@ from keryx.cli.screens.outcomes import CallLines
 from keryx.cli.streams import read_stdin, write_json
 from keryx.cli.values import folder, seconds
 from keryx.config import DEFAULT
+from keryx.decoding import decode_json
 from keryx.errors import UserMustActError
 from keryx.messages import Json, Part, Text
 
@@ -146,7 +147,7 @@ class _Screen:
         if finished.outcome == "completed":
             for part in finished.result:
                 if isinstance(part, Json):
-                    return _ended(msgspec.json.decode(bytes(part.value), type=_Ended))
+                    return _ended(decode_json(bytes(part.value), _Ended))
         if finished.reason == "timeout":
             _say(f"the script timed out after {self._timeout:g} s; --timeout gives it more time")
             return TIMED_OUT

@@ -8,7 +8,7 @@ import sys
 
 from keryx.aio.loops import run_loop
 from keryx.app import Runtime
-from keryx.app.host.home import new_tmp
+from keryx.app.host.homes.host_address import new_tmp
 from keryx.app.services.mcp_servers import open_servers
 from keryx.app.services.places import Places
 from keryx.config import Config, load

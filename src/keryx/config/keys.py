@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from keryx.config.schema import ConfigurationError, Provider
+from keryx.decoding import decode_json
 
 KEYS: Final = "keys.json"
 LOCK: Final = "keys.lock"
@@ -97,7 +98,7 @@ def _write_keys(home: Path, keys: Keys) -> None:
 
 def read_keys(path: Path) -> Keys:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Keys)
+        return decode_json(path.read_bytes(), Keys)
     except FileNotFoundError:
         return Keys()
     except (OSError, msgspec.DecodeError) as error:

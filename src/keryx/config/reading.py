@@ -40,6 +40,7 @@ from keryx.config.schema import (
     WebConfig,
 )
 from keryx.config.toolsets import check_sets, unknown_name
+from keryx.decoding import convert
 from keryx.tools.hooks.settings import HookSettings, parse_hooks
 from keryx.tools.mcp.settings import ServerList, parse_servers, read_servers
 
@@ -234,7 +235,7 @@ def _read(path: Path) -> _File:
     import tomllib  # noqa: PLC0415 (many homes have no such file, and start sooner without)
 
     try:
-        return msgspec.convert(tomllib.loads(text), _File)
+        return convert(tomllib.loads(text), _File)
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path} is not valid TOML: {error}; correct it") from error
     except msgspec.ValidationError as error:

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.errors import ErrorKind, InvalidFactError
 from keryx.events.fields import (
     AbandonCause,
@@ -203,18 +204,18 @@ _encoder: Final = msgspec.json.Encoder()
 # Created on first use: most processes start without decoding an event.
 @functools.cache
 def _decoder() -> msgspec.json.Decoder[Event]:
-    return msgspec.json.Decoder(Event)
+    return json_decoder(Event)
 
 
 @functools.cache
 def _logged_decoder() -> msgspec.json.Decoder[LoggedEvent]:
-    return msgspec.json.Decoder(LoggedEvent)
+    return json_decoder(LoggedEvent)
 
 
 # One decoder per kind: a process that starts needs only a few of them.
 @functools.cache
 def _decoder_of(kind: type[E]) -> msgspec.json.Decoder[E]:
-    return msgspec.json.Decoder(kind)
+    return json_decoder(kind)
 
 
 encode: Final[Callable[[Event], bytes]] = _encoder.encode

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.memory import memories
 from keryx.ports.memory import Delivery, Memory, MemoryItem, TurnMemory, Withdrawal
 
@@ -20,7 +21,7 @@ DeliveryState = Literal["waiting", "refused", "unknown", "done"]
 """refused: the provider will not take it. unknown: nobody knows if it did. People decide then."""
 
 _encode: Final = msgspec.json.encode
-_decode: Final = msgspec.json.Decoder(MemoryItem).decode
+_decode: Final = json_decoder(MemoryItem).decode
 
 
 class Pending(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.events import MemoryChanged
 from keryx.ids import new_id
 from keryx.memory import deliveries, memories
@@ -43,7 +44,7 @@ class Changed(msgspec.Struct, frozen=True, tag="changed"):
 
 Row = TurnEnded | TurnTakenBack | Changed
 
-_decode: Final = msgspec.json.Decoder(Row).decode
+_decode: Final = json_decoder(Row).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.errors import ModelError
 from keryx.events import Usage
 from keryx.messages import Message
@@ -28,7 +29,7 @@ from keryx.ports.model import (
 # About the length of a token, so that a demo looks like a real model.
 PIECE: Final = 5
 
-_decode: Final = msgspec.json.Decoder(Message).decode
+_decode: Final = json_decoder(Message).decode
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from keryx.decoding import decode_json
 from keryx.events import CallFinished, LoggedEvent
 from keryx.messages import Json
 
@@ -48,7 +49,7 @@ def plan_of(event: LoggedEvent) -> Plan | None:
     for part in event.result:
         if isinstance(part, Json):
             try:
-                return msgspec.json.decode(part.value, type=Plan)
+                return decode_json(part.value, Plan)
             except msgspec.ValidationError:
                 return None  # another tool of that name, in a log of another program
     return None

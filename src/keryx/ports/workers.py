@@ -13,12 +13,13 @@ import msgspec
 
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import Scope
+from keryx.decoding import json_decoder
 from keryx.errors import KeryxError, ToolFailedError
 from keryx.messages import File, Image, Json, Needs, Part, Text, well_formed
 from keryx.ports.place import Place
 from keryx.ports.tool import Complete, Exact
 
-_decode_part: Final = msgspec.json.Decoder(Part).decode
+_decode_part: Final = json_decoder(Part).decode
 SELF_CANCELLED: Final = (
     "the tool cancelled itself: something that it awaited was cancelled inside it"
 )

@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from keryx.decoding import json_decoder
+
 # A message is for people to read; a longer one could fill the other side's memory.
 LONGEST_MESSAGE: Final = 1 << 20
 _NULL: Final = b"null"
@@ -82,12 +84,12 @@ class _ErrorResponse(msgspec.Struct, frozen=True):
 
 
 _encode: Final = msgspec.json.Encoder().encode
-_check: Final = msgspec.json.Decoder(msgspec.Raw).decode
-decode: Final = msgspec.json.Decoder(Packet).decode
-decode_standalone_call: Final = msgspec.json.Decoder(StandaloneCall).decode
-_decode_id: Final = msgspec.json.Decoder(_Id).decode
-decode_progress: Final = msgspec.json.Decoder(Progress).decode
-decode_cancel: Final = msgspec.json.Decoder(Cancel).decode
+_check: Final = json_decoder(msgspec.Raw).decode
+decode: Final = json_decoder(Packet).decode
+decode_standalone_call: Final = json_decoder(StandaloneCall).decode
+_decode_id: Final = json_decoder(_Id).decode
+decode_progress: Final = json_decoder(Progress).decode
+decode_cancel: Final = json_decoder(Cancel).decode
 
 
 def call(id_: int, method: str, params: bytes) -> bytes:

@@ -33,12 +33,15 @@ import msgspec
 
 from keryx.aio.loops import LoopThread
 from keryx.aio.scope import CancellationToken, Scope, set_token
+from keryx.decoding import msgpack_decoder
 from keryx.errors import ToolCancelledError, ToolFailedError
 from keryx.messages import Json
 from keryx.ports.tool import Tool
 from keryx.ports.tool_context import ToolContext
 from keryx.ports.workers import SELF_CANCELLED, Returned, described, encode_return
 from keryx.sandbox.worker_protocol import LARGEST_CONTENT, Answer, Order, Wired
+
+_decode_order: Final = msgpack_decoder(Order).decode
 
 _LENGTH: Final = struct.Struct(">I")
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -88,7 +91,7 @@ class Streams:
         """Return the next order; None once the host has closed the stream."""
         header = self._read(_LENGTH.size)
         body = None if header is None else self._read(_LENGTH.unpack(header)[0])
-        return None if body is None else msgspec.msgpack.decode(body, type=Order)
+        return None if body is None else _decode_order(body)
 
     def answer(self, answer: Answer) -> None:
         body = msgspec.msgpack.encode(answer)

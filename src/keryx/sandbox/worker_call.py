@@ -15,13 +15,14 @@ import msgspec
 
 from keryx.aio.capture import OutputSink
 from keryx.aio.scope import Scope
+from keryx.decoding import msgpack_decoder
 from keryx.errors import KeryxError, ToolCancelledError, ToolFailedError
 from keryx.messages import Json, Part
 from keryx.ports.place import Exit
 from keryx.ports.workers import Returned
 from keryx.sandbox.worker_protocol import Answer, Wired
 
-_decode_content: Final = msgspec.msgpack.Decoder(Wired).decode
+_decode_content: Final = msgpack_decoder(Wired).decode
 
 End = Answer | Exit | KeryxError
 """A call's answer, or how its process ended before it answered."""

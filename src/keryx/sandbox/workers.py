@@ -21,6 +21,7 @@ from keryx.aio.capture import OutputSink
 from keryx.aio.clock import Deadline
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
+from keryx.decoding import msgpack_decoder
 from keryx.errors import (
     ScopeClosedError,
     ToolFailedError,
@@ -50,7 +51,7 @@ _PYTHON: Final = (
 _KERYX: Final = str(Path(__file__).parent.parent)
 _UNREADABLE: Final = "the tool's process was killed: its answer could not be read"
 
-_decode_answer: Final = msgspec.msgpack.Decoder(Answer).decode
+_decode_answer: Final = msgpack_decoder(Answer).decode
 
 
 class WorkerSetup(msgspec.Struct, frozen=True):

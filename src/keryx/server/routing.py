@@ -12,6 +12,7 @@ from litestar.openapi import OpenAPIConfig
 from litestar.routes import HTTPRoute
 from litestar.types import ControllerRouterHandler
 
+from keryx.decoding import prepare
 from keryx.server import problems
 from keryx.server.access.auth import Caller
 from keryx.server.access.forwarded import Outside
@@ -59,7 +60,7 @@ def framework(service: Service | None, openapi: OpenAPIConfig | None = None) -> 
         assert service is not None
         return service
 
-    return Litestar(
+    app = Litestar(
         ROUTES,
         dependencies={
             "service": Provide(provide_service, sync_to_thread=False),
@@ -71,6 +72,10 @@ def framework(service: Service | None, openapi: OpenAPIConfig | None = None) -> 
         logging_config=None,
         request_max_body_size=LARGEST_BODY,
     )
+    for route in app.routes:
+        for handler in route.route_handlers if isinstance(route, HTTPRoute) else ():
+            prepare(handler.signature_model)  # the framework converts to it with msgspec
+    return app
 
 
 def _outside(request: Request[Any, Any, Any]) -> Outside:

@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.errors import SpawnError
 from keryx.warden.pipes import close_all
 
@@ -43,7 +44,7 @@ class Report(msgspec.Struct):
     error: str = ""
 
 
-_decode = msgspec.json.Decoder(Report).decode
+_decode = json_decoder(Report).decode
 
 
 class Link:

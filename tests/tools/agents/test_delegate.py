@@ -18,7 +18,7 @@ import pytest
 from keryx import Keryx
 from keryx import events as ev
 from keryx.aio.loops import run_loop
-from keryx.app.host.home import STORE
+from keryx.app.host.homes.home import STORE
 from keryx.messages import Json, Text, ToolMessage, UserMessage, text_of
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest

@@ -14,7 +14,7 @@ from keryx.aio.bridge import Bridge
 from keryx.app.host.dispatch import EventHub
 from keryx.app.host.guests.host_peers import HostPeers
 from keryx.app.host.guests.shared_dispatch import ProgramGoneError, SharedDispatch
-from keryx.app.host.home import GuestRegistration, Home
+from keryx.app.host.homes.home import GuestRegistration, Home
 from keryx.app.host.session_feed import SessionFeed
 from keryx.app.host.socket_protocol import NewSession
 from keryx.app.host_tools import HostTools

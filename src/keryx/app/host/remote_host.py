@@ -12,7 +12,8 @@ from keryx import commands as cm
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
 from keryx.app.host import socket_protocol
-from keryx.app.host.home import STORE, HomeTakenError, HostAddress
+from keryx.app.host.homes.home import STORE, HomeTakenError
+from keryx.app.host.homes.host_address import HostAddress
 from keryx.app.host.remote_stream import RemoteReader, RemoteStream, hang_up, to_local_error
 from keryx.app.trust.trusted_folders import TrustedFolder
 from keryx.errors import DeveloperMustActError

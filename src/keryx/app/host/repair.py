@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from keryx.app.host.home import STORE, Home, HomeTakenError
+from keryx.app.host.homes.home import STORE, Home, HomeTakenError
 from keryx.errors import UserMustActError
 from keryx.store.sqlite.recovery.health import damage_of
 from keryx.store.sqlite.recovery.salvage import Salvaged, salvage

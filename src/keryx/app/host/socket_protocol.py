@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from keryx.app.trust.trusted_folders import TrustedFolder
+from keryx.decoding import convert, json_decoder
 from keryx.errors import DeveloperMustActError
 from keryx.messages import ApprovalMode
 from keryx.ports.dispatch import Answer, Change
@@ -68,7 +69,7 @@ def checked(request: NewSession) -> NewSession:
     `DeveloperMustActError` if a value is wrong: the session's first event must be readable later.
     """
     try:
-        converted = msgspec.convert(msgspec.structs.asdict(request), NewSession)
+        converted = convert(msgspec.structs.asdict(request), NewSession)
         encode_value(converted)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         raise DeveloperMustActError(
@@ -144,17 +145,17 @@ class WatchRequest(msgspec.Struct, frozen=True):
 
 
 encode_value: Final = msgspec.json.Encoder().encode
-decode_answer: Final = msgspec.json.Decoder(Answer).decode
-decode_session_ref: Final = msgspec.json.Decoder(SessionRef).decode
-decode_delete_request: Final = msgspec.json.Decoder(DeleteRequest).decode
-decode_memory_rescan: Final = msgspec.json.Decoder(MemoryRescan).decode
-decode_rule_ref: Final = msgspec.json.Decoder(RuleRef).decode
-decode_folder_ref: Final = msgspec.json.Decoder(FolderRef).decode
-decode_trusted_folder: Final = msgspec.json.Decoder(TrustedFolder).decode
-decode_changes_request: Final = msgspec.json.Decoder(ChangesRequest).decode
-decode_announcement: Final = msgspec.json.Decoder(Announcement).decode
-decode_take_request: Final = msgspec.json.Decoder(TakeRequest).decode
-decode_hosted: Final = msgspec.json.Decoder(HostedSessions).decode
-decode_view: Final = msgspec.json.Decoder(SessionView).decode
+decode_answer: Final = json_decoder(Answer).decode
+decode_session_ref: Final = json_decoder(SessionRef).decode
+decode_delete_request: Final = json_decoder(DeleteRequest).decode
+decode_memory_rescan: Final = json_decoder(MemoryRescan).decode
+decode_rule_ref: Final = json_decoder(RuleRef).decode
+decode_folder_ref: Final = json_decoder(FolderRef).decode
+decode_trusted_folder: Final = json_decoder(TrustedFolder).decode
+decode_changes_request: Final = json_decoder(ChangesRequest).decode
+decode_announcement: Final = json_decoder(Announcement).decode
+decode_take_request: Final = json_decoder(TakeRequest).decode
+decode_hosted: Final = json_decoder(HostedSessions).decode
+decode_view: Final = json_decoder(SessionView).decode
 
-decode_change: Final = msgspec.json.Decoder(Change).decode
+decode_change: Final = json_decoder(Change).decode

@@ -14,6 +14,7 @@ from keryx import commands as cm
 from keryx.aio.scope import Scope
 from keryx.app.host import socket_protocol
 from keryx.app.trust.trusted_folders import TrustedFolder
+from keryx.decoding import decode_json
 from keryx.errors import KeryxError
 from keryx.events import encode
 from keryx.ports.dispatch import Bus
@@ -106,9 +107,7 @@ class _Connection:
     async def _answer(self, call: Call) -> bytes | None:
         try:
             if call.method == socket_protocol.HELLO:
-                return self._greet(
-                    call, msgspec.json.decode(call.params, type=socket_protocol.Hello)
-                )
+                return self._greet(call, decode_json(call.params, socket_protocol.Hello))
             if not self._is_greeted:
                 raise CallError(
                     "say hello with the home's secret first", name=socket_protocol.WRONG_SECRET
@@ -141,11 +140,9 @@ class _Connection:
             case socket_protocol.TELL:
                 return socket_protocol.encode_value(await self._host.tell(cm.decode(call.params)))
             case socket_protocol.WATCH:
-                await self._watch(
-                    call, msgspec.json.decode(call.params, type=socket_protocol.WatchRequest)
-                )
+                await self._watch(call, decode_json(call.params, socket_protocol.WatchRequest))
             case socket_protocol.OPEN:
-                request = msgspec.json.decode(call.params, type=socket_protocol.NewSession)
+                request = decode_json(call.params, socket_protocol.NewSession)
                 await self._host.open(msgspec.structs.replace(request, for_others=True))
             case socket_protocol.DELETE:
                 return await self._delete(socket_protocol.decode_delete_request(call.params))

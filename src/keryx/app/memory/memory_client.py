@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from keryx.config import DEFAULT
+from keryx.decoding import convert
 from keryx.errors import DeveloperMustActError, UserMustActError
 from keryx.events import MemoryAbout
 from keryx.ids import new_id
@@ -94,7 +95,7 @@ class MemoryClient:
             workspace=workspace if about == "work" else "",
             created_at=service.wall(),
         )
-        await service.curation.add(msgspec.convert(msgspec.to_builtins(memory), Memory))
+        await service.curation.add(convert(msgspec.to_builtins(memory), Memory))
         return memory
 
     async def edit(self, memory_id: str, text: str) -> Memory:

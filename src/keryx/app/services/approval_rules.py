@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from keryx.config import Config
+from keryx.decoding import json_decoder
 from keryx.engine.approvals import Approvals, KeptRule, Rule, Trial, rule, try_call
 from keryx.engine.approvals.answers import ALWAYS
 from keryx.errors import UserMustActError
@@ -21,7 +22,7 @@ from keryx.ports.store import Store
 from keryx.ports.tool import Tool
 
 TERMINAL: Final = "terminal"
-_decode: Final = msgspec.json.Decoder(KeptRule).decode
+_decode: Final = json_decoder(KeptRule).decode
 
 
 async def read_rules(store: Store) -> list[KeptRule]:

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.ports.store import Store, blob_hash
 
 TRUST: Final = "trust/"
@@ -24,7 +25,7 @@ class TrustedFolder(msgspec.Struct, frozen=True, kw_only=True):
     by: str
 
 
-_decode: Final = msgspec.json.Decoder(TrustedFolder).decode
+_decode: Final = json_decoder(TrustedFolder).decode
 
 
 def key_of(workspace: str) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from keryx.decoding import convert
 from keryx.engine.calls.call import Call
 from keryx.engine.calls.call_outcome import Ending
 from keryx.engine.calls.slots import Slots
@@ -79,7 +80,7 @@ def _applied(call: Call, program: HookProgram, answer: HookAnswer, ending: Endin
 def _note(call: Call, program: HookProgram, action: str, detail: str) -> None:
     detail = call.environment.redactor.text(well_formed(detail))
     values = {"hook": program.name, "event": "after_call", "action": action, "detail": detail}
-    call.actions.append(msgspec.convert(values, HookAction))
+    call.actions.append(convert(values, HookAction))
 
 
 def _shown(content: tuple[Part, ...]) -> msgspec.Raw:

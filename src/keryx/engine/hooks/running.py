@@ -6,13 +6,14 @@ from typing import Final, Self
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.engine.calls.call import Call
 from keryx.engine.calls.slots import Slots
 from keryx.errors import HookFailedError
 from keryx.messages import Outcome
 from keryx.ports.hook_programs import HookAnswer, HookEvent, HookProgram
 
-_decode_object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_object: Final = json_decoder(dict[str, msgspec.Raw]).decode
 
 
 class HookRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

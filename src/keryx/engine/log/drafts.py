@@ -9,11 +9,12 @@ from typing import Final
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.engine.log.log_writer import LogWriter
 from keryx.ports.store import RecordChange, Store
 from keryx.ports.view import Typed
 
-_decode: Final = msgspec.json.Decoder(Typed).decode
+_decode: Final = json_decoder(Typed).decode
 
 
 def record_key(session_id: str) -> str:

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from keryx.decoding import decode_json
 from keryx.events import Trust
 from keryx.ids import new_id
 from keryx.memory import intake, memories
@@ -147,7 +148,7 @@ def read_answer(answer: str) -> list[Proposal]:
     """Return the proposals of an answer; `ValueError` says why there are none."""
     start, end = answer.find("{"), answer.rfind("}")
     try:
-        proposals = msgspec.json.decode(answer[start : end + 1].encode(), type=_Answer).proposals
+        proposals = decode_json(answer[start : end + 1].encode(), _Answer).proposals
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise ValueError(
             f"the model's answer is not the JSON that was asked for: {error}"

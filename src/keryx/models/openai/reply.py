@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.events import Usage
 from keryx.models.failures import Problem, problem_in
 from keryx.ports.model import CallPiece, Piece, ReasoningPiece, TextPiece
@@ -63,7 +64,7 @@ class _Chunk(msgspec.Struct, gc=False):
     error: dict[str, object] | str | None = None
 
 
-_decode: Final = msgspec.json.Decoder(_Chunk).decode
+_decode: Final = json_decoder(_Chunk).decode
 
 
 class StreamFailedError(Exception):

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from keryx.decoding import decode_json
 from keryx.errors import ModelError
 from keryx.models import failures
 from keryx.models.http import Clients, endpoint
@@ -84,7 +85,7 @@ async def models_of(
             "check the address, and whether the server runs",
         ) from error
     try:
-        listed = msgspec.json.decode(body, type=_ModelList)
+        listed = decode_json(body, _ModelList)
     except msgspec.DecodeError as error:
         raise failures.invalid_answer(
             source, "an answer that is not a list of models", body

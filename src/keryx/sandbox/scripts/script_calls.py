@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from keryx.decoding import decode_json
 from keryx.messages import CallOutcome, Json
 from keryx.ports.tool_context import ToolContext
 from keryx.rpc import Call, CallError
@@ -186,7 +187,7 @@ class _Connection:
 
 def _decoded(call: Call, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(call.params, type=kind)
+        return decode_json(call.params, kind)
     except msgspec.DecodeError as error:
         raise CallError(f"{call.method}: {error}", name="ToolFailedError") from error
 
@@ -199,7 +200,7 @@ def _check_method(call: Call) -> None:
 def _finish_value(request: _ToolCall) -> msgspec.Raw:
     """Return the script's result without decoding it; raise if it is not valid text."""
     try:
-        value = msgspec.json.decode(request.arguments, type=_Finish).value
+        value = decode_json(request.arguments, _Finish).value
         return msgspec.Raw(str(memoryview(value), "utf-8").encode())
     except (msgspec.DecodeError, UnicodeError) as error:
         raise CallError(f"the result cannot be read: {error}", name="ToolFailedError") from error
@@ -207,7 +208,7 @@ def _finish_value(request: _ToolCall) -> msgspec.Raw:
 
 def _decoded_arguments(request: _ToolCall) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(request.arguments, type=dict[str, Any])
+        return decode_json(request.arguments, dict[str, Any])
     except (msgspec.DecodeError, UnicodeError) as error:
         text = f"the arguments of {request.tool} cannot be read: {error}"
         raise CallError(text, name="ToolFailedError") from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.errors import InvalidArgumentsError
 from keryx.ports.effects import EXCLUSIVE, Effects
 from keryx.ports.tool import Isolation, Replay, Risk
@@ -37,7 +38,7 @@ class _Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: Annotated[float, msgspec.Meta(gt=0, le=LONGEST)] = 300.0
 
 
-_decode: Final = msgspec.json.Decoder(_Arguments).decode
+_decode: Final = json_decoder(_Arguments).decode
 
 
 class ExecuteCode:

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.errors import UserMustActError
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -27,7 +28,7 @@ class SecretFile(Generic[T]):
 
     def __init__(self, path: Path, kind: type[T], empty: Callable[[], T]) -> None:
         self._path = path
-        self._decode = msgspec.json.Decoder(kind).decode
+        self._decode = json_decoder(kind).decode
         self._empty = empty
 
     def read(self) -> T:

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
 from keryx.aio.loops import run_loop
+from keryx.decoding import decode_json
 from keryx.testing.modelserver.answer import ReceivedRequest
 from keryx.testing.modelserver.script import Reply, Script
 from keryx.testing.modelserver.server import ModelServer
@@ -25,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--script", type=Path, required=True, help="replies, as JSON")
     parser.add_argument("--key", default=None, help="the key that must be given")
     options = parser.parse_args(argv)
-    script = msgspec.json.decode(options.script.read_bytes(), type=Script)
+    script = decode_json(options.script.read_bytes(), Script)
     with suppress(KeyboardInterrupt):
         run_loop(_serve(script, port=options.port, key=options.key))
     return 0

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
 from aiohttp import web
 from aiohttp.client_exceptions import ClientConnectionResetError
 
+from keryx.decoding import decode_json
 from keryx.testing.modelserver.rules import ChatBody, RefusedError
 from keryx.testing.modelserver.script import Reply, chunks, error_object, whole
 
@@ -38,7 +38,7 @@ class ReceivedRequest:
 
     @property
     def body(self) -> dict[str, Any]:
-        return msgspec.json.decode(self.raw, type=dict[str, Any])
+        return decode_json(self.raw, dict[str, Any])
 
 
 class Answer:

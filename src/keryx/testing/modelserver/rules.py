@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from keryx.decoding import json_decoder
+
 Name = Annotated[str, msgspec.Meta(pattern="^[a-zA-Z0-9_-]{1,64}$")]
 Id = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -166,7 +168,7 @@ class RefusedError(Exception):
         self.type = type_
 
 
-_decoder = msgspec.json.Decoder(ChatBody)
+_decoder = json_decoder(ChatBody)
 
 
 def check(raw: bytes, models: Sequence[str]) -> ChatBody:

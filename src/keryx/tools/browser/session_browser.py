@@ -18,6 +18,7 @@ import msgspec
 
 from keryx.aio.capture import Capture
 from keryx.aio.group import Group
+from keryx.decoding import decode_json
 from keryx.errors import KeryxError, ToolFailedError
 from keryx.ports.place import Process
 from keryx.ports.resources import ResourceContext
@@ -181,7 +182,7 @@ class SessionBrowser:
         finally:
             self.begun.clear()
         try:
-            return msgspec.json.decode(answer, type=answer_type)
+            return decode_json(answer, answer_type)
         except msgspec.MsgspecError as error:
             raise ToolFailedError(f"the browser's answer cannot be read: {error}") from error
 

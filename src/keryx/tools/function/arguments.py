@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from keryx.decoding import convert, json_decoder
 from keryx.errors import InvalidArgumentsError
 from keryx.tools.function import faults, foreign
 
@@ -30,7 +31,7 @@ class ArgumentsParser:
         self._tool = tool
         self._struct = struct
         self._schema = schema
-        decoder = msgspec.json.Decoder(struct, dec_hook=foreign.decode)
+        decoder = json_decoder(struct, dec_hook=foreign.decode)
         self._decode: Callable[[bytes | str], msgspec.Struct] = decoder.decode
 
     def parse(self, arguments: bytes | str | Mapping[str, Any]) -> msgspec.Struct:
@@ -50,7 +51,7 @@ class ArgumentsParser:
 
     def _convert(self, arguments: Mapping[str, Any]) -> msgspec.Struct:
         try:
-            return msgspec.convert(arguments, self._struct, dec_hook=foreign.decode)
+            return convert(arguments, self._struct, dec_hook=foreign.decode)
         except msgspec.ValidationError as error:
             raise self._error(faults.explain_refusal(error, arguments, self._schema)) from error
         except UnicodeError as error:

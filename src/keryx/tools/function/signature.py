@@ -18,6 +18,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 
+from keryx.decoding import convert
 from keryx.errors import InvalidToolError
 from keryx.ports.tool_context import ToolContext
 from keryx.tools.function import foreign
@@ -275,7 +276,7 @@ def _add_default(schema: dict[str, Any], name: str, kind: Any, default: Any) -> 
         plain = msgspec.to_builtins(
             default, str_keys=True, order="deterministic", enc_hook=foreign.encode
         )
-        msgspec.convert(plain, kind, str_keys=True, dec_hook=foreign.decode)
+        convert(plain, kind, str_keys=True, dec_hook=foreign.decode)
     except (TypeError, ValueError, NotImplementedError) as error:
         hint = f"annotate it `{name}: ... | None`" if default is None else "change one of them"
         raise InvalidToolError(

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.errors import HookFailedError
 from keryx.ports.hook_programs import HookAnswer, HookEvent
 from keryx.ports.place import Exit
@@ -30,8 +31,8 @@ class _After(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     note: str | None = None
 
 
-_decode_before: Final = msgspec.json.Decoder(_Before).decode
-_decode_after: Final = msgspec.json.Decoder(_After).decode
+_decode_before: Final = json_decoder(_Before).decode
+_decode_after: Final = json_decoder(_After).decode
 
 
 def read_answer(event: HookEvent, end: Exit, stdout: bytes, stderr: str) -> HookAnswer:

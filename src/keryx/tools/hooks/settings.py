@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, cast
 
 import msgspec
 
+from keryx.decoding import convert
 from keryx.ports.hook_programs import HookEvent
 
 DEFAULT_TIMEOUT: Final = 30.0
@@ -71,7 +72,7 @@ def parse_hooks(entries: object) -> tuple[HookSettings, ...]:
                 raise ValueError("write it as a table: [[hooks]]")  # noqa: TRY004, TRY301 (a wrong value of a file)
             fields = cast("Mapping[str, Any]", entry)
             _check_names(fields)
-            hooks.append(msgspec.convert(fields, HookSettings))
+            hooks.append(convert(fields, HookSettings))
         except ValueError as error:
             raise ValueError(f"hook {number} of [[hooks]]: {error}") from error
     return tuple(hooks)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from keryx.decoding import decode_json
 from keryx.messages import well_formed
 from keryx.tools.mcp.settings import ServerSettings
 from keryx.tools.mcp.stored import write_private
@@ -58,7 +59,7 @@ def read_listing(folder: Path, name: str, settings: ServerSettings) -> Listing |
     try:
         with (folder / f"{name}.json").open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
-        listing = msgspec.json.decode(data, type=Listing)
+        listing = decode_json(data, Listing)
     except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
         return None  # the server is listed again
     if listing.version != VERSION or listing.server != identity(settings):

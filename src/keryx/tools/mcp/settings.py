@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from keryx.decoding import convert
+
 LARGEST_FILE: Final = 1024 * 1024
 """Bytes of a file of servers. A person wrote it; a larger one is something else."""
 DEFAULT_TIMEOUT: Final = 120.0
@@ -129,7 +131,7 @@ def _settings(entry: object, environment: Mapping[str, str]) -> ServerSettings:
         fields.setdefault("enabled", not fields.pop("disabled"))
     fields = {name: value for name, value in fields.items() if name not in _IGNORED}
     _check_names(fields)
-    settings = msgspec.convert(fields, ServerSettings)
+    settings = convert(fields, ServerSettings)
     return msgspec.structs.replace(
         settings,
         command=None if settings.command is None else _expanded(settings.command, environment),

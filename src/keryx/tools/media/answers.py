@@ -6,6 +6,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from keryx.decoding import decode_json
 from keryx.errors import ToolFailedError
 from keryx.events import Usage
 from keryx.ports.model_access import CallEndpoint, EndpointAnswer
@@ -27,7 +28,7 @@ class _WithUsage(msgspec.Struct, frozen=True):
 def decode(endpoint: CallEndpoint, function: str, answer: EndpointAnswer, type_: type[T]) -> T:
     """Return the answer as this type; `ToolFailedError` if it is something else."""
     try:
-        return msgspec.json.decode(answer.body, type=type_)
+        return decode_json(answer.body, type_)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         is_json = isinstance(error, msgspec.ValidationError)
         content = "JSON that is no answer" if is_json else answer.content_type or "no JSON"
@@ -37,7 +38,7 @@ def decode(endpoint: CallEndpoint, function: str, answer: EndpointAnswer, type_:
 def usage_of(answer: EndpointAnswer) -> Usage | None:
     """Return the tokens that the server counted; None if it counted none."""
     try:
-        tokens = msgspec.json.decode(answer.body, type=_WithUsage).usage
+        tokens = decode_json(answer.body, _WithUsage).usage
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None  # many servers count nothing, or seconds
     return Usage(input_tokens=tokens.input_tokens, output_tokens=tokens.output_tokens)

@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from keryx import commands as cm
 from keryx.aio.group import Group
-from keryx.app.host.home import GuestRegistration, HomeTakenError, read_owner_address
+from keryx.app.host.homes.home import GuestRegistration, HomeTakenError, read_owner_address
 from keryx.app.host.local_host import LocalHost
 from keryx.app.host.remote_host import RemoteHost
 from keryx.app.host.socket_protocol import NewSession, TakeRequest

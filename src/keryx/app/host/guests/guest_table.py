@@ -13,7 +13,7 @@ from typing import Final
 
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.app.host.home import HostAddress
+from keryx.app.host.homes.host_address import HostAddress
 from keryx.app.host.remote_host import RemoteHost
 from keryx.errors import KeryxError
 from keryx.ports.store import Store

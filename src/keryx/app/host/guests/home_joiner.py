@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from keryx.app.host.guests.guest_host import GuestHost
-from keryx.app.host.home import GuestRegistration, Home, HomeTakenError, HostAddress
+from keryx.app.host.homes.home import GuestRegistration, Home, HomeTakenError
+from keryx.app.host.homes.host_address import HostAddress
 from keryx.app.host.local_host import LocalHost
 from keryx.app.host.remote_host import RemoteHost
 from keryx.app.models import Models

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from keryx.app.host.guests.guest_table import GuestTable
 from keryx.app.host.guests.shared_dispatch import SharedDispatch
 from keryx.app.host.guests.temporary_sessions import delete_abandoned
-from keryx.app.host.home import GuestRegistration, Home, live_guests
+from keryx.app.host.homes.home import GuestRegistration, Home, live_guests
 from keryx.app.host.socket_protocol import HostedSessions, TakeRequest
 from keryx.app.host.socket_server import HostService, SocketServer
 from keryx.app.runtime import Runtime

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from keryx.aio.bridge import Bridge
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.app.host.home import close_in_forks, close_lock
+from keryx.app.host.homes.home import close_in_forks, close_lock
 from keryx.app.host.remote_host import RemoteHost
 from keryx.ports.store import Store
 

@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
+from keryx.decoding import convert
 from keryx.events import Trust
 from keryx.memory import memories
 from keryx.memory.memory_file import MemoryFile
@@ -182,6 +183,5 @@ def _select_each(
     ]
     names = [field.name for field in msgspec.structs.fields(Entry)]
     return [
-        msgspec.convert(dict(zip(names, (*row[:-1], bool(row[-1])), strict=True)), Entry)
-        for row in rows
+        convert(dict(zip(names, (*row[:-1], bool(row[-1])), strict=True)), Entry) for row in rows
     ]

@@ -10,6 +10,7 @@ import os
 
 import msgspec
 
+from keryx.decoding import decode_json
 from keryx.memory.providers.notes.merging import Edit
 from keryx.memory.providers.notes.safe_files import read_file, write_file
 from keryx.ports.memory import Memory
@@ -54,7 +55,7 @@ def load(folder: int, name: str) -> Record | None:
     if content is None:
         return None
     try:
-        return msgspec.json.decode(content, type=Record)
+        return decode_json(content, Record)
     except msgspec.DecodeError:
         return None
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.ports.tool import Exact
 from keryx.tools.exact_bytes import in_base64, text_or_bytes
 from keryx.tools.ripgrep_output import RipgrepOutput
@@ -48,7 +49,7 @@ class _Message(msgspec.Struct):
     data: _Data
 
 
-_decode: Final = msgspec.json.Decoder(_Message).decode
+_decode: Final = json_decoder(_Message).decode
 
 IsAllowed = Callable[[bytes], bool]
 Name = Callable[[bytes], str]

@@ -24,6 +24,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, ValidationError
 
+from keryx.decoding import decode_json
 from keryx.tools.mcp.stored import write_private
 
 LOGIN_PATIENCE: Final = 600.0
@@ -186,7 +187,7 @@ def _read(path: Path, url: str) -> Login:
     """Return the stored login of that server, or a new one with a free port. Reads the disk."""
     with contextlib.suppress(OSError, msgspec.DecodeError, RecursionError):
         with path.open("rb") as file:
-            login = msgspec.json.decode(file.read(LARGEST_FILE), type=Login)
+            login = decode_json(file.read(LARGEST_FILE), Login)
         if login.url == url and 1024 <= login.port < 65536:  # noqa: PLR2004 (ports of users)
             return login
     with socket.socket() as probe:

@@ -10,28 +10,28 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-import shutil
 import socket
-import stat
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
+from keryx.app.host.homes.host_address import (
+    SOCKET,
+    HostAddress,
+    listen,
+    new_tmp,
+    read_address,
+    remove_remains,
+    remove_socket,
+    socket_path,
+)
 from keryx.errors import UserMustActError
 
 LOCK: Final = "host.lock"
 TRANSFER_LOCK: Final = "host.door"
 ADDRESS_FILE: Final = "host.json"
-SOCKET: Final = "host.sock"
 STORE: Final = "keryx.db"
 GUESTS: Final = "guests"
-TMP_PREFIX: Final = "keryx-"
-# The kernel limits the path of a socket to 108 bytes, macOS to 104.
-LONGEST_SOCKET_PATH: Final = 100
-BACKLOG: Final = 128
 
 
 class HomeTakenError(UserMustActError):
@@ -43,18 +43,6 @@ class HomeTakenError(UserMustActError):
             f"another Keryx process owns the home {home} and does not answer; "
             "stop that process, or choose another home with KERYX_HOME"
         )
-
-
-class HostAddress(msgspec.Struct, frozen=True):
-    """Which process owns the home, and how to reach it. Written to `host.json`."""
-
-    pid: int
-    socket: str
-    secret: str
-    tmp: str = ""
-    """The folder for temporary files, if it exists; a killed host leaves it behind."""
-    guest: str = ""
-    """The id of a guest; empty for the owner of the home."""
 
 
 class Home:
@@ -100,8 +88,8 @@ class Home:
         """Make the home free for other processes. Open connections stay open."""
         with suppress(OSError), _TransferLock(self.path):
             # After a take-over by force the files belong to the new host.
-            if _read_address(self.path / ADDRESS_FILE) == self.address:
-                _remove_socket(self.address, self.path)
+            if read_address(self.path / ADDRESS_FILE) == self.address:
+                remove_socket(self.address, self.path)
                 (self.path / ADDRESS_FILE).unlink()
         self.listening.close()
         close_lock(self._lock)
@@ -130,9 +118,14 @@ class GuestRegistration:
             # Locked before the address is written: a guest without a lock is therefore dead.
             lock = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            listening, socket_path = _listen(folder / f"{name}.sock")
-            address = HostAddress(os.getpid(), socket_path, secrets.token_hex(32), new_tmp(), name)
-            _write_address(folder / f"{name}.json", address)
+            address = HostAddress(
+                os.getpid(),
+                socket_path(folder / f"{name}.sock"),
+                secrets.token_hex(32),
+                new_tmp(),
+                name,
+            )
+            listening = listen(address, folder / f"{name}.json")
         except OSError as error:
             raise UserMustActError(
                 f"the home {path} cannot be used: {error}; choose another with KERYX_HOME"
@@ -146,39 +139,38 @@ class GuestRegistration:
     def release(self) -> None:
         """Remove all files of the guest from the home."""
         self.listening.close()
-        _remove_guest(self.path / GUESTS, self.address)
+        _remove_guest(self.path / GUESTS, self.address.guest)
         close_lock(self._lock)
 
 
 def live_guests(path: Path) -> list[HostAddress]:
     """Return the guests that are alive, and remove the files of dead ones. Blocking."""
+    folder = path / GUESTS
     addresses: list[HostAddress] = []
-    for file in sorted((path / GUESTS).glob("*.json")):
-        address = _read_address(file)
-        if address is None or address.guest != file.stem:
-            continue
+    for name in sorted({file.name.partition(".")[0] for file in folder.glob("*.json*")}):
+        file = folder / f"{name}.json"
         try:
-            lock = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CLOEXEC)
+            lock = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CLOEXEC)
         except OSError:
-            _remove_guest(file.parent, address)
+            _remove_guest(folder, name)
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            addresses.append(address)
+            address = read_address(file)  # None: it does not listen yet
+            if address is not None and address.guest == name:
+                addresses.append(address)
         else:
-            _remove_tmp(address)
-            _remove_guest(file.parent, address)
+            _remove_guest(folder, name)
         finally:
             os.close(lock)
     return addresses
 
 
-def _remove_guest(folder: Path, address: HostAddress) -> None:
-    _remove_socket(address, folder)
+def _remove_guest(folder: Path, name: str) -> None:
+    remove_remains(folder / f"{name}.json")
     with suppress(OSError):
-        for suffix in ("json", "lock"):
-            (folder / f"{address.guest}.{suffix}").unlink(missing_ok=True)
+        (folder / f"{name}.lock").unlink()
 
 
 _locks: set[int] = set()
@@ -223,78 +215,19 @@ def _take(path: Path) -> Home | HostAddress:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)
-        return _read_address(path / ADDRESS_FILE) or HostAddress(0, "", "")
+        return read_address(path / ADDRESS_FILE) or HostAddress(0, "", "")
     try:
-        last_owner = _read_address(path / ADDRESS_FILE)
-        if last_owner is not None:
-            _remove_socket(last_owner, path)
-            _remove_tmp(last_owner)
-        listening, socket_path = _listen(path / SOCKET)
-        address = HostAddress(os.getpid(), socket_path, secrets.token_hex(32), new_tmp())
-        _write_address(path / ADDRESS_FILE, address)
+        remove_remains(path / ADDRESS_FILE)
+        address = HostAddress(
+            os.getpid(), socket_path(path / SOCKET), secrets.token_hex(32), new_tmp()
+        )
+        listening = listen(address, path / ADDRESS_FILE)
     except BaseException:
         os.close(lock)
         raise
     return Home(path, lock, listening, address)
 
 
-def _listen(at: Path) -> tuple[socket.socket, str]:
-    where = str(at.absolute())
-    if len(os.fsencode(where)) > LONGEST_SOCKET_PATH:
-        where = str(Path(tempfile.mkdtemp(prefix="keryx-")) / SOCKET)
-    listening = socket.socket(socket.AF_UNIX)
-    try:
-        with suppress(FileNotFoundError):
-            Path(where).unlink()
-        listening.bind(where)
-        Path(where).chmod(0o600)
-        listening.listen(BACKLOG)
-    except BaseException:
-        listening.close()
-        raise
-    return listening, where
-
-
 def read_owner_address(path: Path) -> HostAddress | None:
     """Return the address of the present or last owner of the home. Blocking."""
-    return _read_address(path / ADDRESS_FILE)
-
-
-def _read_address(file: Path) -> HostAddress | None:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=HostAddress)
-    except (OSError, msgspec.DecodeError):
-        return None
-
-
-def _write_address(at: Path, address: HostAddress) -> None:
-    new = at.with_name(f"{at.name}.new")
-    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(file, msgspec.json.encode(address))
-    finally:
-        os.close(file)
-    new.replace(at)
-
-
-def new_tmp() -> str:
-    """Return a name for a temporary folder that nobody can guess; the folder is not created."""
-    return f"{tempfile.gettempdir()}/{TMP_PREFIX}{secrets.token_hex(8)}"
-
-
-def _remove_tmp(address: HostAddress) -> None:
-    """Remove the temporary folder of a killed host, if the name and the owner are as expected."""
-    folder = Path(address.tmp)
-    with suppress(OSError):
-        status = folder.lstat()
-        is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-        if is_ours and folder.name.startswith(TMP_PREFIX):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_socket(address: HostAddress, path: Path) -> None:
-    where = Path(address.socket)
-    with suppress(OSError):
-        where.unlink()
-        if where.parent != path.absolute():
-            where.parent.rmdir()  # created because the path of the home is too long
+    return read_address(path / ADDRESS_FILE)
