@@ -146,7 +146,7 @@ async def test_the_inspector_shows_what_the_memory_gave_to_this_turn(
     await expect(given.get_by_role("listitem").filter(has_text="plays chess")).to_have_count(1)
 
 
-@pytest.mark.parametrize("look", [look for look in LOOKS if look != "narrow"])
+@pytest.mark.parametrize("look", LOOKS)
 async def test_the_view_can_be_seen_and_used_with_a_stuck_provider(
     chromium: Browser, house: House, memory_home: MemoryHome, tmp_path: Path, look: str
 ) -> None:

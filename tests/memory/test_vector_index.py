@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
+from keryx.errors import StoreError
 from keryx.events import RecalledMemory
 from keryx.memory.providers.vector import index_tables
 from keryx.memory.providers.vector.matrices import Matrices
@@ -37,14 +38,17 @@ CAT = memory(3, "Momo is the name of the cat.")
 class OneVector:
     """A model for which all texts mean the same. It may wait before it embeds texts."""
 
-    def __init__(self, name: str, gate: threading.Event | None = None) -> None:
+    def __init__(
+        self, name: str, gate: threading.Event | None = None, at: str = TEA.text
+    ) -> None:
         self.name = name
         self.dimension = 2
         self.digest = f"digest of {name}"
         self._gate = gate
+        self._at = at
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        if self._gate is not None and TEA.text in texts:
+        if self._gate is not None and self._at in texts:
             self._gate.wait(20)
         return [np.array([1, 0], "<f4").tobytes() for _ in texts]
 
@@ -194,6 +198,41 @@ async def test_a_new_file_takes_all_memories_again(tmp_path: Path) -> None:
         provider = index.open(memories=memories)
         assert ids(await provider.recall(SCOPE, "tea Momo", 10)) == [CAT.id]
         await provider.close()
+
+
+async def test_a_file_that_cannot_be_opened_is_an_error_until_it_can(tmp_path: Path) -> None:
+    async with vector_index(tmp_path, MINILM) as index:
+        await in_thread(index.path.mkdir)
+        provider = index.open()
+        for _ in range(2):
+            with pytest.raises(StoreError, match=r"vectors\.db cannot be read or written"):
+                await store(provider, TEA)
+        await in_thread(index.path.rmdir)
+        await stored(provider, TEA)
+        assert ids(await provider.recall(SCOPE, "Which beverage?", 10)) == [TEA.id]
+        await provider.close()
+        assert index.errors == []
+
+
+async def test_a_model_is_used_after_a_failure_of_the_file_alone(tmp_path: Path) -> None:
+    gate = threading.Event()
+    async with vector_index(tmp_path, OneVector("one", gate, at="")) as index:
+        provider = index.open()
+        await store(provider, TEA)
+        # The model is being loaded. When that ends, its name cannot be written.
+        connection = sqlite3.connect(index.path)
+        connection.execute("ALTER TABLE models RENAME TO hidden")
+        gate.set()
+        with pytest.raises(StoreError):
+            await provider.recall(SCOPE, "Which beverage?", 10)
+        connection.execute("ALTER TABLE hidden RENAME TO models")
+        connection.close()
+        assert ids(await provider.recall(SCOPE, "Which beverage?", 10)) == []
+        await stored(provider, PORT)
+        assert set(ids(await provider.recall(SCOPE, "Which beverage?", 10))) == {TEA.id, PORT.id}
+        await provider.close()
+        (error,) = index.errors
+        assert error.startswith("embed texts: the memories in ")
 
 
 def test_words_of_a_great_many_texts_are_left_out(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ class _Lane:
             if self._connection is None:
                 self._connection = _open(self._path, self._schema)
             if not self._is_writing or batch[0] in self._alone:
-                return [_try(self._connection, work) for work in batch]
+                return [self._try(self._connection, work) for work in batch]
             return self._commit(self._connection, batch)
         except (sqlite3.Error, OSError, UserMustActError) as error:
             self._drop_connection()
@@ -180,13 +180,21 @@ class _Lane:
         results: list[Any] = []
         for work in batch:
             connection.execute("SAVEPOINT work")
-            result = _try(connection, work)
+            result = self._try(connection, work)
             if isinstance(result, Exception):
                 connection.execute("ROLLBACK TO work")
             connection.execute("RELEASE work")
             results.append(result)
         connection.execute("COMMIT")
         return results
+
+    def _try(self, connection: sqlite3.Connection, work: Work[Any]) -> Any:
+        try:
+            return work(connection)
+        except sqlite3.Error as error:
+            return _as_store_error(self._path, error)
+        except Exception as error:  # noqa: BLE001 (the caller gets it)
+            return error
 
     def _drop_connection(self) -> None:
         """Close the connection: the next use opens the file anew."""
@@ -195,13 +203,6 @@ class _Lane:
                 self._connection.rollback()
             self._connection.close()
             self._connection = None
-
-
-def _try(connection: sqlite3.Connection, work: Work[Any]) -> Any:
-    try:
-        return work(connection)
-    except Exception as error:  # noqa: BLE001 (the caller gets it)
-        return error
 
 
 def _purge(connection: sqlite3.Connection) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 
 from keryx.aio.bridge import Bridge
 from keryx.aio.group import Group
+from keryx.errors import StoreError
 from keryx.memory.memory_file import MemoryFile
 from keryx.memory.providers.vector import index_tables
 from keryx.ports.embedder import Embedder
@@ -39,15 +40,24 @@ class Embedding:
         self._bridge = bridge
         self._group = group
         self._report = report
-        self._loading: asyncio.Task[int | None] | None = None
+        self._loading: asyncio.Task[int | StoreError | None] | None = None
         self._working: asyncio.Task[None] | None = None
         self._is_behind = False
 
     async def model(self) -> int | None:
-        """Return the number of the model in the file, once it is loaded; None: it is unusable."""
+        """Return the number of the model in the file, once it is loaded; None: it is unusable.
+
+        A file that cannot be written is an error of this use alone.
+        """
         if self._loading is None:
             self._loading = self._group.start(self._load(), name="load the embedding model")
-        return await asyncio.shield(self._loading)
+        loading = self._loading
+        number = await asyncio.shield(loading)
+        if isinstance(number, StoreError):
+            if self._loading is loading:
+                self._loading = None
+            raise number
+        return number
 
     async def vector(self, words: str) -> bytes | None:
         """Return the vector of a question; None: search by words."""
@@ -71,13 +81,17 @@ class Embedding:
         while self._working is not None:
             await asyncio.shield(self._working)
 
-    async def _load(self) -> int | None:
+    async def _load(self) -> int | StoreError | None:
+        """Return an error of the file instead of raising it: it belongs to those who wait."""
         try:
             await self._bridge.to_thread(self._embed, [""])
-            return await self._file.write(partial(index_tables.use_model, embedder=self._embedder))
         except Exception as error:  # noqa: BLE001 (a native library may raise anything)
             self._report("load the embedding model", error)
             return None
+        try:
+            return await self._file.write(partial(index_tables.use_model, embedder=self._embedder))
+        except StoreError as error:
+            return error
 
     async def _work(self) -> None:
         try:

@@ -131,7 +131,8 @@ class VectorProvider:
     async def _fill(self, group: Group) -> Exception | None:
         """Return an error instead of raising it: it belongs to those who wait."""
         try:
-            if self._memories is not None and not await self._file.read(index_tables.is_filled):
+            is_filled = await self._file.read(index_tables.is_filled)
+            if self._memories is not None and not is_filled:
                 memories = await self._memories()
                 await self._file.write(partial(index_tables.fill, memories=memories))
         except Exception as error:  # noqa: BLE001 (those who wait get it)
