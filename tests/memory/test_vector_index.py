@@ -38,9 +38,7 @@ CAT = memory(3, "Momo is the name of the cat.")
 class OneVector:
     """A model for which all texts mean the same. It may wait before it embeds texts."""
 
-    def __init__(
-        self, name: str, gate: threading.Event | None = None, at: str = TEA.text
-    ) -> None:
+    def __init__(self, name: str, gate: threading.Event | None = None, at: str = TEA.text) -> None:
         self.name = name
         self.dimension = 2
         self.digest = f"digest of {name}"
