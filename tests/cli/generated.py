@@ -28,6 +28,7 @@ PLAUSIBLE = {
     "tool": "list_files",
     "test command": "git push --force; ls",
     "memory": "mem_0123456789abcdef",
+    "operation": "consolidation_0123456789abcdef",
     "memories": "mem_0123456789abcdef",
     "text": "The user drinks green tea.",
     "call arguments": json.dumps({"path": "."}),

@@ -13,6 +13,7 @@ import pytest
 
 from keryx import Keryx
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
+from keryx.testing.modelserver import MODEL, ModelServer, ReceivedRequest, Reply
 from keryx.tools.memory.memory_tools import memory_tools
 from tests.cli.commands import keryx
 from tests.memory import shelf
@@ -144,6 +145,58 @@ def test_wrong_input_changes_nothing(home: MemoryHome) -> None:
     unknown = home.keryx("memory", "confirm", "mem_0")
     assert (unknown.returncode, "`keryx memory list` shows" in unknown.stderr) == (1, True)
     assert home.keryx("memory", "list").stderr == "nothing is remembered yet\n"
+
+
+# -- merges that a model proposes
+
+TEA = "The user drinks green tea in the morning."
+TEA_TOO = "In the morning the user has green tea."
+
+
+def merging(received: ReceivedRequest) -> Reply:
+    """Propose to merge all that it is shown, in two ways: only one of them loses nothing."""
+    text = str(received.body["messages"][-1]["content"])
+    shown = json.loads(text.rpartition("\n")[2])
+    ids = [item["id"] for item in shown if "tea" in item["text"]]
+    others = [item["id"] for item in shown if "tea" not in item["text"]]
+    proposals = [{"ids": ids, "text": TEA}, {"ids": others, "text": "The server has a port."}]
+    return Reply(text=json.dumps({"proposals": proposals}))
+
+
+async def test_a_model_merges_what_says_the_same_and_it_can_be_undone(home: MemoryHome) -> None:
+    texts = [TEA, TEA_TOO, "The server listens on port 8080."]
+    async with ModelServer(merging) as server:
+        await in_thread(home.set_up_model, server.url)
+        for text in texts:
+            await in_thread(add, home, text)
+        done = await in_thread(home.keryx, "memory", "consolidate")
+        assert done.returncode == 0, done.stderr
+        assert TEA in done.stdout
+        assert "the new text differs in '8080'" in done.stderr
+        assert f"asked server:{MODEL}: " in done.stderr
+        assert sorted(await in_thread(listed, home, "list")) == sorted([TEA, texts[2]])
+        undo = done.stderr.partition("undo with: keryx ")[2].splitlines()[0]
+        assert (await in_thread(home.keryx, *undo.split())).returncode == 0
+        assert sorted(await in_thread(listed, home, "list")) == sorted(texts)
+        again = await in_thread(home.keryx, *undo.split())
+        assert (again.returncode, "nothing to undo" in again.stderr) == (1, True)
+
+
+async def test_a_model_that_talks_instead_changes_nothing(home: MemoryHome) -> None:
+    async with ModelServer([Reply(text="Of course! I merged them.")]) as server:
+        await in_thread(home.set_up_model, server.url)
+        await in_thread(add, home, TEA)
+        done = await in_thread(home.keryx, "memory", "consolidate", "--json")
+    assert done.returncode == 1
+    assert "not the JSON that was asked for" in json.loads(done.stdout)["result"]["error"]
+    assert listed(home, "list") == [TEA]
+
+
+def test_without_a_model_a_consolidation_says_what_to_configure(home: MemoryHome) -> None:
+    add(home, TEA)
+    done = home.keryx("memory", "consolidate")
+    assert done.returncode == 1
+    assert "keryx doctor" in done.stderr or "config.toml" in done.stderr, done.stderr
 
 
 # -- while another process owns the home

@@ -9,6 +9,7 @@ import subprocess
 from contextlib import closing
 from pathlib import Path
 
+from keryx.testing.modelserver import MODEL
 from tests.cli.commands import COMMAND, environment
 from tests.memory.conftest import install_shelf
 
@@ -56,6 +57,12 @@ class MemoryHome:
         lines = [f'{name} = "{value}"' for name, value in settings.items()]
         memory = '[memory]\nproviders = ["shelf"]\nwait = 0.5\n[memory.settings.shelf]\n'
         (self.path / "config.toml").write_text(memory + "\n".join(lines) + "\n")
+
+    def set_up_model(self, url: str) -> None:
+        """Add a server of models, and its model as the default."""
+        file = self.path / "config.toml"
+        provider = f'[providers.server]\nbase_url = "{url}"\n'
+        file.write_text(f'model = "server:{MODEL}"\n{file.read_text()}{provider}')
 
     def break_provider(self) -> None:
         """Let the provider fail whatever it is to store."""

@@ -114,7 +114,7 @@ async def test_what_does_not_fit_is_refused_and_nothing_is_cut(tmp_path: Path) -
             await store(notes, memory(number, f"{number} " + "x" * 10_000))
         before = user.read_text()
         small, large = memory(7, "small"), memory(8, "y" * 9_000)
-        with pytest.raises(ItemRefusedError, match="remove or consolidate") as error:
+        with pytest.raises(ItemRefusedError, match="forget or merge some") as error:
             await store(notes, small, large)
         assert error.value.item_id == large.id
         assert user.read_text() == before + "- small <!-- mem_7 -->\n"

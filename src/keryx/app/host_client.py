@@ -97,7 +97,7 @@ class HostClient:
         self._has_left = False
         self._attached_memory = AttachedMemory(runtime, self._rescan_memory)
         self.memory: Final = MemoryClient(
-            lambda: self._attached_memory.beside(self._joined_host, self.store, self.config)
+            lambda: self._attached_memory.beside(self._joined_host, self.store, self.config), models
         )
 
     async def tools_to_choose(self) -> Tools:

@@ -143,6 +143,12 @@ class Models:
             )
         return self.find(name, settings.profile)
 
+    def for_memory(self, profile: str, name: str | None = None) -> Model:
+        """Return the named model, or the one that merges memories; `ModelError`: there is none."""
+        auxiliary = self._config.profile(profile).auxiliary
+        configured = auxiliary.get("memory") or auxiliary.get("compaction")
+        return self.find(name or configured or self.default_of(profile), profile)
+
     def for_purpose(self, purpose: Purpose, settings: Settings, name: str | None = None) -> Model:
         """Return the named model, or the one for a purpose; `ModelError` if there is none."""
         auxiliary = self._config.profile(settings.profile).auxiliary

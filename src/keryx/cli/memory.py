@@ -1,4 +1,4 @@
-"""List, search, add, edit, confirm, forget or export what agents remember beyond their sessions.
+"""List, search, add, edit, merge, forget or export what agents remember beyond their sessions.
 
 Memory is off until config.toml names a provider: `[memory]` and `providers = ["notes"]`.
 """
@@ -16,6 +16,7 @@ import msgspec
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.app.memory.memory_client import MemoryClient
+from keryx.cli.memory_merges import print_merges
 from keryx.cli.memory_states import print_failures, print_states
 from keryx.cli.streams import write_json
 from keryx.cli.values import folder, place, rows
@@ -51,6 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     forget = verbs.add_parser("forget", help="erase memories, here and at every provider")
     forget.add_argument("memories", nargs="+", metavar="memory", help="the ids of the memories")
     forget.add_argument("--yes", action="store_true", help="erase them without a question")
+    merging = "let a model merge memories that say the same; can be undone"
+    _add_merging(verbs.add_parser("consolidate", help=merging))
+    undo = verbs.add_parser("undo", help="take back a consolidation")
+    undo.add_argument("operation", help="its id, as `consolidate` has printed it")
     lag = verbs.add_parser("lag", help="show what the providers have not stored yet")
     failed = verbs.add_parser("failed", help="show what a provider refused, and why")
     for verb in (lag, failed):
@@ -64,23 +69,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     export.add_argument("--profile", help="only of this profile")
 
 
+def _add_merging(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--workspace", type=folder, help="also those about this folder")
+    parser.add_argument("--profile", default=DEFAULT, help="the profile that remembers them")
+    parser.add_argument("--model", help="default: models.auxiliary.memory, or the profile's")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
 def run(options: argparse.Namespace) -> int:
     return run_loop(_run(options))
 
 
 async def _run(options: argparse.Namespace) -> int:
     async with Keryx(home=options.home, resume=False) as app:
-        memory = app.memory
-        if options.verb in ("list", "search"):
-            return await _list(memory, options)
-        if options.verb == "forget":
-            return await _forget(app, options.memories, is_sure=options.yes)
-        if options.verb == "retry":
-            return await _retry(memory, options.places)
-        if options.verb == "lag":
-            return print_states(await memory.states(), as_json=options.json)
-        await _do(memory, options)
-    return 0
+        match options.verb:
+            case "list" | "search":
+                code = await _list(app.memory, options)
+            case "forget":
+                code = await _forget(app, options.memories, is_sure=options.yes)
+            case "retry":
+                code = await _retry(app.memory, options.places)
+            case "lag":
+                code = print_states(await app.memory.states(), as_json=options.json)
+            case "consolidate":
+                code = await _consolidate(app.memory, options)
+            case "undo":
+                code = await _undo(app.memory, options.operation)
+            case _:
+                code = 0
+                await _do(app.memory, options)
+    return code
 
 
 async def _do(memory: MemoryClient, options: argparse.Namespace) -> None:
@@ -172,6 +190,22 @@ def _confirmed() -> bool:
     except EOFError:
         print()
         return False
+
+
+async def _consolidate(memory: MemoryClient, options: argparse.Namespace) -> int:
+    workspace = "" if options.workspace is None else str(options.workspace)
+    report = await memory.consolidate(
+        profile=options.profile, workspace=workspace, model=options.model
+    )
+    return print_merges(report, as_json=options.json)
+
+
+async def _undo(memory: MemoryClient, operation: str) -> int:
+    if await memory.undo(operation):
+        print("the memories are as before")
+        return 0
+    print(f"keryx: there is nothing to undo with the id {operation!r}", file=sys.stderr)
+    return 1
 
 
 async def _retry(memory: MemoryClient, places: Sequence[int]) -> int:

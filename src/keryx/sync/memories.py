@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from keryx.app.memory.consolidating import ConsolidationReport
 from keryx.app.memory.memory_client import MemoryClient
 from keryx.config import DEFAULT
 from keryx.events import MemoryAbout
@@ -97,6 +98,22 @@ class Memories:
     def forget(self, ids: Sequence[str]) -> Forgotten:
         """Erase memories here and at every provider; say what still remains there."""
         return self._call(self._memory.forget, ids)
+
+    def consolidate(
+        self, *, profile: str = DEFAULT, workspace: str = "", model: str | None = None
+    ) -> ConsolidationReport:
+        """Let a model propose merges of the newest memories; apply those that lose nothing.
+
+        Those of the user and of the workspace are looked at. The model is the one of
+        `models.auxiliary.memory`, or of `compaction`, or the default. `undo` takes it all back.
+        """
+        return self._call(
+            self._memory.consolidate, profile=profile, workspace=workspace, model=model
+        )
+
+    def undo(self, operation: str) -> bool:
+        """Take back a consolidation, by the id in its report. False: there is nothing to undo."""
+        return self._call(self._memory.undo, operation)
 
     def export(self, profile: str | None = None) -> Sequence[Memory]:
         """Return all active memories, the oldest first."""

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from keryx.app.memory.consolidating import ConsolidationReport, consolidate
+from keryx.app.models import Models
 from keryx.config import DEFAULT
 from keryx.decoding import convert
 from keryx.errors import DeveloperMustActError, UserMustActError
 from keryx.events import MemoryAbout
 from keryx.ids import new_id
-from keryx.ports.memory import Memory, MemoryItem, TurnMemory, Withdrawal
+from keryx.ports.memory import Memory, MemoryItem, MemoryScope, TurnMemory, Withdrawal
 
 if TYPE_CHECKING:
     from keryx.memory.changes.curation import MemoryFilter, MemoryPage
@@ -34,8 +36,9 @@ class MemoryClient:
     the memory on.
     """
 
-    def __init__(self, service: Callable[[], Awaitable[MemoryService]]) -> None:
+    def __init__(self, service: Callable[[], Awaitable[MemoryService]], models: Models) -> None:
         self._service = service
+        self._models = models
 
     async def list(
         self,
@@ -117,6 +120,21 @@ class MemoryClient:
     async def forget(self, ids: Sequence[str]) -> Forgotten:
         """Erase memories here and at every provider; say what still remains there."""
         return await (await self._service()).forget(ids)
+
+    async def consolidate(
+        self, *, profile: str = DEFAULT, workspace: str = "", model: str | None = None
+    ) -> ConsolidationReport:
+        """Let a model propose merges of the newest memories; apply those that lose nothing.
+
+        Those of the user and of the workspace are looked at. The model is the one of
+        `models.auxiliary.memory`, or of `compaction`, or the default. `undo` takes it all back.
+        """
+        scope = MemoryScope(profile, workspace)
+        return await consolidate(await self._service(), self._models, scope, model)
+
+    async def undo(self, operation: str) -> bool:
+        """Take back a consolidation, by the id in its report. False: there is nothing to undo."""
+        return await (await self._service()).curation.undo(operation)
 
     async def export(self, profile: str | None = None) -> Sequence[Memory]:
         """Return all active memories, the oldest first."""

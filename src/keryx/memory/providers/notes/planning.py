@@ -208,8 +208,9 @@ class AgentChanges:
         if len(render(blocks).encode()) > MAX_BYTES:
             return ItemRefusedError(
                 memory.id,
-                f"the notes would have more than {MAX_BYTES} bytes with this memory; remove or "
-                "consolidate some, then send it again",
+                f"the notes would have more than {MAX_BYTES} bytes with this memory; forget or "
+                "merge some (`keryx memory consolidate`), then send it again with "
+                "`keryx memory retry`",
             )
         self.blocks = blocks
         self.entries[memory.id] = self.ours[memory.id] = memory
