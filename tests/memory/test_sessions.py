@@ -90,6 +90,29 @@ async def test_what_one_session_remembers_the_next_is_given(home: Path) -> None:
     assert [turn.texts[-1].text for turn in shelf.OPENED[-1].turns()] == ["Done.", "Tea!"]
 
 
+@pytest.mark.promise("004.6")
+async def test_a_profile_has_memories_of_its_own(home: Path) -> None:
+    config = await in_thread((home / "config.toml").read_text)
+    await in_thread((home / "config.toml").write_text, f"{config}\n[profiles.work]\n")
+    tea = "The user drinks green tea."
+    model = ScriptedModel(
+        [
+            *(call("memory", action="add", text=tea), said()),
+            *(call("recall", words="tea"), said()),
+            *(call("recall", words="tea"), said()),
+        ]
+    )
+    async with remembering(model, home) as app:
+        await ask(await app.open(), "I drink green tea")
+        at_work = await app.open(profile="work")
+        await ask(at_work, "Which tea do I drink?")
+        assert tea not in str(await results(app, at_work))
+        assert await facts(app, at_work, ev.MemoryRecalled) == []
+        at_home = await app.open()
+        await ask(at_home, "Which tea do I drink?")
+        assert tea in str(await results(app, at_home))
+
+
 @pytest.mark.promise("003.1")
 async def test_a_memory_stands_as_data_in_the_users_message_and_never_in_the_instructions(
     home: Path,
