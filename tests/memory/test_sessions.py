@@ -18,6 +18,7 @@ from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from keryx.ports.memory import Memory, Withdrawal
 from keryx.tools.memory.memory_tools import memory_tools
 from tests.memory import shelf
+from tests.memory.shelf import Shelf
 from tests.server.served_host import in_thread
 
 PATIENCE = 20.0
@@ -60,11 +61,12 @@ async def results(app: Keryx, session: SessionHandle) -> list[Any]:
     ]
 
 
-async def until_stored(*ids: str) -> None:
-    """Wait until the provider has these items."""
+async def until_stored(*ids: str, by: Shelf | None = None) -> None:
+    """Wait until the provider, the one that was opened last or this one, has these items."""
+    provider = by or shelf.OPENED[-1]
     async with asyncio.timeout(PATIENCE):
-        while not set(ids) <= set(await in_thread(shelf.OPENED[-1].ids)):
-            await shelf.OPENED[-1].wait_stored()
+        while not set(ids) <= set(await in_thread(provider.ids)):
+            await provider.wait_stored()
 
 
 @pytest.mark.promise("003.1")
@@ -88,6 +90,30 @@ async def test_what_one_session_remembers_the_next_is_given(home: Path) -> None:
         assert (stored.text, stored.trust) == ("The user drinks green tea.", "person")
         assert [(s.session_id, s.seq) for s in stored.sources] == [(first.session_id, change.seq)]
     assert [turn.texts[-1].text for turn in shelf.OPENED[-1].turns()] == ["Done.", "Tea!"]
+
+
+@pytest.mark.promise("003.1")
+async def test_what_a_guest_remembers_the_owner_of_the_home_delivers(home: Path) -> None:
+    tea = "The user drinks green tea."
+    of_owner = ScriptedModel([said("Tea!")])
+    of_guest = ScriptedModel(
+        [call("conclude", text=tea), call("recall", words="tea"), said("Noted."), said("Green.")]
+    )
+    async with remembering(of_owner, home) as owner, remembering(of_guest, home) as guest:
+        session = await guest.open()
+        await ask(session, "I drink green tea")
+        (change,) = await facts(guest, session, ev.MemoryChanged)
+        assert tea in str((await results(guest, session))[-1]), "its own next call sees it"
+        of_home, of_session = shelf.OPENED
+        await until_stored(change.memory_id, by=of_home)
+        assert (of_home.requests > 0, of_session.requests) == (True, 0)
+        assert [item.text for item in await guest.memory.export()] == [tea]
+        other = await owner.open()
+        await ask(other, "What do I drink?")
+        (recalled,) = await facts(owner, other, ev.MemoryRecalled)
+        assert [memory.memory_id for memory in recalled.memories] == [change.memory_id]
+        await ask(await guest.open(), "What do I drink?")
+        assert any(tea in data.decode() for data in of_guest.asked[-1].history)
 
 
 @pytest.mark.promise("004.6")
