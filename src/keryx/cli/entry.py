@@ -18,10 +18,14 @@ if IS_OURS:
     # traceback, and can lose the interrupt in a callback of the import system.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-import importlib  # noqa: E402 (all that is imported comes after the signal)
+import gc  # noqa: E402 (all that is imported comes after the signal)
+import importlib  # noqa: E402
 import os  # noqa: E402
 import sys  # noqa: E402
 from typing import NoReturn  # noqa: E402
+
+# Loading modules creates many objects and no garbage, and a turn creates little.
+gc.set_threshold(20_000, 20, 20)
 
 from keryx.cli.main import FAILED, exit_code, parse  # noqa: E402
 from keryx.cli.streams import prepare_streams  # noqa: E402
