@@ -9,6 +9,7 @@ import type {
   ApprovalRules,
   AttachedUpload,
   Decision,
+  DescribedFolder,
   FileChanges,
   Hit,
   MemoryStatus,
@@ -118,6 +119,12 @@ export function memories(words: string, before: number | null, signal?: AbortSig
   if (before !== null) query.set("before", String(before));
   return request("GET", `api/memory?${query}`, undefined, signal);
 }
+
+export const describedFolder = (workspace: string) =>
+  request<DescribedFolder>("GET", `api/trust/folder?${new URLSearchParams({ workspace })}`);
+/** Trusts what was shown of it; what changed meanwhile is refused. */
+export const trustFolder = (workspace: string, digest: string) =>
+  request<DescribedFolder>("POST", "api/trust", { workspace, digest } satisfies wire.TrustBody);
 
 const memoryAt = (id: string, rest = ""): string => `api/memory/${part(id)}${rest}`;
 export const memoryStatus = () => request<MemoryStatus>("GET", "api/memory/state");

@@ -14,6 +14,7 @@ export type {
   CallProgress,
   CallStarted,
   ContextSize,
+  DescribedFolder,
   Entry,
   FailureShown,
   FoundServer,

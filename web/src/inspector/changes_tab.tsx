@@ -10,9 +10,9 @@ import { Dialog } from "../ui/dialog";
 import { DiffLines, DiffTitle } from "../ui/diff";
 import { disclosureOf } from "../ui/disclosure_state";
 import { Refusal } from "../ui/refusal";
+import { useRequest } from "../ui/use_request";
 import { type ChangedFile, changedFiles } from "./changed_files";
 import { LoadError } from "./load_error";
-import { useRequest } from "./use_request";
 
 const words = texts.inspector.changes;
 

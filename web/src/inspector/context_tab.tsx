@@ -10,11 +10,11 @@ import { lastSummary } from "../session/summaries";
 import { texts } from "../texts";
 import { Disclosure } from "../ui/disclosure";
 import { disclosureOf } from "../ui/disclosure_state";
+import { useRequest } from "../ui/use_request";
 import { CompactMark } from "../usage/usage_chip";
 import { LoadError } from "./load_error";
 import { MemorySection } from "./memory_section";
 import { CompactButton, type ServerSummary, SummarySection } from "./summary_section";
-import { useRequest } from "./use_request";
 
 const words = texts.inspector.context;
 

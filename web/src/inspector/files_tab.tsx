@@ -8,8 +8,8 @@ import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { Code } from "../ui/code";
 import { languageOf } from "../ui/diff_parser";
+import { useRequest } from "../ui/use_request";
 import { LoadError } from "./load_error";
-import { useRequest } from "./use_request";
 
 /** What every browser shows, and the server gives as it is. */
 const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);

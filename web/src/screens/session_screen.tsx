@@ -16,6 +16,7 @@ import { NoModelLine, TourLine } from "../setup/tour_line";
 import { texts } from "../texts";
 import { Announcer } from "../transcript/announcer";
 import { Transcript, toNewest } from "../transcript/transcript";
+import { TrustLine } from "../trust/trust_line";
 import { Button } from "../ui/button";
 import { attempt } from "../ui/notice";
 import { Header, ListButton } from "./header";
@@ -72,6 +73,7 @@ function Loaded({ session, keeper }: { session: SessionStore; keeper: SessionKee
     <>
       <Header session={session} />
       <ParentLine session={session} />
+      <TrustLine session={session} />
       {isTour(model) ? <TourLine session={session} keeper={keeper} /> : model === "" ? <NoModelLine /> : null}
       {keeper.connection.value === "lost" ? (
         <p class="text-lost" role="status">

@@ -15,6 +15,7 @@ import { deletion, list, search } from "./sessions";
 import { settings, tools } from "./settings";
 import { newSession, setup } from "./setup";
 import { call, code, compaction, diff, file, notes, timeline, transcript, turn } from "./transcript";
+import { trust } from "./trust";
 import { usage } from "./usage";
 
 export const texts = {
@@ -59,6 +60,7 @@ export const texts = {
   plan,
   inspector: { ...inspector, files, changes, context },
   usage,
+  trust,
   memory,
   notifications,
 };
