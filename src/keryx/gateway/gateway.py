@@ -6,7 +6,6 @@ to send is in `gateway.db`, so the next process goes on where this one ended.
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import logging
 import os
@@ -50,15 +49,19 @@ class Gateway:
         self._channels = channels
         self.listener = listener
         self._group = group
-        self._failure: asyncio.Future[KeryxError] = asyncio.get_running_loop().create_future()
+        self._on_failure: Callable[[KeryxError], object] = _ignore
+        self.failure: KeryxError | None = None
+        """The error of the first platform that could not go on."""
 
     @property
     def platforms(self) -> tuple[str, ...]:
         return tuple(channel.platform.name for channel in self._channels)
 
-    async def wait_failed(self) -> KeryxError:
-        """Return the error of the first platform that cannot go on."""
-        return await asyncio.shield(self._failure)
+    def on_failure(self, callback: Callable[[KeryxError], object]) -> None:
+        """Call this when a platform cannot go on, at once if one could not."""
+        self._on_failure = callback
+        if self.failure is not None:
+            callback(self.failure)
 
     def start(self) -> None:
         for channel in self._channels:
@@ -68,16 +71,14 @@ class Gateway:
         await self._group.leave()
         for channel in self._channels:
             await channel.close()
-        if not self._failure.done():
-            self._failure.cancel()
 
     async def _run(self, channel: Channel) -> None:
         try:
             await channel.run()
         except KeryxError as error:
             _log.error("%s has ended: %s", channel.platform.name, error)
-            if not self._failure.done():
-                self._failure.set_result(error)
+            self.failure = self.failure or error
+            self._on_failure(error)
 
 
 @asynccontextmanager
@@ -138,6 +139,10 @@ def _lock(home: Path) -> Callable[[], None]:
             "stop it first, or choose another home"
         ) from error
     return partial(os.close, descriptor)
+
+
+def _ignore(_error: KeryxError) -> None:
+    """Stands for nobody who listens."""
 
 
 def _report(name: str, error: BaseException) -> None:

@@ -92,9 +92,9 @@ def checked_entities(fields: Mapping[str, Any], text: str) -> list[dict[str, Any
             raise ApiError(400, "Bad Request: ENTITY_BOUNDS_INVALID")
     for one in entities:
         for other in entities:
-            if one is not other and one["type"] in ("code", "pre") and _overlap(one, other):
-                if other["type"] != "blockquote":
-                    raise ApiError(400, "Bad Request: can't parse entities: nested code")
+            is_code = one["type"] in ("code", "pre") and other["type"] != "blockquote"
+            if one is not other and is_code and _overlap(one, other):
+                raise ApiError(400, "Bad Request: can't parse entities: nested code")
     return entities
 
 
