@@ -26,10 +26,18 @@ def last_text(request: ReceivedRequest) -> str:
     """What the person said last."""
     for message in reversed(request.body["messages"]):
         if message["role"] == "user":
-            content = message["content"]
-            parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-            texts = [part["text"] for part in parts if part["type"] == "text"]
-            return texts[-1].strip().splitlines()[-1] if texts else ""
+            content: Any = message["content"]
+            parts: list[dict[str, Any]] = (
+                content if isinstance(content, list) else [{"type": "text", "text": content}]
+            )
+            texts = [str(part["text"]) for part in parts if part["type"] == "text"]
+            lines = [
+                line
+                for text in texts
+                for line in text.strip().splitlines()
+                if not line.startswith(("[attached", "[workspace"))
+            ]
+            return lines[-1] if lines else ""
     return ""
 
 
@@ -76,7 +84,11 @@ def gateway_process(home: Path) -> Generator[subprocess.Popen[str]]:
         stdout=subprocess.DEVNULL,
         text=True,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+            "TMPDIR": str(home.parent / "workspace"),  # a killed process leaves a folder behind
+        },
     )
     try:
         yield process

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.gateway.chat_home import ANN, EVE, chatting
 
 
@@ -16,6 +18,7 @@ async def test_a_message_is_answered(tmp_path: Path) -> None:
         assert await api.wait(lambda: not api.updates)
 
 
+@pytest.mark.promise("chat.2")
 async def test_a_stranger_gets_nothing(tmp_path: Path) -> None:
     async with chatting(tmp_path) as (api, _, app):
         api.say(EVE, "Hello")

@@ -69,7 +69,12 @@ def checked_fields(method: str, fields: Mapping[str, Any]) -> None:
     allowed = FIELDS.get(method)
     if allowed is None:
         raise ApiError(404, "Not Found")
-    unknown = {name for name in fields if name not in allowed and not name.startswith("attach")}
+    # A file has a name of its own, which another field refers to.
+    unknown = {
+        name
+        for name, value in fields.items()
+        if name not in allowed and not isinstance(value, bytes)
+    }
     assert not unknown, f"{method} got {unknown}: the gateway never sends these"
 
 
