@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from keryx import Keryx
 from keryx.gateway.gateway import Gateway, running_gateway
@@ -27,8 +27,9 @@ def last_text(request: ReceivedRequest) -> str:
     for message in reversed(request.body["messages"]):
         if message["role"] == "user":
             content: Any = message["content"]
-            parts: list[dict[str, Any]] = (
-                content if isinstance(content, list) else [{"type": "text", "text": content}]
+            parts = cast(
+                "list[dict[str, Any]]",
+                content if isinstance(content, list) else [{"type": "text", "text": content}],
             )
             texts = [str(part["text"]) for part in parts if part["type"] == "text"]
             lines = [

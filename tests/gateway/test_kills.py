@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from keryx.gateway.delivery.outbox import NOTE
+from keryx.gateway.delivery.repetition import NOTE
 from keryx.testing.modelserver import ModelServer
 from tests.gateway.bot_api import BotApi, Fault
 from tests.gateway.chat_home import configure, echo, gateway_process

@@ -184,7 +184,7 @@ async def test_a_photo_comes_back_described_and_an_album_is_one_message(tmp_path
         size = {"width": 1, "height": 1, "file_size": len(PNG)}
         for name in ("p1", "p2"):
             photo = [{"file_id": name, "file_unique_id": name, **size}]
-            caption = {"caption": "what is this?"} if name == "p1" else {}
+            caption: dict[str, Any] = {"caption": "what is this?"} if name == "p1" else {}
             api.say(ANN, "", photo=photo, media_group_id="album", **caption)
         await api.wait(lambda: "I see 2 images: what is this?" in api.texts(ANN))
         assert len(api.sent(ANN)) == 1

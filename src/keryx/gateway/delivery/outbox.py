@@ -21,6 +21,7 @@ from keryx.aio.scope import Scope
 from keryx.gateway.delivery import ledger
 from keryx.gateway.delivery.flood_gate import DEFAULT_PACE, FloodGate, Pace, sleep
 from keryx.gateway.delivery.ledger import LedgerRow
+from keryx.gateway.delivery.repetition import with_note
 from keryx.ports.platform import (
     Address,
     Content,
@@ -33,7 +34,6 @@ from keryx.ports.platform import (
 )
 from keryx.sqlite_file import SqliteFile, Work
 
-NOTE: Final = "(Sent again: it is unknown whether this message arrived before.)\n\n"
 MOST_UNKNOWN: Final = 2
 """Sends of unknown fate of one message: more copies would help nobody."""
 # Seconds that requests under way get when the gateway ends; later their fate is unknown.
@@ -285,16 +285,6 @@ class Outbox:
 
     async def _write(self, change: Work[None]) -> None:
         await self._file.write(change)
-
-
-def with_note(content: Content) -> Content:
-    """Return the content with a note that it may be there twice."""
-    if content.text.startswith(NOTE) or content.file is not None:
-        return content
-    spans = tuple(
-        msgspec.structs.replace(span, start=span.start + len(NOTE)) for span in content.spans
-    )
-    return msgspec.structs.replace(content, text=NOTE + content.text, spans=spans)
 
 
 def _report(name: str, error: BaseException) -> None:
