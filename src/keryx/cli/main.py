@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "run": "send one message to an agent and print its reply",
     "exec": "run a script in the sandbox with the tools, no model needed",
     "serve": "serve the page and the API",
+    "gateway": "talk to agents from Telegram or through a signed webhook",
     "tokens": "make, list and revoke tokens for programs that use the API",
     "sessions": "list, show, search, fork, compact, undo or delete sessions",
     "approvals": "list and remove approval rules, or test a command against them",

@@ -8,6 +8,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -15,7 +18,8 @@ import msgspec
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.cli.values import folder, port
-from keryx.errors import UserMustActError
+from keryx.errors import KeryxError, UserMustActError
+from keryx.gateway.gateway import Gateway, GatewayTakenError, running_gateway
 from keryx.server.serve import HOST, PORT, Settings, serving
 
 
@@ -100,15 +104,41 @@ async def _serve(options: argparse.Namespace, settings: Settings) -> int:
         return await _run_server(app, settings)
 
 
+@asynccontextmanager
+async def _gateway(app: Keryx, workspace: Path) -> AsyncGenerator[Gateway | None]:
+    """Run the gateway too, if it is configured and no other process runs it."""
+    async with AsyncExitStack() as stack:
+        gateway = None
+        if app.host_client.config.gateway.is_configured:
+            folder_path = str(await app.host_client.to_thread(workspace.resolve))
+            try:
+                gateway = await stack.enter_async_context(
+                    running_gateway(app.host_client, workspace=folder_path)
+                )
+            except GatewayTakenError:
+                print("The gateway of this home runs in another process", flush=True)
+        yield gateway
+
+
+def _say_failure(error: KeryxError) -> None:
+    print(f"keryx: the gateway: {error}", file=sys.stderr, flush=True)
+
+
 async def _run_server(app: Keryx, settings: Settings) -> int:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    async with serving(app.host_client, _configured(settings, app)) as server:
+    async with (
+        serving(app.host_client, _configured(settings, app)) as server,
+        _gateway(app, settings.workspace) as gateway,
+    ):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
         print(f"Keryx is at {server.url}")
         print(f"Sign in on the page with this link, which works once: {server.link}", flush=True)
         if server.listens != server.url:
             print(f"The server listens at {server.listens}", flush=True)
+        if gateway is not None:
+            print(f"The gateway serves: {', '.join(gateway.platforms)}", flush=True)
+            gateway.on_failure(_say_failure)
         try:
             await stop.wait()
         finally:

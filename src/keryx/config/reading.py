@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
+from keryx.config import gateway
+from keryx.config.gateway import GatewayConfig, TelegramConfig, WebhookConfig
 from keryx.config.homes import find_home, is_text
 from keryx.config.keys import KEYS, read_keys
 from keryx.config.schema import (
@@ -51,8 +53,6 @@ _SECRET_NAME: Final = re.compile(
     r"(KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIALS?)$|^(KEY|TOKEN|SECRET|PASSWORD)_",
     re.IGNORECASE,
 )
-
-
 _SECRET_HEADERS: Final = ("authorization", "proxy-authorization", "cookie")
 
 
@@ -68,6 +68,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: ToolsConfig = msgspec.field(default_factory=ToolsConfig)
     mcp: McpConfig = msgspec.field(default_factory=McpConfig)
     memory: MemoryConfig = msgspec.field(default_factory=MemoryConfig)
+    gateway: GatewayConfig = msgspec.field(default_factory=GatewayConfig)
     personalities: dict[str, str | Personality] = msgspec.field(
         default_factory=dict[str, str | Personality]
     )
@@ -120,6 +121,7 @@ def secrets_of(config: Config) -> dict[str, str]:
         (web.brave_api_key_env, web.brave_api_key),
         (web.tavily_api_key_env, web.tavily_api_key),
         (config.memory.honcho.api_key_env, config.memory.honcho.api_key),
+        *gateway.secrets_in(config.gateway),
     ):
         if key and key not in values:
             secrets[label if label not in secrets else f"{label} (config.toml)"] = key
@@ -147,6 +149,7 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
         tools=_tools(file.tools, env),
         mcp=_mcp_servers(home, file, env),
         memory=_memory(file.memory, env),
+        gateway=gateway.with_secrets(file.gateway, env),
         hooks=_hooks(file, home / FILE),
         toolsets=check_sets(file.toolsets, file.profiles, home / FILE),
         profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
@@ -256,6 +259,9 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "mcp": McpConfig,
     "memory": MemoryConfig,
     "honcho": HonchoConfig,
+    "gateway": GatewayConfig,
+    "telegram": TelegramConfig,
+    "webhook": WebhookConfig,
     "personalities": Personality,
     "profiles": ProfileConfig,
 }

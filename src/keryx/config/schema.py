@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from keryx.config.gateway import GatewayConfig
 from keryx.errors import UserMustActError
 from keryx.messages import ApprovalMode
 from keryx.models.requirements import check_address
@@ -254,6 +255,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     confinement: Confined
     tools: ToolsConfig = msgspec.field(default_factory=ToolsConfig)
     memory: MemoryConfig = msgspec.field(default_factory=MemoryConfig)
+    gateway: GatewayConfig = msgspec.field(default_factory=GatewayConfig)
     hooks: tuple[HookSettings, ...] = ()
     """The hooks, in the order in which they run."""
     toolsets: Mapping[str, tuple[str, ...]] = msgspec.field(

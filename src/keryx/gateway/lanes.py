@@ -1,0 +1,248 @@
+"""Handles stored updates: one task for each lane, so that one slow chat holds up no other.
+
+An update is planned, the plan is stored, then done; the reply and the end of the update are one
+transaction. Whatever dies in between is repeated and takes effect once. An update that keeps
+failing is kept as a dead letter, and its chat goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from keryx.aio.group import Group
+from keryx.aio.scope import Scope
+from keryx.errors import KeryxError, NobodyMustActError, UserMustActError
+from keryx.gateway import conversations, inbox
+from keryx.gateway.delivery import ledger
+from keryx.gateway.delivery.flood_gate import Pace, sleep
+from keryx.gateway.delivery.ledger import NewMessage
+from keryx.gateway.delivery.outbox import Outbox
+from keryx.gateway.inbox import WaitingUpdate
+from keryx.gateway.talk import plans
+from keryx.gateway.talk.answers import Answers
+from keryx.gateway.talk.performer import Performed, Performer
+from keryx.gateway.talk.planner import Planner
+from keryx.gateway.talk.plans import Plan, SendPlan
+from keryx.ports.platform import Incoming, Platform, Press, ReceivedMessage, Update
+from keryx.sqlite_file import SqliteFile
+
+MOST_ATTEMPTS: Final = 6
+MOST_PARTS: Final = 20
+_log: Final = logging.getLogger("keryx.gateway")
+
+
+class Lanes:
+    """The updates of one platform. Belongs to one loop; `start` first, `close` last."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        file: SqliteFile,
+        scope: Scope,
+        *,
+        planner: Planner,
+        performer: Performer,
+        answers: Answers,
+        outbox: Outbox,
+        pace: Pace,
+        join_window: float,
+    ) -> None:
+        """`join_window`: seconds in which the parts of one message come."""
+        self._platform = platform
+        self._file = file
+        self._clock = scope.clock
+        self._group = Group(scope.child(f"lanes {platform.name}"), on_error=_report)
+        self._planner = planner
+        self._performer = performer
+        self._answers = answers
+        self._outbox = outbox
+        self._pace = pace
+        self._join_window = join_window
+        self._woken: dict[str, bool] = {}
+        """The lanes that have a task, and whether new updates came since it looked."""
+
+    async def take(self, updates: Sequence[Update]) -> None:
+        """Store updates; they are durable when this returns."""
+        source, at = self._platform.source, self._clock.wall()
+        lanes = await self._file.write(lambda con: inbox.store(con, source, updates, at))
+        for lane in lanes:
+            self._wake(lane)
+
+    async def start(self) -> None:
+        """Go on with what an earlier process has not handled."""
+        source = self._platform.source
+        for lane in await self._file.read(lambda con: inbox.lanes_waiting(con, source)):
+            self._wake(lane)
+
+    async def close(self) -> None:
+        await self._group.leave()
+        self._group.scope.close()
+
+    def _wake(self, lane: str) -> None:
+        if lane in self._woken:
+            self._woken[lane] = True
+        elif not self._group.scope.is_cancelled:
+            self._woken[lane] = False
+            self._group.start(self._serve(lane), name=f"lane {lane}")
+
+    async def _serve(self, lane: str) -> None:
+        try:
+            while True:
+                self._woken[lane] = False
+                update = await self._next(lane)
+                if update is not None:
+                    await self._try(update)
+                elif not self._woken[lane]:
+                    return
+        finally:
+            del self._woken[lane]
+
+    async def _next(self, lane: str) -> WaitingUpdate | None:
+        rows = await self._waiting(lane, 1)
+        return rows[0] if rows else None
+
+    async def _waiting(self, lane: str, limit: int) -> list[WaitingUpdate]:
+        source = self._platform.source
+        return await self._file.read(lambda con: inbox.waiting(con, source, lane, limit))
+
+    # -- one update
+
+    async def _try(self, update: WaitingUpdate) -> None:
+        try:
+            await self._handle(update)
+        except NobodyMustActError as error:
+            await self._fail(update, error)
+        except UserMustActError as error:
+            await self._refuse(update, str(error))
+        except Exception as error:  # noqa: BLE001 (whatever it is, it must not stop the lane)
+            _log.exception("the update %s failed", update.key)
+            await self._fail(update, error)
+
+    async def _handle(self, update: WaitingUpdate) -> None:
+        incoming = self._platform.read(update.body)
+        if incoming is None:
+            await self._finish(update, None, Performed(), [update.place])
+            return
+        plan = None if update.plan is None else plans.decode(update.plan)
+        places = [update.place]
+        if plan is None:
+            plan, places = await self._plan(update, incoming)
+            body = plans.encode(plan)
+            await self._file.write(lambda con: inbox.set_plan(con, update.place, body))
+        elif isinstance(plan, SendPlan):
+            places = list(plan.joined) or places
+        performed = await self._performer.perform(plan, incoming)
+        await self._finish(update, incoming, performed, places)
+
+    async def _plan(self, update: WaitingUpdate, incoming: Incoming) -> tuple[Plan, list[int]]:
+        if isinstance(incoming, Press):
+            return await self._planner.plan_press(incoming), [update.place]
+        parts, places = [incoming], [update.place]
+        if incoming.is_part:
+            await sleep(self._clock, self._join_window)
+            parts, places = await self._parts(update, incoming)
+        key = f"{self._platform.source}:{update.key}"
+        plan = await self._planner.plan_message(key, parts, places)
+        return plan, places
+
+    async def _parts(
+        self, update: WaitingUpdate, first: ReceivedMessage
+    ) -> tuple[list[ReceivedMessage], list[int]]:
+        """Return the messages that are one: an album, a text in pieces, forwarded ones."""
+        parts, places = [first], [update.place]
+        for row in (await self._waiting(update.lane, MOST_PARTS))[1:]:
+            part = self._platform.read(row.body)
+            if (
+                not isinstance(part, ReceivedMessage)
+                or part.person.id != first.person.id
+                or part.album != first.album
+                or not parts[-1].is_part
+                or part.text.startswith("/")
+            ):
+                break
+            parts.append(part)
+            places.append(row.place)
+        return parts, places
+
+    async def _finish(
+        self,
+        update: WaitingUpdate,
+        incoming: Incoming | None,
+        performed: Performed,
+        places: Sequence[int],
+    ) -> None:
+        messages = [] if incoming is None else self._replies(update, incoming, performed.text)
+        account, at = self._platform.account, self._clock.wall()
+
+        def write(connection: sqlite3.Connection) -> None:
+            inbox.finish(connection, places)
+            ledger.add(connection, account, messages, at)
+            if performed.turn is not None:
+                conversations.await_turn(connection, account, performed.turn)
+
+        await self._file.write(write)
+        if performed.turn is not None:
+            self._answers.watch(performed.turn)
+        for message in messages:
+            self._outbox.wake(message.address.chat)
+        if isinstance(incoming, Press):
+            await self._platform.settle(incoming, performed.text)
+
+    def _replies(self, update: WaitingUpdate, incoming: Incoming, text: str) -> list[NewMessage]:
+        """Return the reply to a command; what a press did is told to who pressed."""
+        if not text or isinstance(incoming, Press):
+            return []
+        return [
+            NewMessage(
+                key=f"{self._platform.source}:{update.key}:reply:{number}",
+                address=incoming.address,
+                content=content,
+                reply_to=None if incoming.address.is_private else incoming.message_id,
+            )
+            for number, content in enumerate(self._platform.format(text))
+        ]
+
+    # -- failures
+
+    async def _refuse(self, update: WaitingUpdate, error: str) -> None:
+        """Tell the person why their message has no effect."""
+        incoming = self._platform.read(update.body)
+        if incoming is not None and not await self._planner.is_allowed(incoming.person):
+            incoming = None
+        await self._finish(update, incoming, Performed(f"It failed: {error}"), [update.place])
+
+    async def _fail(self, update: WaitingUpdate, error: Exception) -> None:
+        if update.attempts + 1 >= MOST_ATTEMPTS:
+            _log.error("the update %s is given up: %s", update.key, error)
+            await self._file.write(partial(_give_up, update.place, str(error)))
+            if isinstance(error, KeryxError):
+                await self._say_given_up(update, error)
+            return
+        await self._file.write(partial(_count_failure, update.place, str(error)))
+        await sleep(self._clock, self._pace.backoff * 2.0**update.attempts)
+
+    async def _say_given_up(self, update: WaitingUpdate, error: KeryxError) -> None:
+        incoming = self._platform.read(update.body)
+        if incoming is None or not await self._planner.is_allowed(incoming.person):
+            return
+        messages = self._replies(update, incoming, f"I could not take this message: {error}")
+        account, at = self._platform.account, self._clock.wall()
+        await self._file.write(lambda con: ledger.add(con, account, messages, at))
+        self._outbox.wake(incoming.address.chat)
+
+
+def _give_up(place: int, error: str, connection: sqlite3.Connection) -> None:
+    inbox.give_up(connection, place, error)
+
+
+def _count_failure(place: int, error: str, connection: sqlite3.Connection) -> None:
+    inbox.count_failure(connection, place, error)
+
+
+def _report(name: str, error: BaseException) -> None:
+    """Log an error of one lane; the others go on."""
+    _log.error("%s failed", name, exc_info=error)

@@ -1,0 +1,111 @@
+"""Who may talk to the gateway: the allow-list, and people who were paired with a code.
+
+Nobody else gets anything, not even an error. Blocking code, except `Access`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import sqlite3
+from collections.abc import Collection
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from keryx.aio.clock import Clock
+from keryx.ports.platform import Person
+from keryx.sqlite_file import SqliteFile
+
+CODE_LIFETIME: Final = 600.0
+"""Seconds in which a pairing code can be used."""
+# A code has 40 bits, so this many attempts leave a guesser no chance.
+MOST_ATTEMPTS: Final = 20
+_ALPHABET: Final = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
+_LENGTH: Final = 8
+
+
+class PairedPerson(msgspec.Struct, frozen=True):
+    """A person who used a code."""
+
+    platform: str
+    person: str
+    name: str
+    at: float
+
+
+def make_code(connection: sqlite3.Connection, at: float) -> str:
+    """Return a new pairing code, which works once."""
+    connection.execute("DELETE FROM codes WHERE expires < ?", (at,))
+    code = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+    connection.execute("INSERT INTO codes VALUES (?, ?, 0)", (_digest(code), at + CODE_LIFETIME))
+    return code
+
+
+def pair(
+    connection: sqlite3.Connection, platform: str, person: Person, code: str, at: float
+) -> bool:
+    """Let the person in if the code is right. A wrong one counts against all open codes."""
+    cursor = connection.execute(
+        "DELETE FROM codes WHERE digest = ? AND expires >= ?", (_digest(code.upper()), at)
+    )
+    if not cursor.rowcount:
+        connection.execute("UPDATE codes SET attempts = attempts + 1")
+        connection.execute("DELETE FROM codes WHERE attempts >= ?", (MOST_ATTEMPTS,))
+        return False
+    connection.execute(
+        "INSERT OR REPLACE INTO people VALUES (?, ?, ?, ?)",
+        (platform, person.id, person.name, at),
+    )
+    return True
+
+
+def paired(connection: sqlite3.Connection) -> list[PairedPerson]:
+    rows = connection.execute("SELECT platform, person, name, at FROM people ORDER BY at")
+    return [PairedPerson(*row) for row in rows]
+
+
+def is_paired(connection: sqlite3.Connection, platform: str, person: str) -> bool:
+    query = "SELECT 1 FROM people WHERE platform = ? AND person = ?"
+    return connection.execute(query, (platform, person)).fetchone() is not None
+
+
+def forget(connection: sqlite3.Connection, person: str) -> bool:
+    """Let a paired person in no more. False: there is none."""
+    return connection.execute("DELETE FROM people WHERE person = ?", (person,)).rowcount > 0
+
+
+def _digest(code: str) -> bytes:
+    return hashlib.sha256(f"keryx pairing {code}".encode(errors="replace")).digest()
+
+
+class Access:
+    """Decides who may talk to one platform."""
+
+    def __init__(
+        self, file: SqliteFile, clock: Clock, platform: str, allowed: Collection[str]
+    ) -> None:
+        self._file = file
+        self._clock = clock
+        self._platform = platform
+        self._allowed = frozenset(allowed)
+
+    async def is_allowed(self, person: Person) -> bool:
+        """Return whether the person is let in, as of now: another process may change it."""
+        if person.id in self._allowed:
+            return True
+        return await self._file.read(
+            lambda connection: is_paired(connection, self._platform, person.id)
+        )
+
+    async def pair(self, person: Person, code: str) -> bool:
+        return await self._file.write(
+            partial(_pair, self._platform, person, code, self._clock.wall())
+        )
+
+
+def _pair(
+    platform: str, person: Person, code: str, at: float, connection: sqlite3.Connection
+) -> bool:
+    return pair(connection, platform, person, code, at)

@@ -1,0 +1,1 @@
+"""Turns what people write and press into commands, and the events of sessions into messages."""

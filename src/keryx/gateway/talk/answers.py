@@ -1,0 +1,281 @@
+"""Follows the turns that chats started, and writes what they say into the ledger.
+
+The messages of a turn have keys that follow from its events. So a turn that is read again after a
+crash, or from an earlier event, adds nothing twice. The end of a turn and its answer are one
+transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Final
+
+from keryx import events as ev
+from keryx.aio.group import Group
+from keryx.aio.scope import Scope
+from keryx.app.host_client import HostClient
+from keryx.errors import DeveloperMustActError, KeryxError
+from keryx.gateway import conversations
+from keryx.gateway.conversations import AwaitedTurn
+from keryx.gateway.delivery import ledger
+from keryx.gateway.delivery.flood_gate import sleep
+from keryx.gateway.delivery.ledger import NewMessage
+from keryx.gateway.delivery.outbox import Outbox, Preview
+from keryx.gateway.talk import requests
+from keryx.gateway.talk.attached_files import AttachedFiles
+from keryx.gateway.talk.turn_progress import TurnProgress
+from keryx.ports.platform import Content, Platform
+from keryx.sqlite_file import SqliteFile
+
+WORKING: Final = "Working on it…"
+LONGEST_PREVIEW: Final = 3500
+# A session that cannot be read now can be read soon, unless it is damaged.
+PAUSE: Final = 1.0
+_log: Final = logging.getLogger("keryx.gateway")
+
+
+class _Following:
+    """One run through the events of a session."""
+
+    def __init__(self, turns: dict[str, AwaitedTurn]) -> None:
+        self.turns = turns
+        self.seen = 0
+        self.progress: dict[str, TurnProgress] = {}
+        self.steps: dict[str, str] = {}
+        self.task: asyncio.Task[None] | None = None
+
+
+class Answers:
+    """Belongs to one loop; `start` first, `close` last."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        host_client: HostClient,
+        file: SqliteFile,
+        outbox: Outbox,
+        scope: Scope,
+        *,
+        shows_previews: bool = True,
+    ) -> None:
+        self._platform = platform
+        self._host_client = host_client
+        self._file = file
+        self._outbox = outbox
+        self._clock = scope.clock
+        self._group = Group(scope.child(f"answers {platform.name}"), on_error=_report)
+        self._sessions: dict[str, _Following] = {}
+        self._files = AttachedFiles(host_client)
+        self._shows_previews = shows_previews and platform.abilities.edits
+
+    async def start(self) -> None:
+        """Go on with the turns that an earlier process waited for."""
+        account = self._platform.account
+        for session_id in await self._file.read(
+            lambda con: conversations.awaited_sessions(con, account)
+        ):
+            turns = await self._file.read(partial(_awaited, account, session_id))
+            self._follow_from(session_id, _Following({turn.turn_id: turn for turn in turns}))
+
+    def watch(self, turn: AwaitedTurn) -> None:
+        """Follow this turn; it is in the table already."""
+        following = self._sessions.get(turn.session_id)
+        if following is None:
+            self._follow_from(turn.session_id, _Following({turn.turn_id: turn}))
+            return
+        if turn.turn_id in following.turns:
+            return
+        following.turns[turn.turn_id] = turn
+        if following.seen > turn.after:
+            # Some of its events went by before it was known: read again, from the earliest turn.
+            if following.task is not None:
+                following.task.cancel()
+            self._follow_from(turn.session_id, _Following(dict(following.turns)))
+
+    async def close(self) -> None:
+        await self._group.leave()
+        self._group.scope.close()
+
+    def _follow_from(self, session_id: str, following: _Following) -> None:
+        self._sessions[session_id] = following
+        following.task = self._group.start(
+            self._follow(session_id, following), name=f"answers of {session_id}"
+        )
+
+    async def _follow(self, session_id: str, following: _Following) -> None:
+        while following.turns:
+            following.seen = min(turn.after for turn in following.turns.values())
+            try:
+                await self._read(session_id, following)
+            except DeveloperMustActError as error:
+                # The session was deleted: nobody will ever answer.
+                _log.info("the turns of %s have no answer: %s", session_id, error)
+                await self._close_all(following)
+            except KeryxError as error:
+                _log.warning("the session %s cannot be followed: %s", session_id, error)
+                await sleep(self._clock, PAUSE)
+        if self._sessions.get(session_id) is following:
+            del self._sessions[session_id]
+
+    async def _read(self, session_id: str, following: _Following) -> None:
+        stream = await self._host_client.follow(session_id, after=following.seen)
+        async with aclosing(stream):
+            async for event in stream:
+                await self._handle(event, following)
+                following.seen = max(following.seen, getattr(event, "seq", 0))
+                if not following.turns:
+                    return
+
+    # -- events
+
+    async def _handle(self, event: ev.Event, following: _Following) -> None:
+        if isinstance(event, ev.StepStarted):
+            following.steps[event.step_id] = event.turn_id
+        turn_id = getattr(event, "turn_id", None) or following.steps.get(
+            getattr(event, "step_id", "")
+        )
+        turn = following.turns.get(turn_id or "")
+        if turn is None:
+            return
+        progress = following.progress.setdefault(turn.turn_id, TurnProgress())
+        progress.note(event)
+        match event:
+            case ev.TurnStarted():
+                await self._announce(turn)
+            case ev.ApprovalAsked():
+                key, content = (
+                    requests.approval_key(event.approval_id),
+                    requests.approval_content(event),
+                )
+                progress.request_texts[key] = content.text
+                await self._ask(turn, key, content)
+            case ev.QuestionAsked():
+                key, content = (
+                    requests.question_key(event.question_id),
+                    requests.question_content(event),
+                )
+                progress.request_texts[key] = event.text
+                await self._ask(turn, key, content)
+            case ev.ApprovalAnswered() | ev.ApprovalExpired():
+                key = requests.approval_key(event.approval_id)
+                await self._settle(turn, key, requests.outcome_text(event), progress)
+            case ev.QuestionAnswered() | ev.QuestionExpired():
+                key = requests.question_key(event.question_id)
+                await self._settle(turn, key, requests.outcome_text(event), progress)
+            case ev.TurnFinished():
+                await self._finish(turn, progress, event)
+                following.turns.pop(turn.turn_id, None)
+                following.progress.pop(turn.turn_id, None)
+            case _:
+                self._preview(turn, progress)
+
+    async def _announce(self, turn: AwaitedTurn) -> None:
+        """Say that the turn runs, with a button that stops it."""
+        if self._platform.abilities.edits:
+            content = Content(text=WORKING, buttons=requests.stop_button(turn.turn_id))
+            await self._enqueue(
+                turn,
+                [
+                    NewMessage(
+                        key=_status_key(turn),
+                        address=turn.address,
+                        content=content,
+                        action="status",
+                        reply_to=turn.reply_to,
+                    )
+                ],
+            )
+
+    def _preview(self, turn: AwaitedTurn, progress: TurnProgress) -> None:
+        if self._shows_previews and (text := progress.preview()):
+            content = Content(
+                text=text[-LONGEST_PREVIEW:], buttons=requests.stop_button(turn.turn_id)
+            )
+            self._outbox.show(Preview(_status_key(turn), turn.address, content))
+
+    async def _ask(self, turn: AwaitedTurn, key: str, content: Content) -> None:
+        # Its target names the turn that asks, so that a press finds the session.
+        message = NewMessage(key=key, address=turn.address, content=content, target=turn.turn_id)
+        await self._enqueue(turn, [message])
+
+    async def _settle(
+        self, turn: AwaitedTurn, key: str, outcome: str, progress: TurnProgress
+    ) -> None:
+        """Replace the buttons of a request by what came of it."""
+        text = f"{progress.request_texts.get(key, '')}\n\n{outcome}".strip()
+        message = NewMessage(
+            key=f"{key}:end",
+            address=turn.address,
+            content=Content(text=text),
+            action="edit",
+            target=key,
+        )
+        if self._platform.abilities.edits:
+            await self._enqueue(turn, [message])
+
+    async def _finish(
+        self, turn: AwaitedTurn, progress: TurnProgress, event: ev.TurnFinished
+    ) -> None:
+        text = progress.answer(event)
+        messages = [
+            NewMessage(
+                key=f"{turn.turn_id}:{number}",
+                address=turn.address,
+                content=content,
+                action="send" if number else "answer",
+                target=None if number else _status_key(turn),
+                reply_to=None if number else turn.reply_to,
+            )
+            for number, content in enumerate(self._platform.format(text))
+        ]
+        files = await self._files.of_turn(turn.session_id, text, progress.new_files)
+        messages += [
+            NewMessage(
+                key=f"{turn.turn_id}:file:{number}",
+                address=turn.address,
+                content=Content(file=file),
+            )
+            for number, file in enumerate(files)
+        ]
+        self._outbox.drop_preview(turn.address)
+        await self._enqueue(turn, messages, is_end=True)
+
+    async def _enqueue(
+        self, turn: AwaitedTurn, messages: Sequence[NewMessage], *, is_end: bool = False
+    ) -> None:
+        account, at = self._platform.account, self._clock.wall()
+
+        def write(connection: sqlite3.Connection) -> None:
+            ledger.add(connection, account, messages, at)
+            if is_end:
+                conversations.close_turn(connection, turn.turn_id)
+
+        await self._file.write(write)
+        self._outbox.wake(turn.address.chat)
+
+    async def _close_all(self, following: _Following) -> None:
+        for turn in list(following.turns.values()):
+            await self._file.write(partial(_close, turn.turn_id))
+            following.turns.pop(turn.turn_id, None)
+
+
+def _status_key(turn: AwaitedTurn) -> str:
+    return f"{turn.turn_id}:status"
+
+
+def _awaited(account: str, session_id: str, connection: sqlite3.Connection) -> list[AwaitedTurn]:
+    return conversations.awaited_turns(connection, account, session_id)
+
+
+def _close(turn_id: str, connection: sqlite3.Connection) -> None:
+    conversations.close_turn(connection, turn_id)
+
+
+def _report(name: str, error: BaseException) -> None:
+    """Log an error of one session; the others go on."""
+    _log.error("%s failed", name, exc_info=error)

@@ -1,0 +1,98 @@
+"""The commands of a chat that only look, or change a setting: /model, /status, /sessions, /help."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from keryx.app.host_client import HostClient
+from keryx.gateway import conversations
+from keryx.gateway.talk.plans import ModelPlan, Plan, SayPlan, SwitchPlan
+from keryx.sqlite_file import SqliteFile
+
+MOST_SESSIONS: Final = 8
+NOT_PAIRED: Final = ""
+"""A person who is not allowed gets nothing."""
+HELP: Final = """\
+You can talk to me now. Send a message, a photo, a document or a voice message.
+
+/new begins a new session
+/stop stops what is running
+/steer TEXT changes the course of what is running
+/queue TEXT is done after what is running
+/model NAME chooses the model; /model shows it
+/status shows what is running
+/sessions lists the last sessions; /sessions NUMBER goes on with one"""
+
+
+def command_in(text: str) -> tuple[str, str]:
+    """Return the command of a message and the rest; no command: an empty word and the text."""
+    if not text.startswith("/"):
+        return "", text
+    word, _, rest = text[1:].partition(" ")
+    name, _, more = word.partition("\n")
+    rest = f"{more}\n{rest}" if more else rest
+    return name.lower(), rest.strip()
+
+
+class ChatCommands:
+    """Plans for the commands that are not messages to the agent."""
+
+    def __init__(self, host_client: HostClient, file: SqliteFile) -> None:
+        self._host_client = host_client
+        self._file = file
+
+    async def plan(  # noqa: PLR0911 (one for each command)
+        self, word: str, rest: str, session_id: str, conversation: str, *, is_private: bool
+    ) -> Plan:
+        match word:
+            case "status":
+                return SayPlan(text=await self._status(session_id))
+            case "model" if rest:
+                return ModelPlan(session_id=session_id, model=rest)
+            case "model":
+                view = await self._host_client.view(session_id)
+                return SayPlan(text=f"The model is {view.settings.model}.")
+            case "sessions":
+                return await self._sessions(rest, session_id, conversation, is_private=is_private)
+            case "start" | "help" | "pair":
+                return SayPlan(text=HELP)
+            case "steer" | "queue":
+                return SayPlan(text=f"Write the message behind the command: /{word} TEXT")
+            case _:
+                return SayPlan(text=f"There is no command /{word:.40}. /help lists all commands.")
+
+    async def _status(self, session_id: str) -> str:
+        view = await self._host_client.view(session_id)
+        lines = [f"Session: {view.settings.title or session_id}", f"Model: {view.settings.model}"]
+        if view.turn is None:
+            lines.append("Nothing is running.")
+        else:
+            running = ", ".join(call.tool for call in view.calls) or "the model"
+            lines.append(f"Running: {running}. /stop stops it.")
+        if view.approvals or view.questions:
+            lines.append(f"Waiting for you: {len(view.approvals) + len(view.questions)}")
+        if view.queue:
+            lines.append(f"Queued messages: {len(view.queue)}")
+        return "\n".join(lines)
+
+    async def _sessions(
+        self, rest: str, current: str, conversation: str, *, is_private: bool
+    ) -> Plan:
+        rows = await self._host_client.store.sessions(limit=200)
+        if not is_private:
+            # In a group, the sessions of other chats are nobody's business.
+            own = await self._file.read(lambda con: conversations.sessions_of(con, conversation))
+            rows = [row for row in rows if row.session_id in own]
+        rows = rows[:MOST_SESSIONS]
+        if rest:
+            if rest.isdecimal() and 1 <= int(rest) <= len(rows):
+                chosen = rows[int(rest) - 1].session_id
+                return SwitchPlan(session_id=chosen, conversation=conversation)
+            return SayPlan(text="There is no such session; /sessions lists the last ones.")
+        lines = [
+            f"{number}. {row.title or row.session_id}"
+            + (" (this one)" if row.session_id == current else "")
+            for number, row in enumerate(rows, 1)
+        ]
+        text = "\n".join(lines) or "There are no sessions yet."
+        return SayPlan(text=f"{text}\n\n/sessions NUMBER goes on with one of them.")

@@ -1,0 +1,1 @@
+"""Telegram: long polling or webhook, through aiogram."""

@@ -1,0 +1,265 @@
+"""Telegram as a platform: the bot, its limits, and how its messages are sent."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from keryx.aio.clock import Clock
+from keryx.errors import KeryxError, UserMustActError
+from keryx.gateway.delivery.flood_gate import sleep
+from keryx.gateway.formatting.markdown import parse
+from keryx.gateway.formatting.splitting import split
+from keryx.gateway.telegram.polling import Polling
+from keryx.gateway.telegram.requests import NOT_MODIFIED, BadFormatError, checked
+from keryx.gateway.telegram.updates import read
+from keryx.ports.platform import (
+    Abilities,
+    Content,
+    FateUnknownError,
+    Incoming,
+    MessageRefusedError,
+    NotSentError,
+    PlatformError,
+    Press,
+    ReceivedFile,
+    Sending,
+    Take,
+)
+
+if TYPE_CHECKING:
+    from aiogram import Bot, types
+
+API: Final = "https://api.telegram.org"
+T = TypeVar("T")
+
+LONGEST_TEXT: Final = 4000
+"""UTF-16 units of one message. Telegram takes 4,096; the rest is for a note."""
+LARGEST_DOWNLOAD: Final = 20 * 1024 * 1024
+LARGEST_PHOTO: Final = 10 * 1024 * 1024
+ToThread = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
+_log: Final = logging.getLogger("keryx.gateway")
+
+
+class Receiver(Protocol):
+    """Another way to get updates than long polling."""
+
+    async def receive(self, take: Take) -> None: ...
+
+
+class Telegram:
+    """One bot. Belongs to one loop."""
+
+    name: str = "telegram"
+    abilities: Abilities = Abilities(edits=True, largest_download=LARGEST_DOWNLOAD)
+
+    def __init__(
+        self,
+        token: str,
+        clock: Clock,
+        to_thread: ToThread,
+        *,
+        api_url: str = API,
+        timeout: float = 20.0,
+        wait: float = 30.0,
+        pause: float = 1.0,
+    ) -> None:
+        """`timeout`: of a request; `wait`: how long Telegram holds a poll open."""
+        self._token = token
+        self._clock = clock
+        self._to_thread = to_thread
+        self._api_url = api_url
+        self._timeout = timeout
+        self._wait = wait
+        self._pause = pause
+        self._bot: Bot | None = None
+        self._me: types.User | None = None
+        self.receiver: Receiver | None = None
+        """Receives updates; None: by long polling."""
+
+    @property
+    def account(self) -> str:
+        return f"telegram:{self._token.partition(':')[0]}"
+
+    @property
+    def source(self) -> str:
+        return f"{self.account}:{hashlib.sha256(self._token.encode()).hexdigest()[:8]}"
+
+    @property
+    def bot(self) -> Bot:
+        assert self._bot is not None
+        return self._bot
+
+    async def start(self) -> None:
+        self._bot = await self._to_thread(self._create_bot)
+        self._me = await self.until_answered(self.bot.get_me)
+        if not self._me.can_read_all_group_messages:
+            _log.info("the bot sees only messages in groups that are for it (privacy mode)")
+
+    def _create_bot(self) -> Bot:
+        """Load aiogram and its certificates. Blocks."""
+        try:
+            from aiogram import Bot  # noqa: PLC0415 (heavy; only if Telegram is configured)
+            from aiogram.client.session.aiohttp import AiohttpSession  # noqa: PLC0415 (heavy)
+            from aiogram.client.telegram import TelegramAPIServer  # noqa: PLC0415 (heavy)
+            from aiogram.utils.token import TokenValidationError  # noqa: PLC0415 (heavy)
+        except ImportError as error:
+            raise UserMustActError(
+                "Telegram needs aiogram; install it with: pip install 'keryx[telegram]'"
+            ) from error
+        session = AiohttpSession(
+            api=TelegramAPIServer.from_base(self._api_url), timeout=self._timeout
+        )
+        try:
+            return Bot(self._token, session=session)
+        except TokenValidationError as error:
+            raise PlatformError(
+                "the token of the Telegram bot is not one; copy it from @BotFather"
+            ) from error
+
+    async def receive(self, take: Take) -> None:
+        if self.receiver is not None:
+            await self.receiver.receive(take)
+            return
+        # Telegram refuses polls while a webhook is set. What waits there is not dropped.
+        await self.until_answered(lambda: self.bot.delete_webhook(drop_pending_updates=False))
+        polling = await self._polling()
+        await polling.run(take)
+
+    async def until_answered(self, request: Callable[[], Awaitable[T]]) -> T:
+        """Make a request that can be repeated, until Telegram answers it."""
+        while True:
+            try:
+                return await checked(request())
+            except (NotSentError, FateUnknownError) as error:
+                _log.warning("Telegram has not answered: %s", error)
+                pause = error.retry_after if isinstance(error, NotSentError) else None
+                await sleep(self._clock, self._pause if pause is None else pause)
+
+    async def _polling(self) -> Polling:
+        session = await self.bot.session.create_session()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] (an AiohttpSession)
+        url = self.bot.session.api.api_url(self._token, "getUpdates")
+        return Polling(session, url, self._clock, wait=self._wait, pause=self._pause)  # pyright: ignore[reportUnknownArgumentType] (same)
+
+    def read(self, body: bytes) -> Incoming | None:
+        assert self._me is not None
+        return read(body, self._me)
+
+    def format(self, markdown: str) -> list[Content]:
+        return split(parse(markdown), LONGEST_TEXT)
+
+    async def send(self, sending: Sending) -> str:
+        message = await self._formatted(sending, self._send)
+        return str(message.message_id)
+
+    async def edit(self, sending: Sending, message_id: str) -> None:
+        async def edit(sending: Sending, **formatting: Any) -> Any:
+            return await self.bot.edit_message_text(
+                sending.content.text or "…",
+                chat_id=int(sending.address.chat),
+                message_id=int(message_id),
+                reply_markup=_keyboard(sending.content),
+                **formatting,
+            )
+
+        try:
+            await self._formatted(sending, edit)
+        except MessageRefusedError as error:
+            if NOT_MODIFIED not in str(error).lower():
+                raise
+
+    async def _formatted(self, sending: Sending, request: Any) -> Any:
+        """Make the request with formatting; if Telegram cannot read that, without."""
+        from aiogram.types import MessageEntity  # noqa: PLC0415 (heavy)
+
+        entities = [
+            MessageEntity(
+                type=span.kind,
+                offset=span.start,
+                length=span.length,
+                url=span.value if span.kind == "text_link" else None,
+                language=(span.value or None) if span.kind == "pre" else None,
+            )
+            for span in sending.content.spans
+        ]
+        try:
+            return await checked(request(sending, entities=entities or None))
+        except BadFormatError as error:
+            if not entities:
+                raise
+            _log.info("a message is sent without formatting: %s", error)
+            return await checked(request(sending))
+
+    def _send(self, sending: Sending, **formatting: Any) -> Awaitable[types.Message]:
+        from aiogram.types import ReplyParameters  # noqa: PLC0415 (heavy)
+
+        target: dict[str, Any] = {
+            "chat_id": int(sending.address.chat),
+            "message_thread_id": None
+            if sending.address.topic is None
+            else int(sending.address.topic),
+            "reply_parameters": None
+            if sending.reply_to is None
+            else ReplyParameters(
+                message_id=int(sending.reply_to), allow_sending_without_reply=True
+            ),
+        }
+        if sending.content.file is not None:
+            return self._send_file(sending, target)
+        return self.bot.send_message(
+            text=sending.content.text or "…",
+            reply_markup=_keyboard(sending.content),
+            **target,
+            **formatting,
+        )
+
+    def _send_file(self, sending: Sending, target: dict[str, Any]) -> Awaitable[types.Message]:
+        from aiogram.types import BufferedInputFile  # noqa: PLC0415 (heavy)
+
+        file = sending.content.file
+        assert file is not None
+        assert sending.data is not None
+        upload = BufferedInputFile(sending.data, file.name)
+        if file.media_type in ("image/png", "image/jpeg") and len(sending.data) <= LARGEST_PHOTO:
+            return self.bot.send_photo(photo=upload, **target)
+        if file.media_type in ("audio/ogg", "audio/opus"):
+            return self.bot.send_voice(voice=upload, **target)
+        if file.media_type.startswith("audio/"):
+            return self.bot.send_audio(audio=upload, **target)
+        return self.bot.send_document(document=upload, **target)
+
+    async def settle(self, press: Press, text: str) -> None:
+        if press.press_id:
+            with suppress(KeryxError):  # the answer to a press is worth only a moment
+                await checked(self.bot.answer_callback_query(press.press_id, text=text[:200]))
+
+    async def download(self, file: ReceivedFile) -> bytes:
+        place = await checked(self.bot.get_file(file.id))
+        stream = await checked(self.bot.download_file(place.file_path or ""))
+        assert stream is not None
+        return stream.read()
+
+    async def close(self) -> None:
+        if self._bot is not None:
+            await self._bot.session.close()
+
+    def webhook_secret(self) -> str:
+        """Return what Telegram sends with each webhook request. It follows from the token."""
+        return hmac.new(self._token.encode(), b"keryx webhook", hashlib.sha256).hexdigest()
+
+
+def _keyboard(content: Content) -> types.InlineKeyboardMarkup | None:
+    from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup  # noqa: PLC0415 (heavy)
+
+    if not content.buttons:
+        return None
+    return InlineKeyboardMarkup(
+        inline_keyboard=[
+            [InlineKeyboardButton(text=button.text, callback_data=button.data) for button in row]
+            for row in content.buttons
+        ]
+    )

@@ -1,0 +1,126 @@
+"""Long polling: take updates in, and acknowledge them only once they are stored.
+
+Telegram repeats every update until a request names a higher offset. So the offset is raised only
+after `take` has returned. Nothing of an earlier process is needed: what it stored but did not
+acknowledge comes again, and is recognised.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from keryx.aio.clock import Clock
+from keryx.gateway.delivery.flood_gate import sleep
+from keryx.gateway.telegram.updates import ALLOWED, as_update
+from keryx.ports.platform import PlatformError, Take
+
+if TYPE_CHECKING:
+    import aiohttp
+
+BATCH: Final = 100
+STALLED: Final = 150.0
+"""Seconds without any response after which polling counts as stalled."""
+# Another getUpdates of this gateway may still be open after a restart: Telegram ends it soon.
+CONFLICTS: Final = 10
+LONGEST_PAUSE: Final = 30.0
+_UNAUTHORIZED: Final = (401, 404)
+_CONFLICT: Final = 409
+_TOO_MANY: Final = 429
+_OK: Final = 200
+_log: Final = logging.getLogger("keryx.gateway")
+
+
+class Polling:
+    """Asks for updates until it is cancelled."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        url: str,
+        clock: Clock,
+        *,
+        wait: float,
+        pause: float = 1.0,
+    ) -> None:
+        """`wait`: seconds that Telegram holds a request open. `pause`: after the first error."""
+        self._session = session
+        self._url = url
+        self._clock = clock
+        self._wait = wait
+        self._pause = pause
+        self._offset: int | None = None
+        self.last_response = clock.monotonic()
+
+    async def run(self, take: Take) -> None:
+        """Take updates in. `PlatformError` if a person must act."""
+        failures = conflicts = 0
+        while True:
+            status, answer = await self._ask()
+            if status is not None:
+                self.last_response = self._clock.monotonic()
+            conflicts = conflicts + 1 if status == _CONFLICT else 0
+            if status == _OK and isinstance(answer.get("result"), list):
+                failures = 0
+                await self._store(answer["result"], take)
+                continue
+            self._raise_if_fatal(status, conflicts)
+            failures += 1
+            await sleep(self._clock, self._delay(status, answer, failures))
+
+    async def _store(self, raw_updates: list[object], take: Take) -> None:
+        updates = [update for raw in raw_updates if (update := as_update(raw)) is not None]
+        if len(updates) < len(raw_updates):
+            _log.warning("%d updates cannot be read", len(raw_updates) - len(updates))
+        if updates:
+            await take(sorted(updates, key=lambda update: update.number))
+            self._offset = max(update.number for update in updates) + 1
+
+    async def _ask(self) -> tuple[int | None, dict[str, Any]]:
+        """Return the status and the answer; no status: there was no response."""
+        from aiohttp import ClientError, ClientTimeout  # noqa: PLC0415 (heavy)
+
+        body: dict[str, Any] = {
+            "timeout": int(self._wait),
+            "limit": BATCH,
+            "allowed_updates": list(ALLOWED),
+        }
+        if self._offset is not None:
+            body["offset"] = self._offset
+        timeout = ClientTimeout(total=self._wait + 10)
+        try:
+            async with self._session.post(self._url, json=body, timeout=timeout) as response:
+                text = await response.text()
+        except (TimeoutError, ClientError, OSError) as error:
+            _log.info("getUpdates failed: %s", type(error).__name__)
+            return None, {}
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            answer = None
+        return response.status, cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+
+    def _raise_if_fatal(self, status: int | None, conflicts: int) -> None:
+        if status in _UNAUTHORIZED:
+            raise PlatformError(
+                "Telegram refuses the token of the bot; set the right one in [gateway.telegram], "
+                "as @BotFather shows it"
+            )
+        if conflicts >= CONFLICTS:
+            raise PlatformError(
+                "another program receives the updates of this bot (409); stop it, or use another "
+                "bot"
+            )
+        if self._clock.monotonic() - self.last_response > STALLED:
+            raise PlatformError(
+                f"Telegram has not answered for {STALLED:.0f} s; check the network and start again"
+            )
+
+    def _delay(self, status: int | None, answer: dict[str, Any], failures: int) -> float:
+        parameters = answer.get("parameters")
+        if status == _TOO_MANY and isinstance(parameters, dict):
+            seconds = cast("dict[str, Any]", parameters).get("retry_after")
+            if isinstance(seconds, int | float):
+                return float(seconds)
+        return min(self._pause * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE)

@@ -1,0 +1,1 @@
+"""A generic platform: signed JSON over HTTP, in both directions."""

@@ -1,0 +1,105 @@
+"""What the tests of the gateway share: a home with a bot, a model server, and gateways in it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from keryx import Keryx
+from keryx.gateway.gateway import Gateway, running_gateway
+from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
+from tests.gateway.bot_api import TOKEN, BotApi
+from tests.gateway.gateway_program import FAST
+
+ROOT = Path(__file__).parent.parent.parent
+ANN, BEN, EVE = 7, 8, 666
+GROUP = -100
+
+
+def last_text(request: ReceivedRequest) -> str:
+    """What the person said last."""
+    for message in reversed(request.body["messages"]):
+        if message["role"] == "user":
+            content: Any = message["content"]
+            parts = cast(
+                "list[dict[str, Any]]",
+                content if isinstance(content, list) else [{"type": "text", "text": content}],
+            )
+            texts = [str(part["text"]) for part in parts if part["type"] == "text"]
+            lines = [
+                line
+                for text in texts
+                for line in text.strip().splitlines()
+                if not line.startswith(("[attached", "[workspace"))
+            ]
+            return lines[-1] if lines else ""
+    return ""
+
+
+def echo(request: ReceivedRequest) -> Reply:
+    return Reply(text=f"You said: {last_text(request)}")
+
+
+def configure(home: Path, api: BotApi, server: ModelServer, **settings: Any) -> None:
+    home.mkdir(exist_ok=True)
+    (home.parent / "workspace").mkdir(exist_ok=True)
+    lines = [f"{name} = {value}" for name, value in {"allow": [ANN, BEN], **settings}.items()]
+    (home / "config.toml").write_text(
+        'model = "openai:test-model"\n'
+        f'[providers.openai]\nbase_url = "{server.url}"\napi_key = "k"\nimages = ["*"]\n'
+        f'[gateway.telegram]\ntoken = "{TOKEN}"\napi_url = "{api.url}"\n' + "\n".join(lines) + "\n"
+    )
+
+
+@asynccontextmanager
+async def chatting(
+    path: Path,
+    answer: Callable[[ReceivedRequest], Reply] = echo,
+    *,
+    api: BotApi | None = None,
+    **settings: Any,
+) -> AsyncGenerator[tuple[BotApi, Gateway, Keryx]]:
+    """A gateway in this process, with its own host."""
+    async with api or BotApi() as bot_api, ModelServer(answer) as server:
+        configure(path / "home", bot_api, server, **settings)
+        workspace = str(path / "workspace")
+        async with (
+            Keryx(home=path / "home", workspace=workspace) as app,
+            running_gateway(app.host_client, workspace=workspace, tuning=FAST) as gateway,
+        ):
+            yield bot_api, gateway, app
+
+
+@contextmanager
+def gateway_process(home: Path) -> Generator[subprocess.Popen[str]]:
+    """A gateway in a process of its own, which is killed in the end."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.gateway.gateway_program", str(home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+            "TMPDIR": str(home.parent / "workspace"),  # a killed process leaves a folder behind
+        },
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+async def settled(seconds: float) -> None:
+    """Let time pass in which nothing may happen."""
+    await asyncio.sleep(seconds)

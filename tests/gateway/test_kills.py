@@ -1,0 +1,110 @@
+"""The gateway is killed and the platform misbehaves: each message is answered once, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keryx.gateway.delivery.repetition import NOTE
+from keryx.testing.modelserver import ModelServer
+from tests.gateway.bot_api import BotApi, Fault
+from tests.gateway.chat_home import configure, echo, gateway_process
+
+SOAK = os.environ.get("KERYX_SOAK") == "1"
+CHATS, EACH, KILLS = (100, 10, 12) if SOAK else (20, 5, 3)
+FAULTS: list[Fault] = [
+    "hang after",
+    "hang before",
+    "reset before",
+    "reset after",
+    "html",
+    "flood",
+    "500",
+]
+
+
+def answers(api: BotApi, chat: int) -> list[str]:
+    return [text for text in api.texts(chat) if "You said" in text]
+
+
+@pytest.mark.promise("chat.1")
+async def test_a_kill_at_any_point_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
+    """Killed after it took an update in, while the model answers, and while it sends."""
+    people = range(1, 6)
+    async with BotApi() as api, ModelServer(echo) as server:
+        configure(tmp_path / "home", api, server, allow=list(people))
+        for number, moment in enumerate(("getUpdates", "sendMessage", "editMessageText")):
+            for person in people:
+                api.say(person, f"message {number}")
+            with gateway_process(tmp_path / "home"):
+                await api.wait(lambda moment=moment: any(call[0] == moment for call in api.calls))
+            api.calls.clear()
+        with gateway_process(tmp_path / "home"):
+            await api.wait(lambda: all(len(answers(api, person)) == 3 for person in people))
+        for person in people:
+            expected = [f"You said: message {number}" for number in range(3)]
+            assert answers(api, person) == expected
+
+
+@pytest.mark.promise("chat.1")
+async def test_an_update_that_comes_again_starts_nothing(tmp_path: Path) -> None:
+    async with BotApi() as api, ModelServer(echo) as server:
+        configure(tmp_path / "home", api, server)
+        api.repeats = True  # as if no acknowledgement had ever arrived
+        api.say(7, "once")
+        with gateway_process(tmp_path / "home"):
+            await api.wait(lambda: answers(api, 7))
+        api.calls.clear()
+        with gateway_process(tmp_path / "home"):
+            await api.wait(lambda: len([call for call in api.calls if call[0] == "getUpdates"]) > 5)
+        api.repeats = False
+        api.say(7, "twice")
+        with gateway_process(tmp_path / "home"):
+            await api.wait(lambda: len(answers(api, 7)) == 2)
+        assert answers(api, 7) == ["You said: once", "You said: twice"]
+        assert len(server.asked) == 2
+
+
+@pytest.mark.promise("chat.6")
+@pytest.mark.timeout(900 if SOAK else 180)
+async def test_random_faults_and_kills(tmp_path: Path) -> None:
+    """Every message is answered once and in order, whatever the network and the process do."""
+    chance = random.Random(20)
+    is_calm = False
+
+    def fault(method: str, fields: dict[str, Any]) -> Fault | None:
+        if is_calm or method in ("getMe", "deleteWebhook") or chance.random() > 0.06:
+            return None
+        kind = chance.choice(FAULTS)
+        return None if method == "getUpdates" and kind == "flood" else kind
+
+    people = range(1, CHATS + 1)
+    async with BotApi(fault=fault) as api, ModelServer(echo, keeps_asked=False) as server:
+        configure(tmp_path / "home", api, server, allow=list(people))
+        for number in range(EACH):
+            batch = [(person, f"message {number}") for person in people]
+            chance.shuffle(batch)
+            for person, text in batch:
+                api.say(person, text)
+        total = CHATS * EACH
+
+        def count() -> int:
+            return sum(len(answers(api, person)) for person in people)
+
+        for kill in range(1, KILLS + 1):
+            with gateway_process(tmp_path / "home"):
+                goal = total * kill // (KILLS + 1)
+                await api.wait(lambda goal=goal: count() >= goal, patience=300)
+        is_calm = True
+        with gateway_process(tmp_path / "home"):
+            await api.wait(lambda: count() >= total and not api.updates, patience=300)
+            await asyncio.sleep(0.5)  # time for what should not come
+    for person in people:
+        plain = [text.removeprefix(NOTE) for text in answers(api, person)]
+        assert plain == [f"You said: message {number}" for number in range(EACH)]
+    assert api.calls_while_closed == 0
