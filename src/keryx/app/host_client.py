@@ -142,6 +142,11 @@ class HostClient:
         return self._joined_host.store
 
     @property
+    def is_host(self) -> bool:
+        """Whether this process is the host of the home."""
+        return isinstance(self._host, LocalHost)
+
+    @property
     def _joined_host(self) -> Host:
         if self._host is None:
             raise DeveloperMustActError(
