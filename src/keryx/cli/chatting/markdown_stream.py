@@ -57,7 +57,7 @@ class MarkdownStream:
         if self._fence:
             self._take_code(line, pieces)
             return
-        if self._in_inner_fence or self._is_list() and _INNER_FENCE.match(line):
+        if self._in_inner_fence or (self._is_list() and _INNER_FENCE.match(line)):
             if _INNER_FENCE.match(line):
                 self._in_inner_fence = not self._in_inner_fence
             self._block.append(line)
@@ -89,7 +89,7 @@ class MarkdownStream:
             return False
         is_item, is_blank = _ITEM.match(line) is not None, not line.strip()
         if not self._is_list():
-            return is_blank or len(self._block) >= LONGEST_BLOCK and self._block[-1] != ""
+            return is_blank or (len(self._block) >= LONGEST_BLOCK and self._block[-1] != "")
         if is_item:
             return len(self._block) >= LONGEST_BLOCK
         return not is_blank and self._block[-1] == "" and not line.startswith((" ", "\t"))

@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import Final
+from typing import Final, TextIO
 
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope, call_soon
@@ -44,7 +44,7 @@ class PlainView:
             print("\n".join(lines or ["/answer TEXT"]), file=self._notes, flush=True)
 
     @property
-    def _notes(self) -> object:
+    def _notes(self) -> TextIO:
         return sys.stdout if self._is_terminal else sys.stderr
 
     def _print(self, piece: Piece) -> None:

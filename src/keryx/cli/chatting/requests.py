@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -135,7 +135,7 @@ def _content(request: ev.ApprovalAsked, arguments: str) -> list[Piece]:
         fields = {}
     if not isinstance(fields, dict) or not fields:
         return [Piece("code", printable(_subject(request)))]
-    values: Mapping[str, Any] = fields  # pyright: ignore[reportUnknownVariableType] (any JSON)
+    values = cast("Mapping[str, Any]", fields)
     match request.tool, values:
         case "write_file", {"path": str(path), "content": str(content)}:
             return [Piece("diff", _file_diff(request.workspace, path, content))]

@@ -60,7 +60,7 @@ KEYS: Final = (
     ("Ctrl+C", "Clear the draft (Up brings it back), then stop the turn; twice: leave"),
     ("Ctrl+D", "Leave, if the draft is empty; a running turn goes on"),
     ("Ctrl+X Y · S · A · N", "Allow once · for this session · always · deny"),
-    ("Ctrl+X 1–9", "Pick an answer of the question that waits"),
+    ("Ctrl+X 1 to 9", "Pick an answer of the question that waits"),
     ("Ctrl+X Enter", "Answer the question that waits with the draft"),
     ("Alt+Up", "Take the last queued message back into the draft"),
     ("Up, Down, Ctrl+R", "Earlier messages"),

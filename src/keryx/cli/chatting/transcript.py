@@ -210,8 +210,6 @@ class Transcript:
                 return [Piece("note", "Suspended: the turn goes on when a host starts again.")]
             case ev.TurnFinished():
                 return self._finish_turn(event)
-            case ev.TurnUndone():
-                return [Piece("note", "Undid the last turn.")]
             case _:
                 return self._model_event(event)
         return []
@@ -239,6 +237,8 @@ class Transcript:
         match event:
             case ev.ModelRetried():
                 text = f"{one_line(event.message, 200)}. Retrying in {event.delay:.0f} s."
+            case ev.TurnUndone():
+                text = "Undid the last turn."
             case ev.ModelSwitched():
                 text = f"Switched from {event.from_} to {event.to}."
             case ev.ContextCompacting():

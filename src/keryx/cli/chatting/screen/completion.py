@@ -25,7 +25,9 @@ class ChatCompleter(Completer):
         """Ids and titles, the last changed first."""
 
     def get_completions(
-        self, document: Document, complete_event: CompleteEvent
+        self,
+        document: Document,
+        complete_event: CompleteEvent,  # noqa: ARG002 (as prompt_toolkit calls it)
     ) -> Iterable[Completion]:
         text = document.text_before_cursor
         if text.startswith("/") and " " not in text and "\n" not in text:

@@ -6,11 +6,11 @@ meant for the draft answers them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
 from prompt_toolkit.application.current import get_app
-from prompt_toolkit.document import Document
 from prompt_toolkit.filters import is_searching
 from prompt_toolkit.input import ansi_escape_sequences
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -89,7 +89,7 @@ def bindings(screen: Screen, typist: Typist, pastes: Pastes) -> KeyBindings:
         return text
 
     @keys.add("enter", filter=~is_searching)
-    def _(event: KeyPressEvent) -> None:
+    def _(_event: KeyPressEvent) -> None:
         state = draft.complete_state
         if state is not None and state.current_completion is not None:
             draft.complete_state = None
@@ -97,16 +97,28 @@ def bindings(screen: Screen, typist: Typist, pastes: Pastes) -> KeyBindings:
             typist.submit(take_draft())
 
     @keys.add("escape", "enter", filter=~is_searching)
-    def _(event: KeyPressEvent) -> None:
+    def _(_event: KeyPressEvent) -> None:
         if draft.text.strip():
             typist.steer(take_draft())
 
     @keys.add("c-j")
-    def _(event: KeyPressEvent) -> None:
+    def _(_event: KeyPressEvent) -> None:
         draft.insert_text("\n")
 
+    _add_leaving(keys, screen, typist, take_draft)
+    _add_completion(keys, screen)
+    _add_answers(keys, screen, typist, take_draft)
+    _add_paste(keys, screen, typist, pastes)
+    return keys
+
+
+def _add_leaving(
+    keys: KeyBindings, screen: Screen, typist: Typist, take_draft: Callable[[], str]
+) -> None:
+    draft = screen.draft
+
     @keys.add("c-c")
-    def _(event: KeyPressEvent) -> None:
+    def _(_event: KeyPressEvent) -> None:
         if draft.text:
             take_draft()
             screen.hint("Up brings the draft back")
@@ -114,57 +126,54 @@ def bindings(screen: Screen, typist: Typist, pastes: Pastes) -> KeyBindings:
             typist.interrupt()
 
     @keys.add("c-d")
-    def _(event: KeyPressEvent) -> None:
+    def _(_event: KeyPressEvent) -> None:
         if draft.text:
             draft.delete()
         else:
             screen.leave()
 
     @keys.add("c-l")
-    def _(event: KeyPressEvent) -> None:
+    def _(_event: KeyPressEvent) -> None:
         screen.reprint()
 
     @keys.add("c-z")
-    def _(event: KeyPressEvent) -> None:
+    def _(_event: KeyPressEvent) -> None:
         get_app().suspend_to_background()
 
     @keys.add("escape", "up")
-    def _(event: KeyPressEvent) -> None:
+    def _(_event: KeyPressEvent) -> None:
         typist.take_back()
-
-    _add_completion(keys, screen)
-    _add_answers(keys, screen, typist, take_draft)
-    _add_paste(keys, screen, typist, pastes)
-    return keys
 
 
 def _add_completion(keys: KeyBindings, screen: Screen) -> None:
     draft = screen.draft
 
     @keys.add("tab")
-    def _(event: KeyPressEvent) -> None:
+    def _(_event: KeyPressEvent) -> None:
         if draft.complete_state is not None:
             draft.complete_next()
         else:
             draft.start_completion(select_first=True)
 
     @keys.add("s-tab")
-    def _(event: KeyPressEvent) -> None:
+    def _(_event: KeyPressEvent) -> None:
         if draft.complete_state is not None:
             draft.complete_previous()
 
 
-def _add_answers(keys: KeyBindings, screen: Screen, typist: Typist, take_draft: object) -> None:
+def _add_answers(
+    keys: KeyBindings, screen: Screen, typist: Typist, take_draft: Callable[[], str]
+) -> None:
     for key in "ysan123456789":
 
         @keys.add("c-x", key)
-        def _(event: KeyPressEvent, key: str = key) -> None:
+        def _(_event: KeyPressEvent, key: str = key) -> None:
             typist.choose(key)
 
     @keys.add("c-x", "enter")
-    def _(event: KeyPressEvent) -> None:
-        if screen.draft.text.strip() and callable(take_draft):
-            typist.answer_with(str(take_draft()))
+    def _(_event: KeyPressEvent) -> None:
+        if screen.draft.text.strip():
+            typist.answer_with(take_draft())
 
 
 def _add_paste(keys: KeyBindings, screen: Screen, typist: Typist, pastes: Pastes) -> None:
@@ -185,7 +194,3 @@ def image_path(text: str) -> str | None:
     if "\n" in word or not word.lower().endswith(IMAGES):
         return None
     return word if Path(word).expanduser().is_file() else None
-
-
-def document_at_end(text: str) -> Document:
-    return Document(text, len(text))

@@ -46,7 +46,7 @@ class LiveOutput(Vt100_Output):
         term: str | None = None,
         default_color_depth: ColorDepth | None = None,
         enable_bell: bool = True,  # noqa: FBT001, FBT002 (as prompt_toolkit calls it)
-        enable_cpr: bool = False,  # noqa: FBT001, FBT002 (replies would get into the draft)
+        enable_cpr: bool = False,  # noqa: ARG002, FBT001, FBT002 (replies would get into the draft)
     ) -> None:
         super().__init__(stdout, get_size, term, default_color_depth, enable_bell, enable_cpr=False)
         self._depth = 0

@@ -37,7 +37,7 @@ class LiveRows:
         requests = _request_rows(transcript, width)
         queue = _queue_rows(transcript, width)
         calls = _call_rows(transcript, width, now)
-        activity = _activity(transcript, now, width)
+        activity = _activity(transcript, width)
         room = height - len(requests) - len(queue) - len(activity)
         calls = calls[: max(0, room)]
         tail = self._tail(transcript, width)[-max(0, room - len(calls)) :] if room > 0 else []
@@ -89,14 +89,14 @@ def _progress(call: CallRow) -> str:
     return f"{nested}{'━' * filled}{'╌' * (BAR - filled)} {part:.0%} · "
 
 
-def _activity(transcript: Transcript, now: float, width: int) -> list[Row]:
+def _activity(transcript: Transcript, width: int) -> list[Row]:
     reply = transcript.reply
     if transcript.is_compacting:
         return [[("class:dim", "Compacting the context…")]]
     if reply is not None and reply.reasoning and not reply.text:
         end = one_line(reply.reasoning[-THINKING_TAIL:], THINKING_TAIL)
         return [[("class:dim", _fit(f"Thinking… {end}", width))]]
-    if not transcript.is_running or transcript.calls.rows or reply is not None and reply.text:
+    if not transcript.is_running or transcript.calls.rows or (reply is not None and reply.text):
         return []
     return [[("class:dim", "Stopping…" if transcript.is_cancelling else "Working…")]]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, Protocol, cast
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
@@ -94,7 +95,8 @@ class Screen:
         self._clock = RealClock()
         self._painter = Painter()
         self._live_rows = LiveRows(Painter())
-        self._output = LiveOutput.from_pty(sys.stdout, default_color_depth=ColorDepth.DEPTH_4_BIT)
+        output = LiveOutput.from_pty(sys.stdout, default_color_depth=ColorDepth.DEPTH_4_BIT)
+        self._output = cast("LiveOutput", output)
         self.history = DraftHistory()
         self.draft = Buffer(
             multiline=True,
@@ -288,10 +290,10 @@ class Screen:
             rows += [("class:chosen" if is_chosen else "class:dim", line[: width - 1]), ("", "\n")]
         return rows[:-1]
 
-    async def run(self, started: Any) -> None:
+    async def run(self, started: Callable[[], None]) -> None:
         """Run until `leave`; `started` is called when the first frame is drawn."""
         await self.app.run_async(
-            pre_run=lambda: asyncio.get_running_loop().call_soon(started),
+            pre_run=partial(_call_soon, started),
             handle_sigint=False,
             set_exception_handler=False,
         )
@@ -300,3 +302,7 @@ class Screen:
         for timer in (self._hint_timer, self._frame_timer, self._second_timer, self.app.pause):
             if timer is not None:
                 timer.cancel()
+
+
+def _call_soon(callback: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_soon(callback)

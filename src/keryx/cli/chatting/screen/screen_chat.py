@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from keryx.aio.clock import RealClock, Timer
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
-from keryx.cli.chatting.pieces import Piece
 from keryx.cli.chatting.screen.completion import ChatCompleter
 from keryx.cli.chatting.screen.keys import Pastes, bindings, learn_sequences
 from keryx.cli.chatting.screen.screen import Screen
@@ -206,7 +205,3 @@ class ScreenChat:
             print(f"{state}; `keryx chat -c` comes back to it.")
         else:
             print(f"`keryx chat --session {session_id}` continues here.")
-
-
-def note(text: str) -> Piece:
-    return Piece("note", text)
