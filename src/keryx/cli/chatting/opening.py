@@ -20,7 +20,7 @@ def opening_of(options: argparse.Namespace) -> Opening:
 
 def keryx_of(options: argparse.Namespace) -> Keryx:
     return Keryx(
-        model=options.model, workspace=options.workspace or ".", home=options.home, titles=True
+        model=options.model, workspace=options.workspace or ".", home=options.home
     )
 
 
