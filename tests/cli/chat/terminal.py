@@ -41,7 +41,9 @@ class Terminal:
         self.tmux("new-session", "-d", "-x", columns, "-y", rows, "/bin/sh", "-c", command)
 
     def stop(self) -> None:
-        subprocess.run(["tmux", "-L", self._socket, "kill-server"], capture_output=True, check=False)
+        subprocess.run(
+            ["tmux", "-L", self._socket, "kill-server"], capture_output=True, check=False
+        )
 
     def keys(self, *keys: str) -> None:
         self.tmux("send-keys", *keys)

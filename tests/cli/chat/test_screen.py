@@ -40,6 +40,7 @@ def test_the_scrollback_holds_each_line_once_after_twenty_resizes(
             window.resize(40 + number * 17 % 60, 12 + number * 7 % 20)
         window.resize(80, 24)
         window.wait("That is all.")
+        window.wait("test-model")
         text = window.wait(lambda text: len(re.findall(r"^>$", text, re.MULTILINE)) == 1)
     assert re.findall(r"line \d{4}", text) == LINES.split("\n")
     assert text.count("test-model") == 1, "one status line"
@@ -48,7 +49,9 @@ def test_the_scrollback_holds_each_line_once_after_twenty_resizes(
 def test_markdown_is_shown_without_boxes_and_without_blanks_at_the_ends(
     home: Path, window: Terminal
 ) -> None:
-    reply = {"text": "# Title\n\nSome **bold** text.\n\n- one\n- two\n\n```python\nx = 1\n```\nEnd."}
+    reply = {
+        "text": "# Title\n\nSome **bold** text.\n\n- one\n- two\n\n```python\nx = 1\n```\nEnd."
+    }
     with model_server(home, reply):
         window.start("chat", size=(40, 20))
         window.wait(">")

@@ -19,9 +19,7 @@ def opening_of(options: argparse.Namespace) -> Opening:
 
 
 def keryx_of(options: argparse.Namespace) -> Keryx:
-    return Keryx(
-        model=options.model, workspace=options.workspace or ".", home=options.home
-    )
+    return Keryx(model=options.model, workspace=options.workspace or ".", home=options.home)
 
 
 async def session_of(app: Keryx, options: argparse.Namespace) -> str | None:

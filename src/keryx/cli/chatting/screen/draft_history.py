@@ -36,9 +36,16 @@ class DraftHistory(History):
             self.store_string(text)
 
     async def load(self) -> AsyncGenerator[str]:
-        await self._is_known.wait()
-        async for text in super().load():
+        early = list(reversed(self._unwritten))
+        for text in early:
             yield text
+        await self._is_known.wait()
+        skipped = len(early)  # they are in the file by now
+        async for text in super().load():
+            if skipped > 0:
+                skipped -= 1
+            else:
+                yield text
 
     def load_history_strings(self) -> Iterable[str]:
         if self._file is None:
