@@ -79,6 +79,7 @@ $(VENV)/.browser: Makefile | $(BIN)/python
 	command -v nginx > /dev/null || missing="$$missing nginx-light"; \
 	command -v openssl > /dev/null || missing="$$missing openssl"; \
 	command -v espeak-ng > /dev/null || missing="$$missing espeak-ng"; \
+	command -v tmux > /dev/null || missing="$$missing tmux"; \
 	test -z "$$missing" || { $(APT_INSTALL) $$missing > /dev/null; }
 	@touch $@
 

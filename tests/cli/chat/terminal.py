@@ -36,7 +36,7 @@ class Terminal:
         env = environment(self._home) | own | variables
         assigned = [f"{name}={env[name]}" for name in (*KEPT, *variables) if name in env]
         chat = shlex.join(["env", *assigned, COMMAND, *words])
-        command = f"{chat}; echo left with $?; exec cat"
+        command = f"{chat}; echo left with $?; exec sleep 600"
         columns, rows = map(str, size)
         self.tmux("new-session", "-d", "-x", columns, "-y", rows, "/bin/sh", "-c", command)
 

@@ -97,18 +97,3 @@ def test_an_idle_chat_writes_nothing(home: Path, window: Terminal, tmp_path: Pat
         window.type("a")
         window.wait("> a")
         assert log.read_bytes().count(b"\x1b[?2026h") <= 2, "only the typed letter"
-
-
-@pytest.mark.promise("term.3")
-def test_ctrl_c_leaves_when_pressed_twice_and_the_terminal_works_again(
-    home: Path, window: Terminal
-) -> None:
-    with model_server(home, {"text": "Hello."}):
-        window.start("chat")
-        window.wait("/help")
-        window.keys("C-c")
-        window.wait("Ctrl+C again leaves")
-        window.keys("C-c")
-        window.wait("left with 0")
-        window.type("echoed")
-        window.wait("echoed")

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from keryx import events as ev
-from keryx.cli.chatting.markdown_stream import MarkdownStream
 from keryx.cli.chatting.pieces import Piece, one_line, printable
 from keryx.cli.chatting.requests import Pending, request_id
 from keryx.cli.chatting.running_calls import RunningCalls
+from keryx.cli.screens.markdown_stream import MarkdownStream
 from keryx.cli.screens.plan_block import PlanBlock
 from keryx.ports.view import QueuedMessage, SessionView
 
