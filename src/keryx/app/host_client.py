@@ -143,7 +143,6 @@ class HostClient:
 
     @property
     def is_host(self) -> bool:
-        """Whether this process is the host of the home."""
         return isinstance(self._host, LocalHost)
 
     @property

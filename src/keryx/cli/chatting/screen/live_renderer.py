@@ -25,6 +25,8 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import Renderer
 from prompt_toolkit.styles import BaseStyle
 
+from keryx.aio.clock import RealClock, Timer
+
 BEGIN_UPDATE: Final = "\x1b[?2026h"
 END_UPDATE: Final = "\x1b[?2026l"
 ERASE_ROW: Final = "\x1b[2K"
@@ -32,6 +34,8 @@ SAVE_CURSOR: Final = "\x1b7"
 RESTORE_CURSOR: Final = "\x1b8"
 ROW_DOWN: Final = "\x1b[B"
 HOME: Final = "\x1b[H"
+RESIZE_PAUSE: Final = 0.3
+"""Seconds without a change of size until the screen is drawn again: tmux tells of changes late."""
 MOST_REPRINTED: Final = 500
 """Finished rows that are remembered, to print the last screenful again."""
 
@@ -172,3 +176,24 @@ def _length(screen: Screen, y: int) -> int:
     return max(
         (x + 1 for x, cell in row.items() if cell.char != " " or "[" in cell.style), default=0
     )
+
+
+class LiveApplication(Application[None]):
+    """An application that waits until the terminal's size has settled."""
+
+    pause: Timer | None = None
+
+    def _on_resize(self) -> None:
+        renderer = self.renderer
+        assert isinstance(renderer, LiveRenderer)
+        renderer.is_paused = True
+        if self.pause is not None:
+            self.pause.cancel()
+        clock = RealClock()
+        self.pause = clock.call_at(clock.monotonic() + RESIZE_PAUSE, self._draw_resized)
+
+    def _draw_resized(self) -> None:
+        renderer = self.renderer
+        assert isinstance(renderer, LiveRenderer)
+        renderer.is_paused = False
+        self.invalidate()

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol, cast
 
-from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.document import Document
@@ -37,15 +36,13 @@ from prompt_toolkit.widgets import SearchToolbar
 from keryx.aio.clock import RealClock, Timer
 from keryx.cli.chatting.pieces import Piece
 from keryx.cli.chatting.screen.draft_history import DraftHistory
-from keryx.cli.chatting.screen.live_renderer import LiveOutput, LiveRenderer
+from keryx.cli.chatting.screen.live_renderer import LiveApplication, LiveOutput, LiveRenderer
 from keryx.cli.chatting.screen.live_rows import LiveRows, status
 from keryx.cli.chatting.screen.painter import Painter
 from keryx.cli.chatting.transcript import Transcript
 
 FRAME: Final = 0.08
 """Seconds between frames while text streams. Keys are echoed at once."""
-RESIZE_PAUSE: Final = 0.3
-"""Seconds without a change of size until the screen is drawn again: tmux tells of changes late."""
 SECOND: Final = 1.0
 HINT_TIME: Final = 2.0
 MOST_COMPLETIONS: Final = 6
@@ -58,27 +55,6 @@ STYLE: Final = Style.from_dict(
         "chosen": "reverse",
     }
 )
-
-
-class LiveApplication(Application[None]):
-    """An application that waits until the terminal's size has settled."""
-
-    pause: Timer | None = None
-
-    def _on_resize(self) -> None:
-        renderer = self.renderer
-        assert isinstance(renderer, LiveRenderer)
-        renderer.is_paused = True
-        if self.pause is not None:
-            self.pause.cancel()
-        clock = RealClock()
-        self.pause = clock.call_at(clock.monotonic() + RESIZE_PAUSE, self._draw_resized)
-
-    def _draw_resized(self) -> None:
-        renderer = self.renderer
-        assert isinstance(renderer, LiveRenderer)
-        renderer.is_paused = False
-        self.invalidate()
 
 
 class Source(Protocol):
