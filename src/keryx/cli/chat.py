@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from pathlib import Path
 
 from keryx.aio.loops import run_loop
+from keryx.cli.values import folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--session", help="continue this session")
     parser.add_argument("--model", help="provider:name; default: KERYX_MODEL, or config.toml")
-    parser.add_argument("--workspace", type=_folder, help="the folder to work in; default: this")
+    parser.add_argument("--workspace", type=folder, help="the folder to work in; default: this")
     parser.add_argument("--personality", help="a personality from config.toml")
     parser.add_argument("--tools", help="only these tools and toolsets, comma-separated; '': none")
     parser.add_argument(
@@ -57,9 +57,3 @@ def _is_plain(options: argparse.Namespace) -> bool:
         return True
     utils = importlib.import_module("prompt_toolkit.utils")
     return bool(utils.is_dumb_terminal())
-
-
-def _folder(word: str) -> Path:
-    # Checked by the module that other commands use; it is large, so only if there is a word.
-    folder: Path = importlib.import_module("keryx.cli.values").folder(word)
-    return folder
