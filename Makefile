@@ -79,6 +79,7 @@ $(VENV)/.browser: Makefile | $(BIN)/python
 	command -v nginx > /dev/null || missing="$$missing nginx-light"; \
 	command -v openssl > /dev/null || missing="$$missing openssl"; \
 	command -v espeak-ng > /dev/null || missing="$$missing espeak-ng"; \
+	command -v tmux > /dev/null || missing="$$missing tmux"; \
 	test -z "$$missing" || { $(APT_INSTALL) $$missing > /dev/null; }
 	@touch $@
 
@@ -86,7 +87,7 @@ $(VENV)/.browser: Makefile | $(BIN)/python
 test: $(VENV)/.everything $(VENV)/.page $(VENV)/.browser  ## set up and run all tests
 	@$(NODE)
 	$(BIN)/python hatch_build.py test
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=3 --dist=loadfile $(ARGS)
 
 run: $(VENV)/.package $(VENV)/.page  ## set up and start the main job: the server and its page
 	$(BIN)/keryx serve

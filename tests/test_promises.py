@@ -84,6 +84,7 @@ def test_all_promises_are_there() -> None:
         *(f"words.{number}" for number in range(1, 8)),
         *(f"kit.{number}" for number in range(1, 14)),
         *(f"chat.{number}" for number in range(1, 7)),
+        *(f"term.{number}" for number in range(1, 6)),
     }
     assert set(rows()) == expected
 

@@ -142,6 +142,10 @@ class HostClient:
         return self._joined_host.store
 
     @property
+    def is_host(self) -> bool:
+        return isinstance(self._host, LocalHost)
+
+    @property
     def _joined_host(self) -> Host:
         if self._host is None:
             raise DeveloperMustActError(

@@ -17,6 +17,7 @@ from keryx.cli.streams import OutputError
 from keryx.errors import KeryxError
 
 COMMANDS: Final = {
+    "chat": "chat with an agent in the terminal",
     "run": "send one message to an agent and print its reply",
     "exec": "run a script in the sandbox with the tools, no model needed",
     "serve": "serve the page and the API",
@@ -94,6 +95,8 @@ def parse(words: Sequence[str]) -> Command | int:
             file=sys.stderr,
         )
         return USAGE
+    if not words and sys.stdin.isatty() and sys.stdout.isatty():
+        words = ("chat",)
     if not words:
         command_parser().print_help()
         return USAGE

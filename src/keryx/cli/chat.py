@@ -1,0 +1,59 @@
+"""Chat with an agent in the terminal. Also what `keryx` alone starts at a terminal.
+
+While a turn runs, Enter queues a message, Alt+Enter steers and Ctrl+C stops. In a pipe, in a dumb
+terminal and with --plain, the chat reads and prints plain lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from keryx.aio.loops import run_loop
+from keryx.cli.values import folder
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-c", "--continue", dest="last", action="store_true", help="continue the last session"
+    )
+    parser.add_argument("--session", help="continue this session")
+    parser.add_argument("--model", help="provider:name; default: KERYX_MODEL, or config.toml")
+    parser.add_argument("--workspace", type=folder, help="the folder to work in; default: this")
+    parser.add_argument("--personality", help="a personality from config.toml")
+    parser.add_argument("--tools", help="only these tools and toolsets, comma-separated; '': none")
+    parser.add_argument(
+        "--approve",
+        choices=("ask", "auto", "never"),
+        help="which calls need approval; ask: all that change something; auto: risky ones",
+    )
+    parser.add_argument(
+        "--read-only", action="store_true", help="refuse calls that change anything"
+    )
+    parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
+    parser.add_argument(
+        "--plain", action="store_true", help="plain lines, for screen readers; moves no cursor"
+    )
+    parser.add_argument("--vi", action="store_true", help="edit the draft with the keys of vi")
+
+
+def run(options: argparse.Namespace) -> int:
+    if _is_plain(options):
+        module = importlib.import_module("keryx.cli.chatting.plain_chat")
+        return run_loop(module.run_plain(options))
+    # The packages of the screen are large, and plain lines do not need them.
+    module = importlib.import_module("keryx.cli.chatting.screen.screen_chat")
+    return run_loop(_on_screen(module, options))
+
+
+async def _on_screen(module: object, options: argparse.Namespace) -> int:
+    code: int = await module.ScreenChat(options).run()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] (loaded by name)
+    return code  # pyright: ignore[reportUnknownVariableType] (same)
+
+
+def _is_plain(options: argparse.Namespace) -> bool:
+    if options.plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    utils = importlib.import_module("prompt_toolkit.utils")
+    return bool(utils.is_dumb_terminal())

@@ -1,0 +1,199 @@
+"""Writes the terminal: finished rows into the scrollback, and a live region below them.
+
+There is one writer. Everything of a frame (erase the live region, finished rows, the live region
+again) is one write inside a synchronised update, so nothing comes between the parts. Rows are
+erased one by one: some terminals copy what `erase below` removes into the scrollback.
+
+This module uses private members of prompt_toolkit's renderer; the tests run it in a real terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import Any, Final, TextIO
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.data_structures import Point, Size
+from prompt_toolkit.layout import Layout
+from prompt_toolkit.layout.screen import Char, Screen
+from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.renderer import Renderer
+from prompt_toolkit.styles import BaseStyle
+
+from keryx.aio.clock import RealClock, Timer
+
+BEGIN_UPDATE: Final = "\x1b[?2026h"
+END_UPDATE: Final = "\x1b[?2026l"
+ERASE_ROW: Final = "\x1b[2K"
+SAVE_CURSOR: Final = "\x1b7"
+RESTORE_CURSOR: Final = "\x1b8"
+ROW_DOWN: Final = "\x1b[B"
+HOME: Final = "\x1b[H"
+RESIZE_PAUSE: Final = 0.3
+"""Seconds without a change of size until the screen is drawn again: tmux tells of changes late."""
+MOST_REPRINTED: Final = 500
+"""Finished rows that are remembered, to print the last screenful again."""
+
+
+class LiveOutput(Vt100_Output):
+    """Holds back what is flushed inside `one_write`, and writes it at the end of the block."""
+
+    def __init__(
+        self,
+        stdout: TextIO,
+        get_size: Callable[[], Size],
+        term: str | None = None,
+        default_color_depth: ColorDepth | None = None,
+        enable_bell: bool = True,  # noqa: FBT001, FBT002 (as prompt_toolkit calls it)
+        enable_cpr: bool = False,  # noqa: ARG002, FBT001, FBT002 (replies would get into the draft)
+    ) -> None:
+        super().__init__(stdout, get_size, term, default_color_depth, enable_bell, enable_cpr=False)
+        self._depth = 0
+        self.is_lost = False
+        """Whether the terminal cannot be written any more."""
+
+    @contextmanager
+    def one_write(self) -> Generator[None]:
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if self._depth == 0:
+                self.flush()
+
+    def flush(self) -> None:
+        if self._depth or not self._buffer:
+            return
+        text, self._buffer = "".join(self._buffer), []
+        encoding = self.stdout.encoding or "utf-8"
+        data = f"{BEGIN_UPDATE}{text}{END_UPDATE}".encode(encoding, "replace")
+        try:
+            _write_all(self.stdout.fileno(), data)
+        except OSError:
+            self.is_lost = True
+
+    def erase_down(self) -> None:
+        """Do nothing: the renderer has erased the rows already."""
+
+    def get_size(self) -> Size:
+        """Return the size without the last column: a full row would wrap in some terminals."""
+        size = super().get_size()
+        return Size(rows=max(1, size.rows), columns=max(2, size.columns - 1))
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    remaining = memoryview(data)
+    while remaining:
+        try:
+            remaining = remaining[os.write(descriptor, remaining) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])
+
+
+class LiveRenderer(Renderer):
+    """Renders the live region, and puts finished rows above it."""
+
+    def __init__(self, style: BaseStyle, output: LiveOutput) -> None:
+        self._live_output = output
+        self._finished: list[str] = []
+        self._history: deque[str] = deque(maxlen=MOST_REPRINTED)
+        self.is_paused = False
+        """While the terminal's size changes: where its rows are is unknown."""
+        super().__init__(style, output)
+
+    def finish(self, rows: Iterable[str]) -> None:
+        """Put finished rows into the scrollback, with the next frame."""
+        self._finished.extend(rows)
+
+    def render(self, app: Application[Any], layout: Layout, is_done: bool = False) -> None:  # noqa: FBT001, FBT002 (as prompt_toolkit calls it)
+        if self.is_paused and not is_done:
+            return
+        with self._live_output.one_write():
+            size = self._live_output.get_size()
+            height = layout.container.preferred_height(size.columns, size.rows).preferred
+            has_shrunk = self._last_screen is not None and height < self._last_screen.height
+            if self._finished or has_shrunk or self._last_size not in (None, size):
+                self._erase_rows(size)
+                self._write_finished()
+            super().render(app, layout, is_done)
+
+    def erase(self, leave_alternate_screen: bool = True) -> None:  # noqa: FBT001, FBT002 (as prompt_toolkit calls it)
+        """Erase the live region, so that only finished rows are left."""
+        with self._live_output.one_write():
+            self._erase_rows(self._live_output.get_size())
+            self._write_finished()
+            self.reset(leave_alternate_screen=leave_alternate_screen)
+
+    def reprint(self) -> None:
+        """Erase all visible rows, and print the last finished rows again."""
+        size = self._live_output.get_size()
+        height = 0 if self._last_screen is None else self._last_screen.height
+        with self._live_output.one_write():
+            self.output.write_raw(HOME + SAVE_CURSOR)
+            self.output.write_raw(ROW_DOWN.join([ERASE_ROW] * size.rows) + RESTORE_CURSOR)
+            self._forget_screen()
+            rows = max(1, size.rows - height)
+            for line in list(self._history)[-rows:]:
+                self.output.write_raw(f"{line}\r\n")
+
+    def _write_finished(self) -> None:
+        rows, self._finished = self._finished, []
+        self._history.extend(rows)
+        for row in rows:
+            self.output.write_raw(f"{row}\r\n")
+
+    def _erase_rows(self, size: Size) -> None:
+        """Erase the region row by row and leave the cursor at its top, whatever its width is now.
+
+        When a terminal becomes narrower, it wraps the rows that no longer fit.
+        """
+        screen, columns = self._last_screen, size.columns + 1
+        if screen is not None:
+            heights = [-(-max(1, _length(screen, y)) // columns) for y in range(screen.height)]
+            above = sum(heights[: self._cursor_pos.y]) + self._cursor_pos.x // columns
+            self.output.write_raw("\r")
+            self.output.cursor_up(above)
+            self.output.write_raw(SAVE_CURSOR)
+            self.output.write_raw(ROW_DOWN.join([ERASE_ROW] * sum(heights)) + RESTORE_CURSOR)
+        self._forget_screen()
+
+    def _forget_screen(self) -> None:
+        self._cursor_pos = Point(x=0, y=0)
+        self._last_screen = None
+        self._last_size = None
+        self._last_style = None
+
+
+def _length(screen: Screen, y: int) -> int:
+    """Return how many columns of a row are in use."""
+    row: dict[int, Char] = screen.data_buffer[y]
+    return max(
+        (x + 1 for x, cell in row.items() if cell.char != " " or "[" in cell.style), default=0
+    )
+
+
+class LiveApplication(Application[None]):
+    """An application that waits until the terminal's size has settled."""
+
+    pause: Timer | None = None
+
+    def _on_resize(self) -> None:
+        renderer = self.renderer
+        assert isinstance(renderer, LiveRenderer)
+        renderer.is_paused = True
+        if self.pause is not None:
+            self.pause.cancel()
+        clock = RealClock()
+        self.pause = clock.call_at(clock.monotonic() + RESIZE_PAUSE, self._draw_resized)
+
+    def _draw_resized(self) -> None:
+        renderer = self.renderer
+        assert isinstance(renderer, LiveRenderer)
+        renderer.is_paused = False
+        self.invalidate()
