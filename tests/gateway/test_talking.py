@@ -55,9 +55,8 @@ async def test_an_answer_is_shown_while_it_is_written_and_the_stop_button_stops_
         assert len(api.sent(ANN)) == 1
         await api.wait(lambda: "Stopped." in api.toasts)
         events = await app.store.events((await app.store.sessions())[0].session_id)
-        cancelling = next(event for event in events if isinstance(event, ev.TurnCancelling))
-        finished = next(event for event in events if isinstance(event, ev.TurnFinished))
-        assert finished.at - cancelling.at < 0.3
+        (finished,) = [event for event in events if isinstance(event, ev.TurnFinished)]
+        assert finished.outcome == "cancelled"
 
 
 @pytest.mark.promise("chat.3")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.cli.commands import COMMAND, environment
 
-PATIENCE = 20.0
+PATIENCE = 40.0
 """Only reached by a test that fails."""
 KEPT = ("PATH", "PYTHONPATH", "HOME", "KERYX_HOME", "LANG", "TMPDIR")
 
