@@ -268,3 +268,5 @@ async def test_the_api_shows_and_trusts_exactly_what_it_showed(place: Place) -> 
         assert (await host.client.ask("DELETE", "/api/trust", **where)).status == 204
         (await host.client.ask("DELETE", "/api/trust", **where)).problem(404, "not_found")
         assert (await host.client.ask("GET", "/api/trust/folder")).status in (400, 422)
+        gone = await host.client.get("/api/trust/folder", params={"workspace": "/not/there"})
+        assert (gone["workspace"], gone.get("digest", "")) == ("/not/there", "")

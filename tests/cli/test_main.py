@@ -66,7 +66,7 @@ def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[s
 def test_an_unknown_command_is_refused_by_name() -> None:
     result = keryx("nonsense")
     assert result.returncode == 2
-    assert 'unknown command "nonsense"; there are run, exec' in result.stderr
+    assert 'unknown command "nonsense"; there are chat, run, exec' in result.stderr
 
 
 def test_the_version_is_the_package_s() -> None:

@@ -93,7 +93,7 @@ def test_a_host_of_numbers_is_the_address_that_the_system_reads(host: str, addre
     assert str(literal(host)) == address
 
 
-@pytest.mark.parametrize("host", ["example.org", "localhost", "", "[fe80::1%25eth0]", "a.1b"])
+@pytest.mark.parametrize("host", ["example.org", "localhost", "", "[fe80::1%25eth0]", "a.1b", "\0"])
 def test_a_name_is_no_address(host: str) -> None:
     assert literal(host) is None
 

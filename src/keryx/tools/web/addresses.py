@@ -95,7 +95,7 @@ def literal(host: str) -> Address | None:
         return address
     try:
         return ipaddress.IPv4Address(socket.inet_aton(host))
-    except OSError:
+    except (OSError, ValueError):  # the latter for a NUL
         return None
 
 

@@ -12,7 +12,7 @@ from litestar.params import JSONBody, QueryParameter
 from keryx.app.trust.description import DescribedFolder, describe
 from keryx.app.trust.trusted_folders import TrustedFolder, read_folders
 from keryx.server import schemas
-from keryx.server.problems import conflict, not_found
+from keryx.server.problems import ProblemError, conflict, not_found
 from keryx.server.routes.params import TheCaller, TheService
 
 Workspace = Annotated[
@@ -39,8 +39,12 @@ async def list_folders(service: TheService) -> TrustedFolders:
 
 @get("/api/trust/folder")
 async def show_folder(service: TheService, workspace: Workspace) -> DescribedFolder:
-    """What a folder brings along, and whether it is trusted."""
-    return await describe(service.host_client, await service.folder(workspace))
+    """What a folder brings along, and whether it is trusted; a missing folder brings nothing."""
+    try:
+        folder = await service.folder(workspace)
+    except ProblemError:
+        return DescribedFolder(workspace=workspace)
+    return await describe(service.host_client, folder)
 
 
 @post("/api/trust", status_code=200)
