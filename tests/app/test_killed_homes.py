@@ -46,9 +46,9 @@ def test_the_next_owner_removes_what_was_left(tmp_path: Path, role: str, point: 
     ended = subprocess.run([sys.executable, "-c", program, home, role], check=False)
     assert ended.returncode == -signal.SIGKILL
 
-    taken = Home.take(home)
-    assert isinstance(taken, Home)
+    owned = Home.take(home)
+    assert isinstance(owned, Home)
     assert live_guests(home) == []
     assert list((home / GUESTS).iterdir()) == []
-    taken.release()
+    owned.release()
     assert temporary() == before

@@ -174,8 +174,8 @@ class Conversation:
 
     async def _cost(self, session_id: str) -> float | None:
         costs = [row.cost for row in await self.app.store.usage(session_id)]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
+        known_costs = [cost for cost in costs if cost is not None]
+        return sum(known_costs) if len(known_costs) == len(costs) else None
 
     def _follow(self, session: SessionHandle, transcript: Transcript, *, after: int) -> None:
         if self._following is not None:
