@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from keryx.aio.acquire import release
 from keryx.aio.bridge import Bridge
 from keryx.errors import ScopeClosedError, StoreError, UserMustActError
 
@@ -91,7 +92,7 @@ class _Lane:
             await asyncio.wait([self._batch])
         if self._connection is not None:
             connection, self._connection = self._connection, None
-            await self._bridge.to_thread(connection.close)
+            await release(self._bridge, connection.close)
 
     def _start(self) -> None:
         if self._batch is not None or not self._waiting:

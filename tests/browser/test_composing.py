@@ -137,6 +137,34 @@ async def test_files_are_completed_folder_by_folder(
     await expect(composer).to_contain_text("That folder doesn't exist.")
 
 
+async def test_a_list_that_is_out_of_date_cannot_be_taken(tab: Tab, house: House) -> None:
+    folder = house.served.workspace / "plans"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "first.md").write_text("one")
+    house.stage.on("Open a session", Reply(text="Opened."))
+    await tab.begin("Open a session")
+    await tab.settles()
+    options = tab.page.get_by_role("listbox", name="Suggestions").get_by_role("option")
+    await tab.box.press_sequentially("See @pla")
+    await expect(options.first).to_have_text("plans/Folder")
+    held: asyncio.Future[Route] = asyncio.get_running_loop().create_future()
+
+    async def hold(route: Route) -> None:
+        held.set_result(route)
+
+    await tab.page.route("**/files**path=plans**", hold)
+    await tab.box.press_sequentially("ns/first")
+    route = await held
+    await expect(options.first).to_be_disabled()
+    await tab.box.press("Enter")
+    await options.first.dispatch_event("click")
+    await expect(tab.box).to_have_value("See @plans/first")
+    await route.continue_()
+    await expect(options).to_have_text(["first.mdplans/"])
+    await tab.box.press("Enter")
+    await expect(tab.box).to_have_value("See plans/first.md ")
+
+
 async def test_files_are_completed_before_there_is_a_session_if_another_works_there(
     tab: Tab, house: House
 ) -> None:

@@ -217,6 +217,10 @@ class Bridge:
     # -- the end
 
     @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    @property
     def left_over(self) -> tuple[str, ...]:
         """The names of abandoned work whose threads have not returned."""
         return tuple(work.name for work in self._busy if work.is_left_over)

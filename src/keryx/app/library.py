@@ -13,6 +13,7 @@ from typing import Any, Final, Self, cast
 
 import msgspec
 
+from keryx.aio.acquire import acquire, release
 from keryx.app.handles import SessionHandle
 from keryx.app.host.socket_protocol import NewSession
 from keryx.app.host_client import HostClient
@@ -115,9 +116,8 @@ class Keryx:
         config = await runtime.bridge.to_thread(load, self._home)
         if str(config.home) != IN_MEMORY:
             return config
-        self._temporary_folder = await runtime.bridge.to_thread(
-            partial(tempfile.mkdtemp, prefix="keryx-")
-        )
+        create = partial(tempfile.mkdtemp, prefix="keryx-")
+        self._temporary_folder = await acquire(runtime.bridge, create, shutil.rmtree)
         return msgspec.structs.replace(config, home=Path(self._temporary_folder), in_memory=True)
 
     async def _close(self) -> None:
@@ -126,7 +126,7 @@ class Keryx:
         if self._runtime is not None:
             if (folder := self._temporary_folder) is not None:
                 self._temporary_folder = None
-                await self._runtime.bridge.to_thread(shutil.rmtree, folder)
+                await release(self._runtime.bridge, partial(shutil.rmtree, folder))
             await self._runtime.close()
 
     async def open(

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from keryx.aio.acquire import acquire, release
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import RealClock
 from keryx.aio.group import Group
@@ -94,7 +95,7 @@ async def running_gateway(
     bridge = Bridge(scope, threads=THREADS)
     file = SqliteFile(config.home / FILE, bridge, SCHEMA)
     listener = Listener(config.gateway.host, config.gateway.port)
-    release = await bridge.to_thread(partial(_lock, config.home))
+    lock = await acquire(bridge, partial(_lock, config.home), os.close)
     try:
         platforms = configured_platforms(
             config.gateway, scope.clock, bridge.to_thread, listener, tuning
@@ -122,13 +123,13 @@ async def running_gateway(
             await gateway.close()
     finally:
         await file.close()
-        await bridge.to_thread(release)
+        await release(bridge, partial(os.close, lock))
         await bridge.close()
         scope.close()
 
 
-def _lock(home: Path) -> Callable[[], None]:
-    """Become the gateway of the home; the returned function gives that up."""
+def _lock(home: Path) -> int:
+    """Become the gateway of the home, until the returned descriptor is closed."""
     descriptor = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -138,7 +139,7 @@ def _lock(home: Path) -> Callable[[], None]:
             "the gateway of this home runs in another process already, such as `keryx serve`; "
             "stop it first, or choose another home"
         ) from error
-    return partial(os.close, descriptor)
+    return descriptor
 
 
 def _ignore(_error: KeryxError) -> None:

@@ -20,11 +20,12 @@ from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
+from keryx.aio.acquire import acquire
 from keryx.aio.bridge import Bridge
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.rpc import packets
-from keryx.rpc.file_queue import Claim, FileQueue, FolderTakenError
+from keryx.rpc.file_queue import Claim, FileQueue
 from keryx.rpc.incoming_calls import (
     INVALID,
     LEFT_OVER,
@@ -98,13 +99,7 @@ class FileTransport:
         limits: Limits = LIMITS,
     ) -> Self:
         """Serve that folder; raise `FolderTakenError` if another server does already."""
-        opening = bridge.start_thread(partial(FileQueue.open, path), name="folder").future
-        try:
-            queue = await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            with contextlib.suppress(OSError, FolderTakenError):
-                await bridge.to_thread((await opening).close)
-            raise
+        queue = await acquire(bridge, partial(FileQueue.open, path), FileQueue.close, name="folder")
         server = cls(queue, scope, bridge, handler, limits)
         try:
             for orphan in await server._in_thread(queue.orphans):

@@ -29,26 +29,38 @@ export interface Choices {
   readonly now: Readonly<Partial<Record<string, string | null>>>;
 }
 
+type FileTarget = CompletionTarget & { what: "file" };
+
+interface Folder {
+  readonly path: string;
+  readonly entries: readonly Entry[];
+  readonly missing: boolean;
+}
+
 export class Completion {
   readonly list = signal<readonly Suggestion[]>([]);
   readonly at = signal(0);
   /** Why nothing is offered for what was typed after an `@`. */
   readonly says = signal("");
+  /** What is offered belongs to what was typed before: the next list is on its way, and nothing can be taken. */
+  readonly isOld = signal(false);
   private from = 0;
-  private request: AbortController | null = null;
-  private folder: { path: string; entries: readonly Entry[]; missing?: boolean } | null = null;
+  private request: { readonly path: string; readonly abort: AbortController } | null = null;
+  private folder: Folder | null = null;
+  /** What was typed last, when it names a file. */
+  private target: FileTarget | null = null;
   private closed: string | null = null;
 
   /** The text or the caret has changed. */
   look(text: string, caret: number, choices: Choices): void {
     if (this.closed !== null && this.closed !== text) this.closed = null;
     const target = this.closed === null ? completionTarget(text, caret) : null;
-    this.request?.abort();
-    if (target?.what !== "file") this.folder = null;
+    if (target?.what === "file") return this.lookForFiles(target, choices.files);
+    this.stopReading();
+    this.folder = null;
     if (target === null) return this.show([], 0);
     if (target.what === "slash") this.show(slashes(target.typed, choices), target.from);
-    else if (target.what === "choice") this.show(values(target.name, target.typed, choices), target.from);
-    else void this.lookForFiles(target, choices.files);
+    else this.show(values(target.name, target.typed, choices), target.from);
   }
 
   move(by: number): void {
@@ -59,7 +71,7 @@ export class Completion {
   /** Until something else is typed. */
   close(text: string): void {
     this.closed = text;
-    this.request?.abort();
+    this.stopReading();
     this.show([], 0);
   }
 
@@ -79,25 +91,45 @@ export class Completion {
     this.list.value = list;
     this.at.value = Math.max(0, index);
     this.says.value = says;
+    this.isOld.value = false;
   }
 
-  private async lookForFiles(target: CompletionTarget & { what: "file" }, sessionId: string | null): Promise<void> {
+  private lookForFiles(target: FileTarget, sessionId: string | null): void {
     if (sessionId === null) return this.show([], 0, texts.commands.noFilesYet);
-    if (this.folder?.path !== target.folder) {
-      const abort = new AbortController();
-      this.request = abort;
-      try {
-        const shown = await keryx.readPath(sessionId, target.folder || ".", abort.signal);
-        this.folder = { path: target.folder, entries: shown.kind === "folder" ? shown.entries : [] };
-      } catch (error) {
-        const missing = asProblem(error).kind === "not_found";
-        if (!abort.signal.aborted) this.folder = { path: target.folder, entries: [], missing };
-      }
-      if (abort.signal.aborted) return;
+    this.target = target;
+    if (this.folder?.path === target.folder) this.showFiles(target, this.folder);
+    // Who types on waits for the same folder.
+    else if (this.request?.path !== target.folder) void this.readFolder(target.folder, sessionId);
+  }
+
+  private async readFolder(path: string, sessionId: string): Promise<void> {
+    this.stopReading();
+    const abort = new AbortController();
+    this.request = { path, abort };
+    this.isOld.value = true;
+    let folder: Folder;
+    try {
+      const shown = await keryx.readPath(sessionId, path || ".", abort.signal);
+      folder = { path, entries: shown.kind === "folder" ? shown.entries : [], missing: false };
+    } catch (error) {
+      folder = { path, entries: [], missing: asProblem(error).kind === "not_found" };
     }
-    if (this.folder?.missing) return this.show([], 0, texts.commands.noFolder);
-    const list = files(target, this.folder?.entries ?? []);
+    if (abort.signal.aborted) return;
+    this.request = null;
+    this.folder = folder;
+    this.showFiles(this.target!, folder);
+  }
+
+  private showFiles(target: FileTarget, { entries, missing }: Folder): void {
+    this.stopReading();
+    if (missing) return this.show([], 0, texts.commands.noFolder);
+    const list = files(target, entries);
     this.show(list, target.from, list.length === 0 ? texts.commands.noFile : "");
+  }
+
+  private stopReading(): void {
+    this.request?.abort.abort();
+    this.request = null;
   }
 }
 
@@ -144,7 +176,7 @@ function offered(name: string, { profile }: Choices): readonly string[] {
   }
 }
 
-function files({ folder, typed }: CompletionTarget & { what: "file" }, entries: readonly Entry[]): Suggestion[] {
+function files({ folder, typed }: FileTarget, entries: readonly Entry[]): Suggestion[] {
   // What begins with a dot is hidden, until somebody asks for it.
   const seen = entries.filter((entry) => !entry.name.startsWith(".") || typed.startsWith("."));
   const suggestions: Suggestion[] = rankMatches(seen, typed, (entry) => entry.name)

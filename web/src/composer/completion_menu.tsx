@@ -31,10 +31,13 @@ export function CompletionMenu({
           id={optionId(index)}
           role="option"
           aria-selected={index === at}
+          aria-disabled={completion.isOld.value}
           class={index === at ? "is-chosen" : ""}
           // The field keeps the focus, or a phone would take its keyboard away.
           onMouseDown={(event) => event.preventDefault()}
-          onClick={() => onTake(suggestion)}
+          onClick={() => {
+            if (!completion.isOld.peek()) onTake(suggestion);
+          }}
         >
           <b>{suggestion.name}</b>
           <span class="text-dim">{suggestion.about}</span>

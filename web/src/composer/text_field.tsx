@@ -124,11 +124,12 @@ function onMenuKey(
       return true;
     case "Tab":
       if (event.shiftKey || chosen === null) return false;
-      take(chosen, false);
+      if (!completion.isOld.peek()) take(chosen, false);
       return true;
     case "Enter":
       if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey || chosen === null) return false;
-      take(chosen, true);
+      // An Enter that was meant for the menu must not send the message.
+      if (!completion.isOld.peek()) take(chosen, true);
       return true;
     default:
       return false;

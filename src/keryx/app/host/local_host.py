@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
+from keryx.aio.acquire import release
 from keryx.aio.bridge import Bridge
 from keryx.app.host.dispatch import EventHub
 from keryx.app.host.guests.host_peers import HostPeers
@@ -132,7 +133,7 @@ class LocalHost:
             memory = await open_memory(runtime, store, config)
         except BaseException:
             await threads.close()
-            await runtime.bridge.to_thread(home.release)
+            await release(runtime.bridge, home.release)
             raise
         return cls(
             runtime=runtime,

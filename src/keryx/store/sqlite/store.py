@@ -6,7 +6,6 @@ tables stands in `writes`, what is read from them in `queries`.
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Final, Self
 
 import msgspec
 
+from keryx.aio.acquire import acquire
 from keryx.aio.bridge import Bridge
 from keryx.errors import StoreDamagedError, StoreError
 from keryx.events import LoggedEvent
@@ -29,8 +29,6 @@ from keryx.store.sqlite.readers import Readers
 from keryx.store.sqlite.transaction import drop_record, get_meta, host_number, keep_record
 from keryx.store.sqlite.writer import Change, T, Writer
 
-# Opening takes milliseconds, or as long as it waits for a lock; after that nobody waits for it.
-OPEN_TIMEOUT: Final = 5.0
 # After a delete the host may rewrite the file, at 200 MB a second; a guest waits for that.
 GUEST_LOCK_TIMEOUT: Final = 10.0
 
@@ -83,15 +81,13 @@ class SqliteStore:
         if read_only:
             await bridge.to_thread(check_for_reading, path)
             return cls(path, bridge, None)
-        opening = bridge.start_thread(
+        opened = await acquire(
+            bridge,
             partial(_open, path, durability, take_over=take_over, guest=guest),
+            lambda opened: opened[0].close(),
             name="open the store",
-        ).future
-        try:
-            return cls(path, bridge, await asyncio.shield(opening))
-        except asyncio.CancelledError:
-            await _close_unused(bridge, opening)
-            raise
+        )
+        return cls(path, bridge, opened)
 
     async def lead(self) -> None:
         """Become the host of the file, after the earlier host has gone."""
@@ -289,12 +285,3 @@ def _open(
     except sqlite3.Error as error:
         connection.close()
         raise as_store_error(path, error) from error
-
-
-async def _close_unused(
-    bridge: Bridge, opening: asyncio.Future[tuple[sqlite3.Connection, int | None]]
-) -> None:
-    """Close the file as soon as it is open, because the caller was cancelled."""
-    await asyncio.wait([opening], timeout=OPEN_TIMEOUT)
-    if opening.done() and not opening.cancelled() and opening.exception() is None:
-        await bridge.to_thread(opening.result()[0].close)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from keryx.aio.acquire import acquire
 from keryx.app.host.guests.guest_host import GuestHost
 from keryx.app.host.homes.home import GuestRegistration, Home, HomeTakenError
 from keryx.app.host.homes.host_address import HostAddress
@@ -71,7 +72,12 @@ class HomeJoiner:
     ) -> T:
         """Call `own` if this process can take the home, else `connect` to the home's owner."""
         for _ in range(MAX_ATTEMPTS):
-            home = await self._runtime.bridge.to_thread(partial(Home.take, path, by_force=by_force))
+            home = await acquire(
+                self._runtime.bridge,
+                partial(Home.take, path, by_force=by_force),
+                _release_taken,
+                name="take the home",
+            )
             if isinstance(home, Home):
                 return await own(home)
             try:
@@ -110,7 +116,9 @@ class HomeJoiner:
         owner = await self._connect(config.home, address)
         try:
             create = partial(GuestRegistration.create, config.home)
-            registration = await self._runtime.bridge.to_thread(create)
+            registration = await acquire(
+                self._runtime.bridge, create, GuestRegistration.release, name="register"
+            )
             local = await self._start_local_host(config, registration)
             local.peers.serve(registration)
         except BaseException:
@@ -128,3 +136,8 @@ class HomeJoiner:
             await local.become_owner(home, resume=self._resume)
 
         return await self._take_or_connect(path, own, partial(self._connect, path))
+
+
+def _release_taken(home: Home | HostAddress) -> None:
+    if isinstance(home, Home):
+        home.release()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from keryx.aio.acquire import release
 from keryx.app.host.guests.guest_table import GuestTable
 from keryx.app.host.guests.shared_dispatch import SharedDispatch
 from keryx.app.host.guests.temporary_sessions import delete_abandoned
@@ -135,7 +136,7 @@ class HostPeers:
     async def give_up(self, home: Home) -> None:
         """Release a home that could not be taken over, unless it accepts connections already."""
         if home not in self._homes:
-            await self._runtime.bridge.to_thread(home.release)
+            await release(self._runtime.bridge, home.release)
 
     def stop_listening(self) -> None:
         if self._dispatch.guests is not None:
@@ -148,7 +149,7 @@ class HostPeers:
         if self._dispatch.guests is not None:
             await self._dispatch.guests.close()
         for home in self._homes:
-            await self._runtime.bridge.to_thread(home.release)
+            await release(self._runtime.bridge, home.release)
         for server in self._servers:
             await server.close()
 

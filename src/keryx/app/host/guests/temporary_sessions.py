@@ -11,9 +11,11 @@ import fcntl
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
+from keryx.aio.acquire import acquire, release
 from keryx.aio.bridge import Bridge
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
@@ -62,13 +64,13 @@ async def temporary(sessions: Sessions, home: Path, session_id: str) -> AsyncGen
     scope = Scope("temporary")
     bridge, group = Bridge(scope), Group(scope)
     try:
-        lease = await bridge.to_thread(Lease.take, home, session_id)
+        lease = await acquire(bridge, partial(Lease.take, home, session_id), Lease.end)
         group.start(sessions.delete_on_disconnect(session_id), name=f"hold {session_id}")
         try:
             yield
         finally:
             await sessions.delete(session_id)
-            await bridge.to_thread(lease.end)
+            await release(bridge, lease.end)
     finally:
         await group.leave()
         await bridge.close()
