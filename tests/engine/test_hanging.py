@@ -37,6 +37,32 @@ KINDS = [
 ]
 
 
+RESIST_SIGTERM = ("hang_in_stubborn_child", "hang_in_grandchild")
+
+
+@pytest_asyncio.fixture
+async def timeless(tmp_path: Path, clock: FakeClock) -> Host:
+    """A host whose ladder waits for the test: a machine that is slow shortens no rung."""
+    return Host(tmp_path, clock)
+
+
+@pytest_asyncio.fixture
+async def timeless_hangs(timeless: Host) -> AsyncIterator[Hangs]:
+    new_hangs = Hangs()
+    yield new_hangs
+    new_hangs.release()
+    await timeless.close()
+    new_hangs.close()
+
+
+async def end_grace(host: Host, clock: FakeClock) -> None:
+    """Wait until something was cancelled; then the time between SIGTERM and SIGKILL is over."""
+    clock.advance(0)
+    while not len(host.scope.deadlines):  # noqa: ASYNC110 (of the loop; nobody is told of it)
+        await asyncio.sleep(0)
+    clock.advance(GRACE)
+
+
 @pytest_asyncio.fixture
 async def hangs(host: Host) -> AsyncIterator[Hangs]:
     new_hangs = Hangs()
@@ -112,7 +138,10 @@ WAYS: list[Way] = [
 @pytest.mark.promise("house.1", "001.3")
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_control_comes_back(host: Host, hangs: Hangs, kind: str, way: Way) -> None:
+async def test_control_comes_back(
+    timeless: Host, timeless_hangs: Hangs, clock: FakeClock, kind: str, way: Way
+) -> None:
+    host, hangs = timeless, timeless_hangs
     hang = next(candidate for candidate in hangs.all if candidate.name == kind)
     environment = host.environment(hang.tool)
     turn = host.scope.child("session").child("turn")
@@ -122,6 +151,9 @@ async def test_control_comes_back(host: Host, hangs: Hangs, kind: str, way: Way)
     )
 
     await way(host, turn, batch)
+    clock.advance(0)
+    if hang.ends == "left over" or kind in RESIST_SIGTERM:
+        await end_grace(host, clock)
     (outcome,) = await batch.outcomes()
 
     reason = "timeout" if way is by_a_deadline else "interrupt"
@@ -148,12 +180,19 @@ def test_the_table_has_every_kind_of_the_kit() -> None:
     hangs.close()
 
 
-async def test_a_batch_of_all_kinds_gives_control_back_together(host: Host, hangs: Hangs) -> None:
+async def test_a_batch_of_all_kinds_gives_control_back_together(
+    timeless: Host, timeless_hangs: Hangs, clock: FakeClock
+) -> None:
+    host, hangs = timeless, timeless_hangs
     environment = host.environment(*(hang.tool for hang in hangs.all))
     turn = host.scope.child("turn")
     batch = host.start(environment, *(call_of(hang, hang.name) for hang in hangs.all), scope=turn)
     await recorder(environment).until(lambda: len(recorder(environment).texts) == len(hangs.all))
     turn.cancel("steer")
+    for hang in hangs.all:
+        if hang.ends != "left over" and hang.name not in RESIST_SIGTERM:
+            await recorder(environment).until_noted("cancelled", hang.name)
+    await end_grace(host, clock)
     outcomes = {outcome.tool: outcome.outcome for outcome in await batch.outcomes()}
     assert outcomes == {
         hang.name: "unknown" if hang.ends == "left over" else "cancelled" for hang in hangs.all
