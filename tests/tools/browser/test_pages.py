@@ -139,6 +139,7 @@ async def test_the_console_holds_messages_errors_and_dialogs(browser: BrowserSes
 
 
 async def test_the_console_is_bounded(browser: BrowserSession) -> None:
+    await browser.opens("<p>Whatever was printed before is no part of this.</p>")
     await browser.text("console", clear=True)
     await browser.opens("<script>for (let i = 0; i < 1000; i++) console.log('line ' + i)</script>")
     text = await browser.text("console")
