@@ -179,11 +179,9 @@ async def measure_gateway(folder: Path, fifo: Path) -> None:
     asked: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
 
     def answer(request: ReceivedRequest) -> Reply:
-        asked.put_nowait(time.perf_counter())
+        asked.put_nowait((last_text(request), time.perf_counter()))
         if last_text(request) == "work":
-            return Reply(
-                calls=(Call("terminal", {"command": "{ echo works; exec sleep 100; } > fifo"}),)
-            )
+            return Reply(calls=(Call("terminal", {"command": WORK}),))
         return Reply(text="Done.")
 
     async with (

@@ -426,10 +426,21 @@ PINNED: tuple[tuple[Event, str], ...] = (
     ),
     (
         events.ContextCompacted(
-            **TURN, summary="so far", up_to=5, tokens_before=90, tokens_after=10
+            **TURN,
+            summary="so far",
+            up_to=5,
+            tokens_before=90,
+            tokens_after=10,
+            focus="tea",
+            verbatim=events.Verbatim(
+                said=(events.Said("m1", "hi"),), left_out=2, plan="first", files=("a.md",)
+            ),
         ),
         turn_text(
-            "context.compacted", '"summary":"so far","up_to":5,"tokens_before":90,"tokens_after":10'
+            "context.compacted",
+            '"summary":"so far","up_to":5,"tokens_before":90,"tokens_after":10,"focus":"tea",'
+            '"verbatim":{"said":[{"message_id":"m1","text":"hi"}],"left_out":2,"plan":"first",'
+            '"files":["a.md"]}',
         ),
     ),
     (

@@ -142,7 +142,10 @@ PINNED: tuple[tuple[Command, str], ...] = (
             '"approvals":"never","read_only":true',
         ),
     ),
-    (commands.CompactContext(**HEAD), _text("context.compact")),
+    (
+        commands.CompactContext(**HEAD, focus="the tea"),
+        _text("context.compact", '"focus":"the tea"'),
+    ),
     (
         commands.ForkSession(**HEAD, new_session_id="s2", turn_id="t1"),
         _text("session.fork", '"new_session_id":"s2","turn_id":"t1"'),

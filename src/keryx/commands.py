@@ -177,7 +177,12 @@ class ChangeSession(_Command, frozen=True, kw_only=True, tag="session.change"):
 
 
 class CompactContext(_Command, frozen=True, kw_only=True, tag="context.compact"):
-    """Replace the conversation so far by a summary, for the model."""
+    """Replace the conversation so far by a summary, for the model.
+
+    `focus` names what the summary is to keep above all.
+    """
+
+    focus: str = ""
 
 
 class ForkSession(_Command, frozen=True, kw_only=True, tag="session.fork"):

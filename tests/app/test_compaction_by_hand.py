@@ -56,7 +56,8 @@ async def test_by_hand_all_is_summed_up_and_the_view_tells_what_is_left(tmp_path
         await say(session, "Now this")
         sent = texts(stage.last())
         assert SUMMARY in sent
-        assert "Remember the tea" not in sent
+        assert "Remember the tea" in sent, "what the person said stays word for word"
+        assert "Noted. Noted." not in sent
         with pytest.raises(
             UserMustActError, match="there is nothing to summarize yet; send a message"
         ):
@@ -98,7 +99,8 @@ async def test_a_message_does_not_wait_for_a_summary_by_hand(tmp_path: Path) -> 
         await say(session, "Afterwards")
         sent = texts(stage.last())
         assert SUMMARY in sent
-        assert "Remember the tea" not in sent
+        assert "Remember the tea" in sent, "what the person said stays word for word"
+        assert "Noted. Noted." not in sent
         assert "Meanwhile" in sent
         check_log(await log_of(app, session))
 
@@ -201,7 +203,7 @@ async def test_what_is_too_long_to_be_summed_up_is_told_in_fewer_words(tmp_path:
 
     def answer(request: ReceivedRequest) -> Reply:
         if not is_summing(request):
-            return Reply(text="Noted.", usage=LITTLE)
+            return Reply(text="Noted.", usage=ev.Usage(input_tokens=30_000, output_tokens=10))
         return TOO_LONG if len(request.raw) > 6_000 else Reply(text=SUMMARY, usage=LITTLE)
 
     async with ModelServer(answer, models=MODELS) as server:
@@ -229,7 +231,8 @@ async def test_a_fork_begins_with_the_summary(tmp_path: Path) -> None:
         await say(forked, "In the fork")
         sent = texts(stage.last())
         assert SUMMARY in sent
-        assert "Remember the tea" not in sent
+        assert "Remember the tea" in sent, "what the person said stays word for word"
+        assert "Noted. Noted." not in sent
 
 
 async def test_the_command_prints_what_it_did(tmp_path: Path) -> None:

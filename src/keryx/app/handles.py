@@ -132,13 +132,14 @@ class SessionHandle:
         await self.tell(cm.ForkSession, new_session_id=new_session_id, turn_id=turn_id)
         return SessionHandle(self._host_client, new_session_id)
 
-    async def compact(self) -> None:
+    async def compact(self, focus: str = "") -> None:
         """Replace the history that the model gets by a summary; the log keeps everything.
 
-        Returns when that is done. `UserMustActError` if a summary would save nothing, `ModelError`
-        if no model can write it.
+        The last turns stay as they are; `focus` is what the summary keeps above all. Returns when
+        that is done. `UserMustActError` if a summary would save nothing, `ModelError` if no model
+        can write it.
         """
-        await self.tell(cm.CompactContext)
+        await self.tell(cm.CompactContext, focus=focus)
 
     async def undo(self, turn_id: str, *, files: bool = True) -> None:
         """Remove a turn from the model's context, and revert its files unless `files` is false.

@@ -43,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             command.add_argument("--json", action="store_true", help="print events as JSON lines")
         if verb in ("fork", "undo"):
             command.add_argument("--turn", help="the id of the turn; default: the last one")
+        if verb == "compact":
+            command.add_argument("--focus", default="", help="what the summary keeps above all")
         if verb == "delete":
             command.add_argument("--keep-memory", action="store_true", help="keep what it taught")
         if verb == "undo":
@@ -109,7 +111,7 @@ async def _change(app: Keryx, options: argparse.Namespace) -> int:
             await session.undo(options.turn or _last_turn(log), files=not options.keep_files)
             return 0
         case "compact":
-            await session.compact()
+            await session.compact(options.focus)
             print(_compaction(await app.store.events(options.session, after=len(log))))
             return 0
         case "revert":

@@ -19,13 +19,14 @@ from keryx.engine.answer_schema import check_schema
 from keryx.engine.approvals.answers import Answers
 from keryx.engine.log.dedup import Dedup, row_of
 from keryx.engine.operations.cancels import Cancels
+from keryx.engine.operations.compaction import KEEP, LONGEST_FOCUS
 from keryx.engine.operations.forks import fork
 from keryx.engine.operations.reverts import Reverts
 from keryx.engine.operations.titles import BY, first_title
 from keryx.engine.operations.user_calls import UserCalls
 from keryx.engine.session_context import SessionContext
 from keryx.engine.turns.turn_queue import TurnQueue
-from keryx.errors import KeryxError, ScopeClosedError
+from keryx.errors import KeryxError, ScopeClosedError, UserMustActError
 from keryx.ids import new_id
 from keryx.ports.dispatch import Answer, Done, Sent
 from keryx.ports.store import InboxRow
@@ -198,9 +199,15 @@ class Inbox:
     async def _compact(self, command: cm.CompactContext) -> Done:
         """Compact the context; answer when that is done. Messages do not wait for it."""
         row, scope = row_of(command), self._context.scope
+        if len(command.focus) > LONGEST_FOCUS:
+            raise UserMustActError(
+                f"the focus is longer than {LONGEST_FOCUS} characters; shorten it"
+            )
         if not await self._dedup.was_taken(row):
             on_record = partial(self._dedup.take, row)
-            if not await self._turn_queue.compaction.run(scope, on_record=on_record):
+            if not await self._turn_queue.compaction.run(
+                scope, keep=KEEP, focus=command.focus, on_record=on_record
+            ):
                 raise ScopeClosedError("the session was closed; try again when it is open")
         return Done(True)
 

@@ -102,8 +102,10 @@ from keryx.events.models import (
     ContextCompacted,
     ModelRetried,
     ModelSwitched,
+    Said,
     ToolsLoaded,
     UsageRecorded,
+    Verbatim,
 )
 from keryx.messages import well_formed
 
@@ -164,6 +166,7 @@ __all__ = [
     "RiskLevel",
     "RunningCall",
     "RunningNested",
+    "Said",
     "SessionChanged",
     "SessionOpened",
     "ShownNested",
@@ -187,6 +190,7 @@ __all__ = [
     "TurnUndone",
     "Usage",
     "UsageRecorded",
+    "Verbatim",
     "as_logged",
     "decode",
     "decode_logged",

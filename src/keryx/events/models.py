@@ -26,6 +26,24 @@ class ModelSwitched(InTurn, frozen=True, kw_only=True, tag="model.switched"):
     to: str
 
 
+class Said(msgspec.Struct, frozen=True):
+    """A message of a person, of which a long one has only its beginning and end."""
+
+    message_id: str
+    text: str
+
+
+class Verbatim(msgspec.Struct, frozen=True, kw_only=True):
+    """What stays word for word beside a summary."""
+
+    said: tuple[Said, ...] = ()
+    left_out: int = 0
+    """How many messages between the first and the others are not there."""
+    plan: str = ""
+    files: tuple[str, ...] = ()
+    """The files that were changed, the last ones last."""
+
+
 class ContextCompacted(AtWork, frozen=True, kw_only=True, tag="context.compacted"):
     """In requests to the model, the summary replaces all facts up to `up_to`."""
 
@@ -33,6 +51,9 @@ class ContextCompacted(AtWork, frozen=True, kw_only=True, tag="context.compacted
     up_to: int
     tokens_before: int
     tokens_after: int
+    focus: str = ""
+    """What the summary is to keep above all, if somebody said so."""
+    verbatim: Verbatim = Verbatim()
 
 
 class UsageRecorded(Logged, frozen=True, kw_only=True, tag="usage.recorded"):

@@ -243,6 +243,10 @@ class Changes(msgspec.Struct, frozen=True):
     changes: tuple[FileChanged, ...]
 
 
+class CompactBody(msgspec.Struct, frozen=True):
+    focus: Annotated[str, Meta(max_length=2_000)] = ""
+
+
 class RevertBody(msgspec.Struct, frozen=True):
     changes: Annotated[tuple[Seq, ...], Meta(min_length=1, max_length=10_000)]
 

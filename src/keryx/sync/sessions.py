@@ -99,13 +99,14 @@ class Session:
         """Create a session with the history of this one up to the end of that turn; None: all."""
         return Session(self._call, self._call(self._handle.fork, turn_id))
 
-    def compact(self) -> None:
+    def compact(self, focus: str = "") -> None:
         """Replace the history that the model gets by a summary; the log keeps everything.
 
-        Returns when that is done. `UserMustActError` if a summary would save nothing, `ModelError`
-        if no model can write it.
+        The last turns stay as they are; `focus` is what the summary keeps above all. Returns when
+        that is done. `UserMustActError` if a summary would save nothing, `ModelError` if no model
+        can write it.
         """
-        self._call(self._handle.compact)
+        self._call(self._handle.compact, focus)
 
     def undo(self, turn_id: str, *, files: bool = True) -> None:
         """Remove a turn from the model's context, and revert its files unless `files` is false.

@@ -172,7 +172,8 @@ export const undo = (id: string, turnId: string, files: boolean) =>
   request<wire.Undone>("POST", at(id, "/undo"), { turn_id: turnId, files } satisfies wire.UndoBody);
 
 /** Answered when the summary is there. */
-export const compact = (id: string) => afterChanges(id, () => request<unknown>("POST", at(id, "/compact")));
+export const compact = (id: string, focus: string) =>
+  afterChanges(id, () => request<unknown>("POST", at(id, "/compact"), { focus } satisfies wire.CompactBody));
 
 export const pictureAddress = (id: string, path: string) => at(id, `/pictures?path=${part(path)}`);
 export const blobAddress = (id: string, blob: string) => at(id, `/blobs/${part(blob)}`);

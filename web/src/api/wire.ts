@@ -242,6 +242,10 @@ export interface Changes {
   changes: readonly FileChanged[];
 }
 
+export interface CompactBody {
+  focus?: string;
+}
+
 export interface Configured {
   model: string;
   models: readonly string[];
@@ -275,6 +279,8 @@ export interface ContextCompacted {
   up_to: number;
   tokens_before: number;
   tokens_after: number;
+  focus?: string;
+  verbatim?: Verbatim;
 }
 
 /** A summary is being written, or (`over`) no longer; `context.compacted` follows on success. */
@@ -1092,6 +1098,12 @@ export interface RunningNested {
   tools?: readonly ShownTool[];
 }
 
+/** A message of a person, of which a long one has only its beginning and end. */
+export interface Said {
+  message_id: string;
+  text: string;
+}
+
 /** Somebody changed the session; only the changed fields are present. */
 export interface SessionChanged {
   type: "session.changed";
@@ -1542,6 +1554,14 @@ export interface UsageRow {
   cached_tokens: number;
   reasoning_tokens: number;
   cost: number | null;
+}
+
+/** What stays word for word beside a summary. */
+export interface Verbatim {
+  said?: readonly Said[];
+  left_out?: number;
+  plan?: string;
+  files?: readonly string[];
 }
 
 /** A session as it is after the fact `seq`: open its event stream with `after=seq`. */

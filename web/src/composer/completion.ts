@@ -142,8 +142,8 @@ function slashes(typed: string, { sessionId }: Choices): Suggestion[] {
     key: name,
     name: `/${name}${takes === "nothing" ? "" : ` ${texts.commands.takes[name] ?? ""}`}`,
     about: texts.commands.about[name],
-    text: takes === "nothing" ? `/${name}` : `/${name} `,
-    followUp: takes === "nothing" ? "done" : takes === "choice" ? "more" : "nothing",
+    text: takes === "nothing" || takes === "optional" ? `/${name}` : `/${name} `,
+    followUp: takes === "choice" ? "more" : takes === "words" ? "nothing" : "done",
   }));
 }
 

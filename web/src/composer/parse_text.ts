@@ -17,8 +17,8 @@ export type SlashName =
 
 export interface SlashCommand {
   readonly name: SlashName;
-  /** What it is about: a value to choose, free words, or nothing. */
-  readonly takes: "choice" | "words" | "nothing";
+  /** What it is about: a value to choose, free words, free words or nothing, or nothing. */
+  readonly takes: "choice" | "words" | "optional" | "nothing";
   /** Whether there must be a session already. */
   readonly inSession: boolean;
 }
@@ -32,7 +32,7 @@ export const SLASH_COMMANDS: readonly SlashCommand[] = [
   { name: "fork", takes: "nothing", inSession: true },
   { name: "undo", takes: "nothing", inSession: true },
   { name: "stop", takes: "nothing", inSession: true },
-  { name: "compact", takes: "nothing", inSession: true },
+  { name: "compact", takes: "optional", inSession: true },
   { name: "help", takes: "nothing", inSession: false },
 ];
 

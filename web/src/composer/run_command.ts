@@ -47,6 +47,8 @@ export async function runCommand(parsed: ParsedText, session: SessionStore | nul
     case "slash":
       if (parsed.slash.inSession && session === null) return refuse(texts.commands.needsSession);
       if (parsed.slash.takes === "nothing") return act(parsed.slash.name, session);
+      // It may take a minute, and one goes on typing meanwhile.
+      if (parsed.slash.name === "compact") return void compact(session!.id, parsed.rest.trim());
       if (parsed.rest === "") {
         return refuse(texts.commands.needsValue(parsed.slash.name, texts.commands.takes[parsed.slash.name] ?? ""));
       }
@@ -89,9 +91,6 @@ async function act(name: SlashName, session: SessionStore | null): Promise<void>
     go(forked.summary.session_id);
   } else if (name === "undo") {
     await keryx.undo(id, lastTurn(session!) ?? refuse(texts.commands.noTurn), true);
-  } else if (name === "compact") {
-    // It may take a minute, and one goes on typing meanwhile.
-    void compact(id);
   }
 }
 

@@ -4,6 +4,6 @@ import * as keryx from "../api/client";
 import { attempt } from "../ui/notice";
 
 /** Done when the summary is there, or the person was told why not. */
-export function compact(id: string): Promise<boolean> {
-  return attempt(() => keryx.compact(id));
+export function compact(id: string, focus = ""): Promise<boolean> {
+  return attempt(() => keryx.compact(id, focus));
 }

@@ -38,10 +38,14 @@ export const commands = {
     compact: "Replace the earlier messages with a summary",
     help: "Show all commands and keys",
   },
-  takes: { model: "NAME", workspace: "FOLDER", personality: "NAME", effort: "LEVEL", exec: "CODE" } as Record<
-    string,
-    string
-  >,
+  takes: {
+    model: "NAME",
+    workspace: "FOLDER",
+    personality: "NAME",
+    effort: "LEVEL",
+    exec: "CODE",
+    compact: "[FOCUS]",
+  } as Record<string, string>,
   default: "default",
   defaultAbout: "Profile default",
   current: "Current",

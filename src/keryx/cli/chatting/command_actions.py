@@ -141,9 +141,9 @@ class CommandActions:
         await self._conversation.resume(fork.session_id)
         self._note(f"This is a copy of {session.session_id}.")
 
-    async def _compact(self, _value: str) -> None:
+    async def _compact(self, focus: str) -> None:
         self._note("Compacting…")
-        await (await self._conversation.current()).compact()
+        await (await self._conversation.current()).compact(focus)
 
     async def _undo(self, _value: str) -> None:
         await self._undo_last()

@@ -37,7 +37,7 @@ COMMANDS: Final = tuple(
         ("tools", "Show the tools, or use only these", "[NAMES]"),
         ("workspace", "Change the folder that this session works in", "[FOLDER]"),
         ("personality", "Change the personality of the agent", "[NAME]"),
-        ("compact", "Replace the earlier messages with a summary"),
+        ("compact", "Replace the earlier messages with a summary", "[FOCUS]"),
         ("fork", "Start a new session with a copy of this one"),
         ("undo", "Undo the last turn and its file changes"),
         ("retry", "Undo the last turn and send its message again"),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from keryx import events as ev
+from keryx.engine.context.verbatim import verbatim_text
 from keryx.engine.log.state import Delivered, HistoryItem, Replied
 from keryx.messages import AssistantMessage, Message, Part, Text, ToolMessage, UserMessage
 from keryx.ports.files import tool_path
@@ -30,7 +31,9 @@ def system_text(parts: Mapping[str, str]) -> str:
 
 def summary_message(compacted: ev.ContextCompacted) -> Message:
     """Return the message that replaces everything before the summary."""
-    return UserMessage((Text(f"{SUMMARY_HEADING}\n{compacted.summary}"),))
+    text = f"{SUMMARY_HEADING}\n{compacted.summary}"
+    beside = verbatim_text(compacted.verbatim)
+    return UserMessage((Text(f"{text}\n\n{beside}" if beside else text),))
 
 
 def messages_of(item: HistoryItem) -> list[Message]:

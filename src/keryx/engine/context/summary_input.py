@@ -8,12 +8,15 @@ import msgspec
 
 from keryx import events as ev
 from keryx.engine.context.prompt import result_parts
+from keryx.engine.context.verbatim import shortened
 from keryx.engine.context.window import item_tokens, recent_start
 from keryx.engine.log.fold import Fold
 from keryx.engine.log.state import Delivered, HistoryItem, Replied
 from keryx.messages import text_of
 from keryx.ports.files import tool_path
 
+MOST_KEPT: Final = 2.0
+"""How many times the part that is to be kept, so that a turn is kept as a whole."""
 LONGEST_PIECE: Final = 8_000
 """Characters of one message, argument or result that are included, if the text fits."""
 SHORTEST_PIECE: Final = 250
@@ -41,12 +44,24 @@ def select_input(fold: Fold, keep: float) -> SummaryInput | None:
         if remaining < 0 and not (isinstance(item, Replied) and not item.complete):
             break
         at -= 1
+    at = _turn_start(fold, first, at, keep)
     items = tuple(item for item in fold.history[first:at] if item.turn_id not in fold.undone)
     turn_id = None if fold.turn is None else fold.turn.turn_id
     if all(isinstance(item, Delivered) and item.turn_id == turn_id for item in items):
         return None  # messages of the current turn are never summarized
     up_to = fold.last_seq if at == len(fold.history) else fold.history[at].seq - 1
     return SummaryInput(up_to, items, fold.compacted)
+
+
+def _turn_start(fold: Fold, first: int, at: int, keep: float) -> int:
+    """Return the start of the turn that `at` would cut in two, if it is not too long to be kept."""
+    if at == len(fold.history) or at <= first:
+        return at
+    start = at
+    while start > first and fold.history[start - 1].turn_id == fold.history[at].turn_id:
+        start -= 1
+    weights = [0 if i.turn_id in fold.undone else item_tokens(i) for i in fold.history[first:]]
+    return start if sum(weights[start - first :]) <= MOST_KEPT * keep * sum(weights) else at
 
 
 def render(chosen: SummaryInput, limit: int) -> str:
@@ -56,7 +71,7 @@ def render(chosen: SummaryInput, limit: int) -> str:
     while len(text) > limit and longest > SHORTEST_PIECE:
         longest //= 2
         text = _render(chosen, longest)
-    return _shortened(text, limit)
+    return shortened(text, limit)
 
 
 def _render(chosen: SummaryInput, longest: int) -> str:
@@ -69,21 +84,13 @@ def _render_item(item: HistoryItem, longest: int) -> str:
         case Delivered():
             files = [f"[attached: {tool_path(part)}]" for part in item.message.attachments]
             heading = f"## Person (workspace {item.message.workspace})"
-            return "\n".join([heading, _shortened(item.message.text, longest), *files])
+            return "\n".join([heading, shortened(item.message.text, longest), *files])
         case Replied():
             lines = ["## Agent"]
-            lines += [_shortened(item.reply.text, longest)] if item.reply.text else []
+            lines += [shortened(item.reply.text, longest)] if item.reply.text else []
             for call in item.reply.calls:
-                lines.append(f"called {call.tool} {_shortened(call.arguments, longest)}")
+                lines.append(f"called {call.tool} {shortened(call.arguments, longest)}")
                 lines.append(
-                    f"-> {_shortened(text_of(result_parts(item.results[call.call_id])), longest)}"
+                    f"-> {shortened(text_of(result_parts(item.results[call.call_id])), longest)}"
                 )
             return "\n".join(lines)
-
-
-def _shortened(text: str, most: int) -> str:
-    """Return the beginning and the end of a long text."""
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"

@@ -55,6 +55,8 @@ class Fold(Requests):
         self.undone: set[str] = set()
         self.compactions: list[ev.ContextCompacted] = []
         """Valid summaries, each of the history up to a seq; the last one counts."""
+        self.changed_files: dict[str, None] = {}
+        """The paths of files that were changed, the last one last."""
         self.prompt: dict[str, str] = {}
         self.person_calls: dict[str, ev.CallStarted] = {}
         """Calls of people that started and have not finished."""
@@ -129,10 +131,7 @@ class Fold(Requests):
 
     def _revise(self, event: ev.MessageChanged) -> None:
         message = self._accepted[event.message_id]
-        for name in ("turn_id", "mode", "text", "workspace", "attachments"):
-            value = getattr(event, name)
-            if value is not msgspec.UNSET:
-                setattr(message, name, value)
+        message.apply(event)
         if not isinstance(event.before, msgspec.UnsetType):
             self.queue = reordered(self.queue, message, event.before)
 
@@ -220,9 +219,7 @@ class Fold(Requests):
             turn.spend(event)
 
     def _end_nested(self, event: ev.NestedFinished) -> None:
-        nested = self.nested.setdefault(event.call_id, NestedSoFar())
-        nested.calls += event.calls
-        nested.sums, nested.total, nested.completed = event.sums, event.total, event.completed
+        self.nested.setdefault(event.call_id, NestedSoFar()).add(event)
 
     def _start_call(self, event: ev.CallStarted) -> None:
         self.nested.pop(event.call_id, None)
@@ -255,6 +252,10 @@ class Fold(Requests):
         last = self.history[-1] if self.history else None
         if isinstance(last, Replied) and any(c.call_id == event.call_id for c in last.reply.calls):
             last.results[event.call_id] = event
+
+    def _change_file(self, event: ev.FilesChanged) -> None:
+        self.changed_files.pop(event.path, None)
+        self.changed_files[event.path] = None
 
     def _record_usage(self, event: ev.UsageRecorded) -> None:
         if event.purpose == "agent" and event.call_id is not None and self.turn is not None:
@@ -289,6 +290,7 @@ class Fold(Requests):
         ev.CallStarted: _start_call,
         ev.NestedFinished: _end_nested,
         ev.CallFinished: _end_call,
+        ev.FilesChanged: _change_file,
         ev.ContextCompacted: _compact,
         ev.UsageRecorded: _record_usage,
         ev.ToolsLoaded: _load,

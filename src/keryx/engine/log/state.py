@@ -83,6 +83,13 @@ class Queued(msgspec.Struct):
             attended=event.attended,
         )
 
+    def apply(self, event: ev.MessageChanged) -> None:
+        """Apply the fields that the fact names."""
+        for name in ("turn_id", "mode", "text", "workspace", "attachments"):
+            value = getattr(event, name)
+            if value is not msgspec.UNSET:
+                setattr(self, name, value)
+
 
 def reordered(
     queue: Mapping[str, Queued], message: Queued, before: str | None
@@ -141,6 +148,10 @@ class NestedSoFar(msgspec.Struct):
     sums: tuple[ev.NestedSum, ...] = ()
     total: int = 0
     completed: int = 0
+
+    def add(self, event: ev.NestedFinished) -> None:
+        self.calls += event.calls
+        self.sums, self.total, self.completed = event.sums, event.total, event.completed
 
 
 class SessionMemories(msgspec.Struct):

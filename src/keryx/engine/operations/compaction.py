@@ -13,6 +13,7 @@ from typing import Final
 from keryx import events as ev
 from keryx.aio.scope import Scope
 from keryx.engine.context.summary_input import SummaryInput, render, select_input
+from keryx.engine.context.verbatim import collect, verbatim_limit, verbatim_text
 from keryx.engine.context.window import (
     BYTES_PER_TOKEN,
     expected_tokens,
@@ -44,6 +45,10 @@ your summary. Write in the language that the person uses. Keep, in this order:
 4. What is under way, what is open, and what comes next.
 Be exact and complete rather than short; leave out greetings and what no longer matters. \
 Answer with the summary alone."""
+FOCUS: Final = "\nAbove all, keep everything that concerns this: "
+LONGEST_FOCUS: Final = 2_000
+KEEP: Final = 0.25
+"""The last part of the history that is not summarized: it is being worked on."""
 
 
 class Compaction:
@@ -68,20 +73,31 @@ class Compaction:
         cancelled.cancel()
 
     async def run(
-        self, scope: Scope, *, keep: float = 0.0, on_record: Callable[[], None] | None = None
+        self,
+        scope: Scope,
+        *,
+        keep: float = 0.0,
+        focus: str = "",
+        on_record: Callable[[], None] | None = None,
     ) -> bool:
         """Summarize all but the last part (`keep`, from 0 to 1); return once that is durable.
 
-        `on_record` is called when the summary is recorded, to add to its commit.
+        `focus` is what the summary keeps above all. `on_record` is called when the summary is
+        recorded, to add to its commit.
         `UserMustActError` if a summary is not possible or not shorter, `ModelError` if the model
         fails. False if the scope was cancelled first.
         """
         if self._task is not None:
             raise UserMustActError("a summary is being written already; wait until it is done")
-        chosen = select_input(self._context.fold, keep)
+        fold = self._context.fold
+        chosen = select_input(fold, keep)
+        if chosen is None and fold.compacted is None:
+            chosen = select_input(fold, 0.0)  # all of it is the last turn
         if chosen is None:
             raise UserMustActError("there is nothing to summarize yet; send a message first")
-        task = self._context.group.start(self._summarize(chosen, on_record), name="compaction")
+        task = self._context.group.start(
+            self._summarize(chosen, focus, on_record), name="compaction"
+        )
         self._task = task
         registration = scope.on_cancel(task.cancel)
 
@@ -100,13 +116,13 @@ class Compaction:
         return True
 
     async def _summarize(
-        self, chosen: SummaryInput, on_record: Callable[[], None] | None
+        self, chosen: SummaryInput, focus: str, on_record: Callable[[], None] | None
     ) -> KeryxError | None:
         """Write and record the summary. An error is returned: it concerns the caller only."""
         before = expected_tokens(self._context.fold)
         self._show(before, over=False)
         try:
-            self._record(chosen, before, await self._write(chosen))
+            self._record(chosen, focus, before, await self._write(chosen, focus))
             if on_record is not None:
                 on_record()
             await self._context.log.wait_durable()
@@ -119,13 +135,18 @@ class Compaction:
             self._show(before, over=True)
         return None
 
-    def _record(self, chosen: SummaryInput, before: int, summary: str) -> None:
+    def _record(self, chosen: SummaryInput, focus: str, before: int, summary: str) -> None:
         """Record the summary, unless it is not valid any more or not shorter."""
         fold = self._context.fold
         if any(item.turn_id in fold.undone for item in chosen.items):
             raise UserMustActError("a turn was undone while the summary was written; compact again")
         turn_id = None if fold.turn is None else fold.turn.turn_id
-        after = _tokens_after(fold, chosen, turn_id, before, summary)
+        limit = verbatim_limit(self._window(), chosen.items, chosen.earlier)
+        verbatim = collect(fold, chosen.up_to, limit)
+        after = _tokens_after(fold, chosen, turn_id, before, f"{summary}{verbatim_text(verbatim)}")
+        if after >= before:  # so little was said that its words are most of it
+            verbatim = ev.Verbatim()
+            after = _tokens_after(fold, chosen, turn_id, before, summary)
         if after >= before:
             raise UserMustActError(
                 "a summary would be longer than the history, so nothing was changed"
@@ -137,9 +158,19 @@ class Compaction:
             up_to=chosen.up_to,
             tokens_before=before,
             tokens_after=after,
+            focus=focus,
+            verbatim=verbatim,
         )
 
-    async def _write(self, chosen: SummaryInput) -> str:
+    def _window(self) -> int | None:
+        """Return the window of the session's model; None if it is unknown."""
+        settings = self._context.fold.settings
+        try:
+            return self._context.services.model(settings.model, settings.profile).window
+        except ModelError:
+            return None
+
+    async def _write(self, chosen: SummaryInput, focus: str) -> str:
         """Ask a model for the summary. If the input is too long for it, try again with less."""
         services, settings = self._context.services, self._context.fold.settings
         if services.summaries is None:
@@ -151,15 +182,16 @@ class Compaction:
         while True:
             text = render(chosen, limit)
             try:
-                return await self._ask_model(model, text)
+                return await self._ask_model(model, text, focus)
             except ModelError as error:
                 limit = len(text) // 2
                 if error.kind != "context_too_long" or limit < SHORTEST_INPUT:
                     raise
 
-    async def _ask_model(self, model: Model, text: str) -> str:
+    async def _ask_model(self, model: Model, text: str, focus: str) -> str:
         message = UserMessage((Text(text),))
-        request = ModelRequest(system=INSTRUCTIONS, history=(model.encode(message),))
+        system = f"{INSTRUCTIONS}{FOCUS}{focus}" if focus else INSTRUCTIONS
+        request = ModelRequest(system=system, history=(model.encode(message),))
         text, finished = await ask_for_text(model, request, timeout=TIMEOUT)
         record_usage(self._context.log, "compaction", model, finished)
         if summary := text.strip():
@@ -190,6 +222,8 @@ def _tokens_after(
         if earlier is None
         else sent_items(fold, earlier.turn_id, earlier.up_to)
     )
-    old = sum(map(item_tokens, items)) + (0 if earlier is None else text_tokens(earlier.summary))
+    old = sum(map(item_tokens, items))
+    if earlier is not None:
+        old += text_tokens(f"{earlier.summary}{verbatim_text(earlier.verbatim)}")
     new = sum(map(item_tokens, sent_items(fold, turn_id, chosen.up_to))) + text_tokens(summary)
     return max(new, round(before - min(1.0, before / old) * (old - new)))

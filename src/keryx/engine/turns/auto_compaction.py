@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from keryx.aio.scope import Scope
 from keryx.engine.context.window import expected_tokens
 from keryx.engine.log.fold import Fold
-from keryx.engine.operations.compaction import Compaction
+from keryx.engine.operations.compaction import KEEP, Compaction
 from keryx.errors import ModelError, UserMustActError
 from keryx.ports.model import Model
-
-KEEP: Final = 0.25
-"""The last part of the history that is not summarized: it is being worked on."""
 
 
 class AutoCompaction:

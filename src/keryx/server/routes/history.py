@@ -168,12 +168,22 @@ async def fork(
 
 
 @post("/api/sessions/{session_id:str}/compact", status_code=200)
-async def compact(service: TheService, caller: TheCaller, session_id: SessionId) -> schemas.Nothing:
+async def compact(
+    service: TheService,
+    caller: TheCaller,
+    session_id: SessionId,
+    data: JSONBody[schemas.CompactBody | None] = None,
+) -> schemas.Nothing:
     """Replace the conversation so far by a summary, in what the model is sent.
 
     Answered when a model has written it and it is durable; meanwhile the session goes on.
     """
-    command = cm.CompactContext(command_id=service.new_id(), session_id=session_id, by=caller.name)
+    command = cm.CompactContext(
+        command_id=service.new_id(),
+        session_id=session_id,
+        by=caller.name,
+        focus="" if data is None else data.focus,
+    )
     await _do(service, command)
     return schemas.Nothing()
 
