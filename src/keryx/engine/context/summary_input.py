@@ -44,7 +44,7 @@ def select_input(fold: Fold, keep: float) -> SummaryInput | None:
         if remaining < 0 and not (isinstance(item, Replied) and not item.complete):
             break
         at -= 1
-    at = _turn_start(fold, first, at, keep)
+    at = _turn_boundary(fold, first, at, keep)
     items = tuple(item for item in fold.history[first:at] if item.turn_id not in fold.undone)
     turn_id = None if fold.turn is None else fold.turn.turn_id
     if all(isinstance(item, Delivered) and item.turn_id == turn_id for item in items):
@@ -53,15 +53,23 @@ def select_input(fold: Fold, keep: float) -> SummaryInput | None:
     return SummaryInput(up_to, items, fold.compacted)
 
 
-def _turn_start(fold: Fold, first: int, at: int, keep: float) -> int:
-    """Return the start of the turn that `at` would cut in two, if it is not too long to be kept."""
+def _turn_boundary(fold: Fold, first: int, at: int, keep: float) -> int:
+    """Return where to cut so that a turn is kept or summarized as a whole.
+
+    Only the running turn is cut in two: a long one needs that.
+    """
     if at == len(fold.history) or at <= first:
         return at
-    start = at
-    while start > first and fold.history[start - 1].turn_id == fold.history[at].turn_id:
+    turn_id = fold.history[at].turn_id
+    if fold.turn is not None and fold.turn.turn_id == turn_id:
+        return at
+    start = end = at
+    while start > first and fold.history[start - 1].turn_id == turn_id:
         start -= 1
+    while end < len(fold.history) and fold.history[end].turn_id == turn_id:
+        end += 1
     weights = [0 if i.turn_id in fold.undone else item_tokens(i) for i in fold.history[first:]]
-    return start if sum(weights[start - first :]) <= MOST_KEPT * keep * sum(weights) else at
+    return start if sum(weights[start - first :]) <= MOST_KEPT * keep * sum(weights) else end
 
 
 def render(chosen: SummaryInput, limit: int) -> str:
