@@ -19,6 +19,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from keryx.cli.chatting.pieces import Kind, Piece
+from keryx.cli.screens.markdown_stream import NEXT_ITEM
 
 STYLES: Final[dict[Kind, str]] = {
     "user": "bold",
@@ -29,7 +30,7 @@ STYLES: Final[dict[Kind, str]] = {
 }
 CALL_STYLES: Final = {"✓": "green", "✗": "red", "⊘": "yellow", "■": "yellow", "?": "magenta"}
 DIFF_STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
-CLOSE: Final = frozenset({("call", "output"), ("output", "call"), ("call", "call")})
+CLOSE: Final = frozenset({("call", "output"), ("output", "call"), ("output", "diff"), ("call", "diff"), ("diff", "call")})
 """Kinds that follow one another without a blank row."""
 
 
@@ -82,12 +83,17 @@ class Painter:
         """Return the rows of these pieces, with blank rows between blocks."""
         rows: list[str] = []
         for piece in pieces:
-            is_close = (self._last, piece.kind) in CLOSE or self._last == piece.kind == "code"
-            if self._last is not None and not is_close:
+            if self._last is not None and not self._is_close(piece):
                 rows.append("")
             self._last = piece.kind
             rows += self.block(piece, width)
         return rows
+
+    def _is_close(self, piece: Piece) -> bool:
+        """Return whether no blank row comes before this piece."""
+        if self._last == piece.kind:
+            return piece.kind in ("code", "call") or piece.detail == NEXT_ITEM
+        return (self._last, piece.kind) in CLOSE
 
     def block(self, piece: Piece, width: int) -> list[str]:
         """Return the rows of one piece."""
