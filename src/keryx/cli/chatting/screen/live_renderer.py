@@ -98,10 +98,8 @@ class LiveOutput(Vt100_Output):
         """Do nothing: the renderer has erased the rows already."""
 
     def cursor_up(self, amount: int) -> None:
-        """Go up by rows as they were written, however the terminal has wrapped them since."""
-        if self.finds_row_starts:
-            self.write_raw((_row_start(self.get_size().columns) + CURSOR_UP) * amount)
-        else:
+        """Go up; in a terminal that finds the starts of rows the renderer does this itself."""
+        if not self.finds_row_starts:
             super().cursor_up(amount)
 
     def get_size(self) -> Size:
@@ -148,9 +146,8 @@ class LiveRenderer(Renderer):
                 self._erase_rows(size)
                 self._write_finished()
             super().render(app, layout, is_done)
-            if self._live_output.finds_row_starts:
-                self.output.write_raw("\r")
-                self.output.cursor_forward(self._cursor_pos.x)
+            if self._live_output.finds_row_starts and not is_done:
+                self._place_cursor()
 
     def erase(self, leave_alternate_screen: bool = True) -> None:  # noqa: FBT001, FBT002 (as prompt_toolkit calls it)
         """Erase the live region, so that only finished rows are left."""
@@ -174,7 +171,7 @@ class LiveRenderer(Renderer):
             if height < room:
                 # What is above belongs to the shell.
                 self._erase_rows(size)
-                self.output.cursor_up(height)
+                self.output.write_raw(CURSOR_UP * height)
             else:
                 self.output.write_raw(HOME)
             self._erase_below(size.rows)
@@ -195,6 +192,17 @@ class LiveRenderer(Renderer):
         self._last_screen = Screen(initial_height=1)
         self._cursor_pos = Point(x=len(text), y=0)
 
+    def _place_cursor(self) -> None:
+        """Move the cursor from the last row of the region to the caret."""
+        screen, caret = self._last_screen, self._cursor_pos
+        assert screen is not None
+        below = [_row_start(_length(screen, y)) for y in range(caret.y + 1, screen.height)]
+        self.output.write_raw(WRAP_OFF)
+        self.output.write_raw("".join(f"{start}{CURSOR_UP}" for start in reversed(below)))
+        self.output.write_raw("\r")
+        self.output.cursor_forward(caret.x)
+        self.output.write_raw(WRAP_ON)
+
     def _erase_rows(self, size: Size) -> None:
         """Erase the region row by row and leave the cursor at its top, whatever its width is now.
 
@@ -208,9 +216,9 @@ class LiveRenderer(Renderer):
                 starts = [_row_start(length) for length in lengths[: cursor.y + 1]]
                 self.output.write_raw(WRAP_OFF + CURSOR_UP.join(reversed(starts)) + WRAP_ON)
                 # tmux copies what it erases from the first row of the screen on into the
-                # scrollback, so the first row is erased on its own.
-                rest = f"{ROW_DOWN}{ERASE_BELOW}{CURSOR_UP}" if len(lengths) > 1 else ""
-                self.output.write_raw(ERASE_ROW + rest)
+                # scrollback, so the first row is erased on its own. It may also be the last one.
+                rest = f"{SAVE_CURSOR}{ROW_DOWN}{ERASE_BELOW}{RESTORE_CURSOR}"
+                self.output.write_raw(ERASE_ROW + (rest if len(lengths) > 1 else ""))
             else:
                 heights = [-(-length // columns) for length in lengths]
                 self.output.write_raw("\r")
@@ -243,9 +251,7 @@ def row_height(row: str, columns: int) -> int:
 def _length(screen: Screen, y: int) -> int:
     """Return how many columns of a row are in use."""
     row: dict[int, Char] = screen.data_buffer[y]
-    return max(
-        (x + 1 for x, cell in row.items() if cell.char != " " or "[" in cell.style), default=0
-    )
+    return max((x + 1 for x, cell in row.items() if cell.char != " "), default=0)
 
 
 class LiveApplication(Application[None]):

@@ -31,6 +31,7 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import get_term_environment_variable
 from prompt_toolkit.widgets import SearchToolbar
 
 from keryx.aio.clock import RealClock, Timer
@@ -71,7 +72,11 @@ class Screen:
         self._clock = RealClock()
         self._painter = Painter()
         self._live_rows = LiveRows(Painter())
-        output = LiveOutput.from_pty(sys.stdout, default_color_depth=ColorDepth.DEPTH_4_BIT)
+        output = LiveOutput.from_pty(
+            sys.stdout,
+            term=get_term_environment_variable(),
+            default_color_depth=ColorDepth.DEPTH_4_BIT,
+        )
         self._output = cast("LiveOutput", output)
         self.history = DraftHistory()
         self.draft = Buffer(
