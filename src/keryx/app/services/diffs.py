@@ -11,10 +11,11 @@ from types import ModuleType
 from keryx.aio.bridge import Bridge
 from keryx.app.tools import hidden_places
 from keryx.config import Config
-from keryx.engine.operations.reverts import logged_changes
+from keryx.engine.operations.reverts import LoggedChange, file_change, logged_changes
 from keryx.engine.session_context import WorkspaceRevert
 from keryx.engine.session_files import LogChanges, StoreBlob
 from keryx.errors import ToolFailedError, UserMustActError
+from keryx.events import FilesChanged
 from keryx.ports.files import FileChange, Files
 from keryx.ports.store import Store
 
@@ -80,7 +81,18 @@ def _record(bridge: Bridge, files: Files, changes: Sequence[FileChange]) -> None
 
 async def diff_of(bridge: Bridge, store: Store, session_id: str, config: Config) -> str:
     """Return a diff of the session's changes against the present files, without hidden files."""
-    logged = await logged_changes(store, session_id)
+    return await _diff(bridge, await logged_changes(store, session_id), config)
+
+
+async def diff_of_changes(
+    bridge: Bridge, store: Store, events: Sequence[FilesChanged], config: Config
+) -> str:
+    """Return a diff of a few changes against the present files, without hidden files."""
+    logged = [LoggedChange(event.workspace, await file_change(store, event)) for event in events]
+    return await _diff(bridge, logged, config)
+
+
+async def _diff(bridge: Bridge, logged: Sequence[LoggedChange], config: Config) -> str:
     hidden = hidden_places(config)
     workspaces = dict.fromkeys(entry.workspace for entry in logged)
 

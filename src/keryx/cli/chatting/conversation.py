@@ -16,6 +16,7 @@ from keryx.aio.clock import RealClock
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app import Keryx, SessionHandle
+from keryx.cli.chatting.call_diffs import CallDiffs
 from keryx.cli.chatting.pieces import Piece, one_line
 from keryx.cli.chatting.requests import Choice, Request
 from keryx.cli.chatting.transcript import Transcript, recap
@@ -189,9 +190,11 @@ class Conversation:
     async def _show_events(
         self, session: SessionHandle, transcript: Transcript, after: int
     ) -> None:
+        diffs = CallDiffs(self.app.host_client.diff_of_changes)
         async with aclosing(await session.follow(after)) as stream:
             async for event in stream:
-                if pieces := transcript.apply(event):
+                pieces = [*transcript.apply(event), *await diffs.pieces(event)]
+                if pieces:
                     self.view.show(pieces)
                 self._alert(event, transcript)
                 self.view.refresh()

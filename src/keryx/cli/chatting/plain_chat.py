@@ -15,7 +15,7 @@ from typing import Final, TextIO
 
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope, call_soon
-from keryx.cli.chatting.command_actions import CommandActions
+from keryx.cli.chatting.commands.command_actions import CommandActions
 from keryx.cli.chatting.conversation import Conversation
 from keryx.cli.chatting.opening import keryx_of, opening_of, session_of
 from keryx.cli.chatting.pieces import Piece

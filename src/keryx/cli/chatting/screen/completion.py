@@ -10,7 +10,7 @@ from typing import Final
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from keryx.cli.chatting.slash_commands import COMMANDS
+from keryx.cli.chatting.commands.slash_commands import COMMANDS
 
 MOST_FILES: Final = 50
 TAKE_FILES: Final = ("/attach ", "/workspace ", "/export ")

@@ -30,7 +30,9 @@ STYLES: Final[dict[Kind, str]] = {
 }
 CALL_STYLES: Final = {"✓": "green", "✗": "red", "⊘": "yellow", "■": "yellow", "?": "magenta"}
 DIFF_STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
-CLOSE: Final = frozenset({("call", "output"), ("output", "call"), ("output", "diff"), ("call", "diff"), ("diff", "call")})
+CLOSE: Final = frozenset(
+    {("call", "output"), ("output", "call"), ("output", "diff"), ("call", "diff"), ("diff", "call")}
+)
 """Kinds that follow one another without a blank row."""
 
 
@@ -106,7 +108,7 @@ class Painter:
                     self._row(_highlighted(line, piece.detail)) for line in piece.text.split("\n")
                 ]
             case "diff":
-                return [self._styled(line, DIFF_STYLES.get(line[:1], "")) for line in _lines(piece)]
+                return [self._styled(line, _diff_style(line)) for line in _lines(piece)]
             case "call":
                 return self._wrapped(_call(piece.text), width)
             case "user":
@@ -147,6 +149,10 @@ class Painter:
 def _styled_text(text: str, style: Style | None) -> str:
     render: Callable[[str], str] | None = style.render if style else None
     return render(text) if render else text
+
+
+def _diff_style(line: str) -> str:
+    return "bold" if line.startswith(("--- ", "+++ ")) else DIFF_STYLES.get(line[:1], "")
 
 
 def _lines(piece: Piece) -> Sequence[str]:

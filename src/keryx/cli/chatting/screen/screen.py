@@ -10,7 +10,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
@@ -38,9 +38,10 @@ from keryx.aio.clock import RealClock, Timer
 from keryx.cli.chatting.pieces import Piece
 from keryx.cli.chatting.screen.draft_history import DraftHistory
 from keryx.cli.chatting.screen.live_renderer import LiveApplication, LiveOutput, LiveRenderer
-from keryx.cli.chatting.screen.live_rows import LiveRows, status
-from keryx.cli.chatting.screen.painter import Painter
-from keryx.cli.chatting.transcript import Transcript
+
+if TYPE_CHECKING:
+    from keryx.cli.chatting.screen.drawing import Drawing
+    from keryx.cli.chatting.transcript import Transcript
 
 FRAME: Final = 0.08
 """Seconds between frames while text streams. Keys are echoed at once."""
@@ -64,14 +65,17 @@ class Source(Protocol):
     @property
     def transcript(self) -> Transcript: ...
 
+    @property
+    def attached(self) -> int:
+        """How many files are attached to the next message."""
+        ...
+
 
 class Screen:
     """Draws a conversation and holds the draft."""
 
     def __init__(self, completer: Completer, *, vi: bool) -> None:
         self._clock = RealClock()
-        self._painter = Painter()
-        self._live_rows = LiveRows(Painter())
         output = LiveOutput.from_pty(
             sys.stdout,
             term=get_term_environment_variable(),
@@ -87,7 +91,8 @@ class Screen:
             enable_history_search=False,
         )
         self.source: Source | None = None
-        self.attached = 0
+        self.drawing: Drawing | None = None
+        """Loaded after the first frame, since its packages are large."""
         self._hint = ""
         self._hint_timer: Timer | None = None
         self._frame_timer: Timer | None = None
@@ -148,7 +153,8 @@ class Screen:
     # -- what a conversation asks of a view
 
     def show(self, pieces: Sequence[Piece]) -> None:
-        self.renderer.finish(self._painter.rows(pieces, self._output.get_size().columns))
+        assert self.drawing is not None
+        self.renderer.finish(self.drawing.rows(pieces, self._output.get_size().columns))
         self.refresh()
 
     def refresh(self) -> None:
@@ -229,13 +235,13 @@ class Screen:
         self._draw()
 
     def _live_list(self) -> list[StyleAndTextTuples]:
-        if self.source is None:
+        if self.source is None or self.drawing is None:
             return []
         size = self._output.get_size()
         draft_rows = min(self.draft.document.line_count, size.rows // 3)
         height = max(2, min(size.rows // 2, size.rows - draft_rows - 4))
         now = self._clock.wall()
-        return self._live_rows.rows(self.source.transcript, size.columns, height, now)
+        return self.drawing.live_rows(self.source.transcript, size.columns, height, now)
 
     def _live_text(self) -> StyleAndTextTuples:
         text: StyleAndTextTuples = []
@@ -244,9 +250,12 @@ class Screen:
         return text[:-1]
 
     def _status_text(self) -> StyleAndTextTuples:
+        if self.source is None or self.drawing is None:
+            return [("class:dim", self._hint or "Starting…")]
         width = self._output.get_size().columns
-        transcript = Transcript() if self.source is None else self.source.transcript
-        return [("class:dim", status(transcript, width, self.attached, self._hint))]
+        source = self.source
+        line = self.drawing.status(source.transcript, width, source.attached, self._hint)
+        return [("class:dim", line)]
 
     # -- completion
 
