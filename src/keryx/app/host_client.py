@@ -8,7 +8,7 @@ numbers, so no command takes effect twice and no event is missed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Final, Protocol, TypeVar
@@ -28,13 +28,13 @@ from keryx.app.own_tools import TOOLSET, OwnTools, names_in_use
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import read_rules
 from keryx.app.services.attachments import Uploads
-from keryx.app.services.diffs import diff_of, diff_of_changes
+from keryx.app.services.diffs import diff_of
 from keryx.app.tools import Tools
 from keryx.app.trust.trusted_folders import TrustedFolder
 from keryx.config import Config, ConfigurationError, FrontEnd, reload
 from keryx.engine.approvals import KeptRule
 from keryx.errors import DeveloperMustActError, KeryxError
-from keryx.events import Event, FilesChanged
+from keryx.events import Event
 from keryx.ports.dispatch import Answer, Bus, Change, Watching
 from keryx.ports.store import Store
 from keryx.ports.view import SessionView
@@ -121,10 +121,6 @@ class HostClient:
         if await self.store.session(session_id) is None:
             raise DeveloperMustActError(f"there is no session {session_id!r}")
         return await diff_of(self._runtime.bridge, self.store, session_id, self.config)
-
-    async def diff_of_changes(self, changes: Sequence[FilesChanged]) -> str:
-        """Return a diff of these changes, against the present content of the files."""
-        return await diff_of_changes(self._runtime.bridge, self.store, changes, self.config)
 
     async def to_thread(self, work: Callable[[], T]) -> T:
         """Run blocking work in a thread."""

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.chat.terminal import Terminal, terminal
+from tests.cli.chat.terminal import Terminal
 from tests.cli.commands import model_server
 
 pytestmark = pytest.mark.promise("term.1")
 LINES = "\n".join(f"line {number:04}" for number in range(1_000))
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def window(home: Path) -> Iterator[Terminal]:
-    with terminal(home) as opened:
-        yield opened
 
 
 def test_the_scrollback_holds_each_line_once_after_twenty_resizes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,6 @@ from tests.cli.commands import keryx, model_server
 
 WAIT = {"tool": "terminal", "arguments": {"command": "echo begun; sleep 60"}}
 WRITE = {"tool": "write_file", "arguments": {"path": "a.txt", "content": "one\ntwo\n"}}
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def window(home: Path) -> Iterator[Terminal]:
-    with terminal(home) as opened:
-        yield opened
 
 
 def begin(window: Terminal, tmp_path: Path, *words: str, approve: str = "never") -> None:

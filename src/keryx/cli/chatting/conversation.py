@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from keryx import commands as cm
@@ -16,6 +17,7 @@ from keryx.aio.clock import RealClock
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app import Keryx, SessionHandle
+from keryx.app.services.diffs import diff_of_changes
 from keryx.cli.chatting.call_diffs import CallDiffs
 from keryx.cli.chatting.pieces import Piece, one_line
 from keryx.cli.chatting.requests import Choice, Request
@@ -190,7 +192,8 @@ class Conversation:
     async def _show_events(
         self, session: SessionHandle, transcript: Transcript, after: int
     ) -> None:
-        diffs = CallDiffs(self.app.host_client.diff_of_changes)
+        client = self.app.host_client
+        diffs = CallDiffs(partial(diff_of_changes, client.to_thread, client.store, client.config))
         async with aclosing(await session.follow(after)) as stream:
             async for event in stream:
                 pieces = [*transcript.apply(event), *await diffs.pieces(event)]

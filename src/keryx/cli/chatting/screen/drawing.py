@@ -15,7 +15,7 @@ class Drawing:
 
     def __init__(self) -> None:
         self._painter = Painter()
-        self._live_rows = LiveRows(Painter())
+        self._live_rows = LiveRows(self._painter)
 
     def rows(self, pieces: Iterable[Piece], width: int) -> list[str]:
         return self._painter.rows(pieces, width)

@@ -128,6 +128,10 @@ class LiveRenderer(Renderer):
         """While the terminal's size changes the live region is one short row that cannot wrap."""
         super().__init__(style, output)
 
+    @property
+    def has_history(self) -> bool:
+        return bool(self._history or self._finished)
+
     def finish(self, rows: Iterable[str]) -> None:
         """Put finished rows into the scrollback, with the next frame."""
         self._finished.extend(rows)

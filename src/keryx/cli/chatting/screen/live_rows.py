@@ -53,6 +53,8 @@ class LiveRows:
         rows = self._painter.block(piece._replace(text=text), width)
         if piece.kind == "code":
             rows = [one_line(text, width)]
+        if self._painter.begins_block(piece):
+            rows.insert(0, "")
         return [to_formatted_text(ANSI(row)) for row in rows]
 
 

@@ -85,17 +85,17 @@ class Painter:
         """Return the rows of these pieces, with blank rows between blocks."""
         rows: list[str] = []
         for piece in pieces:
-            if self._last is not None and not self._is_close(piece):
+            if self.begins_block(piece):
                 rows.append("")
             self._last = piece.kind
             rows += self.block(piece, width)
         return rows
 
-    def _is_close(self, piece: Piece) -> bool:
-        """Return whether no blank row comes before this piece."""
+    def begins_block(self, piece: Piece) -> bool:
+        """Return whether a blank row comes before this piece."""
         if self._last == piece.kind:
-            return piece.kind in ("code", "call") or piece.detail == NEXT_ITEM
-        return (self._last, piece.kind) in CLOSE
+            return piece.kind not in ("code", "call") and piece.detail != NEXT_ITEM
+        return self._last is not None and (self._last, piece.kind) not in CLOSE
 
     def block(self, piece: Piece, width: int) -> list[str]:
         """Return the rows of one piece."""
@@ -118,7 +118,7 @@ class Painter:
         return self._wrapped(Text(text, STYLES[piece.kind]), width)
 
     def _styled(self, line: str, style: str) -> str:
-        return self._row(Text(line, style))
+        return self._row(Text.assemble((line, style)))  # a style of the whole is not rendered
 
     def _row(self, text: Text) -> str:
         return self._ansi(text.render(self._console, end=""))

@@ -48,6 +48,8 @@ FRAME: Final = 0.08
 SECOND: Final = 1.0
 HINT_TIME: Final = 2.0
 MOST_COMPLETIONS: Final = 6
+ROOMY: Final = 16
+"""Rows of a terminal in which a blank row above the draft is no waste."""
 STYLE: Final = Style.from_dict(
     {
         "dim": "fg:ansibrightblack",
@@ -119,10 +121,12 @@ class Screen:
             height=lambda: Dimension.exact(self._completion_count()),
         )
         live = Window(FormattedTextControl(self._live_text), dont_extend_height=True)
+        blank = ConditionalContainer(Window(height=1), Condition(self._has_room_for_a_blank_row))
         status_row = Window(FormattedTextControl(self._status_text), height=1)
         root = HSplit(
             [
                 ConditionalContainer(live, Condition(lambda: bool(self._live_list()))),
+                blank,
                 draft_window,
                 ConditionalContainer(search, is_searching),
                 ConditionalContainer(completions, has_completions),
@@ -204,8 +208,9 @@ class Screen:
         self._hint_timer = self._clock.call_at(self._clock.monotonic() + HINT_TIME, self.drop_hint)
         self.app.invalidate()
 
-    def drop_hint(self) -> None:
-        if self._hint:
+    def drop_hint(self, only: str = "") -> None:
+        """Show the status again; `only`: if this is the hint."""
+        if self._hint and only in ("", self._hint):
             self._hint = ""
             self.app.invalidate()
 
@@ -242,6 +247,9 @@ class Screen:
         height = max(2, min(size.rows // 2, size.rows - draft_rows - 4))
         now = self._clock.wall()
         return self.drawing.live_rows(self.source.transcript, size.columns, height, now)
+
+    def _has_room_for_a_blank_row(self) -> bool:
+        return self.renderer.has_history and self._output.get_size().rows >= ROOMY
 
     def _live_text(self) -> StyleAndTextTuples:
         text: StyleAndTextTuples = []

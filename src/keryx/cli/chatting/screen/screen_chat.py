@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 TWICE: Final = 2.0
 """Seconds within which a second Ctrl+C leaves."""
+CONNECTING: Final = "Connecting…"
 DRAFT_PAUSE: Final = 0.5
 """Seconds without a key until the draft is stored."""
 COPY_LIMIT: Final = 100_000
@@ -120,6 +121,7 @@ class ScreenChat:
         for act in early:
             act()
         self._start_keeping()
+        self._screen.drop_hint(CONNECTING)
         self._screen.refresh()
         await self._learn_sessions(conversation)
 
@@ -149,7 +151,7 @@ class ScreenChat:
         """Do it now, or as soon as there is a connection."""
         if self._actions is None or self._conversation is None:
             self._early.append(lambda: self._soon(act))
-            self._screen.hint("Connecting…")
+            self._screen.hint(CONNECTING)
         else:
             act(self._actions, self._conversation)
 
