@@ -70,7 +70,6 @@ class Terminal:
     def send(self, text: str) -> None:
         """Type a message and press Enter."""
         self.type(text)
-        self.wait(f"> {text}")
         self.keys("Enter")
 
     def record(self, file: Path) -> None:
@@ -113,7 +112,7 @@ class Terminal:
             if condition in text if isinstance(condition, str) else condition(text):
                 return text
             assert time.monotonic() < deadline, f"{condition} is not in:\n{text[-3_000:]}"
-            time.sleep(0.05)
+            time.sleep(0.03)
 
 
 @contextmanager

@@ -27,9 +27,7 @@ def leave(window: Terminal) -> str:
 
 
 @pytest.mark.promise("term.3")
-def test_ctrl_c_with_nothing_to_stop_leaves_if_pressed_twice(
-    home: Path, window: Terminal
-) -> None:
+def test_ctrl_c_with_nothing_to_stop_leaves_if_pressed_twice(home: Path, window: Terminal) -> None:
     with model_server(home, {"text": "Never."}):
         window.start("chat")
         window.wait("/help")
@@ -72,7 +70,8 @@ def test_ctrl_c_takes_an_open_approval_away_with_its_turn(
         window.keys("C-c")
         window.wait("Stopped by you")
         window.wait(lambda _: "Ctrl+X, then:" not in window.screen.rstrip().splitlines()[-1])
-        leave(window)
+        window.keys("C-d")
+        window.wait("left with 0")
     assert not (folder / "a.txt").exists()
 
 
@@ -153,7 +152,8 @@ def test_a_slow_terminal_loses_no_key_and_makes_no_signal(
         window.keys("C-c")
         text = window.wait("Stopped by you")
         assert [f"line {number:03}" in text for number in range(150)] == [True] * 150
-        leave(window)
+        window.keys("C-d")
+        window.wait("left with 0")
 
 
 @pytest.mark.promise("term.2")

@@ -64,6 +64,7 @@ class Opening(NamedTuple):
     personality: str | None = None
     approvals: ApprovalMode | None = None
     read_only: bool = False
+    workspace: str = "."
 
 
 class Conversation:
@@ -142,6 +143,11 @@ class Conversation:
             self._follow(session, Transcript(), after=0)
         assert self.session is not None
         return self.session
+
+    @property
+    def workspace(self) -> str:
+        """The folder of the session, or that of the next one: typed paths begin there."""
+        return self.transcript.workspace or self._opening.workspace
 
     def forget(self) -> None:
         """Leave the session as it is; the next message opens a new one."""

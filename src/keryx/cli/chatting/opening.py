@@ -16,7 +16,8 @@ def opening_of(options: argparse.Namespace) -> Opening:
     tools = options.tools
     if tools is not None:
         tools = [name for part in tools.split(",") if (name := part.strip())]
-    return Opening(tools, options.personality, options.approve, options.read_only)
+    workspace = str(options.workspace or ".")
+    return Opening(tools, options.personality, options.approve, options.read_only, workspace)
 
 
 def keryx_of(options: argparse.Namespace) -> Keryx:

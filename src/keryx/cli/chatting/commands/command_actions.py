@@ -270,7 +270,8 @@ class CommandActions:
         self._note(printable(text) or "The last reply has no reasoning.")
 
     async def _attach(self, word: str) -> None:
-        app, file = self._conversation.app, Path(word).expanduser()  # noqa: ASYNC240 (no access)
+        app = self._conversation.app
+        file = Path(self._conversation.workspace) / Path(word).expanduser()  # noqa: ASYNC240 (no access)
         if word:
             data = await app.host_client.to_thread(lambda: _read(file))
         else:

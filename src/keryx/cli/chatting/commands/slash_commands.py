@@ -98,5 +98,5 @@ def help_text() -> str:
 
 
 def _aligned(rows: list[tuple[str, str]]) -> list[str]:
-    width = min(28, max(len(name) for name, _ in rows))
+    width = min(31, max(len(name) for name, _ in rows))
     return [f"  {name:<{width}}  {about}" for name, about in rows]

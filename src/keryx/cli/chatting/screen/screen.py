@@ -81,7 +81,7 @@ class Screen:
         output = LiveOutput.from_pty(
             sys.stdout,
             term=get_term_environment_variable(),
-            default_color_depth=ColorDepth.DEPTH_4_BIT,
+            default_color_depth=ColorDepth.from_env() or ColorDepth.DEPTH_4_BIT,  # NO_COLOR
         )
         self._output = cast("LiveOutput", output)
         self.history = DraftHistory()

@@ -114,7 +114,7 @@ class ScreenChat:
             return
         conversation = self._conversation
         self._screen.source = self
-        self._completer.workspace = lambda: self._workspace(conversation)
+        self._completer.workspace = lambda: conversation.workspace
         for text in self._abandoned:
             self._screen.put_back(text)
         early, self._early = self._early, []
@@ -128,10 +128,6 @@ class ScreenChat:
     async def _learn_sessions(self, conversation: Conversation) -> None:
         rows = await conversation.app.store.sessions(limit=50)
         self._completer.sessions = [(row.session_id, row.title) for row in rows]
-
-    def _workspace(self, conversation: Conversation) -> str:
-        """Return the folder of the session, or that of the next one."""
-        return conversation.transcript.workspace or str(self._options.workspace or ".")
 
     def _joined(self, config: Config) -> None:
         self._screen.history.open(config.home)
