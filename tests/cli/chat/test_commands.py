@@ -147,7 +147,7 @@ def test_commands_about_a_running_turn(home: Path, window: Terminal, folder: Pat
         window.wait("> another way")
         window.wait("Steered.")
         window.send("more")
-        window.wait("1 terminal")
+        window.wait("▶ 1 terminal")
         window.send("/stop")
         window.wait("Stopped by you")
         window.send("/stop")

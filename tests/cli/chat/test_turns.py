@@ -20,7 +20,7 @@ def begin(window: Terminal, tmp_path: Path, *words: str, approve: str = "never")
     window.wait(">")
 
 
-@pytest.mark.promise("term.3")
+@pytest.mark.promise("term.3", "001.5")
 def test_enter_queues_and_alt_enter_steers(home: Path, window: Terminal, tmp_path: Path) -> None:
     replies = [{"calls": [WAIT]}, {"text": "Steered."}, {"text": "The queue is next."}]
     with model_server(home, *replies):

@@ -20,8 +20,9 @@ from keryx.app import Keryx, SessionHandle
 from keryx.app.services.diffs import diff_of_changes
 from keryx.cli.chatting.call_diffs import CallDiffs
 from keryx.cli.chatting.pieces import Piece, one_line
+from keryx.cli.chatting.recap import recap
 from keryx.cli.chatting.requests import Choice, Request
-from keryx.cli.chatting.transcript import Transcript, recap
+from keryx.cli.chatting.transcript import Transcript
 from keryx.config import DEFAULT
 from keryx.errors import AlreadyTakenError, KeryxError, UserMustActError
 from keryx.messages import ApprovalMode, File, Image

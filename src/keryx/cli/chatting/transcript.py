@@ -5,7 +5,6 @@ It depends on events alone, and knows no terminal: the same events give the same
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from keryx import events as ev
@@ -275,25 +274,6 @@ class Transcript:
 def user_piece(message: QueuedMessage | ev.MessageAccepted) -> Piece:
     names = "".join(f"\n[{one_line(file.name, 60)}]" for file in message.attachments)
     return Piece("user", printable(message.text) + names)
-
-
-def recap(events: Sequence[ev.LoggedEvent]) -> list[Piece]:
-    """Return the pieces of a part of the log, for someone who comes back to a session."""
-    pieces: list[Piece] = []
-    for event in events:
-        match event:
-            case ev.MessageAccepted():
-                pieces.append(user_piece(event))
-            case ev.StepReplied() if event.text:
-                stream = MarkdownStream()
-                pieces += [*stream.feed(printable(event.text)), *stream.end()]
-            case ev.CallFinished():
-                pieces.append(Piece("call", RunningCalls().apply(event)[0].text))
-            case ev.TurnFinished() if event.outcome != "completed":
-                pieces += Transcript().apply(event)
-            case _:
-                continue
-    return pieces
 
 
 def _with_text(message: QueuedMessage, text: str) -> QueuedMessage:

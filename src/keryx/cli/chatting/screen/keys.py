@@ -12,7 +12,8 @@ from typing import Final, Protocol
 from urllib.parse import unquote
 
 from prompt_toolkit.application.current import get_app
-from prompt_toolkit.filters import is_searching
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.input import ansi_escape_sequences
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -142,6 +143,10 @@ def _add_leaving(
     @keys.add("c-z")
     def _(_event: KeyPressEvent) -> None:
         get_app().suspend_to_background()
+
+    @keys.add("up", filter=Condition(screen.has_unloaded_history))
+    def _(_event: KeyPressEvent) -> None:
+        draft.document = Document(screen.history.get_strings()[-1])
 
     @keys.add("escape", "up")
     def _(_event: KeyPressEvent) -> None:

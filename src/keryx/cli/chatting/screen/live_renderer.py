@@ -64,6 +64,7 @@ class LiveOutput(Vt100_Output):
     ) -> None:
         super().__init__(stdout, get_size, term, default_color_depth, enable_bell, enable_cpr=False)
         self._depth = 0
+        self.is_in_tmux = False
         self.is_lost = False
         """Whether the terminal cannot be written any more."""
         self.finds_row_starts = (term or "").startswith(("tmux", "screen"))
@@ -93,6 +94,11 @@ class LiveOutput(Vt100_Output):
             _write_all(self.stdout.fileno(), data)
         except OSError:
             self.is_lost = True
+
+    def write_through(self, sequence: str) -> None:
+        """Write a sequence for the terminal itself, also if tmux is in between."""
+        wrapped = "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+        self.write_raw(wrapped if self.is_in_tmux else sequence)
 
     def erase_down(self) -> None:
         """Do nothing: the renderer has erased the rows already."""

@@ -36,6 +36,7 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from keryx.aio.clock import RealClock, Timer
 from keryx.cli.chatting.pieces import Piece
+from keryx.cli.chatting.screen.completion import completion_rows
 from keryx.cli.chatting.screen.draft_history import DraftHistory
 from keryx.cli.chatting.screen.live_renderer import LiveApplication, LiveOutput, LiveRenderer
 
@@ -177,7 +178,7 @@ class Screen:
 
     def alert(self, text: str) -> None:
         self._output.bell()
-        self._output.write_raw(self.through(f"\x1b]9;{text}\x07"))
+        self._output.write_through(f"\x1b]9;{text}\x07")
         self.refresh()
 
     def leave(self) -> None:
@@ -186,18 +187,12 @@ class Screen:
 
     # -- drawing
 
-    def through(self, sequence: str) -> str:
-        """Return the sequence so that it reaches the terminal also through tmux."""
-        return self.wrap_for_tmux(sequence) if self.is_in_tmux else sequence
+    def enter_tmux(self) -> None:
+        """Remember that tmux is between the chat and the terminal."""
+        self._output.is_in_tmux = self._output.finds_row_starts = True
 
-    is_in_tmux = False
-
-    @staticmethod
-    def wrap_for_tmux(sequence: str) -> str:
-        return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
-
-    def write_raw(self, sequence: str) -> None:
-        self._output.write_raw(self.through(sequence))
+    def write_through(self, sequence: str) -> None:
+        self._output.write_through(sequence)
         self.app.invalidate()
 
     def hint(self, text: str) -> None:
@@ -213,6 +208,11 @@ class Screen:
         if self._hint and only in ("", self._hint):
             self._hint = ""
             self.app.invalidate()
+
+    def has_unloaded_history(self) -> bool:
+        """Return whether the draft was just cleared, and its history is not loaded again yet."""
+        draft = self.draft
+        return not draft.text and draft.working_index == 0 and bool(self.history.get_strings())
 
     def reprint(self) -> None:
         """Draw the last screenful again."""
@@ -276,17 +276,10 @@ class Screen:
         return 0 if state is None else min(MOST_COMPLETIONS, len(state.completions))
 
     def _completion_rows(self) -> StyleAndTextTuples:
-        state, width = self.draft.complete_state, self._output.get_size().columns
+        state = self.draft.complete_state
         if state is None:
             return []
-        chosen = state.complete_index or 0
-        first = max(0, min(chosen - 2, len(state.completions) - MOST_COMPLETIONS))
-        rows: StyleAndTextTuples = []
-        for number, completion in enumerate(state.completions[first:][:MOST_COMPLETIONS], first):
-            is_chosen = number == state.complete_index
-            line = f"  {completion.display_text}  {completion.display_meta_text}".rstrip()
-            rows += [("class:chosen" if is_chosen else "class:dim", line[: width - 1]), ("", "\n")]
-        return rows[:-1]
+        return completion_rows(state, self._output.get_size().columns, MOST_COMPLETIONS)
 
     async def run(self, started: Callable[[], None]) -> None:
         """Run until `leave`; `started` is called when the first frame is drawn."""

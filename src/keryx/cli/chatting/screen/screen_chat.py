@@ -132,7 +132,8 @@ class ScreenChat:
     def _joined(self, config: Config) -> None:
         self._screen.history.open(config.home)
         self._abandoned = self._unsent.open(config.home)
-        self._screen.is_in_tmux = "TMUX" in config.environment
+        if "TMUX" in config.environment:
+            self._screen.enter_tmux()
 
     @property
     def transcript(self) -> Transcript:
@@ -198,7 +199,7 @@ class ScreenChat:
         data = text.encode()
         if len(data) > COPY_LIMIT:
             return "The reply is too long for the clipboard; /export writes it to a file."
-        self._screen.write_raw(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
+        self._screen.write_through(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
         return "Sent the last reply to the clipboard of the terminal."
 
     # -- the draft
