@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import select
-import signal
 import subprocess
 import sys
 import termios
@@ -27,7 +26,6 @@ def main() -> int:
         sys.argv[1:], stdin=slave, stdout=slave, stderr=slave, start_new_session=True
     ) as child:
         os.close(slave)
-        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
         with suppress(OSError):  # the program has ended
             copy(master)
         code = child.wait()
