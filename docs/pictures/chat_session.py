@@ -14,7 +14,6 @@ from typing import Final
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
-
 from tests.cli.chat.terminal import terminal
 from tests.cli.commands import model_server
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.cli.chat import slow_terminal
 from tests.cli.chat.terminal import Terminal, terminal
 from tests.cli.commands import model_server
 
@@ -115,6 +117,26 @@ def test_long_live_rows_are_neither_lost_nor_doubled_when_frames_meet_resizes(
                 len(re.findall(r"^>$", text, re.MULTILINE)) == text.count("test-model") == 1
             )
         )
+    assert re.findall(r"item \d{3}", text) == items
+
+
+def test_frames_that_do_not_know_the_size_of_tmux_lose_and_double_no_row(
+    home: Path, window: Terminal
+) -> None:
+    """The terminal in between never tells the chat of a new size, so every frame is late."""
+    words = " ".join(["word"] * 12)
+    items = [f"item {number:03}" for number in range(70)]
+    text = "\n".join(f"- {item} {words}" for item in items)
+    with model_server(home, {"text": f"{text}\n\nThat is all.", "chunk": 40, "pace": 0.01}):
+        window.through = (sys.executable, slow_terminal.__file__)
+        window.start("chat")
+        window.wait("/help")
+        window.send("list")
+        for number, columns in enumerate((50, 70, 40, 79, 45, 64, 42, 80), 1):
+            window.wait(f"item {number * 8:03}")
+            window.resize(columns, 24)
+        window.wait("That is all.")
+        text = window.wait(lambda text: "Working" not in text and "test-model" in text)
     assert re.findall(r"item \d{3}", text) == items
 
 
