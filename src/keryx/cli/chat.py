@@ -7,7 +7,6 @@ terminal and with --plain, the chat reads and prints plain lines.
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 
 from keryx.aio.loops import run_loop
@@ -40,20 +39,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if _is_plain(options):
-        module = importlib.import_module("keryx.cli.chatting.plain_chat")
-        return run_loop(module.run_plain(options))
+        from keryx.cli.chatting.plain_chat import run_plain  # noqa: PLC0415 (loads the library)
+
+        return run_loop(run_plain(options))
+    return run_loop(_on_screen(options))
+
+
+async def _on_screen(options: argparse.Namespace) -> int:
     # The packages of the screen are large, and plain lines do not need them.
-    module = importlib.import_module("keryx.cli.chatting.screen.screen_chat")
-    return run_loop(_on_screen(module, options))
+    from keryx.cli.chatting.screen.screen_chat import ScreenChat  # noqa: PLC0415
 
-
-async def _on_screen(module: object, options: argparse.Namespace) -> int:
-    code: int = await module.ScreenChat(options).run()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] (loaded by name)
-    return code  # pyright: ignore[reportUnknownVariableType] (same)
+    return await ScreenChat(options).run()
 
 
 def _is_plain(options: argparse.Namespace) -> bool:
     if options.plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
-    utils = importlib.import_module("prompt_toolkit.utils")
-    return bool(utils.is_dumb_terminal())
+    from prompt_toolkit.utils import is_dumb_terminal  # noqa: PLC0415 (a pipe does not need it)
+
+    return is_dumb_terminal()

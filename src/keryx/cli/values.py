@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 from typing import Final
 
-from keryx.app.services.places import find_workspace
 from keryx.errors import UserMustActError
 
 LAST_PORT: Final = 65_535
@@ -46,6 +45,9 @@ def seconds(word: str) -> float:
 
 def folder(word: str) -> Path:
     """Return an existing folder."""
+    # It loads the whole library, and most commands are used without it.
+    from keryx.app.services.places import find_workspace  # noqa: PLC0415
+
     try:
         return find_workspace(word)
     except UserMustActError as error:

@@ -23,6 +23,10 @@ class Terminal:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._socket = f"keryx-{uuid.uuid4().hex[:12]}"
+        self.through: tuple[str, ...] = ()
+        """A program that runs the chat."""
+        self.in_shell = False
+        """Whether an interactive shell starts the chat, as its job."""
 
     def tmux(self, *words: str) -> str:
         command = ["tmux", "-L", self._socket, "-f", "/dev/null", *words]
@@ -35,10 +39,18 @@ class Terminal:
         own = {"LANG": "C.UTF-8", "TMPDIR": str(temporary)}
         env = environment(self._home) | own | variables
         assigned = [f"{name}={env[name]}" for name in (*KEPT, *variables) if name in env]
-        chat = shlex.join(["env", *assigned, COMMAND, *words])
-        command = f"{chat}; echo left with $?; exec sleep 600"
+        chat = shlex.join(["env", *assigned, *self.through, COMMAND, *words])
+        command = f"{chat}; echo left with $?; stty -a; exec sleep 600"
+        if self.in_shell:
+            self._open(size, "env", *assigned, "PS1=shell$ ", "bash", "--norc", "-i")
+            self.type(shlex.join([COMMAND, *words]))
+            self.keys("Enter")
+        else:
+            self._open(size, "/bin/sh", "-c", command)
+
+    def _open(self, size: tuple[int, int], *words: str) -> None:
         columns, rows = map(str, size)
-        self.tmux("new-session", "-d", "-x", columns, "-y", rows, "/bin/sh", "-c", command)
+        self.tmux("new-session", "-d", "-x", columns, "-y", rows, *words)
 
     def stop(self) -> None:
         subprocess.run(
@@ -54,6 +66,32 @@ class Terminal:
     def paste(self, text: str) -> None:
         self.tmux("set-buffer", text)
         self.tmux("paste-buffer", "-p")
+
+    def send(self, text: str) -> None:
+        """Type a message and press Enter."""
+        self.type(text)
+        self.keys("Enter")
+
+    def record(self, file: Path) -> None:
+        """Write everything that the chat writes from now on to a file."""
+        self.tmux("pipe-pane", f"cat >> {file}")
+
+    @property
+    def pid(self) -> int:
+        """The process of the chat."""
+        shell = self.tmux("display", "-p", "#{pane_pid}").strip()
+        return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
+
+    @property
+    def caret(self) -> tuple[int, str]:
+        """The column of the cursor, and the row that it is in."""
+        x, y = map(int, self.tmux("display", "-p", "#{cursor_x} #{cursor_y}").split())
+        return x, self.screen.split("\n")[y]
+
+    @property
+    def styled(self) -> str:
+        """The screen with its colours."""
+        return self.tmux("capture-pane", "-p", "-e")
 
     def resize(self, columns: int, rows: int) -> None:
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
@@ -73,8 +111,8 @@ class Terminal:
             text = self.scrollback
             if condition in text if isinstance(condition, str) else condition(text):
                 return text
-            assert time.monotonic() < deadline, f"{condition} is not in:\n{text}"
-            time.sleep(0.05)
+            assert time.monotonic() < deadline, f"{condition} is not in:\n{text[-3_000:]}"
+            time.sleep(0.03)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,17 +13,6 @@ WAIT = {"tool": "terminal", "arguments": {"command": "echo begun; sleep 60"}}
 WRITE = {"tool": "write_file", "arguments": {"path": "a.txt", "content": "one\ntwo\n"}}
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def window(home: Path) -> Iterator[Terminal]:
-    with terminal(home) as opened:
-        yield opened
-
-
 def begin(window: Terminal, tmp_path: Path, *words: str, approve: str = "never") -> None:
     folder = tmp_path / "work"
     folder.mkdir(exist_ok=True)
@@ -32,7 +20,7 @@ def begin(window: Terminal, tmp_path: Path, *words: str, approve: str = "never")
     window.wait(">")
 
 
-@pytest.mark.promise("term.3")
+@pytest.mark.promise("term.3", "001.5")
 def test_enter_queues_and_alt_enter_steers(home: Path, window: Terminal, tmp_path: Path) -> None:
     replies = [{"calls": [WAIT]}, {"text": "Steered."}, {"text": "The queue is next."}]
     with model_server(home, *replies):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -11,12 +11,15 @@ from types import ModuleType
 from keryx.aio.bridge import Bridge
 from keryx.app.tools import hidden_places
 from keryx.config import Config
-from keryx.engine.operations.reverts import logged_changes
+from keryx.engine.operations.reverts import LoggedChange, file_change, logged_changes
 from keryx.engine.session_context import WorkspaceRevert
 from keryx.engine.session_files import LogChanges, StoreBlob
 from keryx.errors import ToolFailedError, UserMustActError
+from keryx.events import FilesChanged
 from keryx.ports.files import FileChange, Files
 from keryx.ports.store import Store
+
+ToThread = Callable[[Callable[[], str]], Awaitable[str]]
 
 
 async def _refuse_content(data: bytes) -> str:
@@ -80,7 +83,18 @@ def _record(bridge: Bridge, files: Files, changes: Sequence[FileChange]) -> None
 
 async def diff_of(bridge: Bridge, store: Store, session_id: str, config: Config) -> str:
     """Return a diff of the session's changes against the present files, without hidden files."""
-    logged = await logged_changes(store, session_id)
+    return await _diff(bridge.to_thread, await logged_changes(store, session_id), config)
+
+
+async def diff_of_changes(
+    to_thread: ToThread, store: Store, config: Config, events: Sequence[FilesChanged]
+) -> str:
+    """Return a diff of a few changes against the present files, without hidden files."""
+    logged = [LoggedChange(event.workspace, await file_change(store, event)) for event in events]
+    return await _diff(to_thread, logged, config)
+
+
+async def _diff(to_thread: ToThread, logged: Sequence[LoggedChange], config: Config) -> str:
     hidden = hidden_places(config)
     workspaces = dict.fromkeys(entry.workspace for entry in logged)
 
@@ -93,7 +107,7 @@ async def diff_of(bridge: Bridge, store: Store, session_id: str, config: Config)
             for workspace in workspaces
         )
 
-    return await bridge.to_thread(work)
+    return await to_thread(work)
 
 
 def _undo() -> ModuleType:

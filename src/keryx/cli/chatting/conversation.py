@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from keryx import commands as cm
@@ -16,9 +17,12 @@ from keryx.aio.clock import RealClock
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app import Keryx, SessionHandle
+from keryx.app.services.diffs import diff_of_changes
+from keryx.cli.chatting.call_diffs import CallDiffs
 from keryx.cli.chatting.pieces import Piece, one_line
+from keryx.cli.chatting.recap import recap
 from keryx.cli.chatting.requests import Choice, Request
-from keryx.cli.chatting.transcript import Transcript, recap
+from keryx.cli.chatting.transcript import Transcript
 from keryx.config import DEFAULT
 from keryx.errors import AlreadyTakenError, KeryxError, UserMustActError
 from keryx.messages import ApprovalMode, File, Image
@@ -61,6 +65,7 @@ class Opening(NamedTuple):
     personality: str | None = None
     approvals: ApprovalMode | None = None
     read_only: bool = False
+    workspace: str = "."
 
 
 class Conversation:
@@ -140,6 +145,11 @@ class Conversation:
         assert self.session is not None
         return self.session
 
+    @property
+    def workspace(self) -> str:
+        """The folder of the session, or that of the next one: typed paths begin there."""
+        return self.transcript.workspace or self._opening.workspace
+
     def forget(self) -> None:
         """Leave the session as it is; the next message opens a new one."""
         if self._following is not None:
@@ -189,9 +199,12 @@ class Conversation:
     async def _show_events(
         self, session: SessionHandle, transcript: Transcript, after: int
     ) -> None:
+        client = self.app.host_client
+        diffs = CallDiffs(partial(diff_of_changes, client.to_thread, client.store, client.config))
         async with aclosing(await session.follow(after)) as stream:
             async for event in stream:
-                if pieces := transcript.apply(event):
+                pieces = [*transcript.apply(event), *await diffs.pieces(event)]
+                if pieces:
                     self.view.show(pieces)
                 self._alert(event, transcript)
                 self.view.refresh()

@@ -7,15 +7,17 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from keryx.app import Keryx
-from keryx.cli.chatting.command_actions import CommandActions
+from keryx.cli.chatting.commands.command_actions import CommandActions
 from keryx.cli.chatting.conversation import Conversation, Opening, View
+from keryx.config import Config
 
 
 def opening_of(options: argparse.Namespace) -> Opening:
     tools = options.tools
     if tools is not None:
         tools = [name for part in tools.split(",") if (name := part.strip())]
-    return Opening(tools, options.personality, options.approve, options.read_only)
+    workspace = str(options.workspace or ".")
+    return Opening(tools, options.personality, options.approve, options.read_only, workspace)
 
 
 def keryx_of(options: argparse.Namespace) -> Keryx:
@@ -36,10 +38,12 @@ async def open_chat(
     options: argparse.Namespace,
     view: View,
     copy: Callable[[str], str],
+    joined: Callable[[Config], None],
     stack: AsyncExitStack,
 ) -> tuple[Conversation, CommandActions]:
-    """Join the home; what is opened is closed by the stack."""
+    """Join the home, call `joined`, and open the session. The stack closes what is opened."""
     app = await stack.enter_async_context(keryx_of(options))
+    joined(app.host_client.config)
     conversation = Conversation(app, view, opening_of(options), attended=True)
     stack.push_async_callback(conversation.close)
     session_id = await session_of(app, options)

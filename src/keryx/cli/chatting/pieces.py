@@ -10,7 +10,7 @@ TAB: Final = "    "
 
 
 class Piece(NamedTuple):
-    """A finished part of the conversation; `detail` is the language of code."""
+    """A finished part of the conversation; `detail`: the language of code, or `item`."""
 
     kind: Kind
     text: str

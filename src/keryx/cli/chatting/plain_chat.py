@@ -15,11 +15,12 @@ from typing import Final, TextIO
 
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope, call_soon
-from keryx.cli.chatting.command_actions import CommandActions
+from keryx.cli.chatting.commands.command_actions import CommandActions
 from keryx.cli.chatting.conversation import Conversation
 from keryx.cli.chatting.opening import keryx_of, opening_of, session_of
 from keryx.cli.chatting.pieces import Piece
 from keryx.cli.chatting.requests import choices_of
+from keryx.cli.screens.markdown_stream import NEXT_ITEM
 
 EXIT_CODES: Final = {"completed": 0, "failed": 1, "parked": 3, "cancelled": 130}
 LEAVING: Final = ("/quit", "/exit")
@@ -52,7 +53,8 @@ class PlainView:
             return
         to_stdout = self._is_terminal or piece.kind in TO_STDOUT
         is_next_block = self._last_kind in TO_STDOUT and piece.kind in TO_STDOUT
-        if is_next_block and not piece.kind == self._last_kind == "code":
+        goes_on = piece.kind == self._last_kind == "code" or piece.detail == NEXT_ITEM
+        if is_next_block and not goes_on:
             print()
         self._last_kind = piece.kind if to_stdout else self._last_kind
         text = f"> {piece.text}" if piece.kind == "user" else piece.text

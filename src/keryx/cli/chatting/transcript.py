@@ -5,7 +5,6 @@ It depends on events alone, and knows no terminal: the same events give the same
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from keryx import events as ev
@@ -33,6 +32,8 @@ class Reply:
         self.stream = MarkdownStream()
         self.text = ""
         self.reasoning = ""
+        self.is_folded = False
+        """Whether a row stands for the reasoning."""
         self.is_incomplete = False
         """Some deltas were lost: the rest comes with the finished reply."""
 
@@ -106,7 +107,9 @@ class Transcript:
             case ev.StepStarted():
                 self.reply = Reply(event.step_id)
             case ev.TextDelta() if (reply := self._reply(event)) is not None:
-                return [] if reply.is_incomplete else reply.feed(event.text)
+                if reply.is_incomplete:
+                    return []
+                return [*self._fold(reply, reply.reasoning), *reply.feed(event.text)]
             case ev.ReasoningDelta() if (reply := self._reply(event)) is not None:
                 reply.reasoning += event.text
             case ev.StepSnapshot():
@@ -147,15 +150,10 @@ class Transcript:
         reply, self.reply = self.reply, None
         if reply is None or reply.step_id != event.step_id:
             reply = Reply(event.step_id)
-        pieces: list[Piece] = []
+        pieces = self._fold(reply, event.reasoning)
         if event.text.startswith(reply.text):
             pieces += reply.feed(event.text[len(reply.text) :])
         pieces += reply.stream.end()
-        if event.reasoning:
-            self.last_reasoning = printable(event.reasoning)
-            lines = len(self.last_reasoning.splitlines())
-            row = Piece("note", f"▸ Reasoning: {lines} lines (/reasoning shows them)")
-            pieces.insert(0, row) if not reply.reasoning else pieces.append(row)
         if event.cut:
             pieces.append(Piece("note", "The reply was cut off."))
         self.last_reply = event.text or self.last_reply
@@ -165,6 +163,18 @@ class Transcript:
         else:
             self.cost += event.cost
         return pieces
+
+    def _fold(self, reply: Reply, reasoning: str) -> list[Piece]:
+        """Return one row for the reasoning, before the text that follows it."""
+        if not reasoning:
+            return []
+        self.last_reasoning = printable(reasoning)
+        if reply.is_folded:
+            return []
+        reply.is_folded = True
+        count = len(self.last_reasoning.splitlines())
+        lines = "1 line" if count == 1 else f"{count} lines"
+        return [Piece("note", f"▸ Reasoning: {lines} (/reasoning shows all)")]
 
     # -- messages
 
@@ -264,25 +274,6 @@ class Transcript:
 def user_piece(message: QueuedMessage | ev.MessageAccepted) -> Piece:
     names = "".join(f"\n[{one_line(file.name, 60)}]" for file in message.attachments)
     return Piece("user", printable(message.text) + names)
-
-
-def recap(events: Sequence[ev.LoggedEvent]) -> list[Piece]:
-    """Return the pieces of a part of the log, for someone who comes back to a session."""
-    pieces: list[Piece] = []
-    for event in events:
-        match event:
-            case ev.MessageAccepted():
-                pieces.append(user_piece(event))
-            case ev.StepReplied() if event.text:
-                stream = MarkdownStream()
-                pieces += [*stream.feed(printable(event.text)), *stream.end()]
-            case ev.CallFinished():
-                pieces.append(Piece("call", RunningCalls().apply(event)[0].text))
-            case ev.TurnFinished() if event.outcome != "completed":
-                pieces += Transcript().apply(event)
-            case _:
-                continue
-    return pieces
 
 
 def _with_text(message: QueuedMessage, text: str) -> QueuedMessage:

@@ -1,7 +1,7 @@
 """Divides Markdown that is still being streamed into finished blocks and an open tail.
 
-A finished block is shown once and never changes. An open code fence is finished line by line, so
-that long code does not wait for its end.
+A finished block is shown once and never changes. An open code fence is finished line by line, and
+a list item by item, so that the open tail stays small.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import Final
 from keryx.cli.chatting.pieces import Piece
 
 LONGEST_BLOCK: Final = 40
-"""Lines of a list, a table or a paragraph before its first part is shown as finished."""
+"""Lines of a table or a paragraph before its first part is shown as finished."""
 _FENCE: Final = re.compile(r" {0,3}(?P<marks>`{3,}|~{3,})(?P<language>[^`]*)$")
 _INNER_FENCE: Final = re.compile(r"\s+(`{3,}|~{3,})")
-_ITEM: Final = re.compile(r" {0,3}([-*+]|\d{1,9}[.)])(\s|$)")
+_ITEM: Final = re.compile(r" {0,3}([-*+]|\d{1,9}[.)])(\s+|$)")
+NEXT_ITEM: Final = "item"
+"""The detail of a piece that continues the list of the piece before it."""
 
 
 class MarkdownStream:
@@ -27,6 +29,7 @@ class MarkdownStream:
         self._fence = ""
         self._language = ""
         self._in_inner_fence = False
+        self._list_goes_on = False
 
     @property
     def tail(self) -> Piece | None:
@@ -34,7 +37,11 @@ class MarkdownStream:
         if self._fence:
             return Piece("code", self._line, self._language) if self._line else None
         text = "\n".join([*self._block, self._line])
-        return Piece("reply", text) if text.strip() else None
+        return Piece("reply", text, self._detail) if text.strip() else None
+
+    @property
+    def _detail(self) -> str:
+        return NEXT_ITEM if self._list_goes_on and self._is_list() else ""
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text, and return the pieces that it finishes."""
@@ -91,14 +98,26 @@ class MarkdownStream:
         if not self._is_list():
             return is_blank or (len(self._block) >= LONGEST_BLOCK and self._block[-1] != "")
         if is_item:
-            return len(self._block) >= LONGEST_BLOCK
+            return _indent(line) < _content_offset(self._block[0])
         return not is_blank and self._block[-1] == "" and not line.startswith((" ", "\t"))
 
     def _is_list(self) -> bool:
         return bool(self._block) and _ITEM.match(self._block[0]) is not None
 
     def _finish(self, pieces: list[Piece]) -> None:
-        text = "\n".join(self._block).strip("\n")
+        text, detail = "\n".join(self._block).strip("\n"), self._detail
+        self._list_goes_on = self._is_list() and self._block[-1].strip() != ""
         self._block, self._in_inner_fence = [], False
         if text.strip():
-            pieces.append(Piece("reply", text))
+            pieces.append(Piece("reply", text, detail))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _content_offset(line: str) -> int:
+    """Return the column from which on lines belong to this item of a list."""
+    item = _ITEM.match(line)
+    assert item is not None
+    return len(item[0]) if item[2] else len(item[0]) + 1

@@ -37,15 +37,18 @@ async def logged_changes(
         if isinstance(event, ev.SessionOpened) and event.fork is not None:
             inherited = event.fork.up_to
         if isinstance(event, ev.FilesChanged) and event.seq > inherited and matches(event):
-            before = await store.blob(event.before) if event.kept and event.before else None
-            change = FileChange(
-                path=Path(event.path),
-                before_hash=event.before,
-                after_hash=event.after,
-                before=before,
-            )
-            changes.append(LoggedChange(workspaces.of(event), change))
+            changes.append(LoggedChange(workspaces.of(event), await file_change(store, event)))
     return changes
+
+
+async def file_change(store: Store, event: ev.FilesChanged) -> FileChange:
+    """Return one change with the old content."""
+    return FileChange(
+        path=Path(event.path),
+        before_hash=event.before,
+        after_hash=event.after,
+        before=await store.blob(event.before) if event.kept and event.before else None,
+    )
 
 
 class _Workspaces:

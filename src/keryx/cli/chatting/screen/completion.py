@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from keryx.cli.chatting.slash_commands import COMMANDS
+from keryx.cli.chatting.commands.slash_commands import COMMANDS
 
 MOST_FILES: Final = 50
 TAKE_FILES: Final = ("/attach ", "/workspace ", "/export ")
@@ -68,3 +70,15 @@ class ChatCompleter(Completer):
         for name in names[:MOST_FILES]:
             if name.isprintable():
                 yield Completion(name, -len(start))
+
+
+def completion_rows(state: CompletionState, width: int, most: int) -> StyleAndTextTuples:
+    """Return some of the completions as rows, the chosen one among them."""
+    chosen = state.complete_index or 0
+    first = max(0, min(chosen - 2, len(state.completions) - most))
+    rows: StyleAndTextTuples = []
+    for number, completion in enumerate(state.completions[first:][:most], first):
+        is_chosen = number == state.complete_index
+        line = f"  {completion.display_text}  {completion.display_meta_text}".rstrip()
+        rows += [("class:chosen" if is_chosen else "class:dim", line[: width - 1]), ("", "\n")]
+    return rows[:-1]

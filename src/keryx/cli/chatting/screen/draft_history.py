@@ -26,17 +26,17 @@ class DraftHistory(History):
         super().__init__()
         self._file: Path | None = None
         self._is_known = asyncio.Event()
-        self._unwritten: list[str] = []
+        self.unwritten: list[str] = []
 
     def open(self, home: Path) -> None:
         self._file = home / FILE
         self._is_known.set()
-        unwritten, self._unwritten = self._unwritten, []
+        unwritten, self.unwritten = self.unwritten, []
         for text in unwritten:
             self.store_string(text)
 
     async def load(self) -> AsyncGenerator[str]:
-        early = list(reversed(self._unwritten))
+        early = list(reversed(self.unwritten))
         for text in early:
             yield text
         await self._is_known.wait()
@@ -67,7 +67,7 @@ class DraftHistory(History):
 
     def store_string(self, string: str) -> None:
         if self._file is None:
-            self._unwritten.append(string)
+            self.unwritten.append(string)
         else:
             self._write(os.O_APPEND, [string])
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
+from urllib.parse import unquote
 
 from prompt_toolkit.application.current import get_app
-from prompt_toolkit.filters import is_searching
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.input import ansi_escape_sequences
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -43,7 +45,9 @@ class Typist(Protocol):
 
     def take_back(self) -> None: ...
 
-    def attach(self, path: str) -> None: ...
+    def attach(self, path: str) -> None:
+        """Attach a file; no path: the image in the clipboard."""
+        ...
 
 
 class Pastes:
@@ -140,6 +144,10 @@ def _add_leaving(
     def _(_event: KeyPressEvent) -> None:
         get_app().suspend_to_background()
 
+    @keys.add("up", filter=Condition(screen.has_unloaded_history))
+    def _(_event: KeyPressEvent) -> None:
+        draft.document = Document(screen.history.get_strings()[-1])
+
     @keys.add("escape", "up")
     def _(_event: KeyPressEvent) -> None:
         typist.take_back()
@@ -180,17 +188,23 @@ def _add_paste(keys: KeyBindings, screen: Screen, typist: Typist, pastes: Pastes
     @keys.add(Keys.BracketedPaste)
     def _(event: KeyPressEvent) -> None:
         text = event.data.replace("\r\n", "\n").replace("\r", "\n")
-        if not text:
-            screen.hint("A terminal can paste text only; for an image: /attach FILE")
+        if not text:  # what terminals send for an image
+            typist.attach("")
         elif (path := image_path(text)) is not None:
             typist.attach(path)
         else:
             screen.draft.insert_text(pastes.mark(text))
 
+    @keys.add("c-v")
+    def _(_event: KeyPressEvent) -> None:
+        typist.attach("")
+
 
 def image_path(text: str) -> str | None:
     """Return the path if the pasted text is that of an image, as a file manager drops it."""
-    word = text.strip().strip("'\"").removeprefix("file://").replace("\\ ", " ")
-    if "\n" in word or not word.lower().endswith(IMAGES):
+    word = text.strip().strip("'\"").replace("\\ ", " ")
+    if word.startswith("file://"):
+        word = unquote(word.removeprefix("file://"))
+    if "\n" in word or not word.startswith(("/", "~/")) or not word.lower().endswith(IMAGES):
         return None
     return word if Path(word).expanduser().is_file() else None

@@ -10,6 +10,7 @@ This module uses private members of prompt_toolkit's renderer; the tests run it 
 from __future__ import annotations
 
 import os
+import re
 import select
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
@@ -24,6 +25,7 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import Renderer
 from prompt_toolkit.styles import BaseStyle
+from prompt_toolkit.utils import get_cwidth
 
 from keryx.aio.clock import RealClock, Timer
 
@@ -33,7 +35,15 @@ ERASE_ROW: Final = "\x1b[2K"
 SAVE_CURSOR: Final = "\x1b7"
 RESTORE_CURSOR: Final = "\x1b8"
 ROW_DOWN: Final = "\x1b[B"
+CURSOR_UP: Final = "\x1b[A"
+ERASE_BELOW: Final = "\x1b[J"
+WRAP_OFF: Final = "\x1b[?7l"
+WRAP_ON: Final = "\x1b[?7h"
 HOME: Final = "\x1b[H"
+NARROWEST: Final = 10
+"""Columns of the narrowest terminal in which the region is still found."""
+SHORT_ROW: Final = 16
+_STYLE_SEQUENCE: Final = re.compile("\x1b\\[[0-9;]*m")
 RESIZE_PAUSE: Final = 0.3
 """Seconds without a change of size until the screen is drawn again: tmux tells of changes late."""
 MOST_REPRINTED: Final = 500
@@ -54,8 +64,15 @@ class LiveOutput(Vt100_Output):
     ) -> None:
         super().__init__(stdout, get_size, term, default_color_depth, enable_bell, enable_cpr=False)
         self._depth = 0
+        self.is_in_tmux = False
         self.is_lost = False
         """Whether the terminal cannot be written any more."""
+        self.finds_row_starts = (term or "").startswith(("tmux", "screen"))
+        """Whether a backspace at the left edge goes back to the row that was wrapped, as in tmux.
+
+        Then the top of the region is found whatever the width is. tmux tells of a new width up to
+        250 ms after it has wrapped the rows anew, and a frame may be on its way in any case.
+        """
 
     @contextmanager
     def one_write(self) -> Generator[None]:
@@ -78,8 +95,18 @@ class LiveOutput(Vt100_Output):
         except OSError:
             self.is_lost = True
 
+    def write_through(self, sequence: str) -> None:
+        """Write a sequence for the terminal itself, also if tmux is in between."""
+        wrapped = "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+        self.write_raw(wrapped if self.is_in_tmux else sequence)
+
     def erase_down(self) -> None:
         """Do nothing: the renderer has erased the rows already."""
+
+    def cursor_up(self, amount: int) -> None:
+        """Go up; in a terminal that finds the starts of rows the renderer does this itself."""
+        if not self.finds_row_starts:
+            super().cursor_up(amount)
 
     def get_size(self) -> Size:
         """Return the size without the last column: a full row would wrap in some terminals."""
@@ -104,24 +131,33 @@ class LiveRenderer(Renderer):
         self._finished: list[str] = []
         self._history: deque[str] = deque(maxlen=MOST_REPRINTED)
         self.is_paused = False
-        """While the terminal's size changes: where its rows are is unknown."""
+        """While the terminal's size changes the live region is one short row that cannot wrap."""
         super().__init__(style, output)
+
+    @property
+    def has_history(self) -> bool:
+        return bool(self._history or self._finished)
 
     def finish(self, rows: Iterable[str]) -> None:
         """Put finished rows into the scrollback, with the next frame."""
         self._finished.extend(rows)
 
     def render(self, app: Application[Any], layout: Layout, is_done: bool = False) -> None:  # noqa: FBT001, FBT002 (as prompt_toolkit calls it)
-        if self.is_paused and not is_done:
-            return
         with self._live_output.one_write():
             size = self._live_output.get_size()
+            if self.is_paused and not is_done:
+                self._erase_rows(size)
+                self._write_short_row(app.current_buffer.document.current_line_before_cursor)
+                return
             height = layout.container.preferred_height(size.columns, size.rows).preferred
             has_shrunk = self._last_screen is not None and height < self._last_screen.height
-            if self._finished or has_shrunk or self._last_size not in (None, size):
+            is_new = self._finished or has_shrunk or self._last_size not in (None, size)
+            if is_new or self._live_output.finds_row_starts:
                 self._erase_rows(size)
                 self._write_finished()
             super().render(app, layout, is_done)
+            if self._live_output.finds_row_starts and not is_done:
+                self._place_cursor()
 
     def erase(self, leave_alternate_screen: bool = True) -> None:  # noqa: FBT001, FBT002 (as prompt_toolkit calls it)
         """Erase the live region, so that only finished rows are left."""
@@ -131,16 +167,27 @@ class LiveRenderer(Renderer):
             self.reset(leave_alternate_screen=leave_alternate_screen)
 
     def reprint(self) -> None:
-        """Erase all visible rows, and print the last finished rows again."""
+        """Erase what this chat has written on the screen, and print its last rows again."""
         size = self._live_output.get_size()
-        height = 0 if self._last_screen is None else self._last_screen.height
+        room = max(1, size.rows - (0 if self._last_screen is None else self._last_screen.height))
+        rows: list[str] = []
+        height = 0
+        for row in reversed(self._history):
+            height += row_height(row, size.columns + 1)
+            if height > room:
+                break
+            rows.insert(0, row)
         with self._live_output.one_write():
-            self.output.write_raw(HOME + SAVE_CURSOR)
-            self.output.write_raw(ROW_DOWN.join([ERASE_ROW] * size.rows) + RESTORE_CURSOR)
+            if height < room:
+                # What is above belongs to the shell.
+                self._erase_rows(size)
+                self.output.write_raw(CURSOR_UP * height)
+            else:
+                self.output.write_raw(HOME)
+            self._erase_below(size.rows)
             self._forget_screen()
-            rows = max(1, size.rows - height)
-            for line in list(self._history)[-rows:]:
-                self.output.write_raw(f"{line}\r\n")
+            for row in rows:
+                self.output.write_raw(f"{row}\r\n")
 
     def _write_finished(self) -> None:
         rows, self._finished = self._finished, []
@@ -148,20 +195,51 @@ class LiveRenderer(Renderer):
         for row in rows:
             self.output.write_raw(f"{row}\r\n")
 
+    def _write_short_row(self, line: str) -> None:
+        """Show the end of the draft in a row that fits into any terminal."""
+        text = f"> {line[-SHORT_ROW:]}" if line.isascii() else ">"
+        self.output.write_raw(text)
+        self._last_screen = Screen(initial_height=1)
+        self._cursor_pos = Point(x=len(text), y=0)
+
+    def _place_cursor(self) -> None:
+        """Move the cursor from the last row of the region to the caret."""
+        screen, caret = self._last_screen, self._cursor_pos
+        assert screen is not None
+        below = [_row_start(_length(screen, y)) for y in range(caret.y + 1, screen.height)]
+        self.output.write_raw(WRAP_OFF)
+        self.output.write_raw("".join(f"{start}{CURSOR_UP}" for start in reversed(below)))
+        self.output.write_raw("\r")
+        self.output.cursor_forward(caret.x)
+        self.output.write_raw(WRAP_ON)
+
     def _erase_rows(self, size: Size) -> None:
         """Erase the region row by row and leave the cursor at its top, whatever its width is now.
 
         When a terminal becomes narrower, it wraps the rows that no longer fit.
         """
-        screen, columns = self._last_screen, size.columns + 1
+        screen, columns, cursor = self._last_screen, size.columns + 1, self._cursor_pos
         if screen is not None:
-            heights = [-(-max(1, _length(screen, y)) // columns) for y in range(screen.height)]
-            above = sum(heights[: self._cursor_pos.y]) + self._cursor_pos.x // columns
-            self.output.write_raw("\r")
-            self.output.cursor_up(above)
-            self.output.write_raw(SAVE_CURSOR)
-            self.output.write_raw(ROW_DOWN.join([ERASE_ROW] * sum(heights)) + RESTORE_CURSOR)
+            lengths = [max(1, _length(screen, y)) for y in range(max(screen.height, cursor.y + 1))]
+            if self._live_output.finds_row_starts:
+                lengths[cursor.y] = max(lengths[cursor.y], cursor.x)
+                starts = [_row_start(length) for length in lengths[: cursor.y + 1]]
+                self.output.write_raw(WRAP_OFF + CURSOR_UP.join(reversed(starts)) + WRAP_ON)
+                # tmux copies what it erases from the first row of the screen on into the
+                # scrollback, so the first row is erased on its own. It may also be the last one.
+                rest = f"{SAVE_CURSOR}{ROW_DOWN}{ERASE_BELOW}{RESTORE_CURSOR}"
+                self.output.write_raw(ERASE_ROW + (rest if len(lengths) > 1 else ""))
+            else:
+                heights = [-(-length // columns) for length in lengths]
+                self.output.write_raw("\r")
+                self.output.cursor_up(sum(heights[: cursor.y]) + cursor.x // columns)
+                self._erase_below(sum(heights))
         self._forget_screen()
+
+    def _erase_below(self, rows: int) -> None:
+        """Erase so many rows from the cursor on, and leave the cursor where it is."""
+        erase = ROW_DOWN.join([ERASE_ROW] * rows)
+        self.output.write_raw(f"{SAVE_CURSOR}{erase}{RESTORE_CURSOR}")
 
     def _forget_screen(self) -> None:
         self._cursor_pos = Point(x=0, y=0)
@@ -170,12 +248,20 @@ class LiveRenderer(Renderer):
         self._last_style = None
 
 
+def _row_start(length: int) -> str:
+    """Return what moves the cursor to the start of a row of this length, however it is wrapped."""
+    return "\r" + "\b\r" * (length // NARROWEST)
+
+
+def row_height(row: str, columns: int) -> int:
+    """Return how many rows of the terminal a finished row takes."""
+    return max(1, -(-get_cwidth(_STYLE_SEQUENCE.sub("", row)) // columns))
+
+
 def _length(screen: Screen, y: int) -> int:
     """Return how many columns of a row are in use."""
     row: dict[int, Char] = screen.data_buffer[y]
-    return max(
-        (x + 1 for x, cell in row.items() if cell.char != " " or "[" in cell.style), default=0
-    )
+    return max((x + 1 for x, cell in row.items() if cell.char != " "), default=0)
 
 
 class LiveApplication(Application[None]):
@@ -187,6 +273,7 @@ class LiveApplication(Application[None]):
         renderer = self.renderer
         assert isinstance(renderer, LiveRenderer)
         renderer.is_paused = True
+        self._redraw()
         if self.pause is not None:
             self.pause.cancel()
         clock = RealClock()

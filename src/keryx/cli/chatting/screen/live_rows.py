@@ -11,7 +11,7 @@ from typing import Final
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.utils import get_cwidth
 
-from keryx.cli.chatting.pieces import one_line
+from keryx.cli.chatting.pieces import Piece, one_line
 from keryx.cli.chatting.requests import WAITING, choices_of, short_text
 from keryx.cli.chatting.running_calls import CallRow, seconds
 from keryx.cli.chatting.screen.painter import Painter
@@ -41,7 +41,10 @@ class LiveRows:
         room = height - len(requests) - len(queue) - len(activity)
         calls = calls[: max(0, room)]
         tail = self._tail(transcript, width)[-max(0, room - len(calls)) :] if room > 0 else []
-        return [*tail, *calls, *activity, *queue, *requests][-height:]
+        rows = [*tail, *calls, *activity, *queue, *requests]
+        if rows and not tail and self._painter.begins_block(Piece("call", "")):
+            rows.insert(0, [])
+        return rows[-height:]
 
     def _tail(self, transcript: Transcript, width: int) -> list[Row]:
         reply = transcript.reply
@@ -53,6 +56,8 @@ class LiveRows:
         rows = self._painter.block(piece._replace(text=text), width)
         if piece.kind == "code":
             rows = [one_line(text, width)]
+        if self._painter.begins_block(piece):
+            rows.insert(0, "")
         return [to_formatted_text(ANSI(row)) for row in rows]
 
 

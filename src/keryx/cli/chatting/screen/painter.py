@@ -19,6 +19,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from keryx.cli.chatting.pieces import Kind, Piece
+from keryx.cli.screens.markdown_stream import NEXT_ITEM
 
 STYLES: Final[dict[Kind, str]] = {
     "user": "bold",
@@ -29,7 +30,9 @@ STYLES: Final[dict[Kind, str]] = {
 }
 CALL_STYLES: Final = {"✓": "green", "✗": "red", "⊘": "yellow", "■": "yellow", "?": "magenta"}
 DIFF_STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
-CLOSE: Final = frozenset({("call", "output"), ("output", "call"), ("call", "call")})
+CLOSE: Final = frozenset(
+    {("call", "output"), ("output", "call"), ("output", "diff"), ("call", "diff"), ("diff", "call")}
+)
 """Kinds that follow one another without a blank row."""
 
 
@@ -82,12 +85,17 @@ class Painter:
         """Return the rows of these pieces, with blank rows between blocks."""
         rows: list[str] = []
         for piece in pieces:
-            is_close = (self._last, piece.kind) in CLOSE or self._last == piece.kind == "code"
-            if self._last is not None and not is_close:
+            if self.begins_block(piece):
                 rows.append("")
             self._last = piece.kind
             rows += self.block(piece, width)
         return rows
+
+    def begins_block(self, piece: Piece) -> bool:
+        """Return whether a blank row comes before this piece."""
+        if self._last == piece.kind:
+            return piece.kind not in ("code", "call") and piece.detail != NEXT_ITEM
+        return self._last is not None and (self._last, piece.kind) not in CLOSE
 
     def block(self, piece: Piece, width: int) -> list[str]:
         """Return the rows of one piece."""
@@ -100,7 +108,7 @@ class Painter:
                     self._row(_highlighted(line, piece.detail)) for line in piece.text.split("\n")
                 ]
             case "diff":
-                return [self._styled(line, DIFF_STYLES.get(line[:1], "")) for line in _lines(piece)]
+                return [self._styled(line, _diff_style(line)) for line in _lines(piece)]
             case "call":
                 return self._wrapped(_call(piece.text), width)
             case "user":
@@ -110,7 +118,7 @@ class Painter:
         return self._wrapped(Text(text, STYLES[piece.kind]), width)
 
     def _styled(self, line: str, style: str) -> str:
-        return self._row(Text(line, style))
+        return self._row(Text.assemble((line, style)))  # a style of the whole is not rendered
 
     def _row(self, text: Text) -> str:
         return self._ansi(text.render(self._console, end=""))
@@ -141,6 +149,10 @@ class Painter:
 def _styled_text(text: str, style: Style | None) -> str:
     render: Callable[[str], str] | None = style.render if style else None
     return render(text) if render else text
+
+
+def _diff_style(line: str) -> str:
+    return "bold" if line.startswith(("--- ", "+++ ")) else DIFF_STYLES.get(line[:1], "")
 
 
 def _lines(piece: Piece) -> Sequence[str]:

@@ -10,7 +10,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
@@ -31,21 +31,26 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import get_term_environment_variable
 from prompt_toolkit.widgets import SearchToolbar
 
 from keryx.aio.clock import RealClock, Timer
 from keryx.cli.chatting.pieces import Piece
+from keryx.cli.chatting.screen.completion import completion_rows
 from keryx.cli.chatting.screen.draft_history import DraftHistory
 from keryx.cli.chatting.screen.live_renderer import LiveApplication, LiveOutput, LiveRenderer
-from keryx.cli.chatting.screen.live_rows import LiveRows, status
-from keryx.cli.chatting.screen.painter import Painter
-from keryx.cli.chatting.transcript import Transcript
+
+if TYPE_CHECKING:
+    from keryx.cli.chatting.screen.drawing import Drawing
+    from keryx.cli.chatting.transcript import Transcript
 
 FRAME: Final = 0.08
 """Seconds between frames while text streams. Keys are echoed at once."""
 SECOND: Final = 1.0
 HINT_TIME: Final = 2.0
 MOST_COMPLETIONS: Final = 6
+ROOMY: Final = 16
+"""Rows of a terminal in which a blank row above the draft is no waste."""
 STYLE: Final = Style.from_dict(
     {
         "dim": "fg:ansibrightblack",
@@ -63,15 +68,22 @@ class Source(Protocol):
     @property
     def transcript(self) -> Transcript: ...
 
+    @property
+    def attached(self) -> int:
+        """How many files are attached to the next message."""
+        ...
+
 
 class Screen:
     """Draws a conversation and holds the draft."""
 
     def __init__(self, completer: Completer, *, vi: bool) -> None:
         self._clock = RealClock()
-        self._painter = Painter()
-        self._live_rows = LiveRows(Painter())
-        output = LiveOutput.from_pty(sys.stdout, default_color_depth=ColorDepth.DEPTH_4_BIT)
+        output = LiveOutput.from_pty(
+            sys.stdout,
+            term=get_term_environment_variable(),
+            default_color_depth=ColorDepth.from_env() or ColorDepth.DEPTH_4_BIT,  # NO_COLOR
+        )
         self._output = cast("LiveOutput", output)
         self.history = DraftHistory()
         self.draft = Buffer(
@@ -82,7 +94,8 @@ class Screen:
             enable_history_search=False,
         )
         self.source: Source | None = None
-        self.attached = 0
+        self.drawing: Drawing | None = None
+        """Loaded after the first frame, since its packages are large."""
         self._hint = ""
         self._hint_timer: Timer | None = None
         self._frame_timer: Timer | None = None
@@ -109,10 +122,12 @@ class Screen:
             height=lambda: Dimension.exact(self._completion_count()),
         )
         live = Window(FormattedTextControl(self._live_text), dont_extend_height=True)
+        blank = ConditionalContainer(Window(height=1), Condition(self._has_room_for_a_blank_row))
         status_row = Window(FormattedTextControl(self._status_text), height=1)
         root = HSplit(
             [
                 ConditionalContainer(live, Condition(lambda: bool(self._live_list()))),
+                blank,
                 draft_window,
                 ConditionalContainer(search, is_searching),
                 ConditionalContainer(completions, has_completions),
@@ -143,7 +158,8 @@ class Screen:
     # -- what a conversation asks of a view
 
     def show(self, pieces: Sequence[Piece]) -> None:
-        self.renderer.finish(self._painter.rows(pieces, self._output.get_size().columns))
+        assert self.drawing is not None
+        self.renderer.finish(self.drawing.rows(pieces, self._output.get_size().columns))
         self.refresh()
 
     def refresh(self) -> None:
@@ -162,7 +178,7 @@ class Screen:
 
     def alert(self, text: str) -> None:
         self._output.bell()
-        self._output.write_raw(self.through(f"\x1b]9;{text}\x07"))
+        self._output.write_through(f"\x1b]9;{text}\x07")
         self.refresh()
 
     def leave(self) -> None:
@@ -171,18 +187,12 @@ class Screen:
 
     # -- drawing
 
-    def through(self, sequence: str) -> str:
-        """Return the sequence so that it reaches the terminal also through tmux."""
-        return self.wrap_for_tmux(sequence) if self.is_in_tmux else sequence
+    def enter_tmux(self) -> None:
+        """Remember that tmux is between the chat and the terminal."""
+        self._output.is_in_tmux = self._output.finds_row_starts = True
 
-    is_in_tmux = False
-
-    @staticmethod
-    def wrap_for_tmux(sequence: str) -> str:
-        return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
-
-    def write_raw(self, sequence: str) -> None:
-        self._output.write_raw(self.through(sequence))
+    def write_through(self, sequence: str) -> None:
+        self._output.write_through(sequence)
         self.app.invalidate()
 
     def hint(self, text: str) -> None:
@@ -193,10 +203,16 @@ class Screen:
         self._hint_timer = self._clock.call_at(self._clock.monotonic() + HINT_TIME, self.drop_hint)
         self.app.invalidate()
 
-    def drop_hint(self) -> None:
-        if self._hint:
+    def drop_hint(self, only: str = "") -> None:
+        """Show the status again; `only`: if this is the hint."""
+        if self._hint and only in ("", self._hint):
             self._hint = ""
             self.app.invalidate()
+
+    def has_unloaded_history(self) -> bool:
+        """Return whether the draft was just cleared, and its history is not loaded again yet."""
+        draft = self.draft
+        return not draft.text and draft.working_index == 0 and bool(self.history.get_strings())
 
     def reprint(self) -> None:
         """Draw the last screenful again."""
@@ -224,13 +240,16 @@ class Screen:
         self._draw()
 
     def _live_list(self) -> list[StyleAndTextTuples]:
-        if self.source is None:
+        if self.source is None or self.drawing is None:
             return []
         size = self._output.get_size()
         draft_rows = min(self.draft.document.line_count, size.rows // 3)
         height = max(2, min(size.rows // 2, size.rows - draft_rows - 4))
         now = self._clock.wall()
-        return self._live_rows.rows(self.source.transcript, size.columns, height, now)
+        return self.drawing.live_rows(self.source.transcript, size.columns, height, now)
+
+    def _has_room_for_a_blank_row(self) -> bool:
+        return self.renderer.has_history and self._output.get_size().rows >= ROOMY
 
     def _live_text(self) -> StyleAndTextTuples:
         text: StyleAndTextTuples = []
@@ -239,9 +258,12 @@ class Screen:
         return text[:-1]
 
     def _status_text(self) -> StyleAndTextTuples:
+        if self.source is None or self.drawing is None:
+            return [("class:dim", self._hint or "Starting…")]
         width = self._output.get_size().columns
-        transcript = Transcript() if self.source is None else self.source.transcript
-        return [("class:dim", status(transcript, width, self.attached, self._hint))]
+        source = self.source
+        line = self.drawing.status(source.transcript, width, source.attached, self._hint)
+        return [("class:dim", line)]
 
     # -- completion
 
@@ -254,17 +276,10 @@ class Screen:
         return 0 if state is None else min(MOST_COMPLETIONS, len(state.completions))
 
     def _completion_rows(self) -> StyleAndTextTuples:
-        state, width = self.draft.complete_state, self._output.get_size().columns
+        state = self.draft.complete_state
         if state is None:
             return []
-        chosen = state.complete_index or 0
-        first = max(0, min(chosen - 2, len(state.completions) - MOST_COMPLETIONS))
-        rows: StyleAndTextTuples = []
-        for number, completion in enumerate(state.completions[first:][:MOST_COMPLETIONS], first):
-            is_chosen = number == state.complete_index
-            line = f"  {completion.display_text}  {completion.display_meta_text}".rstrip()
-            rows += [("class:chosen" if is_chosen else "class:dim", line[: width - 1]), ("", "\n")]
-        return rows[:-1]
+        return completion_rows(state, self._output.get_size().columns, MOST_COMPLETIONS)
 
     async def run(self, started: Callable[[], None]) -> None:
         """Run until `leave`; `started` is called when the first frame is drawn."""

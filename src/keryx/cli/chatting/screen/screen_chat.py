@@ -5,26 +5,42 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
-import importlib
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from keryx.aio.bridge import Bridge
 from keryx.aio.clock import RealClock, Timer
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.cli.chatting.screen.completion import ChatCompleter
 from keryx.cli.chatting.screen.keys import Pastes, bindings, learn_sequences
 from keryx.cli.chatting.screen.screen import Screen
+from keryx.cli.chatting.screen.unsent_draft import UnsentDraft
 from keryx.errors import KeryxError
 
 if TYPE_CHECKING:
-    from keryx.cli.chatting.command_actions import CommandActions
+    from keryx.cli.chatting.commands.command_actions import CommandActions
     from keryx.cli.chatting.conversation import Conversation
+    from keryx.cli.chatting.screen.drawing import Drawing
+    from keryx.cli.chatting.transcript import Transcript
+    from keryx.config import Config
+
+    Open = Callable[
+        [
+            argparse.Namespace,
+            Screen,
+            Callable[[str], str],
+            Callable[[Config], None],
+            AsyncExitStack,
+        ],
+        Awaitable[tuple[Conversation, CommandActions]],
+    ]
 
 TWICE: Final = 2.0
 """Seconds within which a second Ctrl+C leaves."""
+CONNECTING: Final = "Connecting…"
 DRAFT_PAUSE: Final = 0.5
 """Seconds without a key until the draft is stored."""
 COPY_LIMIT: Final = 100_000
@@ -43,6 +59,9 @@ class ScreenChat:
         self._screen.bind(bindings(self._screen, self, self._pastes))
         self._clock = RealClock()
         self._group = Group(Scope("chat"))
+        self._bridge = Bridge(self._group.scope)
+        self._unsent = UnsentDraft()
+        self._abandoned: list[str] = []
         self._conversation: Conversation | None = None
         self._actions: CommandActions | None = None
         self._early: list[Callable[[], None]] = []
@@ -70,6 +89,7 @@ class ScreenChat:
             if self._draft_timer is not None:
                 self._draft_timer.cancel()
             await self._group.leave()
+            await self._bridge.close()
             self._group.scope.close()
             await self._stack.aclose()
         if self._error is not None:
@@ -82,37 +102,55 @@ class ScreenChat:
         self._group.start(self._open(), name="connecting")
 
     async def _open(self) -> None:
+        # Loaded after the first frame, and in a thread: a person can type meanwhile.
+        open_chat, self._screen.drawing = await self._bridge.to_thread(_load)
         try:
-            # Loaded after the first frame: a person can type meanwhile.
-            opening = importlib.import_module("keryx.cli.chatting.opening")
-            parts = await opening.open_chat(self._options, self._screen, self._copy, self._stack)
-            self._conversation, self._actions = parts
+            self._conversation, self._actions = await open_chat(
+                self._options, self._screen, self._copy, self._joined, self._stack
+            )
         except KeryxError as error:
             self._error = error
             self._screen.leave()
             return
         conversation = self._conversation
-        assert conversation is not None
-        self._screen.source = conversation
-        config = conversation.app.host_client.config
-        self._screen.history.open(config.home)
-        self._screen.is_in_tmux = "TMUX" in config.environment
-        self._completer.workspace = lambda: conversation.transcript.workspace
+        self._screen.source = self
+        self._completer.workspace = lambda: conversation.workspace
+        for text in self._abandoned:
+            self._screen.put_back(text)
         early, self._early = self._early, []
         for act in early:
             act()
+        self._start_keeping()
+        self._screen.drop_hint(CONNECTING)
         self._screen.refresh()
+        await self._learn_sessions(conversation)
+
+    async def _learn_sessions(self, conversation: Conversation) -> None:
         rows = await conversation.app.store.sessions(limit=50)
         self._completer.sessions = [(row.session_id, row.title) for row in rows]
+
+    def _joined(self, config: Config) -> None:
+        self._screen.history.open(config.home)
+        self._abandoned = self._unsent.open(config.home)
+        if "TMUX" in config.environment:
+            self._screen.enter_tmux()
+
+    @property
+    def transcript(self) -> Transcript:
+        assert self._conversation is not None
+        return self._conversation.transcript
+
+    @property
+    def attached(self) -> int:
+        return 0 if self._actions is None else len(self._actions.attachments)
 
     def _soon(self, act: Callable[[CommandActions, Conversation], Any]) -> None:
         """Do it now, or as soon as there is a connection."""
         if self._actions is None or self._conversation is None:
             self._early.append(lambda: self._soon(act))
-            self._screen.hint("Connecting…")
+            self._screen.hint(CONNECTING)
         else:
             act(self._actions, self._conversation)
-            self._screen.attached = len(self._actions.attachments)
 
     # -- what the keys do
 
@@ -128,7 +166,7 @@ class ScreenChat:
         )
 
     def attach(self, path: str) -> None:
-        self._soon(lambda actions, _: actions.submit(f"/attach {path}"))
+        self._soon(lambda actions, _: actions.submit(f"/attach {path}".rstrip()))
 
     def interrupt(self) -> None:
         """Stop the turn; a second time, or with nothing to stop: leave."""
@@ -148,14 +186,11 @@ class ScreenChat:
         """Answer the request that is pinned."""
         if self._actions is None or self._conversation is None:
             return
-        choices_of = importlib.import_module("keryx.cli.chatting.requests").choices_of
         request = self._conversation.transcript.pending.first
         if request is None:
             self._screen.hint("Nothing is waiting for you")
             return
-        for choice in choices_of(request):
-            if choice.key == key:
-                self._actions.answer(request, choice)
+        self._actions.choose(request, key)
 
     def answer_with(self, text: str) -> None:
         self._soon(lambda actions, _: actions.submit(f"/answer {text}"))
@@ -164,7 +199,7 @@ class ScreenChat:
         data = text.encode()
         if len(data) > COPY_LIMIT:
             return "The reply is too long for the clipboard; /export writes it to a file."
-        self._screen.write_raw(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
+        self._screen.write_through(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
         return "Sent the last reply to the clipboard of the terminal."
 
     # -- the draft
@@ -178,9 +213,12 @@ class ScreenChat:
     def _start_keeping(self) -> None:
         self._draft_timer = None
         conversation = self._conversation
-        if conversation is not None:
-            text = self._pastes.expand(self._screen.draft.text)
+        text = self._pastes.expand(self._screen.draft.text)
+        if conversation is not None and conversation.session is not None:
             conversation.start(conversation.keep_draft(text), name="draft")
+            self._unsent.write("")
+        else:
+            self._unsent.write(text)
 
     async def _keep_draft(self) -> None:
         """Keep the draft when the chat ends: in the session, or else in the history."""
@@ -190,6 +228,10 @@ class ScreenChat:
         if self._conversation is not None and self._conversation.session is not None:
             with suppress(KeryxError):
                 await self._conversation.keep_draft(text)
+        self._unsent.close()
+        if self._error is not None:
+            for unwritten in self._screen.history.unwritten:
+                print(f"Not sent: {unwritten}")
 
     def _say_goodbye(self) -> None:
         conversation = self._conversation
@@ -205,3 +247,11 @@ class ScreenChat:
             print(f"{state}; `keryx chat -c` comes back to it.")
         else:
             print(f"`keryx chat --session {session_id}` continues here.")
+
+
+def _load() -> tuple[Open, Drawing]:
+    """Load what the first frame does not need: the library, and the packages that draw replies."""
+    from keryx.cli.chatting.opening import open_chat  # noqa: PLC0415
+    from keryx.cli.chatting.screen.drawing import Drawing  # noqa: PLC0415
+
+    return open_chat, Drawing()

@@ -45,7 +45,7 @@ COMMANDS: Final = tuple(
         ("usage", "Show tokens and cost of this session"),
         ("memory", "Show what Keryx remembers, or find words in it", "[WORDS]"),
         ("skills", "List the skills"),
-        ("attach", "Attach a file or an image to the next message", "FILE"),
+        ("attach", "Attach a file, or the image in the clipboard", "[FILE]"),
         ("export", "Write the conversation to a file, as Markdown", "[FILE]"),
         ("copy", "Copy the last reply as Markdown"),
         ("reasoning", "Show the reasoning of the last reply"),
@@ -64,6 +64,7 @@ KEYS: Final = (
     ("Ctrl+X Enter", "Answer the question that waits with the draft"),
     ("Alt+Up", "Take the last queued message back into the draft"),
     ("Up, Down, Ctrl+R", "Earlier messages"),
+    ("Ctrl+V", "Attach the image in the clipboard"),
     ("Tab", "Complete commands, @files and sessions"),
     ("Ctrl+L", "Draw the screen again"),
 )
@@ -97,5 +98,5 @@ def help_text() -> str:
 
 
 def _aligned(rows: list[tuple[str, str]]) -> list[str]:
-    width = min(28, max(len(name) for name, _ in rows))
+    width = min(31, max(len(name) for name, _ in rows))
     return [f"  {name:<{width}}  {about}" for name, about in rows]

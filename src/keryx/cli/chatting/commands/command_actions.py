@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from keryx import events as ev
+from keryx.cli.chatting.commands.clipboard_image import read_image
+from keryx.cli.chatting.commands.setting_actions import SettingActions
+from keryx.cli.chatting.commands.slash_commands import help_text, parse, unknown
 from keryx.cli.chatting.conversation import Conversation
 from keryx.cli.chatting.pieces import Piece, one_line, printable
 from keryx.cli.chatting.requests import Choice, Request, choices_of
-from keryx.cli.chatting.setting_actions import SettingActions
-from keryx.cli.chatting.slash_commands import help_text, parse, unknown
-from keryx.errors import UserMustActError
+from keryx.errors import KeryxError, UserMustActError
 from keryx.messages import Decision, File, Image
 from keryx.ports.view import QueuedMessage
 
 MOST_SESSIONS: Final = 20
 LARGEST_ATTACHMENT: Final = 20_000_000
+CLIPBOARD: Final = "clipboard.png"
 LASTING: Final[dict[str, Decision]] = {"session": "session", "always": "always"}
 Action = Callable[[str], Awaitable[None]]
 R = TypeVar("R", ev.ApprovalAsked, ev.QuestionAsked)
@@ -66,9 +68,8 @@ class CommandActions:
         """Run a command, or send a message."""
         command = parse(text)
         if command is None:
-            attachments, self.attachments = self.attachments, []
             message = text[1:] if text.startswith(("//", " /")) else text
-            self._conversation.in_order(self._conversation.send(message, attachments))
+            self._conversation.in_order(self._send(message))
             return
         name, value = command
         if name.isdecimal():
@@ -81,9 +82,24 @@ class CommandActions:
             self._note(unknown(name))
             self._conversation.view.put_back(text)
 
+    async def _send(self, message: str) -> None:
+        # What was attached before is uploaded by now: this runs in order.
+        attachments, self.attachments = self.attachments, []
+        try:
+            await self._conversation.send(message, attachments)
+        except KeryxError:
+            self.attachments = [*attachments, *self.attachments]
+            raise
+
     def answer(self, request: Request, choice: Choice) -> None:
         """Answer the request that a person has seen."""
         self._conversation.start(self._conversation.answer(request, choice), name="answering")
+
+    def choose(self, request: Request, key: str) -> None:
+        """Answer the request with the choice that has this key, if there is one."""
+        for choice in choices_of(request):
+            if choice.key == key:
+                self.answer(request, choice)
 
     def steer(self, text: str) -> None:
         self._conversation.start(self._conversation.steer(text), name="steering")
@@ -254,10 +270,13 @@ class CommandActions:
         self._note(printable(text) or "The last reply has no reasoning.")
 
     async def _attach(self, word: str) -> None:
-        if not word:
-            raise UserMustActError("/attach needs a value: /attach FILE")
-        app, file = self._conversation.app, Path(word).expanduser()  # noqa: ASYNC240 (no access)
-        data = await app.host_client.to_thread(lambda: _read(file))
+        app = self._conversation.app
+        file = Path(self._conversation.workspace) / Path(word).expanduser()  # noqa: ASYNC240 (no access)
+        if word:
+            data = await app.host_client.to_thread(lambda: _read(file))
+        else:
+            file = Path(CLIPBOARD)
+            data = await read_image(app.host_client.config.environment)
         media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
         self.attachments.append(await app.upload(data, file.name, media_type))
         self._conversation.view.refresh()

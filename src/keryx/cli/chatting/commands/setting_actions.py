@@ -69,7 +69,7 @@ class SettingActions:
     async def _workspace(self, word: str) -> None:
         if word:
             session = await self._conversation.current()
-            path = Path(word).expanduser()  # noqa: ASYNC240 (no access)
+            path = Path(self._conversation.workspace) / Path(word).expanduser()  # noqa: ASYNC240 (no access)
             folder = await self._app.host_client.to_thread(partial(find_workspace, path))
             await session.change(workspace=str(folder))
         self._note(f"The workspace is {(await self._settings()).workspace}.")

@@ -1,0 +1,1 @@
+"""What a person can type after a slash, and what it does."""
