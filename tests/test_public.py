@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -20,7 +21,7 @@ NAMES = {
     "KeryxError": "keryx.errors",
     "Risk": "keryx.ports.tool",
     "ToolCancelledError": "keryx.errors",
-    "ToolContext": "keryx.ports.tool",
+    "ToolContext": "keryx.ports.tool_context",
     "ToolFailedError": "keryx.errors",
     "get_token": "keryx.aio.scope",
     "is_interrupted": "keryx.aio.scope",
@@ -38,7 +39,7 @@ def test_the_public_names_are_these() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_name_is_the_one_where_it_lives(name: str) -> None:
-    assert getattr(keryx, name) is getattr(sys.modules[NAMES[name]], name)
+    assert getattr(keryx, name) is getattr(importlib.import_module(NAMES[name]), name)
 
 
 def test_an_unknown_name_is_refused_with_those_there_are() -> None:
