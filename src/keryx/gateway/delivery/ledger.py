@@ -143,6 +143,13 @@ def repeat(connection: sqlite3.Connection, place: int, content: Content, error: 
     )
 
 
+def reword(connection: sqlite3.Connection, place: int, content: Content) -> None:
+    """Send another content instead, which certainly has not arrived."""
+    connection.execute(
+        "UPDATE outgoing SET state = 'waiting', body = ? WHERE place = ?", (_encode(content), place)
+    )
+
+
 def end(
     connection: sqlite3.Connection,
     place: int,
