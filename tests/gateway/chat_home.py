@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -12,12 +13,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from keryx import Keryx
+from keryx.errors import KeryxError
 from keryx.gateway.gateway import Gateway, running_gateway
+from keryx.gateway.tuning import Tuning
 from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
 from tests.gateway.bot_api import TOKEN, BotApi
 from tests.gateway.gateway_program import FAST
 
 ROOT = Path(__file__).parent.parent.parent
+PATIENCE = 30.0
 ANN, BEN, EVE = 7, 8, 666
 GROUP = -100
 
@@ -46,14 +50,18 @@ def echo(request: ReceivedRequest) -> Reply:
     return Reply(text=f"You said: {last_text(request)}")
 
 
-def configure(home: Path, api: BotApi, server: ModelServer, **settings: Any) -> None:
+def configure(
+    home: Path, api: BotApi, server: ModelServer, *, extra: str = "", **settings: Any
+) -> None:
+    """`extra`: further tables; `settings`: of the bot."""
     home.mkdir(exist_ok=True)
     (home.parent / "workspace").mkdir(exist_ok=True)
-    lines = [f"{name} = {value}" for name, value in {"allow": [ANN, BEN], **settings}.items()]
+    settings = {"token": TOKEN, "api_url": api.url, "allow": [ANN, BEN], **settings}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     (home / "config.toml").write_text(
         'model = "openai:test-model"\n'
         f'[providers.openai]\nbase_url = "{server.url}"\napi_key = "k"\nimages = ["*"]\n'
-        f'[gateway.telegram]\ntoken = "{TOKEN}"\napi_url = "{api.url}"\n' + "\n".join(lines) + "\n"
+        f"{extra}\n[gateway.telegram]\n" + "\n".join(lines) + "\n"
     )
 
 
@@ -63,17 +71,27 @@ async def chatting(
     answer: Callable[[ReceivedRequest], Reply] = echo,
     *,
     api: BotApi | None = None,
+    tuning: Tuning = FAST,
     **settings: Any,
 ) -> AsyncGenerator[tuple[BotApi, Gateway, Keryx]]:
     """A gateway in this process, with its own host."""
-    async with api or BotApi() as bot_api, ModelServer(answer) as server:
+    models = ("test-model", "other-model")
+    async with api or BotApi() as bot_api, ModelServer(answer, models=models) as server:
         configure(path / "home", bot_api, server, **settings)
         workspace = str(path / "workspace")
         async with (
             Keryx(home=path / "home", workspace=workspace) as app,
-            running_gateway(app.host_client, workspace=workspace, tuning=FAST) as gateway,
+            running_gateway(app.host_client, workspace=workspace, tuning=tuning) as gateway,
         ):
             yield bot_api, gateway, app
+
+
+async def failure_of(gateway: Gateway) -> KeryxError:
+    """Wait until a platform cannot go on."""
+    failures: asyncio.Queue[KeryxError] = asyncio.Queue()
+    gateway.on_failure(failures.put_nowait)
+    async with asyncio.timeout(PATIENCE):
+        return await failures.get()
 
 
 @contextmanager

@@ -49,6 +49,11 @@ class BotApi:
         self.acknowledged: list[int] = []
         self.messages: dict[tuple[int, int], SentMessage] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        """Those that succeeded."""
+        self.requested: list[str] = []
+        """The methods of all calls."""
+        self.floods = 0
+        """How many calls were answered with 429."""
         self.toasts: list[str] = []
         self.files: dict[str, bytes] = {}
         self.webhook: dict[str, Any] | None = None
@@ -94,11 +99,15 @@ class BotApi:
 
     def push(self, update: dict[str, Any], update_id: int | None = None) -> int:
         number = next(self._numbers) if update_id is None else update_id
-        self._last_update = number
+        self._last_update = max(self._last_update, number)
         self.updates[number] = {"update_id": number, **update}
         for poll in self._polls:
             poll.set()
         return number
+
+    def begin_numbers_anew(self) -> None:
+        """As after a week without updates: the next one may have any number."""
+        self._last_update = 0
 
     def say(
         self,
@@ -134,6 +143,11 @@ class BotApi:
         press = {"id": str(next(self._ids)), "from": user(person), "chat_instance": "1"}
         return self.push({"callback_query": {**press, "message": stub, "data": data}})
 
+    @property
+    def webhook_secret(self) -> str:
+        assert self.webhook is not None
+        return str(self.webhook["secret_token"])
+
     def sent(self, chat: int) -> list[SentMessage]:
         """The bot's messages in a chat, in order."""
         return [message for key, message in sorted(self.messages.items()) if key[0] == chat]
@@ -156,6 +170,8 @@ class BotApi:
             if request.match_info["token"] != TOKEN or self.is_revoked:
                 raise ApiError(401, "Unauthorized")  # noqa: TRY301 (answered below)
             fields = await _fields(request)
+            self.requested.append(method)
+            self._changed.set()
             checked_fields(method, fields)
             fault = None if self.fault is None else self.fault(method, fields)
             await self._before(fault, method, fields, request)
@@ -185,6 +201,8 @@ class BotApi:
             self.calls_while_closed += 1
         match fault:
             case "flood":
+                self.floods += 1
+                self._changed.set()
                 self._closed_until[chat] = now + self.retry_after
                 raise ApiError(
                     429,

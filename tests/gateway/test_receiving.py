@@ -1,0 +1,220 @@
+"""How updates come in: by long polling and by webhook, whatever the platform does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from keryx.aio.clock import FakeClock
+from keryx.errors import UserMustActError
+from keryx.gateway.gateway import Gateway
+from keryx.gateway.telegram.platform import Telegram
+from keryx.ports.platform import PlatformError, Update
+from tests.gateway.bot_api import TOKEN, BotApi, Fault
+from tests.gateway.bot_api.server import message
+from tests.gateway.chat_home import ANN, chatting, failure_of
+from tests.server.served_host import in_thread
+
+HEADER = "X-Telegram-Bot-Api-Secret-Token"
+WEBHOOK: dict[str, Any] = {"mode": "webhook", "webhook_url": "https://bot.example.com/telegram"}
+
+
+class Receiving:
+    """A bot that receives, and the clock that it looks at."""
+
+    def __init__(self, clock: FakeClock, task: asyncio.Task[None]) -> None:
+        self.clock = clock
+        self.task = task
+        self.updates: list[str] = []
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Let the bot's time pass until something is so."""
+        async with asyncio.timeout(30):
+            while not condition():
+                self.clock.advance(1.0)
+                await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def receiving(api: BotApi) -> AsyncGenerator[Receiving]:
+    clock = FakeClock()
+    bot = Telegram(TOKEN, clock, in_thread, api_url=api.url, wait=1.0)
+    await bot.start()
+
+    async def take(updates: Sequence[Update]) -> None:
+        received.updates.extend(update.key for update in updates)
+
+    async with asyncio.TaskGroup() as group:
+        received = Receiving(clock, group.create_task(bot.receive(take)))
+        try:
+            yield received
+            received.task.cancel()
+        finally:
+            await asyncio.wait([received.task])
+            await bot.close()
+
+
+@pytest.mark.promise("chat.6")
+async def test_polling_waits_as_long_as_it_is_asked_to(tmp_path: Path) -> None:
+    floods = iter(["flood", "flood"])
+
+    def fault(method: str, _: dict[str, Any]) -> Fault | None:
+        return "flood" if method == "getUpdates" and next(floods, None) else None
+
+    async with chatting(tmp_path, api=BotApi(fault=fault)) as (api, _, _):
+        api.say(ANN, "Hello")
+        await api.wait(lambda: api.texts(ANN) == ["You said: Hello"])
+        assert (api.floods, api.calls_while_closed) == (2, 0)
+
+
+@pytest.mark.promise("chat.6")
+@pytest.mark.parametrize("settings", [{}, WEBHOOK])
+async def test_a_refused_token_ends_the_gateway_with_what_to_do(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    """Also by webhook, where only sends notice it."""
+    async with chatting(tmp_path, extra="[gateway]\nport = 0", **settings) as (api, gateway, _):
+        if settings:
+            await api.wait(lambda: api.webhook)
+            api.is_revoked = True
+            assert await deliver(gateway, api, api.webhook_secret) == 200
+        else:
+            await api.wait(lambda: "getUpdates" in api.requested)
+            api.is_revoked = True
+            api.say(ANN, "Hello")
+        failure = await failure_of(gateway)
+        assert isinstance(failure, UserMustActError)
+        assert "set the right one in [gateway.telegram], as @BotFather shows it" in str(failure)
+        assert TOKEN not in str(failure)
+
+
+@pytest.mark.promise("chat.6")
+async def test_a_token_that_was_never_right_says_so_at_the_start(tmp_path: Path) -> None:
+    async with chatting(tmp_path, token="99:wrong") as (_, gateway, _):
+        failure = await failure_of(gateway)
+        assert "set the right one in [gateway.telegram]" in str(failure)
+
+
+@pytest.mark.promise("chat.6")
+async def test_a_short_conflict_is_survived_and_a_lasting_one_is_fatal() -> None:
+    async with BotApi() as api:
+        api.conflicts = 3
+        async with receiving(api) as received:
+            api.say(ANN, "Hello")
+            await received.until(lambda: received.updates)
+        assert api.conflicts == 0
+        api.conflicts = 1_000_000
+        with pytest.raises(ExceptionGroup) as raised:
+            async with receiving(api) as received:
+                await received.until(received.task.done)
+        (error,) = raised.value.exceptions
+        assert isinstance(error, PlatformError)
+        assert "another program receives the updates of this bot (409); stop it" in str(error)
+        assert api.conflicts > 1_000_000 - 50
+
+
+@pytest.mark.promise("chat.6")
+async def test_polling_that_stalls_connects_anew_and_then_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.ERROR)
+    is_down = True
+
+    def fault(method: str, _: dict[str, Any]) -> Fault | None:
+        return "reset before" if is_down and method == "getUpdates" else None
+
+    async with BotApi(fault=fault) as api:
+        async with receiving(api) as received:
+            await received.until(lambda: "connecting anew" in caplog.text)
+            is_down = False
+            api.say(ANN, "Hello")
+            await received.until(lambda: received.updates)
+        is_down = True
+        caplog.clear()
+        with pytest.raises(ExceptionGroup) as raised:
+            async with receiving(api) as received:
+                await received.until(lambda: "connecting anew" in caplog.text)
+                before = api.requested.count("getUpdates")
+                await received.until(received.task.done)
+        (error,) = raised.value.exceptions
+        assert isinstance(error, PlatformError)
+        assert "Telegram has not answered for 300 s; check the network" in str(error)
+        assert api.requested.count("getUpdates") > before
+        assert caplog.text.count("connecting anew") == 1
+
+
+@pytest.mark.promise("chat.1")
+async def test_updates_out_of_order_are_handled_in_order_and_numbers_may_begin_anew(
+    tmp_path: Path,
+) -> None:
+    api = BotApi()
+    for number in (903, 901, 902):
+        api.say(ANN, f"message {number}", update_id=number)
+    async with chatting(tmp_path, api=api) as (api, _, _):
+        await api.wait(lambda: len(api.sent(ANN)) == 3 and not api.updates)
+        await api.wait(lambda: all("You said" in text for text in api.texts(ANN)))
+        api.begin_numbers_anew()
+        api.say(ANN, "after a week", update_id=17)
+        await api.wait(lambda: len(api.sent(ANN)) == 4 and not api.updates)
+        await api.wait(lambda: all("You said" in text for text in api.texts(ANN)))
+        assert [text.removeprefix("You said: ") for text in api.texts(ANN)] == [
+            "message 901",
+            "message 902",
+            "message 903",
+            "after a week",
+        ]
+
+
+@pytest.mark.promise("chat.1")
+async def test_a_webhook_is_answered_once_it_is_stored_and_only_with_its_secret(
+    tmp_path: Path,
+) -> None:
+    async with chatting(tmp_path, extra="[gateway]\nport = 0", **WEBHOOK) as (api, gateway, app):
+        await api.wait(lambda: api.webhook)
+        assert api.webhook is not None
+        assert api.webhook["url"] == WEBHOOK["webhook_url"]
+        assert "stopped_message_generation" in api.webhook["allowed_updates"]
+        for secret in ("", "wrong", b"\xff\xfe", None):
+            assert await deliver(gateway, api, secret) == 403
+        assert await deliver(gateway, api, api.webhook_secret, body=b"no update") == 200
+        for _ in range(2):  # Telegram repeats what it believes to be lost
+            assert await deliver(gateway, api, api.webhook_secret) == 200
+        await api.wait(lambda: api.texts(ANN) == ["You said: Hello"])
+        assert "getUpdates" not in api.requested
+        assert len(await app.store.sessions()) == 1
+    # It was stored: the next process answers what this one had only taken in.
+    async with chatting(tmp_path, extra="[gateway]\nport = 0", **WEBHOOK) as (api, gateway, _):
+        await api.wait(lambda: api.webhook)
+        assert await deliver(gateway, api, api.webhook_secret) == 200
+        assert await deliver(gateway, api, api.webhook_secret, update_id=6) == 200
+        await api.wait(lambda: api.texts(ANN) == ["You said: Hello"])
+
+
+async def deliver(
+    gateway: Gateway,
+    api: BotApi,
+    secret: str | bytes | None,
+    *,
+    body: bytes | None = None,
+    update_id: int = 5,
+) -> int:
+    """Post an update as Telegram does; return the status."""
+    headers: list[tuple[str, Any]] = [("Content-Type", "application/json")]
+    if secret is not None:
+        text = secret if isinstance(secret, str) else secret.decode(errors="surrogateescape")
+        headers.append((HEADER, text))
+    update = {"update_id": update_id, "message": message(ANN, "Hello", 70 + update_id)}
+    url = f"http://127.0.0.1:{gateway.listener.port}/telegram"
+    async with aiohttp.ClientSession() as http:
+        data: dict[str, Any] = {"json": update} if body is None else {"data": body}
+        if body is None:
+            headers = headers[1:]
+        async with http.post(url, headers=headers, **data) as response:
+            return response.status
