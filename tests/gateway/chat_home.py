@@ -51,16 +51,22 @@ def echo(request: ReceivedRequest) -> Reply:
 
 
 def configure(
-    home: Path, api: BotApi, server: ModelServer, *, extra: str = "", **settings: Any
+    home: Path,
+    api: BotApi,
+    server: ModelServer,
+    *,
+    extra: str = "",
+    images: str = "*",
+    **settings: Any,
 ) -> None:
-    """`extra`: further tables; `settings`: of the bot."""
+    """`extra`: further tables; `images`: which models see; `settings`: of the bot."""
     home.mkdir(exist_ok=True)
     (home.parent / "workspace").mkdir(exist_ok=True)
     settings = {"token": TOKEN, "api_url": api.url, "allow": [ANN, BEN], **settings}
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     (home / "config.toml").write_text(
         'model = "openai:test-model"\n'
-        f'[providers.openai]\nbase_url = "{server.url}"\napi_key = "k"\nimages = ["*"]\n'
+        f'[providers.openai]\nbase_url = "{server.url}"\napi_key = "k"\nimages = ["{images}"]\n'
         f"{extra}\n[gateway.telegram]\n" + "\n".join(lines) + "\n"
     )
 

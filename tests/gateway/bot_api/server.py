@@ -56,6 +56,8 @@ class BotApi:
         """How many calls were answered with 429."""
         self.toasts: list[str] = []
         self.files: dict[str, bytes] = {}
+        self.lost_files: set[str] = set()
+        """Those that cannot be downloaded, although they are there."""
         self.webhook: dict[str, Any] | None = None
         self.drafts: dict[tuple[int, int], ShownDraft] = {}
         self.repeats = False
@@ -354,7 +356,8 @@ class BotApi:
         return message(ME["id"], sent.text, sent.message_id, chat=sent.chat)
 
     async def _file(self, request: web.Request) -> web.Response:
-        if request.match_info["path"] not in self.files:
+        path = request.match_info["path"]
+        if path not in self.files or path in self.lost_files:
             return web.Response(status=404)
         return web.Response(body=self.files[request.match_info["path"]])
 

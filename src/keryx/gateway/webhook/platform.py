@@ -7,6 +7,7 @@ it has, so a send of unknown fate is simply repeated.
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -181,7 +182,9 @@ class Webhook:
             "X-Keryx-Signature": sign(self._secret, body, self._clock.wall()),
         }
         try:
-            async with self._session.post(self._url, data=body, headers=headers) as response:
+            async with self._session.post(
+                self._url, data=io.BytesIO(body), headers=headers
+            ) as response:
                 status, after = response.status, response.headers.get("Retry-After", "")
         except ClientConnectorError as error:
             raise NotSentError(f"{self._url} cannot be reached") from error
