@@ -130,9 +130,7 @@ async def test_a_group_lists_its_own_sessions_only(tmp_path: Path) -> None:
     command = {"entities": [{"type": "bot_command", "offset": 0, "length": 19}]}
     async with chatting(tmp_path, Model()) as (api, _, _):
         await replies(api, "a private matter", "You said: a private matter")
-        shown = await replies(
-            api, "/sessions@keryx_bot", "goes on with one", chat=GROUP, **command
-        )
+        shown = await replies(api, "/sessions@keryx_bot", "goes on with one", chat=GROUP, **command)
         assert len([line for line in shown.splitlines() if line[:1].isdigit()]) == 1
         assert "(this one)" in shown
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from keryx import events as ev
 from keryx.gateway.delivery.repetition import NOTE
 from keryx.testing.modelserver import ModelServer
 from tests.gateway.bot_api import BotApi, Fault
-from tests.gateway.chat_home import configure, echo, gateway_process
+from tests.gateway.chat_home import chatting, configure, echo, gateway_process
 
 SOAK = os.environ.get("KERYX_SOAK") == "1"
 CHATS, EACH, KILLS = (100, 10, 12) if SOAK else (20, 5, 3)
@@ -53,21 +54,23 @@ async def test_a_kill_at_any_point_loses_nothing_and_repeats_nothing(tmp_path: P
 
 @pytest.mark.promise("chat.1")
 async def test_an_update_that_comes_again_starts_nothing(tmp_path: Path) -> None:
-    async with BotApi() as api, ModelServer(echo) as server:
-        configure(tmp_path / "home", api, server)
-        api.repeats = True  # as if no acknowledgement had ever arrived
-        api.say(7, "once")
-        with gateway_process(tmp_path / "home"):
-            await api.wait(lambda: answers(api, 7))
-        api.calls.clear()
-        with gateway_process(tmp_path / "home"):
-            await api.wait(lambda: len([call for call in api.calls if call[0] == "getUpdates"]) > 5)
+    """Neither in the same gateway nor in the next one."""
+    api = BotApi()
+    api.repeats = True  # as if no acknowledgement had ever arrived
+    api.say(7, "once")
+    async with chatting(tmp_path, api=api) as (api, _, _):
+        await api.wait(lambda: answers(api, 7))
+        await api.wait(lambda: api.requested.count("getUpdates") > 3)
+    api.requested.clear()
+    async with chatting(tmp_path, api=api) as (api, _, app):
+        await api.wait(lambda: api.requested.count("getUpdates") > 3)
         api.repeats = False
         api.say(7, "twice")
-        with gateway_process(tmp_path / "home"):
-            await api.wait(lambda: len(answers(api, 7)) == 2)
+        await api.wait(lambda: len(answers(api, 7)) == 2)
         assert answers(api, 7) == ["You said: once", "You said: twice"]
-        assert len(server.asked) == 2
+        (row,) = await app.store.sessions()
+        events = await app.store.events(row.session_id)
+        assert len([event for event in events if isinstance(event, ev.TurnStarted)]) == 2
 
 
 @pytest.mark.promise("chat.6")

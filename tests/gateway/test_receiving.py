@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+import sqlite3
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from keryx.gateway.telegram.platform import Telegram
 from keryx.ports.platform import PlatformError, Update
 from tests.gateway.bot_api import TOKEN, BotApi, Fault
 from tests.gateway.bot_api.server import message
-from tests.gateway.chat_home import ANN, chatting, failure_of
+from tests.gateway.chat_home import ANN, BEN, PATIENCE, chatting, failure_of
 from tests.server.served_host import in_thread
 
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
@@ -29,36 +30,38 @@ WEBHOOK: dict[str, Any] = {"mode": "webhook", "webhook_url": "https://bot.exampl
 class Receiving:
     """A bot that receives, and the clock that it looks at."""
 
-    def __init__(self, clock: FakeClock, task: asyncio.Task[None]) -> None:
+    def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
-        self.task = task
         self.updates: list[str] = []
+        self.error: PlatformError | None = None
 
     async def until(self, condition: Callable[[], Any]) -> None:
         """Let the bot's time pass until something is so."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while not condition():
                 self.clock.advance(1.0)
                 await asyncio.sleep(0.001)
 
+    async def take(self, updates: Sequence[Update]) -> None:
+        self.updates += [update.key for update in updates]
+
+    async def receive(self, bot: Telegram) -> None:
+        try:
+            await bot.receive(self.take)
+        except PlatformError as error:
+            self.error = error
+
 
 @asynccontextmanager
 async def receiving(api: BotApi) -> AsyncGenerator[Receiving]:
-    clock = FakeClock()
-    bot = Telegram(TOKEN, clock, in_thread, api_url=api.url, wait=1.0)
+    received = Receiving(FakeClock())
+    bot = Telegram(TOKEN, received.clock, in_thread, api_url=api.url, wait=1.0)
     await bot.start()
-
-    async def take(updates: Sequence[Update]) -> None:
-        received.updates.extend(update.key for update in updates)
-
     async with asyncio.TaskGroup() as group:
-        received = Receiving(clock, group.create_task(bot.receive(take)))
-        try:
-            yield received
-            received.task.cancel()
-        finally:
-            await asyncio.wait([received.task])
-            await bot.close()
+        task = group.create_task(received.receive(bot))
+        yield received
+        task.cancel()
+    await bot.close()
 
 
 @pytest.mark.promise("chat.6")
@@ -111,12 +114,9 @@ async def test_a_short_conflict_is_survived_and_a_lasting_one_is_fatal() -> None
             await received.until(lambda: received.updates)
         assert api.conflicts == 0
         api.conflicts = 1_000_000
-        with pytest.raises(ExceptionGroup) as raised:
-            async with receiving(api) as received:
-                await received.until(received.task.done)
-        (error,) = raised.value.exceptions
-        assert isinstance(error, PlatformError)
-        assert "another program receives the updates of this bot (409); stop it" in str(error)
+        async with receiving(api) as received:
+            await received.until(lambda: received.error)
+        assert "another program receives the updates of this bot (409)" in str(received.error)
         assert api.conflicts > 1_000_000 - 50
 
 
@@ -138,14 +138,11 @@ async def test_polling_that_stalls_connects_anew_and_then_ends(
             await received.until(lambda: received.updates)
         is_down = True
         caplog.clear()
-        with pytest.raises(ExceptionGroup) as raised:
-            async with receiving(api) as received:
-                await received.until(lambda: "connecting anew" in caplog.text)
-                before = api.requested.count("getUpdates")
-                await received.until(received.task.done)
-        (error,) = raised.value.exceptions
-        assert isinstance(error, PlatformError)
-        assert "Telegram has not answered for 300 s; check the network" in str(error)
+        async with receiving(api) as received:
+            await received.until(lambda: "connecting anew" in caplog.text)
+            before = api.requested.count("getUpdates")
+            await received.until(lambda: received.error)
+        assert "Telegram has not answered for 300 s; check the network" in str(received.error)
         assert api.requested.count("getUpdates") > before
         assert caplog.text.count("connecting anew") == 1
 
@@ -195,6 +192,75 @@ async def test_a_webhook_is_answered_once_it_is_stored_and_only_with_its_secret(
         assert await deliver(gateway, api, api.webhook_secret) == 200
         assert await deliver(gateway, api, api.webhook_secret, update_id=6) == 200
         await api.wait(lambda: api.texts(ANN) == ["You said: Hello"])
+
+
+@contextmanager
+def store_that_fails(home: Path) -> Generator[None]:
+    """Nothing can be stored meanwhile."""
+    with closing(sqlite3.connect(home / "gateway.db", isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE updates RENAME TO elsewhere")
+        yield
+        connection.execute("ALTER TABLE elsewhere RENAME TO updates")
+
+
+@pytest.mark.promise("chat.1")
+async def test_a_webhook_that_cannot_be_stored_is_not_accepted(tmp_path: Path) -> None:
+    async with chatting(tmp_path, extra="[gateway]\nport = 0", **WEBHOOK) as (api, gateway, _):
+        await api.wait(lambda: api.webhook)
+        with store_that_fails(tmp_path / "home"):
+            assert await deliver(gateway, api, api.webhook_secret) == 503
+        assert await deliver(gateway, api, api.webhook_secret) == 200
+        await api.wait(lambda: api.texts(ANN) == ["You said: Hello"])
+
+
+@pytest.mark.promise("chat.1")
+async def test_updates_that_cannot_be_stored_are_not_acknowledged(tmp_path: Path) -> None:
+    async with chatting(tmp_path) as (api, gateway, _):
+        api.say(ANN, "first")
+        await api.wait(lambda: "You said: first" in api.texts(ANN) and not api.updates)
+        with store_that_fails(tmp_path / "home"):
+            api.requested.clear()
+            api.say(ANN, "second")
+            await api.wait(lambda: api.requested.count("getUpdates") > 2)
+            assert api.updates
+        await api.wait(lambda: "You said: second" in api.texts(ANN) and not api.updates)
+        assert gateway.failure is None
+
+
+@pytest.mark.promise("chat.6")
+async def test_a_file_is_not_asked_for_while_telegram_asks_to_wait(tmp_path: Path) -> None:
+    floods = iter(["flood"])
+
+    def fault(method: str, _: dict[str, Any]) -> Fault | None:
+        return "flood" if method == "getFile" and next(floods, None) else None
+
+    photo = [{"file_id": "p", "file_unique_id": "p", "width": 1, "height": 1, "file_size": 5}]
+    async with chatting(tmp_path, api=BotApi(fault=fault)) as (api, _, _):
+        api.files["p"] = b"image"
+        api.say(ANN, "", photo=photo, caption="Look")
+        await api.wait(lambda: any("You said" in text for text in api.texts(ANN)))
+        assert (api.floods, api.calls_while_closed) == (1, 0)
+
+
+@pytest.mark.promise("chat.6")
+async def test_an_update_that_keeps_failing_is_given_up_aloud_and_its_chat_goes_on(
+    tmp_path: Path,
+) -> None:
+    def fault(method: str, _: dict[str, Any]) -> Fault | None:
+        return "500" if method == "getFile" else None
+
+    photo = [{"file_id": "p", "file_unique_id": "p", "width": 1, "height": 1, "file_size": 5}]
+    async with chatting(tmp_path, api=BotApi(fault=fault)) as (api, _, _):
+        api.say(ANN, "", photo=photo, caption="Look")
+        api.say(ANN, "Hello")
+        api.say(BEN, "Hello")
+        await api.wait(lambda: "You said: Hello" in api.texts(ANN))
+        assert api.requested.count("getFile") == 6
+        assert api.texts(ANN)[0].startswith("I could not take this message: the server of Telegram")
+        assert "You said: Hello" in api.texts(BEN)
+        with closing(sqlite3.connect(tmp_path / "home" / "gateway.db")) as connection:
+            query = "SELECT count(*) FROM updates WHERE state = 'dead'"
+            assert connection.execute(query).fetchone() == (1,)
 
 
 async def deliver(

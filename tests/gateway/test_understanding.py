@@ -31,9 +31,7 @@ async def messages_of(app: Keryx) -> list[str]:
     """What people said, in all sessions."""
     rows = await app.store.sessions()
     logs = [await app.store.events(row.session_id) for row in reversed(rows)]
-    return [
-        event.text for log in logs for event in log if isinstance(event, ev.MessageAccepted)
-    ]
+    return [event.text for log in logs for event in log if isinstance(event, ev.MessageAccepted)]
 
 
 @pytest.mark.promise("chat.4")
@@ -113,8 +111,7 @@ async def test_a_session_belongs_to_a_chat_a_topic_or_a_person(
         for number, (person, text, fields) in enumerate(said, 1):
             api.say(person, f"@keryx_bot {text}", chat=GROUP, **MENTION, **fields)
             await api.wait(
-                lambda number=number: sum("You said" in text for text in api.texts(GROUP))
-                == number
+                lambda number=number: sum("You said" in text for text in api.texts(GROUP)) == number
             )
         rows = await app.store.sessions()
         logs = [await app.store.events(row.session_id) for row in rows]
@@ -130,7 +127,7 @@ async def test_a_session_belongs_to_a_chat_a_topic_or_a_person(
     ("limit", "unit"), [({"turns_per_day": 2}, "2 messages"), ({"tokens_per_day": 20}, "20 tokens")]
 )
 async def test_a_person_who_has_used_their_budget_starts_no_turn(
-    tmp_path: Path, limit: dict[str, int], unit: str
+    tmp_path: Path, limit: dict[str, Any], unit: str
 ) -> None:
     """Each request uses 15 tokens. Others have budgets of their own, and a restart changes none."""
     api = BotApi()

@@ -133,9 +133,7 @@ class BotApi:
 
     def stop_draft(self, draft: ShownDraft) -> int:
         chat = {"id": draft.chat, "type": "private", "first_name": "Somebody"}
-        return self.push(
-            {"stopped_message_generation": {"chat": chat, "draft_id": draft.draft_id}}
-        )
+        return self.push({"stopped_message_generation": {"chat": chat, "draft_id": draft.draft_id}})
 
     def calls_of(self, method: str) -> list[dict[str, Any]]:
         return [fields for name, fields in self.calls if name == method]
@@ -261,6 +259,10 @@ class BotApi:
             if self.repeats:
                 poll_pause = asyncio.sleep(0.05)
                 await poll_pause
+            allowed = fields.get("allowed_updates") or ["message", "callback_query"]
+            for number, update in list(self.updates.items()):
+                if not any(kind in allowed for kind in update):
+                    del self.updates[number]
             return list(self.updates.values())[: int(fields.get("limit") or 100)]
         finally:
             self._polls.remove(poll)

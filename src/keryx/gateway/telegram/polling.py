@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from keryx.aio.clock import Clock
+from keryx.errors import StoreError
 from keryx.gateway.delivery.flood_gate import sleep
 from keryx.gateway.telegram.requests import CONFLICT, REFUSED
 from keryx.gateway.telegram.updates import ALLOWED, as_update
@@ -72,9 +73,10 @@ class Polling:
                 self._last_response = self._clock.monotonic()
                 self._was_rebuilt = False
             conflicts = conflicts + 1 if status == _CONFLICT else 0
-            if status == _OK and isinstance(answer.get("result"), list):
+            result = answer.get("result")
+            is_answered = status == _OK and isinstance(result, list)
+            if is_answered and await self._store(cast("list[object]", result), take):
                 failures = 0
-                await self._store(answer["result"], take)
                 continue
             _raise_if_fatal(status, conflicts)
             if self._is_stalled():
@@ -97,13 +99,20 @@ class Polling:
         self._last_response = self._clock.monotonic()
         return await self._connect()
 
-    async def _store(self, raw_updates: list[object], take: Take) -> None:
+    async def _store(self, raw_updates: list[object], take: Take) -> bool:
+        """Store updates, and acknowledge them with the next request. False: try it again later."""
         updates = [update for raw in raw_updates if (update := as_update(raw)) is not None]
         if len(updates) < len(raw_updates):
             _log.warning("%d updates cannot be read", len(raw_updates) - len(updates))
-        if updates:
+        if not updates:
+            return True
+        try:
             await take(sorted(updates, key=lambda update: update.number))
-            self._offset = max(update.number for update in updates) + 1
+        except StoreError as error:
+            _log.error("%d updates are not acknowledged: %s", len(updates), error)
+            return False
+        self._offset = max(update.number for update in updates) + 1
+        return True
 
     async def _ask(self, session: aiohttp.ClientSession) -> tuple[int | None, dict[str, Any]]:
         """Return the status and the answer; no status: there was no response."""

@@ -18,6 +18,9 @@ T = TypeVar("T")
 NOT_MODIFIED: Final = "message is not modified"
 GONE: Final = ("message to edit not found", "message can't be edited", "message_id_invalid")
 UNPARSED: Final = ("can't parse entities", "entity_", "entities")
+FLOOD: Final = "too many requests"
+UNSAID_WAIT: Final = 5.0
+"""Seconds to wait if Telegram asks to wait and does not say how long."""
 REFUSED: Final = (
     "Telegram refuses the token of the bot; set the right one in [gateway.telegram], as @BotFather "
     "shows it"
@@ -80,8 +83,10 @@ def _network_error(error: Exception) -> NotSentError | FateUnknownError:
     return FateUnknownError(f"the connection to Telegram failed: {_short(error)}")
 
 
-def _refusal(message: str) -> MessageRefusedError:
+def _refusal(message: str) -> MessageRefusedError | NotSentError:
     text = message.lower()
+    if FLOOD in text:
+        return NotSentError(message, retry_after=UNSAID_WAIT, is_flood=True)
     if any(words in text for words in GONE):
         return MessageRefusedError(message, is_gone=True)
     if any(words in text for words in UNPARSED):
