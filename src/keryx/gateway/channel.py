@@ -46,12 +46,7 @@ class Channel:
             pace=tuning.pace,
         )
         self._answers = Answers(
-            platform,
-            host_client,
-            file,
-            self._outbox,
-            scope,
-            streaming=configured.streaming,
+            platform, host_client, file, self._outbox, scope, streaming=configured.streaming
         )
         planner = Planner(
             platform,

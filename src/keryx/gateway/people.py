@@ -1,5 +1,4 @@
-"""Who may talk to the gateway, and how much: the allow-list, people who were paired with a code,
-and what each may use in a day.
+"""Who may talk to the gateway, and how much: the allow-list, paired people, and daily budgets.
 
 Nobody else gets anything, not even an error. Blocking code, except `Access`.
 """

@@ -144,9 +144,9 @@ class BotApi:
         return self.push({"callback_query": {**press, "message": stub, "data": data}})
 
     @property
-    def webhook_secret(self) -> str:
+    def webhook_secret(self) -> bytes:
         assert self.webhook is not None
-        return str(self.webhook["secret_token"])
+        return str(self.webhook["secret_token"]).encode()
 
     def sent(self, chat: int) -> list[SentMessage]:
         """The bot's messages in a chat, in order."""
@@ -229,12 +229,22 @@ class BotApi:
             case _:
                 return
 
-    async def _get_updates(self, fields: dict[str, Any]) -> list[dict[str, Any]]:
+    def _refuse_conflicts(self) -> None:
         if self.webhook is not None:
             raise ApiError(409, "Conflict: can't use getUpdates method while webhook is active")
         if self.conflicts > 0:
             self.conflicts -= 1
             raise ApiError(409, "Conflict: terminated by other getUpdates request")
+
+    def _drop_unwanted(self, fields: dict[str, Any]) -> None:
+        """Forget updates of kinds that the bot does not ask for."""
+        allowed = fields.get("allowed_updates") or ["message", "callback_query"]
+        for number, update in list(self.updates.items()):
+            if not any(kind in allowed for kind in update):
+                del self.updates[number]
+
+    async def _get_updates(self, fields: dict[str, Any]) -> list[dict[str, Any]]:
+        self._refuse_conflicts()
         if self._polls:
             # The newer request wins, as with the real server.
             self._polls[0].set()
@@ -259,10 +269,7 @@ class BotApi:
             if self.repeats:
                 poll_pause = asyncio.sleep(0.05)
                 await poll_pause
-            allowed = fields.get("allowed_updates") or ["message", "callback_query"]
-            for number, update in list(self.updates.items()):
-                if not any(kind in allowed for kind in update):
-                    del self.updates[number]
+            self._drop_unwanted(fields)
             return list(self.updates.values())[: int(fields.get("limit") or 100)]
         finally:
             self._polls.remove(poll)

@@ -57,6 +57,12 @@ class FloodGate:
         self._closed_until = max(self._closed_until, now + seconds)
 
 
+def gate_of(chat: str, pace: Pace) -> FloodGate:
+    """Return a new gate for a chat; the ids of groups are negative."""
+    interval = pace.group_interval if chat.startswith("-") else pace.private_interval
+    return FloodGate(interval, pace.burst)
+
+
 async def sleep(clock: Clock, seconds: float) -> None:
     """Wait on this clock."""
     future = asyncio.get_running_loop().create_future()

@@ -19,7 +19,7 @@ from keryx.aio.clock import Clock
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.gateway.delivery import ledger
-from keryx.gateway.delivery.flood_gate import DEFAULT_PACE, FloodGate, Pace, sleep
+from keryx.gateway.delivery.flood_gate import DEFAULT_PACE, FloodGate, Pace, gate_of, sleep
 from keryx.gateway.delivery.ledger import LedgerRow
 from keryx.gateway.delivery.previews import ChatPreviews, Preview
 from keryx.gateway.delivery.repetition import with_note
@@ -104,11 +104,8 @@ class Outbox:
     def _state(self, chat: str) -> _Chat:
         state = self._chats.get(chat)
         if state is None:
-            pace = self._pace
-            interval = pace.group_interval if chat.startswith("-") else pace.private_interval
-            state = self._chats[chat] = _Chat(
-                FloodGate(interval, pace.burst), ChatPreviews(pace.preview_interval)
-            )
+            previews = ChatPreviews(self._pace.preview_interval)
+            state = self._chats[chat] = _Chat(gate_of(chat, self._pace), previews)
         return state
 
     def _serve_soon(self, chat: str) -> None:
