@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -100,13 +100,17 @@ async def failure_of(gateway: Gateway) -> KeryxError:
         return await failures.get()
 
 
+Killed = Callable[[], AbstractContextManager[None]]
+"""Runs a gateway in a process of its own, which is killed in the end."""
+
+
 @contextmanager
-def gateway_process(home: Path) -> Generator[subprocess.Popen[str]]:
-    """A gateway in a process of its own, which is killed in the end."""
-    process = subprocess.Popen(
+def gateway_processes(home: Path) -> Generator[Killed]:
+    """Return what runs gateways of this home, one after another."""
+    with subprocess.Popen(
         [sys.executable, "-m", "tests.gateway.gateway_program", str(home)],
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
         env={
@@ -114,16 +118,21 @@ def gateway_process(home: Path) -> Generator[subprocess.Popen[str]]:
             "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
             "TMPDIR": str(home.parent / "workspace"),  # a killed process leaves a folder behind
         },
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stdin is not None
-        process.stdin.close()
+    ) as program:
 
+        def order() -> None:
+            assert program.stdin is not None
+            assert program.stdout is not None
+            program.stdin.write("\n")
+            program.stdin.flush()
+            assert program.stdout.readline() == "done\n"
 
-async def settled(seconds: float) -> None:
-    """Let time pass in which nothing may happen."""
-    await asyncio.sleep(seconds)
+        @contextmanager
+        def run() -> Generator[None]:
+            order()
+            try:
+                yield
+            finally:
+                order()
+
+        yield run

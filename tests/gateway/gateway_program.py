@@ -1,13 +1,18 @@
-"""Run as `python -m tests.gateway.gateway_program HOME`: the gateway in a process of its own.
+"""Run as `python -m tests.gateway.gateway_program HOME`: gateways in processes of their own.
 
-It runs until it is killed or its input ends. It is as the command, but faster and less patient.
+Each line of input starts one, as a copy of this process that has everything imported, and the next
+line kills it with SIGKILL. It is as the command, but faster and less patient.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
+import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 from keryx import Keryx
@@ -16,6 +21,7 @@ from keryx.gateway.delivery.flood_gate import Pace
 from keryx.gateway.gateway import running_gateway
 from keryx.gateway.tuning import Tuning
 
+HEAVY = ("aiogram", "aiogram.client.session.aiohttp", "aiogram.types", "aiohttp", "markdown_it")
 FAST = Tuning(
     pace=Pace(
         private_interval=0.001,
@@ -33,19 +39,52 @@ FAST = Tuning(
 
 
 async def main(home: Path) -> None:
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    """Run the gateway until it is killed."""
     workspace = str(home.parent / "workspace")
     async with (
         Keryx(home=home, workspace=workspace) as app,
         running_gateway(app.host_client, workspace=workspace, tuning=FAST),
     ):
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
-        loop.add_reader(sys.stdin.fileno(), ended.set)
-        await ended.wait()
-        loop.remove_reader(sys.stdin.fileno())
+        await asyncio.get_running_loop().create_future()
+
+
+def start(home: Path) -> int:
+    """Return the id of a new process that is the gateway of this home."""
+    process_id = os.fork()
+    if process_id:
+        return process_id
+    try:
+        # The input belongs to the first process.
+        os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
+        run_loop(main(home))
+    finally:
+        os._exit(1)
+
+
+def serve(home: Path) -> None:
+    process_id: int | None = None
+    try:
+        for _ in sys.stdin:
+            if process_id is None:
+                process_id = start(home)
+            else:
+                kill(process_id)
+                process_id = None
+            sys.stdout.write("done\n")
+            sys.stdout.flush()
+    finally:
+        if process_id is not None:
+            kill(process_id)
+
+
+def kill(process_id: int) -> None:
+    os.kill(process_id, signal.SIGKILL)
+    os.waitpid(process_id, 0)
 
 
 if __name__ == "__main__":
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    run_loop(main(Path(sys.argv[1])))
+    for name in HEAVY:
+        importlib.import_module(name)
+    assert threading.active_count() == 1, "a process with threads cannot be copied"
+    serve(Path(sys.argv[1]))

@@ -14,7 +14,7 @@ from keryx import events as ev
 from keryx.gateway.delivery.repetition import NOTE
 from keryx.testing.modelserver import ModelServer
 from tests.gateway.bot_api import BotApi, Fault
-from tests.gateway.chat_home import chatting, configure, echo, gateway_process
+from tests.gateway.chat_home import chatting, configure, echo, gateway_processes
 
 SOAK = os.environ.get("KERYX_SOAK") == "1"
 CHATS, EACH, KILLS = (100, 10, 12) if SOAK else (20, 5, 3)
@@ -39,14 +39,15 @@ async def test_a_kill_at_any_point_loses_nothing_and_repeats_nothing(tmp_path: P
     people = range(1, 6)
     async with BotApi() as api, ModelServer(echo) as server:
         configure(tmp_path / "home", api, server, allow=list(people))
-        for number, moment in enumerate(("getUpdates", "sendMessage", "editMessageText")):
-            for person in people:
-                api.say(person, f"message {number}")
-            with gateway_process(tmp_path / "home"):
-                await api.wait(lambda moment=moment: any(call[0] == moment for call in api.calls))
-            api.calls.clear()
-        with gateway_process(tmp_path / "home"):
-            await api.wait(lambda: all(len(answers(api, person)) == 3 for person in people))
+        with gateway_processes(tmp_path / "home") as gateway:
+            for number, moment in enumerate(("getUpdates", "sendMessage", "editMessageText")):
+                for person in people:
+                    api.say(person, f"message {number}")
+                with gateway():
+                    await api.wait(lambda moment=moment: api.calls_of(moment))
+                api.calls.clear()
+            with gateway():
+                await api.wait(lambda: all(len(answers(api, person)) == 3 for person in people))
         for person in people:
             expected = [f"You said: message {number}" for number in range(3)]
             assert answers(api, person) == expected
@@ -99,14 +100,15 @@ async def test_random_faults_and_kills(tmp_path: Path) -> None:
         def count() -> int:
             return sum(len(answers(api, person)) for person in people)
 
-        for kill in range(1, KILLS + 1):
-            with gateway_process(tmp_path / "home"):
-                goal = total * kill // (KILLS + 1)
-                await api.wait(lambda goal=goal: count() >= goal, patience=300)
-        is_calm = True
-        with gateway_process(tmp_path / "home"):
-            await api.wait(lambda: count() >= total and not api.updates, patience=300)
-            await asyncio.sleep(0.5)  # time for what should not come
+        with gateway_processes(tmp_path / "home") as gateway:
+            for kill in range(1, KILLS + 1):
+                with gateway():
+                    goal = total * kill // (KILLS + 1)
+                    await api.wait(lambda goal=goal: count() >= goal, patience=300)
+            is_calm = True
+            with gateway():
+                await api.wait(lambda: count() >= total and not api.updates, patience=300)
+                await asyncio.sleep(0.5)  # time for what should not come
     for person in people:
         plain = [text.removeprefix(NOTE) for text in answers(api, person)]
         assert plain == [f"You said: message {number}" for number in range(EACH)]
