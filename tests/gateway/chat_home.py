@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from keryx.gateway.tuning import Tuning
 from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
 from tests.gateway.bot_api import TOKEN, BotApi
 from tests.gateway.gateway_program import FAST
+from tests.server.served_host import in_thread
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 30.0
@@ -100,13 +101,36 @@ async def failure_of(gateway: Gateway) -> KeryxError:
         return await failures.get()
 
 
-Killed = Callable[[], AbstractContextManager[None]]
-"""Runs a gateway in a process of its own, which is killed in the end."""
+class GatewayProcesses:
+    """Runs gateways of one home, one after another, each in a process of its own."""
+
+    def __init__(self, program: subprocess.Popen[str]) -> None:
+        self._program = program
+
+    @contextmanager
+    def killed_at_the_end(self) -> Generator[None]:
+        self._order("0")
+        try:
+            yield
+        finally:
+            self._order("kill")
+
+    async def run_for(self, writes: int) -> None:
+        """Run one that dies after it has stored something that often."""
+        self._order(str(writes))
+        async with asyncio.timeout(PATIENCE):
+            await in_thread(self._order, "wait")
+
+    def _order(self, word: str) -> None:
+        assert self._program.stdin is not None
+        assert self._program.stdout is not None
+        self._program.stdin.write(f"{word}\n")
+        self._program.stdin.flush()
+        assert self._program.stdout.readline() == "done\n"
 
 
 @contextmanager
-def gateway_processes(home: Path) -> Generator[Killed]:
-    """Return what runs gateways of this home, one after another."""
+def gateway_processes(home: Path) -> Generator[GatewayProcesses]:
     with subprocess.Popen(
         [sys.executable, "-m", "tests.gateway.gateway_program", str(home)],
         stdin=subprocess.PIPE,
@@ -119,20 +143,4 @@ def gateway_processes(home: Path) -> Generator[Killed]:
             "TMPDIR": str(home.parent / "workspace"),  # a killed process leaves a folder behind
         },
     ) as program:
-
-        def order() -> None:
-            assert program.stdin is not None
-            assert program.stdout is not None
-            program.stdin.write("\n")
-            program.stdin.flush()
-            assert program.stdout.readline() == "done\n"
-
-        @contextmanager
-        def run() -> Generator[None]:
-            order()
-            try:
-                yield
-            finally:
-                order()
-
-        yield run
+        yield GatewayProcesses(program)

@@ -1,7 +1,8 @@
 """Run as `python -m tests.gateway.gateway_program HOME`: gateways in processes of their own.
 
-Each line of input starts one, as a copy of this process that has everything imported, and the next
-line kills it with SIGKILL. It is as the command, but faster and less patient.
+A line of input with a number starts one, as a copy of this process that has everything imported. It
+kills itself after it has stored something that often, 0: never. A line `kill` kills it, and `wait`
+waits until it is dead. It is as the command, but faster and less patient.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 from keryx import Keryx
 from keryx.aio.loops import run_loop
 from keryx.gateway.delivery.flood_gate import Pace
 from keryx.gateway.gateway import running_gateway
 from keryx.gateway.tuning import Tuning
+from keryx.sqlite_file import SqliteFile, Work
 
 HEAVY = ("aiogram", "aiogram.client.session.aiohttp", "aiogram.types", "aiohttp", "markdown_it")
 FAST = Tuning(
@@ -48,7 +51,22 @@ async def main(home: Path) -> None:
         await asyncio.get_running_loop().create_future()
 
 
-def start(home: Path) -> int:
+def die_after(count: int) -> None:
+    """Kill this process as soon as it has written into the file of the gateway that often."""
+    write, left = SqliteFile.write, count
+
+    async def counted(file: SqliteFile, change: Work[Any]) -> Any:
+        nonlocal left
+        result = await write(file, change)
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    SqliteFile.write = counted  # pyright: ignore[reportAttributeAccessIssue] (a fault)
+
+
+def start(home: Path, writes: int) -> int:
     """Return the id of a new process that is the gateway of this home."""
     process_id = os.fork()
     if process_id:
@@ -56,6 +74,7 @@ def start(home: Path) -> int:
     try:
         # The input belongs to the first process.
         os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
+        die_after(writes)
         run_loop(main(home))
     finally:
         os._exit(1)
@@ -64,21 +83,24 @@ def start(home: Path) -> int:
 def serve(home: Path) -> None:
     process_id: int | None = None
     try:
-        for _ in sys.stdin:
-            if process_id is None:
-                process_id = start(home)
-            else:
-                kill(process_id)
-                process_id = None
+        for line in sys.stdin:
+            match line.strip():
+                case "kill" | "wait" as order:
+                    assert process_id is not None
+                    end(process_id, is_killed=order == "kill")
+                    process_id = None
+                case writes:
+                    process_id = start(home, int(writes))
             sys.stdout.write("done\n")
             sys.stdout.flush()
     finally:
         if process_id is not None:
-            kill(process_id)
+            end(process_id, is_killed=True)
 
 
-def kill(process_id: int) -> None:
-    os.kill(process_id, signal.SIGKILL)
+def end(process_id: int, *, is_killed: bool) -> None:
+    if is_killed:
+        os.kill(process_id, signal.SIGKILL)
     os.waitpid(process_id, 0)
 
 

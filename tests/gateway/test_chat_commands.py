@@ -11,7 +11,7 @@ import pytest
 from keryx import Keryx
 from keryx import events as ev
 from keryx.testing.modelserver import Call, ReceivedRequest, Reply
-from tests.gateway.bot_api import BotApi, SentMessage
+from tests.gateway.bot_api import BotApi, Fault, SentMessage
 from tests.gateway.chat_home import ANN, GROUP, chatting, echo, last_text
 
 pytestmark = pytest.mark.promise("chat.3")
@@ -95,6 +95,22 @@ async def test_stop_cancels_an_approval_that_is_open(tmp_path: Path) -> None:
         await api.wait(lambda: any("Expired" in toast for toast in api.toasts))
         (turn,) = await turns_of(app)
         assert turn.outcome == "cancelled"
+
+
+async def test_status_and_stop_pass_by_a_message_that_hangs(tmp_path: Path) -> None:
+    """Its file does not arrive, so its chat waits."""
+
+    def fault(method: str, _: dict[str, Any]) -> Fault | None:
+        return "hang before" if method == "getFile" else None
+
+    photo = [{"file_id": "p", "file_unique_id": "p", "width": 1, "height": 1, "file_size": 5}]
+    async with chatting(tmp_path, Model(), api=BotApi(fault=fault)) as (api, _, _):
+        api.say(ANN, "", photo=photo)
+        await api.wait(lambda: "getFile" in api.requested)
+        api.say(ANN, "/status")
+        api.say(ANN, "/stop")
+        await api.wait(lambda: len(api.sent(ANN)) == 2)
+        assert all("Nothing is running." in text for text in api.texts(ANN))
 
 
 async def test_model_shows_and_chooses_the_model(tmp_path: Path) -> None:

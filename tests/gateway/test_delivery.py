@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,12 @@ def streamed(request: ReceivedRequest) -> Reply:
     return STREAM if last_text(request) == "stream" else echo(request)
 
 
+def ledger_knows(home: Path) -> bool:
+    """Whether it is stored that a chat is asked to wait."""
+    with closing(sqlite3.connect(home / "gateway.db")) as connection:
+        return connection.execute("SELECT 1 FROM closed_chats").fetchone() is not None
+
+
 def status_command(home: Path) -> str:
     words = [sys.executable, "-m", "keryx", "gateway", "status", "--home", str(home)]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
@@ -59,6 +67,22 @@ async def test_a_chat_that_is_asked_to_wait_gets_no_call_until_it_is_over(
         await api.wait(lambda: "The model is openai:test-model." in api.texts(ANN))
         assert api.calls_while_closed == 0
         assert len(api.sent(ANN)) == 2
+
+
+@pytest.mark.promise("chat.5")
+async def test_a_chat_that_is_asked_to_wait_is_not_called_by_the_next_gateway(
+    tmp_path: Path,
+) -> None:
+    """Although it was a preview that was refused, which nobody repeats."""
+    api = BotApi(fault=first("editMessageText", "flood"), retry_after=3)
+    async with chatting(tmp_path, streamed, api=api) as (api, _, _):
+        api.say(ANN, "stream")
+        await api.wait(lambda: api.floods)
+        await api.wait(lambda: ledger_knows(tmp_path / "home"))
+        api.say(ANN, "/model")
+    async with chatting(tmp_path, streamed, api=api) as (api, _, _):
+        await api.wait(lambda: "The model is openai:test-model." in api.texts(ANN))
+        assert api.calls_while_closed == 0
 
 
 @pytest.mark.promise("chat.5")

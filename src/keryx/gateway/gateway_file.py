@@ -59,6 +59,9 @@ CREATE TABLE taken_messages (
   queued_id TEXT, digest BLOB NOT NULL, at REAL NOT NULL, PRIMARY KEY (account, chat, message_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX taken_by_age ON taken_messages (at);
+CREATE TABLE closed_chats (
+  account TEXT NOT NULL, chat TEXT NOT NULL, until REAL NOT NULL, PRIMARY KEY (account, chat)
+) STRICT, WITHOUT ROWID;
 """
 
 SCHEMA: Final = Schema(2, _FIRST + _SECOND, "the messages of the gateway", {2: _SECOND})

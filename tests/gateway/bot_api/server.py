@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, Self
 
 from aiohttp import web
@@ -106,6 +106,11 @@ class BotApi:
         for poll in self._polls:
             poll.set()
         return number
+
+    def forget_floods(self, remembered: Iterable[str]) -> None:
+        """Let go of the chats that were asked to wait, except for these."""
+        for chat in self._closed_until.keys() - set(remembered):
+            del self._closed_until[chat]
 
     def begin_numbers_anew(self) -> None:
         """As after a week without updates: the next one may have any number."""

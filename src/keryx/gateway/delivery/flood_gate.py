@@ -30,6 +30,10 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds before a second attempt; doubled with each further one."""
     longest_backoff: float = 60.0
 
+    def backoff_after(self, attempts: int) -> float:
+        """Return the seconds to wait after that many attempts."""
+        return min(self.backoff * 2.0 ** min(attempts, 10), self.longest_backoff)
+
 
 DEFAULT_PACE: Final = Pace()
 

@@ -168,6 +168,21 @@ def release(connection: sqlite3.Connection, place: int) -> None:
     )
 
 
+def close_chat(connection: sqlite3.Connection, account: str, chat: str, until: float) -> None:
+    """Remember that the platform asks for no call to this chat until then."""
+    connection.execute(
+        "INSERT OR REPLACE INTO closed_chats VALUES (?, ?, ?)", (account, chat, until)
+    )
+
+
+def closed_chats(
+    connection: sqlite3.Connection, account: str, now: float
+) -> list[tuple[str, float]]:
+    """Return the chats that are closed, and until when."""
+    query = "SELECT chat, until FROM closed_chats WHERE account = ? AND until > ?"
+    return connection.execute(query, (account, now)).fetchall()
+
+
 def message_id(connection: sqlite3.Connection, key: str) -> str | None:
     row = connection.execute(
         "SELECT message_id FROM outgoing WHERE key = ? AND state = 'delivered'", (key,)

@@ -81,7 +81,11 @@ class Outbox:
 
     async def start(self) -> None:
         """Go on with what an earlier process has not sent."""
-        account = self._platform.account
+        account, now = self._platform.account, self._clock.wall()
+        for chat, until in await self._file.read(
+            lambda con: ledger.closed_chats(con, account, now)
+        ):
+            self._state(chat).gate.close(self._clock.monotonic(), until - now)
         for chat in await self._file.read(lambda con: ledger.chats_waiting(con, account)):
             self.wake(chat)
 
@@ -182,7 +186,7 @@ class Outbox:
             else:
                 await self._tracked(self._platform.edit(sending, message_id or ""))
         except NotSentError as error:
-            self._close_gate(state, error)
+            await self._close_gate(preview.address.chat, error)
         except (FateUnknownError, MessageRefusedError, PlatformError) as error:
             _log.info("a preview was not shown: %s", error)
 
@@ -207,7 +211,7 @@ class Outbox:
             return
         begun = "editing" if is_edit else "sending"
         await self._write(lambda con: ledger.begin(con, row.place, begun))
-        await self._attempt(row, state, sending, is_edit=is_edit)
+        await self._attempt(row, sending, is_edit=is_edit)
 
     async def _sending(self, row: LedgerRow) -> Sending | None:
         data = None
@@ -223,9 +227,7 @@ class Outbox:
             data=data,
         )
 
-    async def _attempt(
-        self, row: LedgerRow, state: _Chat, sending: Sending, *, is_edit: bool
-    ) -> None:
+    async def _attempt(self, row: LedgerRow, sending: Sending, *, is_edit: bool) -> None:
         try:
             if is_edit:
                 assert row.target_id is not None
@@ -234,7 +236,7 @@ class Outbox:
             else:
                 message_id = await self._tracked(self._platform.send(sending))
         except NotSentError as error:
-            self._close_gate(state, error)
+            await self._close_gate(row.address.chat, error)
             await self._retry(row, error.retry_after, str(error))
         except FateUnknownError as error:
             if is_edit or self._platform.abilities.sends_once:
@@ -249,15 +251,15 @@ class Outbox:
         else:
             await self._write(lambda con: ledger.delivered(con, row.place, message_id))
 
-    def _close_gate(self, state: _Chat, error: NotSentError) -> None:
+    async def _close_gate(self, chat: str, error: NotSentError) -> None:
         if error.is_flood and error.retry_after is not None:
-            state.gate.close(self._clock.monotonic(), error.retry_after)
+            self._state(chat).gate.close(self._clock.monotonic(), error.retry_after)
+            account, until = self._platform.account, self._clock.wall() + error.retry_after
+            await self._write(lambda con: ledger.close_chat(con, account, chat, until))
 
     async def _retry(self, row: LedgerRow, after: float | None, error: str) -> None:
         if after is None:
-            after = min(
-                self._pace.backoff * 2.0 ** min(row.attempts, 10), self._pace.longest_backoff
-            )
+            after = self._pace.backoff_after(row.attempts)
         at = self._clock.wall() + after
         _log.info("the message %s is sent again in %.1f s: %s", row.key, after, error)
         await self._write(lambda con: ledger.retry(con, row.place, at, error))
@@ -277,7 +279,6 @@ class Outbox:
             await self._write(lambda con: ledger.release(con, row.place))
             return
         if error.is_format and row.content.spans:
-            _log.info("the message %s is sent without formatting: %s", row.key, error)
             plain = msgspec.structs.replace(row.content, spans=())
             await self._write(lambda con: ledger.reword(con, row.place, plain))
             return
