@@ -17,6 +17,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from keryx import Keryx
 from keryx.aio.loops import run_loop
 from keryx.gateway.delivery.flood_gate import Pace
@@ -41,12 +43,16 @@ FAST = Tuning(
 )
 
 
+# On a busy machine, the answer of the server may take longer than a fault in other tests.
+PATIENT = msgspec.structs.replace(FAST, request_timeout=2.0)
+
+
 async def main(home: Path) -> None:
     """Run the gateway until it is killed."""
     workspace = str(home.parent / "workspace")
     async with (
         Keryx(home=home, workspace=workspace) as app,
-        running_gateway(app.host_client, workspace=workspace, tuning=FAST),
+        running_gateway(app.host_client, workspace=workspace, tuning=PATIENT),
     ):
         await asyncio.get_running_loop().create_future()
 
