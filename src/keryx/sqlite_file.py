@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,8 @@ class Schema(msgspec.Struct, frozen=True):
     version: int
     statements: str
     holds: str = "the memories"
+    upgrades: Mapping[int, str] = {}
+    """The statements that lead to a version from the one before it."""
 
 
 class SqliteFile:
@@ -204,12 +206,19 @@ def _migrate(path: Path, connection: sqlite3.Connection, schema: Schema) -> None
         )
     if version == 0:
         create_tables(connection, schema)
-        connection.execute(f"PRAGMA user_version = {schema.version}")
+    else:
+        for number in range(version + 1, schema.version + 1):
+            _execute(connection, schema.upgrades[number])
+    connection.execute(f"PRAGMA user_version = {schema.version}")
     connection.execute("COMMIT")
 
 
 def create_tables(connection: sqlite3.Connection, schema: Schema) -> None:
-    for statement in schema.statements.split(";\n"):
+    _execute(connection, schema.statements)
+
+
+def _execute(connection: sqlite3.Connection, statements: str) -> None:
+    for statement in statements.split(";\n"):
         if statement.strip():
             connection.execute(statement)
 

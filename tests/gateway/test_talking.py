@@ -111,30 +111,6 @@ async def test_a_question_is_answered_with_a_button_or_in_words(tmp_path: Path) 
         await api.wait(lambda: any("chosen" in text and "green" in text for text in api.texts(ANN)))
 
 
-async def test_commands(tmp_path: Path) -> None:
-    async with chatting(tmp_path) as (api, _, app):
-        for text, expected in (
-            ("first", "You said: first"),
-            ("/model", "The model is openai:test-model."),
-            ("/status", "Nothing is running."),
-            ("/new", "This is a new session."),
-            ("/sessions", "(this one)"),
-            ("/queue second", "You said: second"),
-            ("/steer third", "You said: third"),
-            ("/stop", "Nothing is running."),
-            ("/sessions 2", "Going on with"),
-            ("/nonsense", "There is no command /nonsense"),
-        ):
-            before = len(api.sent(ANN))
-            api.say(ANN, text)
-            await api.wait(
-                lambda before=before, expected=expected: any(
-                    expected in shown for shown in api.texts(ANN)[before:]
-                )
-            )
-        assert len(await app.store.sessions()) == 2
-
-
 @pytest.mark.promise("chat.2")
 async def test_a_code_pairs_one_person_once(tmp_path: Path) -> None:
     async with chatting(tmp_path) as (api, _, _):

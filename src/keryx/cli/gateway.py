@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import signal
 import sys
 import time
@@ -16,8 +15,9 @@ from keryx.aio.bridge import Bridge
 from keryx.aio.loops import run_loop
 from keryx.aio.scope import Scope
 from keryx.app import Keryx
+from keryx.cli.logs import redact_logs
 from keryx.cli.values import folder
-from keryx.config import load
+from keryx.config import load, secrets_of
 from keryx.errors import UserMustActError
 from keryx.gateway import inbox, people
 from keryx.gateway.delivery import ledger
@@ -57,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
 async def _run(options: argparse.Namespace) -> int:
     keryx = Keryx(model=options.model, workspace=options.workspace, home=options.home, titles=True)
     async with keryx as app:
+        redact_logs(secrets_of(app.host_client.config))
         workspace = str(await app.host_client.to_thread(options.workspace.resolve))
         async with running_gateway(app.host_client, workspace=workspace) as gateway:
             return await _wait(gateway)
@@ -64,7 +65,6 @@ async def _run(options: argparse.Namespace) -> int:
 
 async def _wait(gateway: Gateway) -> int:
     """Wait for a signal, or for a platform that cannot go on."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="keryx: %(message)s")
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)

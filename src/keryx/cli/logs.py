@@ -8,7 +8,10 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from collections.abc import Mapping
 from typing import Final
+
+from keryx.engine.redaction import Redactor
 
 SERVER: Final = "keryx.server"
 """The name that the server logs under."""
@@ -26,6 +29,25 @@ def report_in_lines() -> None:
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     for name in READERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def redact_logs(secrets: Mapping[str, str]) -> None:
+    """Remove the values of these secrets from all that this process logs from now on."""
+    redactor = Redactor(secrets)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_Redacted(handler.formatter or logging.Formatter(), redactor))
+
+
+class _Redacted(logging.Formatter):
+    """Formats a record as another formatter does, without secrets."""
+
+    def __init__(self, formatter: logging.Formatter, redactor: Redactor) -> None:
+        super().__init__()
+        self._formatter = formatter
+        self._redactor = redactor
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redactor.text(self._formatter.format(record))
 
 
 class _Lines(logging.Formatter):

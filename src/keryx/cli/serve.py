@@ -17,7 +17,9 @@ import msgspec
 
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
+from keryx.cli.logs import redact_logs
 from keryx.cli.values import folder, port
+from keryx.config import secrets_of
 from keryx.errors import KeryxError, UserMustActError
 from keryx.gateway.gateway import Gateway, GatewayTakenError, running_gateway
 from keryx.server.serve import HOST, PORT, Settings, serving
@@ -100,6 +102,7 @@ async def _serve(options: argparse.Namespace, settings: Settings) -> int:
         titles=True,
     )
     async with keryx as app:
+        redact_logs(secrets_of(app.host_client.config))
         await app.host_client.tools_to_choose()  # an unknown name in the configuration is an error
         return await _run_server(app, settings)
 

@@ -9,6 +9,8 @@ import msgspec
 
 from keryx.models.requirements import check_address
 
+Limit = Annotated[int, msgspec.Meta(ge=1)]
+
 
 class TelegramConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A bot of Telegram."""
@@ -20,8 +22,12 @@ class TelegramConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The numbers of the people who may talk to the bot. Others get nothing."""
     sessions: Literal["chat", "topic", "person"] = "topic"
     """Whether a chat, each topic of it, or each person in it has a session of its own."""
-    streaming: Literal["edits", "off"] = "edits"
-    """Whether an answer is shown while it is written."""
+    streaming: Literal["edits", "drafts", "off"] = "edits"
+    """How an answer is shown while it is written. Drafts are for private chats only."""
+    turns_per_day: Limit | None = None
+    """The messages that each person may send in a day (UTC)."""
+    tokens_per_day: Limit | None = None
+    """The tokens after which a person gets no more turns on that day (UTC)."""
     mode: Literal["polling", "webhook"] = "polling"
     webhook_url: str | None = None
     """For `webhook`: the public address that leads to the gateway's port."""
@@ -47,6 +53,8 @@ class WebhookConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow: tuple[str, ...] = ()
     """The ids of the people who may talk. Others get nothing."""
     sessions: Literal["chat", "topic", "person"] = "topic"
+    turns_per_day: Limit | None = None
+    tokens_per_day: Limit | None = None
 
     def __post_init__(self) -> None:
         """Raise `ValueError`, with an example, if the address is wrong."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from keryx.aio.scope import Scope
 from keryx.app.host_client import HostClient
+from keryx.errors import KeryxError
 from keryx.gateway.delivery.outbox import Outbox
 from keryx.gateway.lanes import Lanes
 from keryx.gateway.people import Access
@@ -30,18 +31,22 @@ class Channel:
         read_blob: Callable[[str], Awaitable[bytes | None]],
         workspace: str,
         tuning: Tuning,
+        on_failure: Callable[[Channel, KeryxError], object],
     ) -> None:
+        """`on_failure`: called when the platform cannot go on until a person acts."""
         self.platform = platform = configured.platform
         clock = scope.clock
-        access = Access(file, clock, platform.name, configured.allowed)
-        self._outbox = Outbox(platform, file, scope, read_blob=read_blob, pace=tuning.pace)
-        self._answers = Answers(
+        access = Access(file, clock, platform.name, configured.allowed, configured.budget)
+        self._outbox = Outbox(
             platform,
-            host_client,
             file,
-            self._outbox,
             scope,
-            shows_previews=configured.shows_previews,
+            read_blob=read_blob,
+            on_failure=lambda error: on_failure(self, error),
+            pace=tuning.pace,
+        )
+        self._answers = Answers(
+            platform, host_client, file, self._outbox, scope, streaming=configured.streaming
         )
         planner = Planner(
             platform,

@@ -25,6 +25,8 @@ class AwaitedTurn(msgspec.Struct, frozen=True, kw_only=True):
     after: int
     address: Address
     reply_to: str | None
+    person: str = ""
+    """Who started it, and whose budget it counts against."""
 
 
 def session_of(connection: sqlite3.Connection, key: str, at: float) -> str:
@@ -57,7 +59,9 @@ def sessions_of(connection: sqlite3.Connection, key: str) -> set[str]:
 
 def await_turn(connection: sqlite3.Connection, account: str, turn: AwaitedTurn) -> None:
     connection.execute(
-        "INSERT OR IGNORE INTO turns VALUES (?, ?, ?, ?, ?, ?, 1)",
+        "INSERT OR IGNORE INTO turns"
+        " (turn_id, account, session_id, after, address, reply_to, is_open, person)"
+        " VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
         (
             turn.turn_id,
             account,
@@ -65,6 +69,7 @@ def await_turn(connection: sqlite3.Connection, account: str, turn: AwaitedTurn) 
             turn.after,
             msgspec.json.encode(turn.address),
             turn.reply_to,
+            turn.person,
         ),
     )
 
@@ -77,11 +82,12 @@ def awaited_sessions(connection: sqlite3.Connection, account: str) -> list[str]:
 
 
 def awaited_turns(
-    connection: sqlite3.Connection, account: str, session_id: str
+    connection: sqlite3.Connection, account: str, session_id: str | None = None
 ) -> list[AwaitedTurn]:
+    """Return the turns of a session, or of all, whose answers are still to come."""
     rows = connection.execute(
-        "SELECT turn_id, session_id, after, address, reply_to FROM turns"
-        " WHERE account = ? AND session_id = ? AND is_open",
+        "SELECT turn_id, session_id, after, address, reply_to, person FROM turns"
+        " WHERE account = ? AND session_id = ifnull(?, session_id) AND is_open",
         (account, session_id),
     )
     return [
@@ -91,13 +97,16 @@ def awaited_turns(
             after=after,
             address=_address(address),
             reply_to=reply_to,
+            person=person,
         )
-        for turn_id, session, after, address, reply_to in rows
+        for turn_id, session, after, address, reply_to, person in rows
     ]
 
 
-def close_turn(connection: sqlite3.Connection, turn_id: str) -> None:
-    connection.execute("UPDATE turns SET is_open = 0 WHERE turn_id = ?", (turn_id,))
+def close_turn(connection: sqlite3.Connection, turn_id: str) -> bool:
+    """Wait for this turn no more. False: it was closed before."""
+    query = "UPDATE turns SET is_open = 0 WHERE turn_id = ? AND is_open"
+    return connection.execute(query, (turn_id,)).rowcount > 0
 
 
 def chat_of_turn(connection: sqlite3.Connection, turn_id: str) -> tuple[str, Address] | None:

@@ -46,8 +46,8 @@ class GatewayTakenError(UserMustActError):
 class Gateway:
     """The running platforms of a home."""
 
-    def __init__(self, channels: Sequence[Channel], listener: Listener, group: Group) -> None:
-        self._channels = channels
+    def __init__(self, listener: Listener, group: Group) -> None:
+        self._channels: Sequence[Channel] = ()
         self.listener = listener
         self._group = group
         self._on_failure: Callable[[KeryxError], object] = _ignore
@@ -64,7 +64,8 @@ class Gateway:
         if self.failure is not None:
             callback(self.failure)
 
-    def start(self) -> None:
+    def start(self, channels: Sequence[Channel]) -> None:
+        self._channels = channels
         for channel in self._channels:
             self._group.start(self._run(channel), name=channel.platform.name)
 
@@ -77,8 +78,13 @@ class Gateway:
         try:
             await channel.run()
         except KeryxError as error:
-            _log.error("%s has ended: %s", channel.platform.name, error)
-            self.failure = self.failure or error
+            self.fail(channel, error)
+
+    def fail(self, channel: Channel, error: KeryxError) -> None:
+        """Note that a platform cannot go on; the first error counts."""
+        if self.failure is None:
+            _log.error("%s cannot go on: %s", channel.platform.name, error)
+            self.failure = error
             self._on_failure(error)
 
 
@@ -100,6 +106,7 @@ async def running_gateway(
         platforms = configured_platforms(
             config.gateway, scope.clock, bridge.to_thread, listener, tuning
         )
+        gateway = Gateway(listener, Group(scope.child("platforms"), on_error=_report))
         channels = [
             Channel(
                 platform,
@@ -109,14 +116,14 @@ async def running_gateway(
                 read_blob=Uploads(config.home, bridge).read,
                 workspace=workspace,
                 tuning=tuning,
+                on_failure=gateway.fail,
             )
             for platform in platforms
         ]
-        gateway = Gateway(channels, listener, Group(scope.child("platforms"), on_error=_report))
         try:
             if any(platform.needs_listener for platform in platforms):
                 await listener.start()
-            gateway.start()
+            gateway.start(channels)
             yield gateway
         finally:
             await listener.close()

@@ -11,9 +11,7 @@ from keryx.sqlite_file import Schema
 
 FILE: Final = "gateway.db"
 
-SCHEMA: Final = Schema(
-    1,
-    """
+_FIRST: Final = """
 CREATE TABLE updates (
   place INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, key TEXT NOT NULL,
   number INTEGER NOT NULL, lane TEXT NOT NULL, body BLOB NOT NULL, state TEXT NOT NULL,
@@ -49,6 +47,21 @@ CREATE TABLE people (
 CREATE TABLE codes (
   digest BLOB PRIMARY KEY, expires REAL NOT NULL, attempts INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
-""",
-    "the messages of the gateway",
-)
+"""
+_SECOND: Final = """
+ALTER TABLE turns ADD COLUMN person TEXT NOT NULL DEFAULT '';
+CREATE TABLE spending (
+  platform TEXT NOT NULL, person TEXT NOT NULL, day INTEGER NOT NULL,
+  turns INTEGER NOT NULL, tokens INTEGER NOT NULL, PRIMARY KEY (platform, person, day)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE taken_messages (
+  account TEXT NOT NULL, chat TEXT NOT NULL, message_id TEXT NOT NULL, session_id TEXT,
+  queued_id TEXT, digest BLOB NOT NULL, at REAL NOT NULL, PRIMARY KEY (account, chat, message_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX taken_by_age ON taken_messages (at);
+CREATE TABLE closed_chats (
+  account TEXT NOT NULL, chat TEXT NOT NULL, until REAL NOT NULL, PRIMARY KEY (account, chat)
+) STRICT, WITHOUT ROWID;
+"""
+
+SCHEMA: Final = Schema(2, _FIRST + _SECOND, "the messages of the gateway", {2: _SECOND})

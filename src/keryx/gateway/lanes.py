@@ -10,28 +10,37 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.errors import KeryxError, NobodyMustActError, UserMustActError
-from keryx.gateway import conversations, inbox
+from keryx.gateway import conversations, inbox, people
 from keryx.gateway.delivery import ledger
 from keryx.gateway.delivery.flood_gate import Pace, sleep
 from keryx.gateway.delivery.ledger import NewMessage
 from keryx.gateway.delivery.outbox import Outbox
 from keryx.gateway.inbox import WaitingUpdate
-from keryx.gateway.talk import plans
+from keryx.gateway.talk import edits, plans
 from keryx.gateway.talk.answers import Answers
 from keryx.gateway.talk.performer import Performed, Performer
-from keryx.gateway.talk.planner import Planner
-from keryx.gateway.talk.plans import Plan, SendPlan
-from keryx.ports.platform import Incoming, Platform, Press, ReceivedMessage, Update
+from keryx.gateway.talk.planner import Planner, continues
+from keryx.gateway.talk.plans import Plan, SayPlan, SendPlan
+from keryx.ports.platform import (
+    Incoming,
+    MessageRefusedError,
+    NotSentError,
+    Platform,
+    Press,
+    ReceivedMessage,
+    Update,
+)
 from keryx.sqlite_file import SqliteFile
 
 MOST_ATTEMPTS: Final = 6
-MOST_PARTS: Final = 20
+MOST_PARTS: Final = 100
 _log: Final = logging.getLogger("keryx.gateway")
 
 
@@ -114,10 +123,10 @@ class Lanes:
     async def _try(self, update: WaitingUpdate) -> None:
         try:
             await self._handle(update)
+        except (UserMustActError, MessageRefusedError) as error:
+            await self._refuse(update, str(error))
         except NobodyMustActError as error:
             await self._fail(update, error)
-        except UserMustActError as error:
-            await self._refuse(update, str(error))
         except Exception as error:  # noqa: BLE001 (whatever it is, it must not stop the lane)
             _log.exception("the update %s failed", update.key)
             await self._fail(update, error)
@@ -125,62 +134,67 @@ class Lanes:
     async def _handle(self, update: WaitingUpdate) -> None:
         incoming = self._platform.read(update.body)
         if incoming is None:
-            await self._finish(update, None, Performed(), [update.place])
+            await self._finish(None, Performed(), [update])
             return
         plan = None if update.plan is None else plans.decode(update.plan)
-        places = [update.place]
+        rows = [update]
         if plan is None:
-            plan, places = await self._plan(update, incoming)
+            plan, rows = await self._plan(update, incoming)
             body = plans.encode(plan)
             await self._file.write(lambda con: inbox.set_plan(con, update.place, body))
-        elif isinstance(plan, SendPlan):
-            places = list(plan.joined) or places
+        elif isinstance(plan, SendPlan) and plan.joined:
+            waiting = await self._waiting(update.lane, MOST_PARTS)
+            rows = [row for row in waiting if row.place in plan.joined]
         performed = await self._performer.perform(plan, incoming)
-        await self._finish(update, incoming, performed, places)
+        # An empty plan is for what was not meant for the bot.
+        await self._finish(incoming, performed, rows, is_taken=plan != SayPlan())
 
-    async def _plan(self, update: WaitingUpdate, incoming: Incoming) -> tuple[Plan, list[int]]:
+    async def _plan(
+        self, update: WaitingUpdate, incoming: Incoming
+    ) -> tuple[Plan, list[WaitingUpdate]]:
         if isinstance(incoming, Press):
-            return await self._planner.plan_press(incoming), [update.place]
-        parts, places = [incoming], [update.place]
-        if incoming.is_part:
+            return await self._planner.plan_press(incoming), [update]
+        rows, parts = await self._parts(update, incoming)
+        while parts[-1].is_part and len(parts) < MOST_PARTS:
             await sleep(self._clock, self._join_window)
-            parts, places = await self._parts(update, incoming)
+            count = len(parts)
+            rows, parts = await self._parts(update, incoming)
+            if len(parts) == count:
+                break
         key = f"{self._platform.source}:{update.key}"
-        plan = await self._planner.plan_message(key, parts, places)
-        return plan, places
+        plan = await self._planner.plan_message(key, parts, [row.place for row in rows])
+        return plan, rows
 
     async def _parts(
         self, update: WaitingUpdate, first: ReceivedMessage
-    ) -> tuple[list[ReceivedMessage], list[int]]:
+    ) -> tuple[list[WaitingUpdate], list[ReceivedMessage]]:
         """Return the messages that are one: an album, a text in pieces, forwarded ones."""
-        parts, places = [first], [update.place]
+        rows, parts = [update], [first]
         for row in (await self._waiting(update.lane, MOST_PARTS))[1:]:
             part = self._platform.read(row.body)
-            if (
-                not isinstance(part, ReceivedMessage)
-                or part.person.id != first.person.id
-                or part.album != first.album
-                or not parts[-1].is_part
-                or part.text.startswith("/")
-            ):
+            if not isinstance(part, ReceivedMessage) or not continues(part, parts):
                 break
+            rows.append(row)
             parts.append(part)
-            places.append(row.place)
-        return parts, places
+        return rows, parts
 
     async def _finish(
         self,
-        update: WaitingUpdate,
         incoming: Incoming | None,
         performed: Performed,
-        places: Sequence[int],
+        rows: Sequence[WaitingUpdate],
+        *,
+        is_taken: bool = False,
     ) -> None:
-        messages = [] if incoming is None else self._replies(update, incoming, performed.text)
+        """End updates that were handled as one, in one transaction."""
+        messages = [] if incoming is None else self._replies(rows[0], incoming, performed.text)
         account, at = self._platform.account, self._clock.wall()
+        parts = [self._platform.read(row.body) for row in rows if is_taken]
 
         def write(connection: sqlite3.Connection) -> None:
-            inbox.finish(connection, places)
+            inbox.finish(connection, [row.place for row in rows])
             ledger.add(connection, account, messages, at)
+            self._remember(connection, parts, performed, at)
             if performed.turn is not None:
                 conversations.await_turn(connection, account, performed.turn)
 
@@ -191,6 +205,26 @@ class Lanes:
             self._outbox.wake(message.address.chat)
         if isinstance(incoming, Press):
             await self._platform.settle(incoming, performed.text)
+
+    def _remember(
+        self,
+        connection: sqlite3.Connection,
+        parts: Sequence[Incoming | None],
+        performed: Performed,
+        at: float,
+    ) -> None:
+        """Remember messages, because people may change them, and count a turn."""
+        account, turn = self._platform.account, performed.turn
+        messages = [part for part in parts if isinstance(part, ReceivedMessage)]
+        queued = None
+        if turn is not None and performed.queued_id is not None:
+            queued = (turn.session_id, performed.queued_id)
+            used = people.Spending(turns=1)
+            people.spend(connection, self._platform.name, turn.person, used, at)
+        if messages and messages[0].is_edit and queued is None:
+            edits.remember_change(connection, account, messages[0])
+        else:
+            edits.remember(connection, account, messages, queued, at)
 
     def _replies(self, update: WaitingUpdate, incoming: Incoming, text: str) -> list[NewMessage]:
         """Return the reply to a command; what a press did is told to who pressed."""
@@ -213,30 +247,45 @@ class Lanes:
         incoming = self._platform.read(update.body)
         if incoming is not None and not await self._planner.is_allowed(incoming.person):
             incoming = None
-        await self._finish(update, incoming, Performed(f"It failed: {error}"), [update.place])
+        failed = Performed(f"It failed: {error}")
+        await self._finish(incoming, failed, [update], is_taken=incoming is not None)
 
     async def _fail(self, update: WaitingUpdate, error: Exception) -> None:
-        if update.attempts + 1 >= MOST_ATTEMPTS:
-            _log.error("the update %s is given up: %s", update.key, error)
-            await self._file.write(partial(_give_up, update.place, str(error)))
-            if isinstance(error, KeryxError):
-                await self._say_given_up(update, error)
+        if isinstance(error, NotSentError) and error.retry_after is not None:
+            # The platform asks to wait; that is no fault of the update.
+            await sleep(self._clock, error.retry_after)
             return
-        await self._file.write(partial(_count_failure, update.place, str(error)))
+        if update.attempts + 1 >= MOST_ATTEMPTS:
+            _log.error("the update %s is given up: %s", update.key, _described(error))
+            await self._give_up(update, error)
+            return
+        await self._file.write(partial(_count_failure, update.place, _described(error)))
         await sleep(self._clock, self._pace.backoff * 2.0**update.attempts)
 
-    async def _say_given_up(self, update: WaitingUpdate, error: KeryxError) -> None:
-        incoming = self._platform.read(update.body)
-        if incoming is None or not await self._planner.is_allowed(incoming.person):
-            return
-        messages = self._replies(update, incoming, f"I could not take this message: {error}")
+    async def _give_up(self, update: WaitingUpdate, error: Exception) -> None:
+        """Keep the update as a dead letter, and tell the person, in one transaction."""
+        messages: list[NewMessage] = []
+        with suppress(Exception):  # whatever it is, it must not stop the lane
+            incoming = self._platform.read(update.body)
+            if incoming is not None and await self._planner.is_allowed(incoming.person):
+                text = f"I could not take this message: {_described(error)}"
+                messages = self._replies(update, incoming, text)
         account, at = self._platform.account, self._clock.wall()
-        await self._file.write(lambda con: ledger.add(con, account, messages, at))
-        self._outbox.wake(incoming.address.chat)
+
+        def write(connection: sqlite3.Connection) -> None:
+            inbox.give_up(connection, update.place, _described(error))
+            ledger.add(connection, account, messages, at)
+
+        await self._file.write(write)
+        for message in messages:
+            self._outbox.wake(message.address.chat)
 
 
-def _give_up(place: int, error: str, connection: sqlite3.Connection) -> None:
-    inbox.give_up(connection, place, error)
+def _described(error: Exception) -> str:
+    """Return the text of our own errors; others may hold anything, such as a token."""
+    if isinstance(error, KeryxError):
+        return str(error)
+    return f"a fault in Keryx ({type(error).__name__})"
 
 
 def _count_failure(place: int, error: str, connection: sqlite3.Connection) -> None:

@@ -39,13 +39,14 @@ class Listener:
     def __init__(self, host: str, port: int) -> None:
         self._host = host
         self._port = port
-        self._handlers: dict[str, Handler] = {}
+        self._handlers: dict[str, tuple[Handler, int]] = {}
         self._runner: web.AppRunner | None = None
         self.port = port
         """The port that it listens at, once it is started."""
 
-    def add(self, path: str, handler: Handler) -> None:
-        self._handlers[path] = handler
+    def add(self, path: str, handler: Handler, *, largest: int = LARGEST_BODY) -> None:
+        """`largest`: bytes of a request's body."""
+        self._handlers[path] = (handler, largest)
 
     def remove(self, path: str) -> None:
         self._handlers.pop(path, None)
@@ -54,9 +55,10 @@ class Listener:
         from aiohttp import web  # noqa: PLC0415 (heavy)
 
         async def respond(request: web.Request) -> web.Response:
-            handler = self._handlers.get(request.path)
+            handler, largest = self._handlers.get(request.path, (None, 0))
             if handler is None or request.method != "POST":
                 return web.Response(status=NOT_FOUND)
+            request = request.clone(client_max_size=largest)
             headers = {name.lower(): value for name, value in request.headers.items()}
             try:
                 status = await handler(Posted(headers, await request.read()))
@@ -66,7 +68,7 @@ class Listener:
                 status = UNAVAILABLE
             return web.Response(status=status)
 
-        app = web.Application(client_max_size=LARGEST_BODY)
+        app = web.Application()
         app.router.add_route("*", "/{path:.*}", respond)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=PATIENCE)
         await self._runner.setup()

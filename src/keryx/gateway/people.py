@@ -1,4 +1,4 @@
-"""Who may talk to the gateway: the allow-list, and people who were paired with a code.
+"""Who may talk to the gateway, and how much: the allow-list, paired people, and daily budgets.
 
 Nobody else gets anything, not even an error. Blocking code, except `Access`.
 """
@@ -24,6 +24,7 @@ CODE_LIFETIME: Final = 600.0
 MOST_ATTEMPTS: Final = 20
 _ALPHABET: Final = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 _LENGTH: Final = 8
+DAY: Final = 24 * 3600.0
 
 
 class PairedPerson(msgspec.Struct, frozen=True):
@@ -76,20 +77,64 @@ def forget(connection: sqlite3.Connection, person: str) -> bool:
     return connection.execute("DELETE FROM people WHERE person = ?", (person,)).rowcount > 0
 
 
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """What each person may use in a day (UTC); None: no limit."""
+
+    turns: int | None = None
+    tokens: int | None = None
+
+
+class Spending(msgspec.Struct, frozen=True):
+    """What a person has used today."""
+
+    turns: int = 0
+    tokens: int = 0
+
+
+def spend(
+    connection: sqlite3.Connection, platform: str, person: str, used: Spending, at: float
+) -> None:
+    """Add to what the person has used today. Earlier days are forgotten."""
+    day = int(at // DAY)
+    connection.execute(
+        "INSERT INTO spending VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
+        " SET turns = turns + excluded.turns, tokens = tokens + excluded.tokens",
+        (platform, person, day, used.turns, used.tokens),
+    )
+    connection.execute("DELETE FROM spending WHERE day < ?", (day,))
+
+
+def spent(connection: sqlite3.Connection, platform: str, person: str, at: float) -> Spending:
+    row = connection.execute(
+        "SELECT turns, tokens FROM spending WHERE platform = ? AND person = ? AND day = ?",
+        (platform, person, int(at // DAY)),
+    ).fetchone()
+    return Spending() if row is None else Spending(*row)
+
+
 def _digest(code: str) -> bytes:
     return hashlib.sha256(f"keryx pairing {code}".encode(errors="replace")).digest()
 
 
+UNLIMITED: Final = Budget()
+
+
 class Access:
-    """Decides who may talk to one platform."""
+    """Decides who may talk to one platform, and whether they may start a turn now."""
 
     def __init__(
-        self, file: SqliteFile, clock: Clock, platform: str, allowed: Collection[str]
+        self,
+        file: SqliteFile,
+        clock: Clock,
+        platform: str,
+        allowed: Collection[str],
+        budget: Budget = UNLIMITED,
     ) -> None:
         self._file = file
         self._clock = clock
         self._platform = platform
         self._allowed = frozenset(allowed)
+        self._budget = budget
 
     async def is_allowed(self, person: Person) -> bool:
         """Return whether the person is let in, as of now: another process may change it."""
@@ -98,6 +143,24 @@ class Access:
         return await self._file.read(
             lambda connection: is_paired(connection, self._platform, person.id)
         )
+
+    async def refusal(self, person: Person) -> str | None:
+        """Return why the person may start no turn today; None: they may."""
+        if self._budget == UNLIMITED:
+            return None
+        spending = await self._file.read(
+            partial(_spent, self._platform, person.id, self._clock.wall())
+        )
+        for used, limit, unit in (
+            (spending.turns, self._budget.turns, "messages"),
+            (spending.tokens, self._budget.tokens, "tokens"),
+        ):
+            if limit is not None and used >= limit:
+                return (
+                    f"You have used your {limit} {unit} of today, so I did not take this message. "
+                    "Write again after midnight (UTC), or ask the owner of this bot for more."
+                )
+        return None
 
     async def pair(self, person: Person, code: str) -> bool:
         return await self._file.write(
@@ -109,3 +172,7 @@ def _pair(
     platform: str, person: Person, code: str, at: float, connection: sqlite3.Connection
 ) -> bool:
     return pair(connection, platform, person, code, at)
+
+
+def _spent(platform: str, person: str, at: float, connection: sqlite3.Connection) -> Spending:
+    return spent(connection, platform, person, at)

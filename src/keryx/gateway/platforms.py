@@ -8,6 +8,8 @@ from keryx.aio.clock import Clock
 from keryx.config.gateway import GatewayConfig, TelegramConfig, WebhookConfig
 from keryx.config.schema import ConfigurationError
 from keryx.gateway.listener import Listener
+from keryx.gateway.people import UNLIMITED, Budget
+from keryx.gateway.talk.answers import Streaming
 from keryx.gateway.talk.planner import SessionsBy
 from keryx.gateway.telegram.platform import Telegram, ToThread
 from keryx.gateway.telegram.webhook import TelegramWebhook
@@ -22,7 +24,8 @@ class ConfiguredPlatform(msgspec.Struct, frozen=True, kw_only=True):
     platform: Platform
     allowed: frozenset[str]
     sessions_by: SessionsBy
-    shows_previews: bool = True
+    streaming: Streaming = "edits"
+    budget: Budget = UNLIMITED
     needs_listener: bool = False
 
 
@@ -62,7 +65,8 @@ def _telegram(
         platform=bot,
         allowed=frozenset(map(str, config.allow)),
         sessions_by=config.sessions,
-        shows_previews=config.streaming == "edits",
+        streaming=config.streaming,
+        budget=Budget(turns=config.turns_per_day, tokens=config.tokens_per_day),
         needs_listener=config.mode == "webhook",
     )
 
@@ -80,5 +84,6 @@ def _webhook(
         ),
         allowed=frozenset(config.allow),
         sessions_by=config.sessions,
+        budget=Budget(turns=config.turns_per_day, tokens=config.tokens_per_day),
         needs_listener=True,
     )

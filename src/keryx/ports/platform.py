@@ -63,6 +63,8 @@ class ReceivedMessage(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
     """Messages with the same album are one message."""
     is_part: bool = False
     """Whether more of it may follow at once: an album, a text that was cut, forwarded messages."""
+    is_edit: bool = False
+    """Whether the person changed this message, which they had sent before."""
     quote: str = ""
     """Text that somebody else wrote: quoted or forwarded."""
 
@@ -149,11 +151,15 @@ class FateUnknownError(NobodyMustActError):
 
 
 class MessageRefusedError(NobodyMustActError):
-    """The platform will never take this message. `is_gone`: the message to edit does not exist."""
+    """The platform will never take this message.
 
-    def __init__(self, text: str, *, is_gone: bool = False) -> None:
+    `is_gone`: the message to edit does not exist. `is_format`: it may take the text alone.
+    """
+
+    def __init__(self, text: str, *, is_gone: bool = False, is_format: bool = False) -> None:
         super().__init__(text)
         self.is_gone = is_gone
+        self.is_format = is_format
 
 
 class PlatformError(UserMustActError):
@@ -168,6 +174,8 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
 
     edits: bool
     """Whether a message can be changed after it was sent."""
+    drafts: bool = False
+    """Whether an answer can be shown as a draft, with a Stop button, in private chats."""
     sends_once: bool = False
     """Whether a repeated `key` is one message, so that a send of unknown fate can be repeated."""
     largest_download: int | None = None
@@ -215,6 +223,10 @@ class Platform(Protocol):
 
     async def edit(self, sending: Sending, message_id: str) -> None:
         """Replace a message. It succeeds if the message is like this already."""
+        ...
+
+    async def show_draft(self, sending: Sending, draft_id: int) -> None:
+        """Show an answer so far; it disappears by itself. A press of Stop is `draft:ID`."""
         ...
 
     async def settle(self, press: Press, text: str) -> None:

@@ -5,10 +5,10 @@
         await api.wait(lambda: ...)    # until something is so
 
 It follows the published API: offsets, 409 for a second poll, 429 with retry_after, limits of
-lengths, entities, replies, topics, buttons, and errors in the API's own words.
+lengths, entities, replies, topics, buttons, drafts, and errors in the API's own words.
 """
 
-from tests.gateway.bot_api.rules import ApiError, SentMessage
+from tests.gateway.bot_api.rules import ApiError, SentMessage, ShownDraft
 from tests.gateway.bot_api.server import TOKEN, BotApi, Fault
 
-__all__ = ["TOKEN", "ApiError", "BotApi", "Fault", "SentMessage"]
+__all__ = ["TOKEN", "ApiError", "BotApi", "Fault", "SentMessage", "ShownDraft"]

@@ -25,6 +25,7 @@ FIELDS = {
         "reply_markup",
     },
     "editMessageText": {"chat_id", "message_id", "text", "entities", "reply_markup"},
+    "sendMessageDraft": {"chat_id", "draft_id", "message_thread_id", "text", "can_stop"},
     "sendPhoto": {"chat_id", "photo", "message_thread_id", "reply_parameters", "caption"},
     "sendVoice": {"chat_id", "voice", "message_thread_id", "reply_parameters", "caption"},
     "sendAudio": {"chat_id", "audio", "message_thread_id", "reply_parameters", "caption"},
@@ -59,6 +60,18 @@ class SentMessage:
     kind: str = "text"
     reply_to: int | None = None
     edits: int = 0
+
+
+@dataclass(slots=True)
+class ShownDraft:
+    """A draft, as a person sees it for a while."""
+
+    chat: int
+    draft_id: int
+    text: str
+    can_stop: bool
+    times: int = 1
+    """How often it was shown."""
 
 
 def utf16(text: str) -> int:

@@ -6,18 +6,21 @@ import asyncio
 import itertools
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, Self
 
 from aiohttp import web
 
 from tests.gateway.bot_api.rules import (
+    LONGEST_TEXT,
     ApiError,
     SentMessage,
+    ShownDraft,
     checked_buttons,
     checked_entities,
     checked_fields,
     checked_text,
+    utf16,
 )
 
 TOKEN = "123456:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
@@ -46,16 +49,32 @@ class BotApi:
         self.acknowledged: list[int] = []
         self.messages: dict[tuple[int, int], SentMessage] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        """Those that succeeded."""
+        self.requested: list[str] = []
+        """The methods of all calls."""
+        self.floods = 0
+        """How many calls were answered with 429."""
         self.toasts: list[str] = []
         self.files: dict[str, bytes] = {}
+        self.lost_files: set[str] = set()
+        """Those that cannot be downloaded, although they are there."""
         self.webhook: dict[str, Any] | None = None
+        self.drafts: dict[tuple[int, int], ShownDraft] = {}
         self.repeats = False
         """Whether updates are given again although they are acknowledged."""
+        self.is_revoked = False
+        """Whether the token was taken from the bot."""
+        self.conflicts = 0
+        """How many requests for updates are still answered with 409."""
+        self.refuses_formatting = False
+        self.last_id = 0
+        """The id of the last message that a person wrote."""
+        self._last_update = 0
         self._numbers = itertools.count(1)
         self._ids = itertools.count(500)
         self._changed = asyncio.Event()
         self._polls: list[asyncio.Event] = []
-        self._closed_until: dict[int, float] = {}
+        self._closed_until: dict[str, float] = {}
         self.calls_while_closed = 0
         self._runner: web.AppRunner | None = None
         self._port = 0
@@ -82,18 +101,57 @@ class BotApi:
 
     def push(self, update: dict[str, Any], update_id: int | None = None) -> int:
         number = next(self._numbers) if update_id is None else update_id
+        self._last_update = max(self._last_update, number)
         self.updates[number] = {"update_id": number, **update}
         for poll in self._polls:
             poll.set()
         return number
 
-    def say(self, person: int, text: str, *, chat: int | None = None, **fields: Any) -> int:
-        return self.push({"message": message(person, text, next(self._ids), chat=chat, **fields)})
+    def forget_floods(self, remembered: Iterable[str]) -> None:
+        """Let go of the chats that were asked to wait, except for these."""
+        for chat in self._closed_until.keys() - set(remembered):
+            del self._closed_until[chat]
+
+    def begin_numbers_anew(self) -> None:
+        """As after a week without updates: the next one may have any number."""
+        self._last_update = 0
+
+    def say(
+        self,
+        person: int,
+        text: str,
+        *,
+        chat: int | None = None,
+        update_id: int | None = None,
+        **fields: Any,
+    ) -> int:
+        self.last_id = next(self._ids)
+        written = message(person, text, self.last_id, chat=chat, **fields)
+        return self.push({"message": written}, update_id)
+
+    def change(
+        self, person: int, message_id: int, text: str, *, chat: int | None = None, **fields: Any
+    ) -> int:
+        """The person edits a message."""
+        changed = message(person, text, message_id, chat=chat, edit_date=1_700_000_001, **fields)
+        return self.push({"edited_message": changed})
+
+    def stop_draft(self, draft: ShownDraft) -> int:
+        chat = {"id": draft.chat, "type": "private", "first_name": "Somebody"}
+        return self.push({"stopped_message_generation": {"chat": chat, "draft_id": draft.draft_id}})
+
+    def calls_of(self, method: str) -> list[dict[str, Any]]:
+        return [fields for name, fields in self.calls if name == method]
 
     def press(self, person: int, sent: SentMessage, data: str) -> int:
         stub = message(ME["id"], sent.text, sent.message_id, chat=sent.chat)
         press = {"id": str(next(self._ids)), "from": user(person), "chat_instance": "1"}
         return self.push({"callback_query": {**press, "message": stub, "data": data}})
+
+    @property
+    def webhook_secret(self) -> bytes:
+        assert self.webhook is not None
+        return str(self.webhook["secret_token"]).encode()
 
     def sent(self, chat: int) -> list[SentMessage]:
         """The bot's messages in a chat, in order."""
@@ -114,12 +172,14 @@ class BotApi:
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
         try:
-            if request.match_info["token"] != TOKEN:
+            if request.match_info["token"] != TOKEN or self.is_revoked:
                 raise ApiError(401, "Unauthorized")  # noqa: TRY301 (answered below)
             fields = await _fields(request)
+            self.requested.append(method)
+            self._changed.set()
             checked_fields(method, fields)
             fault = None if self.fault is None else self.fault(method, fields)
-            await self._before(fault, fields, request)
+            await self._before(fault, method, fields, request)
             if method == "getUpdates":
                 result = await self._get_updates(fields)
             else:
@@ -139,13 +199,15 @@ class BotApi:
         return web.json_response({"ok": True, "result": result})
 
     async def _before(
-        self, fault: Fault | None, fields: dict[str, Any], request: web.Request
+        self, fault: Fault | None, method: str, fields: dict[str, Any], request: web.Request
     ) -> None:
-        now, chat = asyncio.get_running_loop().time(), int(fields.get("chat_id") or 0)
+        now, chat = asyncio.get_running_loop().time(), str(fields.get("chat_id") or method)
         if now < self._closed_until.get(chat, 0.0) - 0.05:
             self.calls_while_closed += 1
         match fault:
             case "flood":
+                self.floods += 1
+                self._changed.set()
                 self._closed_until[chat] = now + self.retry_after
                 raise ApiError(
                     429,
@@ -172,14 +234,28 @@ class BotApi:
             case _:
                 return
 
-    async def _get_updates(self, fields: dict[str, Any]) -> list[dict[str, Any]]:
+    def _refuse_conflicts(self) -> None:
         if self.webhook is not None:
             raise ApiError(409, "Conflict: can't use getUpdates method while webhook is active")
+        if self.conflicts > 0:
+            self.conflicts -= 1
+            raise ApiError(409, "Conflict: terminated by other getUpdates request")
+
+    def _drop_unwanted(self, fields: dict[str, Any]) -> None:
+        """Forget updates of kinds that the bot does not ask for."""
+        allowed = fields.get("allowed_updates") or ["message", "callback_query"]
+        for number, update in list(self.updates.items()):
+            if not any(kind in allowed for kind in update):
+                del self.updates[number]
+
+    async def _get_updates(self, fields: dict[str, Any]) -> list[dict[str, Any]]:
+        self._refuse_conflicts()
         if self._polls:
             # The newer request wins, as with the real server.
             self._polls[0].set()
         offset = fields.get("offset")
-        if offset is not None and not self.repeats:
+        # An offset beyond the last update, after the numbers began anew, acknowledges nothing.
+        if offset is not None and not self.repeats and int(offset) <= self._last_update + 1:
             for number in [number for number in self.updates if number < int(offset)]:
                 del self.updates[number]
                 self.acknowledged.append(number)
@@ -198,6 +274,7 @@ class BotApi:
             if self.repeats:
                 poll_pause = asyncio.sleep(0.05)
                 await poll_pause
+            self._drop_unwanted(fields)
             return list(self.updates.values())[: int(fields.get("limit") or 100)]
         finally:
             self._polls.remove(poll)
@@ -228,6 +305,8 @@ class BotApi:
                 }
             case "editMessageText":
                 return self._edit(fields)
+            case "sendMessageDraft":
+                return self._draft(fields)
             case _:
                 return self._send(method, fields)
 
@@ -245,7 +324,7 @@ class BotApi:
         )
         if method == "sendMessage":
             sent.text = checked_text(fields)
-            sent.entities = checked_entities(fields, sent.text)
+            sent.entities = self._entities(fields, sent.text)
             sent.buttons = checked_buttons(fields)
         else:
             sent.kind = method.removeprefix("send").lower()
@@ -253,12 +332,30 @@ class BotApi:
         self.messages[chat, number] = sent
         return self._shown(sent)
 
+    def _draft(self, fields: dict[str, Any]) -> bool:
+        chat, draft_id, text = int(fields["chat_id"]), int(fields["draft_id"]), fields["text"]
+        if chat < 0:
+            raise ApiError(400, "Bad Request: drafts can be sent to private chats only")
+        if draft_id == 0 or utf16(text) > LONGEST_TEXT:
+            raise ApiError(400, "Bad Request: DRAFT_INVALID")
+        before = self.drafts.get((chat, draft_id))
+        times = 1 if before is None else before.times + 1
+        can_stop = fields.get("can_stop") == "true"
+        self.drafts[chat, draft_id] = ShownDraft(chat, draft_id, text, can_stop, times)
+        return True
+
+    def _entities(self, fields: dict[str, Any], text: str) -> list[dict[str, Any]]:
+        entities = checked_entities(fields, text)
+        if entities and self.refuses_formatting:
+            raise ApiError(400, "Bad Request: can't parse entities: unsupported entity")
+        return entities
+
     def _edit(self, fields: dict[str, Any]) -> dict[str, Any]:
         sent = self.messages.get((int(fields["chat_id"]), int(fields["message_id"])))
         if sent is None:
             raise ApiError(400, "Bad Request: message to edit not found")
         text = checked_text(fields)
-        entities, buttons = checked_entities(fields, text), checked_buttons(fields)
+        entities, buttons = self._entities(fields, text), checked_buttons(fields)
         if (text, entities, buttons) == (sent.text, sent.entities, sent.buttons):
             raise ApiError(
                 400,
@@ -273,6 +370,9 @@ class BotApi:
         return message(ME["id"], sent.text, sent.message_id, chat=sent.chat)
 
     async def _file(self, request: web.Request) -> web.Response:
+        path = request.match_info["path"]
+        if path not in self.files or path in self.lost_files:
+            return web.Response(status=404)
         return web.Response(body=self.files[request.match_info["path"]])
 
 

@@ -30,6 +30,10 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds before a second attempt; doubled with each further one."""
     longest_backoff: float = 60.0
 
+    def backoff_after(self, attempts: int) -> float:
+        """Return the seconds to wait after that many attempts."""
+        return min(self.backoff * 2.0 ** min(attempts, 10), self.longest_backoff)
+
 
 DEFAULT_PACE: Final = Pace()
 
@@ -55,6 +59,12 @@ class FloodGate:
 
     def close(self, now: float, seconds: float) -> None:
         self._closed_until = max(self._closed_until, now + seconds)
+
+
+def gate_of(chat: str, pace: Pace) -> FloodGate:
+    """Return a new gate for a chat; the ids of groups are negative."""
+    interval = pace.group_interval if chat.startswith("-") else pace.private_interval
+    return FloodGate(interval, pace.burst)
 
 
 async def sleep(clock: Clock, seconds: float) -> None:

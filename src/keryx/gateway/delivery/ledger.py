@@ -143,6 +143,13 @@ def repeat(connection: sqlite3.Connection, place: int, content: Content, error: 
     )
 
 
+def reword(connection: sqlite3.Connection, place: int, content: Content) -> None:
+    """Send another content instead, which certainly has not arrived."""
+    connection.execute(
+        "UPDATE outgoing SET state = 'waiting', body = ? WHERE place = ?", (_encode(content), place)
+    )
+
+
 def end(
     connection: sqlite3.Connection,
     place: int,
@@ -159,6 +166,21 @@ def release(connection: sqlite3.Connection, place: int) -> None:
     connection.execute(
         "UPDATE outgoing SET state = 'waiting', target = NULL WHERE place = ?", (place,)
     )
+
+
+def close_chat(connection: sqlite3.Connection, account: str, chat: str, until: float) -> None:
+    """Remember that the platform asks for no call to this chat until then."""
+    connection.execute(
+        "INSERT OR REPLACE INTO closed_chats VALUES (?, ?, ?)", (account, chat, until)
+    )
+
+
+def closed_chats(
+    connection: sqlite3.Connection, account: str, now: float
+) -> list[tuple[str, float]]:
+    """Return the chats that are closed, and until when."""
+    query = "SELECT chat, until FROM closed_chats WHERE account = ? AND until > ?"
+    return connection.execute(query, (account, now)).fetchall()
 
 
 def message_id(connection: sqlite3.Connection, key: str) -> str | None:

@@ -2,8 +2,8 @@
 
 An edit can be repeated until it is done. A send cannot: if its fate is unknown, it is repeated once
 with a note that says so, and then counts as uncertain. A status message has no content that could
-appear twice, so it is repeated without a note. Previews of an answer are not in the ledger: one
-that fails is dropped.
+appear twice, so it is repeated without a note. A text whose formatting the platform refuses is sent
+without it. Previews of an answer are not in the ledger: one that fails is dropped.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from keryx.aio.clock import Clock
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.gateway.delivery import ledger
-from keryx.gateway.delivery.flood_gate import DEFAULT_PACE, FloodGate, Pace, sleep
+from keryx.gateway.delivery.flood_gate import DEFAULT_PACE, FloodGate, Pace, gate_of, sleep
 from keryx.gateway.delivery.ledger import LedgerRow
+from keryx.gateway.delivery.previews import ChatPreviews, Preview
 from keryx.gateway.delivery.repetition import with_note
 from keryx.ports.platform import (
     Address,
-    Content,
     FateUnknownError,
     MessageRefusedError,
     NotSentError,
@@ -32,7 +32,7 @@ from keryx.ports.platform import (
     PlatformError,
     Sending,
 )
-from keryx.sqlite_file import SqliteFile, Work
+from keryx.sqlite_file import SqliteFile
 
 MOST_UNKNOWN: Final = 2
 """Sends of unknown fate of one message: more copies would help nobody."""
@@ -41,23 +41,14 @@ PATIENCE: Final = 3.0
 _log: Final = logging.getLogger("keryx.gateway")
 
 
-class Preview(msgspec.Struct, frozen=True):
-    """An answer so far, to be shown in the status message of this key."""
-
-    status: str
-    address: Address
-    content: Content
-
-
 class _Chat:
     """What one chat waits for."""
 
-    def __init__(self, gate: FloodGate) -> None:
+    def __init__(self, gate: FloodGate, previews: ChatPreviews) -> None:
         self.gate = gate
-        self.is_woken = True
+        self.woken = asyncio.Event()
         self.is_running = False
-        self.preview: Preview | None = None
-        self.last_preview = 0.0
+        self.previews = previews
 
 
 class Outbox:
@@ -70,13 +61,17 @@ class Outbox:
         scope: Scope,
         *,
         read_blob: Callable[[str], Awaitable[bytes | None]],
+        on_failure: Callable[[PlatformError], object],
         pace: Pace = DEFAULT_PACE,
     ) -> None:
+        """`on_failure`: called when a person must act before the platform takes messages."""
         self._platform = platform
         self._file = file
+        self._write = file.write
         self._clock: Clock = scope.clock
         self._group = Group(scope.child(f"outbox {platform.name}"), on_error=_report)
         self._read_blob = read_blob
+        self._on_failure = on_failure
         self._pace = pace
         self._everywhere = FloodGate(pace.everywhere_interval, 30)
         self._chats: dict[str, _Chat] = {}
@@ -86,32 +81,42 @@ class Outbox:
 
     async def start(self) -> None:
         """Go on with what an earlier process has not sent."""
-        account = self._platform.account
+        account, now = self._platform.account, self._clock.wall()
+        for chat, until in await self._file.read(
+            lambda con: ledger.closed_chats(con, account, now)
+        ):
+            self._state(chat).gate.close(self._clock.monotonic(), until - now)
         for chat in await self._file.read(lambda con: ledger.chats_waiting(con, account)):
             self.wake(chat)
 
     def wake(self, chat: str) -> None:
         """Send what the ledger has for this chat."""
-        state = self._chats.get(chat)
-        if state is None:
-            interval = (
-                self._pace.group_interval if chat.startswith("-") else self._pace.private_interval
-            )
-            state = self._chats[chat] = _Chat(FloodGate(interval, self._pace.burst))
-        state.is_woken = True
-        if not state.is_running and not self._is_closing:
-            state.is_running = True
-            self._group.start(self._serve(chat, state), name=f"send to {chat}")
+        self._state(chat).woken.set()
+        self._serve_soon(chat)
 
     def show(self, preview: Preview) -> None:
         """Show an answer so far, unless the ledger has something more important."""
-        self.wake(preview.address.chat)
-        self._chats[preview.address.chat].preview = preview
+        state = self._state(preview.address.chat)
+        if state.previews.show(preview):
+            state.woken.set()
+        self._serve_soon(preview.address.chat)
 
-    def drop_preview(self, address: Address) -> None:
-        state = self._chats.get(address.chat)
-        if state is not None:
-            state.preview = None
+    def drop_preview(self, address: Address, key: str) -> None:
+        self._state(address.chat).previews.drop(key)
+        self.wake(address.chat)
+
+    def _state(self, chat: str) -> _Chat:
+        state = self._chats.get(chat)
+        if state is None:
+            previews = ChatPreviews(self._pace.preview_interval)
+            state = self._chats[chat] = _Chat(gate_of(chat, self._pace), previews)
+        return state
+
+    def _serve_soon(self, chat: str) -> None:
+        state = self._state(chat)
+        if not state.is_running and not self._is_closing:
+            state.is_running = True
+            self._group.start(self._serve(chat, state), name=f"send to {chat}")
 
     async def close(self) -> None:
         """Let requests under way end, for a bounded time."""
@@ -129,20 +134,18 @@ class Outbox:
     async def _serve(self, chat: str, state: _Chat) -> None:
         try:
             while not self._is_closing:
-                state.is_woken = False
-                row = await self._next(chat)
+                state.woken.clear()
+                row = await self._file.read(
+                    lambda con: ledger.first_waiting(con, self._platform.account, chat)
+                )
                 if row is not None:
                     await self._deliver(row, state)
-                elif state.preview is not None:
-                    await self._show(state)
-                elif not state.is_woken:
+                elif state.previews:
+                    await self._show_next(state)
+                elif not state.woken.is_set():
                     return
         finally:
             state.is_running = False
-
-    async def _next(self, chat: str) -> LedgerRow | None:
-        account = self._platform.account
-        return await self._file.read(lambda con: ledger.first_waiting(con, account, chat))
 
     async def _wait_gate(self, state: _Chat, not_before: float = 0.0) -> None:
         while True:
@@ -158,27 +161,32 @@ class Outbox:
                 return
             await sleep(self._clock, pause)
 
-    async def _show(self, state: _Chat) -> None:
-        """Edit the status message to show the answer so far."""
-        preview = state.preview
-        assert preview is not None
-        interval = self._pace.preview_interval * (1 if preview.address.is_private else 2)
-        now = self._clock.monotonic()
-        pause = state.last_preview + interval - now
-        if pause > 0 and state.last_preview:
-            await sleep(self._clock, min(pause, 0.2))
+    async def _show_next(self, state: _Chat) -> None:
+        """Wait until the next preview is due, or until something else is to be done; show it."""
+        pause = state.previews.delay(self._clock.monotonic())
+        if pause > 0:
+            timer = self._clock.call_at(self._clock.monotonic() + pause, state.woken.set)
+            await state.woken.wait()
+            timer.cancel()
             return
-        state.preview = None
-        message_id = await self._file.read(lambda con: ledger.message_id(con, preview.status))
-        if message_id is None or state.is_woken:
+        for preview in state.previews.take(self._clock.monotonic()):
+            await self._show(preview, state)
+
+    async def _show(self, preview: Preview, state: _Chat) -> None:
+        message_id = await self._file.read(lambda con: ledger.message_id(con, preview.key))
+        if message_id is None and preview.draft_id is None:
             return
         await self._wait_gate(state)
-        state.last_preview = self._clock.monotonic()
-        sending = Sending(key=preview.status, address=preview.address, content=preview.content)
+        if not state.previews.is_current(preview):
+            return
+        sending = Sending(key=preview.key, address=preview.address, content=preview.content)
         try:
-            await self._tracked(self._platform.edit(sending, message_id))
+            if preview.draft_id is not None:
+                await self._tracked(self._platform.show_draft(sending, preview.draft_id))
+            else:
+                await self._tracked(self._platform.edit(sending, message_id or ""))
         except NotSentError as error:
-            self._close_gate(state, error)
+            await self._close_gate(preview.address.chat, error)
         except (FateUnknownError, MessageRefusedError, PlatformError) as error:
             _log.info("a preview was not shown: %s", error)
 
@@ -203,7 +211,7 @@ class Outbox:
             return
         begun = "editing" if is_edit else "sending"
         await self._write(lambda con: ledger.begin(con, row.place, begun))
-        await self._attempt(row, state, sending, is_edit=is_edit)
+        await self._attempt(row, sending, is_edit=is_edit)
 
     async def _sending(self, row: LedgerRow) -> Sending | None:
         data = None
@@ -219,9 +227,7 @@ class Outbox:
             data=data,
         )
 
-    async def _attempt(
-        self, row: LedgerRow, state: _Chat, sending: Sending, *, is_edit: bool
-    ) -> None:
+    async def _attempt(self, row: LedgerRow, sending: Sending, *, is_edit: bool) -> None:
         try:
             if is_edit:
                 assert row.target_id is not None
@@ -230,7 +236,7 @@ class Outbox:
             else:
                 message_id = await self._tracked(self._platform.send(sending))
         except NotSentError as error:
-            self._close_gate(state, error)
+            await self._close_gate(row.address.chat, error)
             await self._retry(row, error.retry_after, str(error))
         except FateUnknownError as error:
             if is_edit or self._platform.abilities.sends_once:
@@ -240,19 +246,20 @@ class Outbox:
         except MessageRefusedError as error:
             await self._refused(row, error, is_edit=is_edit)
         except PlatformError as error:
+            self._on_failure(error)
             await self._retry(row, self._pace.longest_backoff, str(error))
         else:
             await self._write(lambda con: ledger.delivered(con, row.place, message_id))
 
-    def _close_gate(self, state: _Chat, error: NotSentError) -> None:
+    async def _close_gate(self, chat: str, error: NotSentError) -> None:
         if error.is_flood and error.retry_after is not None:
-            state.gate.close(self._clock.monotonic(), error.retry_after)
+            self._state(chat).gate.close(self._clock.monotonic(), error.retry_after)
+            account, until = self._platform.account, self._clock.wall() + error.retry_after
+            await self._write(lambda con: ledger.close_chat(con, account, chat, until))
 
     async def _retry(self, row: LedgerRow, after: float | None, error: str) -> None:
         if after is None:
-            after = min(
-                self._pace.backoff * 2.0 ** min(row.attempts, 10), self._pace.longest_backoff
-            )
+            after = self._pace.backoff_after(row.attempts)
         at = self._clock.wall() + after
         _log.info("the message %s is sent again in %.1f s: %s", row.key, after, error)
         await self._write(lambda con: ledger.retry(con, row.place, at, error))
@@ -271,6 +278,10 @@ class Outbox:
             # Somebody deleted the status message: the answer becomes a message of its own.
             await self._write(lambda con: ledger.release(con, row.place))
             return
+        if error.is_format and row.content.spans:
+            plain = msgspec.structs.replace(row.content, spans=())
+            await self._write(lambda con: ledger.reword(con, row.place, plain))
+            return
         _log.warning("the platform refused the message %s: %s", row.key, error)
         await self._write(lambda con: ledger.end(con, row.place, "refused", str(error)))
 
@@ -282,9 +293,6 @@ class Outbox:
             self._in_flight -= 1
             if not self._in_flight:
                 self._idle.set()
-
-    async def _write(self, change: Work[None]) -> None:
-        await self._file.write(change)
 
 
 def _report(name: str, error: BaseException) -> None:

@@ -13,25 +13,27 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from keryx import events as ev
 from keryx.aio.group import Group
 from keryx.aio.scope import Scope
 from keryx.app.host_client import HostClient
 from keryx.errors import DeveloperMustActError, KeryxError
-from keryx.gateway import conversations
+from keryx.gateway import conversations, people
 from keryx.gateway.conversations import AwaitedTurn
 from keryx.gateway.delivery import ledger
 from keryx.gateway.delivery.flood_gate import sleep
 from keryx.gateway.delivery.ledger import NewMessage
-from keryx.gateway.delivery.outbox import Outbox, Preview
+from keryx.gateway.delivery.outbox import Outbox
+from keryx.gateway.delivery.previews import Preview
 from keryx.gateway.talk import requests
 from keryx.gateway.talk.attached_files import AttachedFiles
 from keryx.gateway.talk.turn_progress import TurnProgress
 from keryx.ports.platform import Content, Platform
 from keryx.sqlite_file import SqliteFile
 
+Streaming = Literal["edits", "drafts", "off"]
 WORKING: Final = "Working on it…"
 LONGEST_PREVIEW: Final = 3500
 # A session that cannot be read now can be read soon, unless it is damaged.
@@ -61,7 +63,7 @@ class Answers:
         outbox: Outbox,
         scope: Scope,
         *,
-        shows_previews: bool = True,
+        streaming: Streaming = "edits",
     ) -> None:
         self._platform = platform
         self._host_client = host_client
@@ -71,7 +73,7 @@ class Answers:
         self._group = Group(scope.child(f"answers {platform.name}"), on_error=_report)
         self._sessions: dict[str, _Following] = {}
         self._files = AttachedFiles(host_client)
-        self._shows_previews = shows_previews and platform.abilities.edits
+        self._streaming: Streaming = streaming if platform.abilities.edits else "off"
 
     async def start(self) -> None:
         """Go on with the turns that an earlier process waited for."""
@@ -176,7 +178,9 @@ class Answers:
 
     async def _announce(self, turn: AwaitedTurn) -> None:
         """Say that the turn runs, with a button that stops it."""
-        if self._platform.abilities.edits:
+        if self._shows_draft(turn):
+            self._show(turn, WORKING)
+        elif self._platform.abilities.edits:
             content = Content(text=WORKING, buttons=requests.stop_button(turn.turn_id))
             await self._enqueue(
                 turn,
@@ -192,11 +196,18 @@ class Answers:
             )
 
     def _preview(self, turn: AwaitedTurn, progress: TurnProgress) -> None:
-        if self._shows_previews and (text := progress.preview()):
-            content = Content(
-                text=text[-LONGEST_PREVIEW:], buttons=requests.stop_button(turn.turn_id)
-            )
-            self._outbox.show(Preview(_status_key(turn), turn.address, content))
+        if self._streaming != "off" and (text := progress.preview()):
+            self._show(turn, text[-LONGEST_PREVIEW:])
+
+    def _show(self, turn: AwaitedTurn, text: str) -> None:
+        """Show an answer so far: as a draft, which brings its Stop button along, or as an edit."""
+        draft_id = requests.draft_id(turn.turn_id) if self._shows_draft(turn) else None
+        content = Content(text=text, buttons=requests.stop_button(turn.turn_id))
+        self._outbox.show(Preview(_status_key(turn), turn.address, content, draft_id))
+
+    def _shows_draft(self, turn: AwaitedTurn) -> bool:
+        is_possible = self._platform.abilities.drafts and turn.address.is_private
+        return self._streaming == "drafts" and is_possible
 
     async def _ask(self, turn: AwaitedTurn, key: str, content: Content) -> None:
         # Its target names the turn that asks, so that a press finds the session.
@@ -242,18 +253,24 @@ class Answers:
             )
             for number, file in enumerate(files)
         ]
-        self._outbox.drop_preview(turn.address)
-        await self._enqueue(turn, messages, is_end=True)
+        self._outbox.drop_preview(turn.address, _status_key(turn))
+        tokens = event.usage.input_tokens + event.usage.output_tokens
+        await self._enqueue(turn, messages, end=people.Spending(tokens=tokens))
 
     async def _enqueue(
-        self, turn: AwaitedTurn, messages: Sequence[NewMessage], *, is_end: bool = False
+        self,
+        turn: AwaitedTurn,
+        messages: Sequence[NewMessage],
+        *,
+        end: people.Spending | None = None,
     ) -> None:
+        """Add messages to the ledger; `end`: the turn has ended and used this much."""
         account, at = self._platform.account, self._clock.wall()
 
         def write(connection: sqlite3.Connection) -> None:
             ledger.add(connection, account, messages, at)
-            if is_end:
-                conversations.close_turn(connection, turn.turn_id)
+            if end is not None and conversations.close_turn(connection, turn.turn_id):
+                people.spend(connection, self._platform.name, turn.person, end, at)
 
         await self._file.write(write)
         self._outbox.wake(turn.address.chat)

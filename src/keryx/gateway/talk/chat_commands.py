@@ -48,6 +48,7 @@ class ChatCommands:
             case "status":
                 return SayPlan(text=await self._status(session_id))
             case "model" if rest:
+                self._host_client.models.check(rest)
                 return ModelPlan(session_id=session_id, model=rest)
             case "model":
                 view = await self._host_client.view(session_id)

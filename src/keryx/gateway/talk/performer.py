@@ -12,10 +12,11 @@ from keryx.app.host_client import HostClient
 from keryx.errors import AlreadyTakenError, DeveloperMustActError
 from keryx.gateway import conversations
 from keryx.gateway.conversations import AwaitedTurn
-from keryx.gateway.talk import requests
+from keryx.gateway.talk import edits, requests
 from keryx.gateway.talk.planner import Planner
 from keryx.gateway.talk.plans import (
     AnswerPlan,
+    ChangePlan,
     DecidePlan,
     ModelPlan,
     Plan,
@@ -37,6 +38,8 @@ class Performed(msgspec.Struct, frozen=True):
 
     text: str = ""
     turn: AwaitedTurn | None = None
+    queued_id: str | None = None
+    """The id of the message in the session that was sent to it."""
 
 
 class Performer:
@@ -71,26 +74,10 @@ class Performer:
                 return await self._send(plan, incoming, by)
             case StopPlan():
                 return await self._stop(plan, by)
-            case DecidePlan():
-                await self._tell(
-                    cm.AnswerApproval,
-                    plan.session_id,
-                    by,
-                    approval_id=plan.approval_id,
-                    decision=plan.decision,
-                    where=self._name,
-                )
-                return Performed(requests.ANSWERED[plan.decision])
-            case AnswerPlan():
-                await self._tell(
-                    cm.AnswerQuestion,
-                    plan.session_id,
-                    by,
-                    question_id=plan.question_id,
-                    answer=plan.answer,
-                    where=self._name,
-                )
-                return Performed()
+            case ChangePlan():
+                return await self._change(plan, by)
+            case DecidePlan() | AnswerPlan():
+                return await self._answer(plan, by)
             case ModelPlan():
                 await self._tell(cm.ChangeSession, plan.session_id, by, model=plan.model)
                 return Performed(f"The model is {plan.model} from the next message on.")
@@ -119,8 +106,34 @@ class Performer:
             after=sent.seq - 1,
             address=incoming.address,
             reply_to=message_id if is_group else None,
+            person=incoming.person.id,
         )
-        return Performed(turn=turn)
+        return Performed(turn=turn, queued_id=sent.message_id)
+
+    async def _change(self, plan: ChangePlan, by: str) -> Performed:
+        try:
+            answer = await self._tell(
+                cm.ChangeMessage,
+                plan.session_id,
+                by,
+                message_id=plan.message_id,
+                text=plan.text,
+            )
+        except DeveloperMustActError:  # the session was deleted
+            return Performed(edits.TOO_LATE)
+        is_done = isinstance(answer, Done) and answer.done
+        return Performed(edits.CHANGED if is_done else edits.TOO_LATE)
+
+    async def _answer(self, plan: DecidePlan | AnswerPlan, by: str) -> Performed:
+        """Answer an approval request or a question, of which the first answer counts."""
+        if isinstance(plan, DecidePlan):
+            kind, text = cm.AnswerApproval, requests.ANSWERED[plan.decision]
+            fields = {"approval_id": plan.approval_id, "decision": plan.decision}
+        else:
+            kind, text = cm.AnswerQuestion, ""
+            fields = {"question_id": plan.question_id, "answer": plan.answer}
+        await self._tell(kind, plan.session_id, by, where=self._name, **fields)
+        return Performed(text)
 
     async def _stop(self, plan: StopPlan, by: str) -> Performed:
         try:

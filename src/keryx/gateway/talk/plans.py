@@ -26,6 +26,14 @@ class SendPlan(msgspec.Struct, frozen=True, kw_only=True, tag="send"):
     """The places of the updates that are parts of this message."""
 
 
+class ChangePlan(msgspec.Struct, frozen=True, kw_only=True, tag="change"):
+    """Change the text of this message, if it still waits in the session's queue."""
+
+    session_id: str
+    message_id: str
+    text: str
+
+
 class AnswerPlan(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
     """Answer this question."""
 
@@ -70,7 +78,7 @@ class SayPlan(msgspec.Struct, frozen=True, kw_only=True, tag="say"):
     text: str = ""
 
 
-Plan = SendPlan | AnswerPlan | DecidePlan | StopPlan | SwitchPlan | ModelPlan | SayPlan
+Plan = SendPlan | ChangePlan | AnswerPlan | DecidePlan | StopPlan | SwitchPlan | ModelPlan | SayPlan
 
 _decoder: Final = json_decoder(Plan)
 

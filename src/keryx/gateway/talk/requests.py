@@ -5,6 +5,7 @@ The words agree with those of the page and the terminal.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
 from keryx import events as ev
@@ -15,6 +16,7 @@ STOP: Final = "stop"
 APPROVAL: Final = "a"
 QUESTION: Final = "q"
 SESSION: Final = "s"
+DRAFT: Final = "draft"
 DECISIONS: Final[dict[str, Decision]] = {"o": "once", "s": "session", "a": "always", "d": "deny"}
 ANSWERED: Final[dict[Decision, str]] = {
     "once": "Allowed once",
@@ -29,6 +31,11 @@ _LONGEST_REQUEST: Final = 3000
 
 def stop_button(turn_id: str) -> tuple[tuple[Button, ...], ...]:
     return ((Button("Stop", f"{STOP}:{turn_id}"),),)
+
+
+def draft_id(turn_id: str) -> int:
+    """Return the number of the draft that shows this turn; never 0."""
+    return int.from_bytes(hashlib.sha256(turn_id.encode()).digest()[:4]) >> 1 or 1
 
 
 def approval_key(approval_id: str) -> str:

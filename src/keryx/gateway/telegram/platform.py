@@ -14,8 +14,9 @@ from keryx.errors import KeryxError, UserMustActError
 from keryx.gateway.delivery.flood_gate import sleep
 from keryx.gateway.formatting.markdown import parse
 from keryx.gateway.formatting.splitting import split
-from keryx.gateway.telegram.polling import Polling
-from keryx.gateway.telegram.requests import NOT_MODIFIED, BadFormatError, checked
+from keryx.gateway.telegram import rendering
+from keryx.gateway.telegram.polling import Polling, backoff
+from keryx.gateway.telegram.requests import NOT_MODIFIED, checked
 from keryx.gateway.telegram.updates import read
 from keryx.ports.platform import (
     Abilities,
@@ -32,7 +33,9 @@ from keryx.ports.platform import (
 )
 
 if TYPE_CHECKING:
+    import aiohttp
     from aiogram import Bot, types
+    from aiogram.client.session.aiohttp import AiohttpSession
 
 API: Final = "https://api.telegram.org"
 T = TypeVar("T")
@@ -40,7 +43,6 @@ T = TypeVar("T")
 LONGEST_TEXT: Final = 4000
 """UTF-16 units of one message. Telegram takes 4,096; the rest is for a note."""
 LARGEST_DOWNLOAD: Final = 20 * 1024 * 1024
-LARGEST_PHOTO: Final = 10 * 1024 * 1024
 ToThread = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
 _log: Final = logging.getLogger("keryx.gateway")
 
@@ -55,7 +57,7 @@ class Telegram:
     """One bot. Belongs to one loop."""
 
     name: str = "telegram"
-    abilities: Abilities = Abilities(edits=True, largest_download=LARGEST_DOWNLOAD)
+    abilities: Abilities = Abilities(edits=True, drafts=True, largest_download=LARGEST_DOWNLOAD)
 
     def __init__(
         self,
@@ -77,6 +79,7 @@ class Telegram:
         self._wait = wait
         self._pause = pause
         self._bot: Bot | None = None
+        self._poll_session: AiohttpSession | None = None
         self._me: types.User | None = None
         self.receiver: Receiver | None = None
         """Receives updates; None: by long polling."""
@@ -111,11 +114,11 @@ class Telegram:
             raise UserMustActError(
                 "Telegram needs aiogram; install it with: pip install 'keryx[telegram]'"
             ) from error
-        session = AiohttpSession(
-            api=TelegramAPIServer.from_base(self._api_url), timeout=self._timeout
-        )
+        api = TelegramAPIServer.from_base(self._api_url)
+        # Polling has connections of its own: they can be replaced while messages are sent.
+        self._poll_session = AiohttpSession(api=api)
         try:
-            return Bot(self._token, session=session)
+            return Bot(self._token, session=AiohttpSession(api=api, timeout=self._timeout))
         except TokenValidationError as error:
             raise PlatformError(
                 "the token of the Telegram bot is not one; copy it from @BotFather"
@@ -127,23 +130,29 @@ class Telegram:
             return
         # Telegram refuses polls while a webhook is set. What waits there is not dropped.
         await self.until_answered(lambda: self.bot.delete_webhook(drop_pending_updates=False))
-        polling = await self._polling()
+        url = self.bot.session.api.api_url(self._token, "getUpdates")
+        polling = Polling(self._connect, url, self._clock, wait=self._wait, pause=self._pause)
         await polling.run(take)
 
     async def until_answered(self, request: Callable[[], Awaitable[T]]) -> T:
         """Make a request that can be repeated, until Telegram answers it."""
+        failures = 0
         while True:
             try:
                 return await checked(request())
             except (NotSentError, FateUnknownError) as error:
+                failures += 1
                 _log.warning("Telegram has not answered: %s", error)
                 pause = error.retry_after if isinstance(error, NotSentError) else None
-                await sleep(self._clock, self._pause if pause is None else pause)
+                if pause is None:
+                    pause = backoff(self._pause, failures)
+                await sleep(self._clock, pause)
 
-    async def _polling(self) -> Polling:
-        session = await self.bot.session.create_session()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] (an AiohttpSession)
-        url = self.bot.session.api.api_url(self._token, "getUpdates")
-        return Polling(session, url, self._clock, wait=self._wait, pause=self._pause)  # pyright: ignore[reportUnknownArgumentType] (same)
+    async def _connect(self) -> aiohttp.ClientSession:
+        """Return a new connection for polling; the one before it is closed."""
+        assert self._poll_session is not None
+        await self._poll_session.close()
+        return await self._poll_session.create_session()
 
     def read(self, body: bytes) -> Incoming | None:
         assert self._me is not None
@@ -153,84 +162,18 @@ class Telegram:
         return split(parse(markdown), LONGEST_TEXT)
 
     async def send(self, sending: Sending) -> str:
-        message = await self._formatted(sending, self._send)
+        message = await checked(rendering.send(self.bot, sending))
         return str(message.message_id)
 
     async def edit(self, sending: Sending, message_id: str) -> None:
-        async def edit(sending: Sending, **formatting: Any) -> Any:
-            return await self.bot.edit_message_text(
-                sending.content.text or "…",
-                chat_id=int(sending.address.chat),
-                message_id=int(message_id),
-                reply_markup=_keyboard(sending.content),
-                **formatting,
-            )
-
         try:
-            await self._formatted(sending, edit)
+            await checked(rendering.edit(self.bot, sending, int(message_id)))
         except MessageRefusedError as error:
             if NOT_MODIFIED not in str(error).lower():
                 raise
 
-    async def _formatted(self, sending: Sending, request: Any) -> Any:
-        """Make the request with formatting; if Telegram cannot read that, without."""
-        from aiogram.types import MessageEntity  # noqa: PLC0415 (heavy)
-
-        entities = [
-            MessageEntity(
-                type=span.kind,
-                offset=span.start,
-                length=span.length,
-                url=span.value if span.kind == "text_link" else None,
-                language=(span.value or None) if span.kind == "pre" else None,
-            )
-            for span in sending.content.spans
-        ]
-        try:
-            return await checked(request(sending, entities=entities or None))
-        except BadFormatError as error:
-            if not entities:
-                raise
-            _log.info("a message is sent without formatting: %s", error)
-            return await checked(request(sending))
-
-    def _send(self, sending: Sending, **formatting: Any) -> Awaitable[types.Message]:
-        from aiogram.types import ReplyParameters  # noqa: PLC0415 (heavy)
-
-        target: dict[str, Any] = {
-            "chat_id": int(sending.address.chat),
-            "message_thread_id": None
-            if sending.address.topic is None
-            else int(sending.address.topic),
-            "reply_parameters": None
-            if sending.reply_to is None
-            else ReplyParameters(
-                message_id=int(sending.reply_to), allow_sending_without_reply=True
-            ),
-        }
-        if sending.content.file is not None:
-            return self._send_file(sending, target)
-        return self.bot.send_message(
-            text=sending.content.text or "…",
-            reply_markup=_keyboard(sending.content),
-            **target,
-            **formatting,
-        )
-
-    def _send_file(self, sending: Sending, target: dict[str, Any]) -> Awaitable[types.Message]:
-        from aiogram.types import BufferedInputFile  # noqa: PLC0415 (heavy)
-
-        file = sending.content.file
-        assert file is not None
-        assert sending.data is not None
-        upload = BufferedInputFile(sending.data, file.name)
-        if file.media_type in ("image/png", "image/jpeg") and len(sending.data) <= LARGEST_PHOTO:
-            return self.bot.send_photo(photo=upload, **target)
-        if file.media_type in ("audio/ogg", "audio/opus"):
-            return self.bot.send_voice(voice=upload, **target)
-        if file.media_type.startswith("audio/"):
-            return self.bot.send_audio(audio=upload, **target)
-        return self.bot.send_document(document=upload, **target)
+    async def show_draft(self, sending: Sending, draft_id: int) -> None:
+        await checked(rendering.draft(self.bot, sending, draft_id))
 
     async def settle(self, press: Press, text: str) -> None:
         if press.press_id:
@@ -244,22 +187,10 @@ class Telegram:
         return stream.read()
 
     async def close(self) -> None:
-        if self._bot is not None:
-            await self._bot.session.close()
+        for session in (self._poll_session, None if self._bot is None else self._bot.session):
+            if session is not None:
+                await session.close()
 
     def webhook_secret(self) -> str:
         """Return what Telegram sends with each webhook request. It follows from the token."""
         return hmac.new(self._token.encode(), b"keryx webhook", hashlib.sha256).hexdigest()
-
-
-def _keyboard(content: Content) -> types.InlineKeyboardMarkup | None:
-    from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup  # noqa: PLC0415 (heavy)
-
-    if not content.buttons:
-        return None
-    return InlineKeyboardMarkup(
-        inline_keyboard=[
-            [InlineKeyboardButton(text=button.text, callback_data=button.data) for button in row]
-            for row in content.buttons
-        ]
-    )

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from keryx.aio.clock import Clock
+from keryx.errors import StoreError
 from keryx.gateway.delivery.flood_gate import sleep
+from keryx.gateway.telegram.requests import CONFLICT, REFUSED
 from keryx.gateway.telegram.updates import ALLOWED, as_update
 from keryx.ports.platform import PlatformError, Take
 
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 
 BATCH: Final = 100
 STALLED: Final = 150.0
-"""Seconds without any response after which polling counts as stalled."""
+"""Seconds without any response after which polling counts as stalled: the client is replaced, and
+after as many seconds more the gateway ends."""
 # Another getUpdates of this gateway may still be open after a restart: Telegram ends it soon.
 CONFLICTS: Final = 10
 LONGEST_PAUSE: Final = 30.0
@@ -30,6 +34,7 @@ _CONFLICT: Final = 409
 _TOO_MANY: Final = 429
 _OK: Final = 200
 _log: Final = logging.getLogger("keryx.gateway")
+Connect = Callable[[], Awaitable["aiohttp.ClientSession"]]
 
 
 class Polling:
@@ -37,47 +42,79 @@ class Polling:
 
     def __init__(
         self,
-        session: aiohttp.ClientSession,
+        connect: Connect,
         url: str,
         clock: Clock,
         *,
         wait: float,
         pause: float = 1.0,
     ) -> None:
-        """`wait`: seconds that Telegram holds a request open. `pause`: after the first error."""
-        self._session = session
+        """`connect` makes a new client and closes the one before it.
+
+        `wait`: seconds that Telegram holds a request open. `pause`: after the first error.
+        """
+        self._connect = connect
         self._url = url
         self._clock = clock
         self._wait = wait
         self._pause = pause
         self._offset: int | None = None
-        self.last_response = clock.monotonic()
+        self._last_response = clock.monotonic()
+        self._was_rebuilt = False
+        """Whether the client was replaced since the last response."""
 
     async def run(self, take: Take) -> None:
         """Take updates in. `PlatformError` if a person must act."""
         failures = conflicts = 0
+        session = await self._connect()
         while True:
-            status, answer = await self._ask()
+            status, answer = await self._ask(session)
             if status is not None:
-                self.last_response = self._clock.monotonic()
+                self._last_response = self._clock.monotonic()
+                self._was_rebuilt = False
             conflicts = conflicts + 1 if status == _CONFLICT else 0
-            if status == _OK and isinstance(answer.get("result"), list):
+            result = answer.get("result")
+            is_answered = status == _OK and isinstance(result, list)
+            if is_answered and await self._store(cast("list[object]", result), take):
                 failures = 0
-                await self._store(answer["result"], take)
                 continue
-            self._raise_if_fatal(status, conflicts)
+            _raise_if_fatal(status, conflicts)
+            if self._is_stalled():
+                session = await self._rebuild()
             failures += 1
             await sleep(self._clock, self._delay(status, answer, failures))
 
-    async def _store(self, raw_updates: list[object], take: Take) -> None:
+    def _is_stalled(self) -> bool:
+        return self._clock.monotonic() - self._last_response > STALLED
+
+    async def _rebuild(self) -> aiohttp.ClientSession:
+        """Replace the client, which may be the fault. `PlatformError` if that did not help."""
+        if self._was_rebuilt:
+            raise PlatformError(
+                f"Telegram has not answered for {2 * STALLED:.0f} s; check the network and start "
+                "again"
+            )
+        _log.error("Telegram has not answered for %.0f s; connecting anew", STALLED)
+        self._was_rebuilt = True
+        self._last_response = self._clock.monotonic()
+        return await self._connect()
+
+    async def _store(self, raw_updates: list[object], take: Take) -> bool:
+        """Store updates, and acknowledge them with the next request. False: try it again later."""
         updates = [update for raw in raw_updates if (update := as_update(raw)) is not None]
         if len(updates) < len(raw_updates):
             _log.warning("%d updates cannot be read", len(raw_updates) - len(updates))
-        if updates:
+        if not updates:
+            return True
+        try:
             await take(sorted(updates, key=lambda update: update.number))
-            self._offset = max(update.number for update in updates) + 1
+        except StoreError as error:
+            _log.error("%d updates are not acknowledged: %s", len(updates), error)
+            return False
+        self._offset = max(update.number for update in updates) + 1
+        return True
 
-    async def _ask(self) -> tuple[int | None, dict[str, Any]]:
+    async def _ask(self, session: aiohttp.ClientSession) -> tuple[int | None, dict[str, Any]]:
         """Return the status and the answer; no status: there was no response."""
         from aiohttp import ClientError, ClientTimeout  # noqa: PLC0415 (heavy)
 
@@ -90,7 +127,7 @@ class Polling:
             body["offset"] = self._offset
         timeout = ClientTimeout(total=self._wait + 10)
         try:
-            async with self._session.post(self._url, json=body, timeout=timeout) as response:
+            async with session.post(self._url, json=body, timeout=timeout) as response:
                 text = await response.text()
         except (TimeoutError, ClientError, OSError) as error:
             _log.info("getUpdates failed: %s", type(error).__name__)
@@ -101,26 +138,22 @@ class Polling:
             answer = None
         return response.status, cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
 
-    def _raise_if_fatal(self, status: int | None, conflicts: int) -> None:
-        if status in _UNAUTHORIZED:
-            raise PlatformError(
-                "Telegram refuses the token of the bot; set the right one in [gateway.telegram], "
-                "as @BotFather shows it"
-            )
-        if conflicts >= CONFLICTS:
-            raise PlatformError(
-                "another program receives the updates of this bot (409); stop it, or use another "
-                "bot"
-            )
-        if self._clock.monotonic() - self.last_response > STALLED:
-            raise PlatformError(
-                f"Telegram has not answered for {STALLED:.0f} s; check the network and start again"
-            )
-
     def _delay(self, status: int | None, answer: dict[str, Any], failures: int) -> float:
         parameters = answer.get("parameters")
         if status == _TOO_MANY and isinstance(parameters, dict):
             seconds = cast("dict[str, Any]", parameters).get("retry_after")
             if isinstance(seconds, int | float):
                 return float(seconds)
-        return min(self._pause * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE)
+        return backoff(self._pause, failures)
+
+
+def backoff(pause: float, failures: int) -> float:
+    """Return the seconds to wait after the nth failure in a row."""
+    return min(pause * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE)
+
+
+def _raise_if_fatal(status: int | None, conflicts: int) -> None:
+    if status in _UNAUTHORIZED:
+        raise PlatformError(REFUSED)
+    if conflicts >= CONFLICTS:
+        raise PlatformError(CONFLICT)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aiogram import types
     from aiogram.types.message_generation_stopped import MessageGenerationStopped
 
-ALLOWED: Final = ("message", "callback_query", "stopped_message_generation")
+ALLOWED: Final = ("message", "edited_message", "callback_query", "stopped_message_generation")
 """The kinds of updates that Telegram is asked for."""
 URGENT: Final = ("/stop", "/status")
 """Commands that pass by what waits in their chat."""
@@ -47,7 +47,11 @@ def as_update(raw: object) -> Update | None:
 def _lane(fields: dict[str, Any]) -> str:
     """Return the chat and topic; presses and urgent commands have a lane of their own."""
     press = _object(fields, "callback_query")
-    message = _object(press, "message") if press else _object(fields, "message")
+    message = (
+        _object(press, "message")
+        if press
+        else _object(fields, "message") or _object(fields, "edited_message")
+    )
     stopped = _object(fields, "stopped_message_generation")
     chat = _object(message or stopped, "chat").get("id", "")
     topic = message.get("message_thread_id") if message.get("is_topic_message") else None
@@ -75,6 +79,8 @@ def read(body: bytes, me: types.User) -> Incoming | None:
         return None
     if update.message is not None:
         return _message(update.message, me)
+    if update.edited_message is not None:
+        return _message(update.edited_message, me, is_edit=True)
     if update.callback_query is not None:
         return _press(update.callback_query)
     if update.stopped_message_generation is not None:
@@ -82,7 +88,9 @@ def read(body: bytes, me: types.User) -> Incoming | None:
     return None
 
 
-def _message(message: types.Message, me: types.User) -> ReceivedMessage | None:
+def _message(
+    message: types.Message, me: types.User, *, is_edit: bool = False
+) -> ReceivedMessage | None:
     author = message.from_user
     if author is None or author.is_bot:
         return None
@@ -102,10 +110,18 @@ def _message(message: types.Message, me: types.User) -> ReceivedMessage | None:
         files=_files(message),
         is_addressed=is_addressed,
         album=message.media_group_id,
-        is_part=message.media_group_id is not None
-        or len(text) >= FRAGMENT
-        or message.forward_origin is not None,
+        is_part=not is_edit and _may_go_on(message, text),
+        is_edit=is_edit,
         quote=quote,
+    )
+
+
+def _may_go_on(message: types.Message, text: str) -> bool:
+    """Return whether the next message may be a part of this one."""
+    return (
+        message.media_group_id is not None
+        or message.forward_origin is not None
+        or len(text) >= FRAGMENT
     )
 
 
@@ -193,7 +209,10 @@ def _stopped(stopped: MessageGenerationStopped) -> Press:
     """The Stop button of a draft, in a private chat: a press that names the draft."""
     person = Person(str(stopped.chat.id), stopped.chat.full_name)
     return Press(
-        address=Address(str(stopped.chat.id)),
+        address=Address(
+            str(stopped.chat.id),
+            None if stopped.message_thread_id is None else str(stopped.message_thread_id),
+        ),
         person=person,
         press_id="",
         data=f"draft:{stopped.draft_id}",

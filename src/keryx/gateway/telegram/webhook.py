@@ -32,7 +32,7 @@ class TelegramWebhook:
         secret = self._bot.webhook_secret()
 
         async def handle(posted: Posted) -> int:
-            if not hmac.compare_digest(posted.headers.get(HEADER, "").encode(), secret.encode()):
+            if not hmac.compare_digest(_header(posted), secret.encode()):
                 return FORBIDDEN
             try:
                 update = as_update(json.loads(posted.body))
@@ -56,3 +56,8 @@ class TelegramWebhook:
             await asyncio.get_running_loop().create_future()  # until cancelled
         finally:
             self._listener.remove(PATH)
+
+
+def _header(posted: Posted) -> bytes:
+    # A header may hold any bytes.
+    return posted.headers.get(HEADER, "").encode(errors="surrogateescape")

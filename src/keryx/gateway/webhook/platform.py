@@ -7,8 +7,9 @@ it has, so a send of unknown fate is simply repeated.
 from __future__ import annotations
 
 import asyncio
-import base64
+import io
 import logging
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 PATH: Final = "/webhook"
+LARGEST_BODY: Final = 16 * 1024 * 1024
+"""Bytes of one request, with its files."""
 ACCEPTED: Final = 202
 REFUSED: Final = 401
 INVALID: Final = 422
@@ -45,6 +48,14 @@ TOO_MANY: Final = 429
 _log: Final = logging.getLogger("keryx.gateway")
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+class PostedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file that comes with a message."""
+
+    name: Name
+    media_type: Annotated[str, msgspec.Meta(pattern=r"^[\w.+-]+/[\w.+-]+$", max_length=100)]
+    base64: str
 
 
 class PostedMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,6 +69,7 @@ class PostedMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: Name | None = None
     press: str | None = None
     name: str = ""
+    files: tuple[PostedFile, ...] = ()
 
 
 _decoder: Final = json_decoder(PostedMessage)
@@ -102,13 +114,15 @@ class Webhook:
                 return REFUSED
             try:
                 message = _decoder.decode(posted.body)
-            except msgspec.DecodeError as error:
+                for file in message.files:
+                    b64decode(file.base64, validate=True)
+            except (msgspec.DecodeError, ValueError) as error:
                 _log.info("a posted message is not valid: %s", error)
                 return INVALID
             await take([self._update(message, posted.body)])
             return ACCEPTED
 
-        self._listener.add(PATH, handle)
+        self._listener.add(PATH, handle, largest=LARGEST_BODY)
         try:
             await asyncio.get_running_loop().create_future()  # until cancelled
         finally:
@@ -127,7 +141,11 @@ class Webhook:
         if message.press is not None:
             return Press(address=address, person=person, press_id=message.id, data=message.press)
         return ReceivedMessage(
-            address=address, person=person, message_id=message.id, text=message.text
+            address=address,
+            person=person,
+            message_id=message.id,
+            text=message.text,
+            files=tuple(_received(file) for file in message.files),
         )
 
     def format(self, markdown: str) -> list[Content]:
@@ -150,7 +168,7 @@ class Webhook:
             body["file"] = {
                 "name": content.file.name,
                 "media_type": content.file.media_type,
-                "base64": base64.b64encode(sending.data).decode(),
+                "base64": b64encode(sending.data).decode(),
             }
         await self._post(msgspec.json.encode(body))
         return sending.key
@@ -164,7 +182,9 @@ class Webhook:
             "X-Keryx-Signature": sign(self._secret, body, self._clock.wall()),
         }
         try:
-            async with self._session.post(self._url, data=body, headers=headers) as response:
+            async with self._session.post(
+                self._url, data=io.BytesIO(body), headers=headers
+            ) as response:
                 status, after = response.status, response.headers.get("Retry-After", "")
         except ClientConnectorError as error:
             raise NotSentError(f"{self._url} cannot be reached") from error
@@ -184,9 +204,17 @@ class Webhook:
     async def settle(self, press: Press, text: str) -> None:
         """A press has no answer of its own here; its effect is in the messages that follow."""
 
-    async def download(self, file: ReceivedFile) -> bytes:  # noqa: ARG002 (the port's)
-        raise MessageRefusedError("the webhook takes no files")
+    async def show_draft(self, sending: Sending, draft_id: int) -> None:  # noqa: ARG002 (the port's)
+        raise MessageRefusedError("a posted message cannot be a draft")
+
+    async def download(self, file: ReceivedFile) -> bytes:
+        return b64decode(file.id)
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+
+
+def _received(file: PostedFile) -> ReceivedFile:
+    # The file came with the message, so its content names it.
+    return ReceivedFile(id=file.base64, name=file.name, media_type=file.media_type)
