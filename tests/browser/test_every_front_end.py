@@ -89,7 +89,7 @@ async def say_in_telegram(bot: BotApi) -> None:
     bot.say(ANN, "/sessions")
     (listing,) = await bot.wait(lambda: [text for text in bot.texts(ANN) if "All of them" in text])
     (line,) = [line for line in listing.splitlines() if "All of them" in line]
-    bot.say(ANN, f"/sessions {line.partition('.')[0]}")
+    bot.say(ANN, f"/sessions {line.split()[0]}")
     await bot.wait(lambda: len(bot.texts(ANN)) > 1)
     bot.say(ANN, MESSAGES[5])
     await bot.wait(lambda: REPLIES[5] in bot.texts(ANN))

@@ -133,10 +133,11 @@ async def test_new_forgets_and_sessions_go_on(tmp_path: Path) -> None:
         await replies(api, "Hello", "You said: Hello")
         assert "heron" not in json.dumps(model.asked_bodies[-1])
         shown = await replies(api, "/sessions", "(this one)")
-        assert shown.startswith("1. ")
+        codes = [line.split()[0] for line in shown.splitlines()[:2]]
         assert "(this one)" in shown.partition("\n")[0]
-        await replies(api, "/sessions 9", "There is no such session")
-        await replies(api, "/sessions 2", "Going on with: ")
+        for wrong in ("9", "zzzz", codes[0][:3]):
+            await replies(api, f"/sessions {wrong}", "There is no such session")
+        await replies(api, f"/sessions {codes[1]}", "Going on with: ")
         await replies(api, "and now?", "You said: and now?")
         assert "heron" in json.dumps(model.asked_bodies[-1])
         assert len(await app.store.sessions()) == 2
@@ -144,11 +145,15 @@ async def test_new_forgets_and_sessions_go_on(tmp_path: Path) -> None:
 
 async def test_a_group_lists_its_own_sessions_only(tmp_path: Path) -> None:
     command = {"entities": [{"type": "bot_command", "offset": 0, "length": 19}]}
-    async with chatting(tmp_path, Model()) as (api, _, _):
+    async with chatting(tmp_path, Model()) as (api, _, app):
         await replies(api, "a private matter", "You said: a private matter")
+        await replies(api, "/sessions@keryx_bot", "There are no sessions", chat=GROUP, **command)
+        assert len(await app.store.sessions()) == 1, "who only looks leaves no session behind"
+        mention = [{"type": "mention", "offset": 0, "length": 10}]
+        await replies(api, "@keryx_bot hello", "You said", chat=GROUP, entities=mention)
         shown = await replies(api, "/sessions@keryx_bot", "goes on with one", chat=GROUP, **command)
-        assert len([line for line in shown.splitlines() if line[:1].isdigit()]) == 1
         assert "(this one)" in shown
+        assert "private" not in shown
 
 
 async def test_help_lists_every_command_and_others_are_refused(tmp_path: Path) -> None:

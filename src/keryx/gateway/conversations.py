@@ -29,13 +29,18 @@ class AwaitedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """Who started it, and whose budget it counts against."""
 
 
-def session_of(connection: sqlite3.Connection, key: str, at: float) -> str:
-    """Return the session of a conversation; a conversation without one gets a new id."""
+def current(connection: sqlite3.Connection, key: str) -> str | None:
+    """Return the session of a conversation, if it has one."""
     row = connection.execute(
         "SELECT session_id FROM conversations WHERE key = ?", (key,)
     ).fetchone()
-    if row is not None:
-        return row[0]
+    return None if row is None else row[0]
+
+
+def session_of(connection: sqlite3.Connection, key: str, at: float) -> str:
+    """Return the session of a conversation; a conversation without one gets a new id."""
+    if (session_id := current(connection, key)) is not None:
+        return session_id
     session_id = new_id("s")
     switch(connection, key, session_id, at)
     return session_id

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from keryx.app.host_client import HostClient
 from keryx.gateway import conversations
 from keryx.gateway.talk.plans import ModelPlan, Plan, SayPlan, SwitchPlan
+from keryx.ports.store import SessionRow
 from keryx.sqlite_file import SqliteFile
 
+CODE: Final = 4
+"""So many characters from the end of a session's id stand for it."""
 MOST_SESSIONS: Final = 8
 NOT_PAIRED: Final = ""
 """A person who is not allowed gets nothing."""
@@ -21,7 +25,7 @@ You can talk to me now. Send a message, a photo, a document or a voice message.
 /queue TEXT is done after what is running
 /model NAME chooses the model; /model shows it
 /status shows what is running
-/sessions lists the last sessions; /sessions NUMBER goes on with one"""
+/sessions lists the last sessions; /sessions CODE goes on with one"""
 
 
 def command_in(text: str) -> tuple[str, str]:
@@ -42,19 +46,29 @@ class ChatCommands:
         self._file = file
 
     async def plan(  # noqa: PLR0911 (one for each command)
-        self, word: str, rest: str, session_id: str, conversation: str, *, is_private: bool
+        self,
+        word: str,
+        rest: str,
+        conversation: str,
+        session: Callable[[], Awaitable[str]],
+        *,
+        is_private: bool,
     ) -> Plan:
+        """Plan a command. `session` returns the session of the conversation, a new one if needed.
+
+        Commands that need no session must not call it, or each look would leave one behind.
+        """
         match word:
             case "status":
-                return SayPlan(text=await self._status(session_id))
+                return SayPlan(text=await self._status(await session()))
             case "model" if rest:
                 self._host_client.models.check(rest)
-                return ModelPlan(session_id=session_id, model=rest)
+                return ModelPlan(session_id=await session(), model=rest)
             case "model":
-                view = await self._host_client.view(session_id)
+                view = await self._host_client.view(await session())
                 return SayPlan(text=f"The model is {view.settings.model}.")
             case "sessions":
-                return await self._sessions(rest, session_id, conversation, is_private=is_private)
+                return await self._sessions(rest, conversation, is_private=is_private)
             case "start" | "help" | "pair":
                 return SayPlan(text=HELP)
             case "steer" | "queue":
@@ -76,24 +90,29 @@ class ChatCommands:
             lines.append(f"Queued messages: {len(view.queue)}")
         return "\n".join(lines)
 
-    async def _sessions(
-        self, rest: str, current: str, conversation: str, *, is_private: bool
-    ) -> Plan:
+    async def _sessions(self, rest: str, conversation: str, *, is_private: bool) -> Plan:
         rows = await self._host_client.store.sessions(limit=200)
         if not is_private:
             # In a group, the sessions of other chats are nobody's business.
             own = await self._file.read(lambda con: conversations.sessions_of(con, conversation))
             rows = [row for row in rows if row.session_id in own]
-        rows = rows[:MOST_SESSIONS]
         if rest:
-            if rest.isdecimal() and 1 <= int(rest) <= len(rows):
-                chosen = rows[int(rest) - 1].session_id
-                return SwitchPlan(session_id=chosen, conversation=conversation)
-            return SayPlan(text="There is no such session; /sessions lists the last ones.")
+            return _chosen(rest, rows, conversation)
+        current = await self._file.read(lambda con: conversations.current(con, conversation))
         lines = [
-            f"{number}. {row.title or row.session_id}"
+            f"{row.session_id[-CODE:]} {row.title or row.session_id}"
             + (" (this one)" if row.session_id == current else "")
-            for number, row in enumerate(rows, 1)
+            for row in rows[:MOST_SESSIONS]
         ]
         text = "\n".join(lines) or "There are no sessions yet."
-        return SayPlan(text=f"{text}\n\n/sessions NUMBER goes on with one of them.")
+        return SayPlan(text=f"{text}\n\n/sessions CODE goes on with one of them.")
+
+
+def _chosen(code: str, rows: Sequence[SessionRow], conversation: str) -> Plan:
+    """Choose a session by the end of its id: a place in the list changes with every message."""
+    matches = [row.session_id for row in rows if row.session_id.endswith(code.lower())]
+    if len(code) < CODE or not matches:
+        return SayPlan(text="There is no such session; /sessions lists the last ones.")
+    if len(matches) > 1:
+        return SayPlan(text=f"The ids of several sessions end so: {', '.join(matches)}")
+    return SwitchPlan(session_id=matches[0], conversation=conversation)

@@ -94,9 +94,12 @@ class Planner:
             case "":
                 return await self._send(key, parts, places, None, mode="queue")
             case _:
-                session_id = await self._session(conversation)
                 return await self._commands.plan(
-                    word, rest, session_id, conversation, is_private=message.address.is_private
+                    word,
+                    rest,
+                    conversation,
+                    partial(self._session, conversation),
+                    is_private=message.address.is_private,
                 )
 
     def conversation(self, address: Address, person: Person) -> str:
