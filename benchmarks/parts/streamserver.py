@@ -1,6 +1,6 @@
 """A model server that costs next to nothing, so that what is measured is the client.
 
-It speaks just enough HTTP/1.1 and Chat Completions to be asked by any client, and it checks
+It speaks just enough HTTP/1.1 and four wire formats to be asked by any client, and it checks
 nothing. The name of the model says what it answers, and the number behind the name how much:
 
 - `answer-5`: five tokens, in one write;
@@ -23,78 +23,53 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
 from typing import Final, cast
 
-import msgspec
 import uvloop
+from wire_formats import FORMATS, TEXTS, WireFormat
 
 PERIOD: Final = 0.01
 SLOTS: Final = 10
 """Streams do not send at the same time: a tick serves one slot, each slot once a period."""
-TEXTS: Final = (" arma", " viru", " cano", " Troi", " qui ", " prim", " ab o", " ris ")
-"""All of one length, so that the number of characters gives the number of tokens."""
 SHORT: Final = 5
 STAMPED: Final = 5
 """Periods between two tokens of a stamped answer: a person reads no faster."""
 
-_MODEL: Final = re.compile(rb'"model":\s*"(answer|steps|pace|stamp|flood)-(\d+)"')
+# In the body, or in the path of one format.
+_MODEL: Final = re.compile(rb'(?:"model":\s*"|/models/)(answer|steps|pace|stamp|flood)-(\d+)')
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
-_RESULT: Final = re.compile(rb'"role":\s*"tool"')
 _HEAD: Final = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n"
 )
 
 
-def _event(data: bytes) -> bytes:
-    """One server-sent event as one chunk of HTTP."""
-    event = b"data: %b\n\n" % data
-    return b"%x\r\n%b\r\n" % (len(event), event)
+class Answers:
+    """What is sent in one wire format, ready to be written."""
+
+    def __init__(self, wire: WireFormat) -> None:
+        self.wire = wire
+        self.begin = _HEAD + wire.begin
+        self.tokens = tuple(map(wire.text, TEXTS))
+
+    def end(self, tokens: int) -> bytes:
+        return self.wire.end(tokens) + b"0\r\n\r\n"
+
+    def whole(self, tokens: int) -> bytes:
+        sent = b"".join(self.tokens[number % len(self.tokens)] for number in range(tokens))
+        return self.begin + sent + self.end(tokens)
+
+    def call(self, number: int) -> bytes:
+        return _HEAD + self.wire.call(number) + b"0\r\n\r\n"
 
 
-def _chunk(delta: Mapping[str, object], finish_reason: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-    return _event(msgspec.json.encode(_part(choices=[choice], usage=None)))
+_ANSWERS: Final = tuple(map(Answers, FORMATS))
 
 
-def _part(**fields: object) -> dict[str, object]:
-    return {
-        "id": "chatcmpl-0123456789abcdefghijklmnopqrs",
-        "object": "chat.completion.chunk",
-        "created": 1_760_000_000,
-        "model": "test-model",
-        "service_tier": "default",
-        "system_fingerprint": "fp_0123456789",
-        **fields,
-    }
-
-
-def _end(finish_reason: str, tokens: int) -> bytes:
-    usage = {"prompt_tokens": 9, "completion_tokens": tokens, "total_tokens": tokens + 9}
-    counted = _event(msgspec.json.encode(_part(choices=[], usage=usage)))
-    return _chunk({}, finish_reason) + counted + _event(b"[DONE]") + b"0\r\n\r\n"
-
-
-_BEGIN: Final = _chunk({"role": "assistant", "content": "", "refusal": None})
-_TOKENS: Final = tuple(_chunk({"content": text}) for text in TEXTS)
-
-
-def _answer(tokens: int) -> bytes:
-    tokens_sent = b"".join(_TOKENS[number % len(_TOKENS)] for number in range(tokens))
-    return _HEAD + _BEGIN + tokens_sent + _end("stop", tokens)
-
-
-def _ask(number: int) -> bytes:
-    """A call, its arguments in two pieces."""
-    function = {"name": "add", "arguments": ""}
-    call = {"index": 0, "id": f"call_{number}", "type": "function", "function": function}
-    begin = {"role": "assistant", "content": None, "tool_calls": [call], "refusal": None}
-    pieces = [
-        _chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
-        for piece in ('{"a":2,', '"b":3}')
-    ]
-    return _HEAD + _chunk(begin) + b"".join(pieces) + _end("tool_calls", 9)
+def _answers_at(head: bytes) -> Answers:
+    """Return what is sent for a request with this head: the path tells the format."""
+    path = head.partition(b"\r\n")[0]
+    return next((each for each in _ANSWERS if each.wire.path in path), _ANSWERS[0])
 
 
 class Streams:
@@ -149,6 +124,7 @@ class Connection(asyncio.Protocol):
         self._streams = streams
         self._transport: asyncio.Transport | None = None
         self._received = b""
+        self._answers = _ANSWERS[0]
         self._tokens = 0
         self._sent = 0
         self._is_flood = False
@@ -176,24 +152,26 @@ class Connection(asyncio.Protocol):
         length = _LENGTH.search(head)
         if mark and len(body) >= (0 if length is None else int(length[1])):
             self._received = b""
-            self._reply(body)
+            self._reply(head, body)
 
-    def _reply(self, body: bytes) -> None:
+    def _reply(self, head: bytes, body: bytes) -> None:
         assert self._transport is not None
-        model = _MODEL.search(body)
+        model = _MODEL.search(body) or _MODEL.search(head)
         if model is None:
             used = b"%f" % time.process_time()
             self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(used))
             self._transport.write(used)
             return
         kind, number = model[1], int(model[2])
+        self._answers = answers = _answers_at(head)
         if kind == b"answer":
-            self._transport.write(_answer(number))
+            self._transport.write(answers.whole(number))
         elif kind == b"steps":
-            results = len(_RESULT.findall(body))
-            self._transport.write(_ask(results) if results < number else _answer(SHORT))
+            results = len(answers.wire.result.findall(body))
+            reply = answers.call(results) if results < number else answers.whole(SHORT)
+            self._transport.write(reply)
         else:
-            self._transport.write(_HEAD + _BEGIN)
+            self._transport.write(answers.begin)
             self._tokens, self._sent = number, 0
             self._is_flood = kind == b"flood"
             self._every = STAMPED if kind == b"stamp" else 1
@@ -208,12 +186,13 @@ class Connection(asyncio.Protocol):
             return True
         if self._sent == self._tokens:
             self._sent += 1
-            self._transport.write(_end("stop", self._tokens))
+            self._transport.write(self._answers.end(self._tokens))
             return False
         if self._every == STAMPED:
-            self._transport.write(_chunk({"content": f" {time.monotonic_ns()}"}))
+            self._transport.write(self._answers.wire.text(f" {time.monotonic_ns()}"))
         else:
-            self._transport.write(_TOKENS[self._sent % len(_TOKENS)])
+            tokens = self._answers.tokens
+            self._transport.write(tokens[self._sent % len(tokens)])
         self._sent += 1
         return True
 
