@@ -31,7 +31,6 @@ from keryx.events.fields import (
     NestedSum,
     NestedSummary,
     Offer,
-    Opaque,
     ParentCall,
     Purpose,
     Replay,
@@ -105,7 +104,7 @@ from keryx.events.models import (
     ToolsLoaded,
     UsageRecorded,
 )
-from keryx.messages import well_formed
+from keryx.messages import Opaque, well_formed
 
 __all__ = [
     "AbandonCause",
