@@ -38,13 +38,13 @@ from keryx.events.models import (
     UsageRecorded,
 )
 from keryx.messages import (
+    NO_NEEDS,
     ApprovalMode,
     Decision,
     File,
     HookAction,
     Image,
     Mode,
-    NO_NEEDS,
     Needs,
     Opaque,
     Outcome,

@@ -26,9 +26,17 @@ MIN_SECRET: Final = 8
 
 _KIND_BY_CODE: Final[tuple[tuple[frozenset[str], ErrorKind], ...]] = (
     (
-        frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}),
+        frozenset(
+            {
+                "insufficient_quota",
+                "billing_hard_limit_reached",
+                "billing_not_active",
+                "billing_error",
+            }
+        ),
         "quota",
     ),
+    (frozenset({"api_key_invalid"}), "auth"),
     (frozenset({"context_length_exceeded", "exceed_context_size_error"}), "context_too_long"),
     (frozenset({"model_not_found", "not_found_error"}), "model_not_found"),
 )
@@ -45,6 +53,15 @@ _KIND_BY_WORD: Final[Mapping[str, ErrorKind]] = {
     "overloaded_error": "unreachable",
     "service_unavailable": "unreachable",
     "timeout": "stalled",
+    "timeout_error": "stalled",
+    "request_too_large": "context_too_long",
+    "resource_exhausted": "rate_limit",
+    "unavailable": "unreachable",
+    "internal": "unreachable",
+    "deadline_exceeded": "stalled",
+    "unauthenticated": "auth",
+    "permission_denied": "auth",
+    "not_found": "model_not_found",
 }
 _KIND_BY_STATUS: Final[Mapping[int, ErrorKind]] = {
     401: "auth",
@@ -69,9 +86,17 @@ _HINTS: Final[Mapping[ErrorKind, str]] = {
 }
 
 # Plain texts: they are compiled at the first failure, to keep the start fast.
-_TOO_LONG_MESSAGE: Final = (
-    r"context (length|window|size)|maximum context|too many tokens|prompt is too long"
+_KIND_BY_MESSAGE: Final[tuple[tuple[str, ErrorKind], ...]] = (
+    (
+        (
+            r"context (length|window|size)|maximum context|too many tokens|prompt is too long"
+            r"|exceeds the maximum number of tokens"
+        ),
+        "context_too_long",
+    ),
+    (r"credit balance is too low", "quota"),
 )
+"""For refusals whose status and code say nothing."""
 _TRY_AGAIN: Final = r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?\s*[a-z]+\s?)+)"
 _SPAN: Final = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)"
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -135,15 +160,29 @@ def problem_in(body: bytes) -> Problem | None:
         return None
     if not isinstance(inner, dict):
         return Problem(inner if isinstance(inner, str) else msgspec.json.encode(inner).decode())
-    return _problem(cast("dict[str, Any]", inner))
+    return problem_of(cast("dict[str, Any]", inner))
 
 
-def _problem(fields: dict[str, Any]) -> Problem:
+def problem_of(fields: Mapping[str, Any]) -> Problem:
+    """Return an error object that is decoded already."""
     message, code = fields.get("message"), fields.get("code")
-    words = {word.lower() for word in (code, fields.get("type")) if isinstance(word, str)}
+    texts = (code, fields.get("type"), fields.get("status"), *_reasons(fields.get("details")))
+    words = {word.lower() for word in texts if isinstance(word, str)}
     digits = next((word for word in words if word.isdecimal() and len(word) == len("500")), None)
     status = code if isinstance(code, int) else int(digits) if digits else None
     return Problem(message if isinstance(message, str) else "", frozenset(words), status)
+
+
+def _reasons(details: object) -> list[object]:
+    """Return the reasons that an error of Google's APIs lists."""
+    if not isinstance(details, list):
+        return []
+    entries = cast("list[object]", details)
+    return [
+        cast("dict[str, object]", entry).get("reason")
+        for entry in entries
+        if isinstance(entry, dict)
+    ]
 
 
 def refused(
@@ -232,8 +271,10 @@ def _kind(problem: Problem, status: int | None) -> ErrorKind:
     for words, kind in _KIND_BY_CODE:
         if problem.words & words:
             return kind
-    if status in {None, 400, 422} and re.search(_TOO_LONG_MESSAGE, problem.message, re.IGNORECASE):
-        return "context_too_long"
+    if status in {None, 400, 422}:
+        for pattern, kind in _KIND_BY_MESSAGE:
+            if re.search(pattern, problem.message, re.IGNORECASE):
+                return kind
     if status is not None and status >= _SERVER_FAULT:
         return "unreachable"
     if status is not None and status in _KIND_BY_STATUS:
