@@ -130,7 +130,9 @@ def source(name: str, url: str, api_key: str | None, headers: Mapping[str, str])
     except ValueError:
         # The address is not valid, so any part of it may be secret.
         return Source(name, "the address that is configured", (url, *filter(None, [api_key])))
-    values = {parts.password, *headers.values()}
+    # Of "Bearer abc" a server may repeat the second word alone.
+    words = (value.rpartition(" ")[2] for value in headers.values())
+    values = {parts.password, *headers.values(), *words}
     secrets = {value for value in values if value and len(value) >= MIN_SECRET}
     if api_key:
         secrets.add(api_key)

@@ -65,12 +65,11 @@ _decode: Final = json_decoder(_Chunk).decode
 
 
 class GeminiReply:
-    """One reply while it arrives. The API has no mark for the end of the stream."""
-
-    is_done = False
+    """One reply while it arrives. The last chunk has the reason of the end, and the counts."""
 
     def __init__(self, signer: str) -> None:
         self._signer = signer
+        self.is_done = False
         self.has_begun = False
         self.usage: Usage | None = None
         self._finish_reason = ""
@@ -89,6 +88,8 @@ class GeminiReply:
     def add(self, events: list[bytes]) -> list[Piece]:
         pieces = Pieces()
         for data in events:
+            if self.is_done:
+                break
             chunk = _decode(data)
             self.has_begun = True
             self._read(chunk, pieces)
@@ -109,6 +110,7 @@ class GeminiReply:
                     self._add_part(part, pieces)
             if candidate.finish_reason:
                 self._finish_reason = candidate.finish_reason
+        self.is_done = self.is_complete and chunk.usage_metadata is not None
 
     def _add_part(self, part: _Part, pieces: Pieces) -> None:
         call, signature = part.function_call, part.thought_signature
