@@ -32,8 +32,7 @@ class GeminiModel(StreamingModel):
     @staticmethod
     def address(base_url: str, model: str) -> str:
         name = model.removeprefix("models/")
-        url = endpoint(base_url, f"models/{name}:streamGenerateContent")
-        return f"{url}{'&' if '?' in url else '?'}alt=sse"
+        return endpoint(base_url, f"models/{name}:streamGenerateContent?alt=sse")
 
     def encoder(self, blobs: LoadBlob | None) -> Callable[[Message], bytes]:
         return partial(

@@ -34,7 +34,7 @@ class OpenAIModel(StreamingModel):
         return describe_tool(spec)
 
     def body(self, request: ModelRequest) -> bytes:
-        return encode_body(self.model, request, self._tools)
+        return encode_body(self.model, self.quirks, request, self._tools)
 
     def new_reply(self) -> Reply:
-        return ChatReply(self.signer, self._returned)
+        return ChatReply(self.signer, self.quirks.returned)

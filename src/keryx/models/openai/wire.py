@@ -18,7 +18,8 @@ from keryx.messages import (
     text_of,
 )
 from keryx.models.wire.encoding import EncodedTools, MediaLoader, encode, join_body, tool_name
-from keryx.models.wire.schemas import is_strict
+from keryx.models.wire.quirks import Quirks
+from keryx.models.wire.schemas import instruction, is_strict
 from keryx.ports.model import ModelRequest, ToolSpec
 
 # `extra` cannot replace these fields of the body.
@@ -75,17 +76,20 @@ def describe_tool(spec: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def encode_body(model: str, request: ModelRequest, tools: EncodedTools) -> bytes:
+def encode_body(model: str, quirks: Quirks, request: ModelRequest, tools: EncodedTools) -> bytes:
     """Return the whole body."""
     messages = b",".join(request.history)
-    if request.system:
-        system = encode({"role": "system", "content": request.system})
-        messages = b"%b,%b" % (system, messages) if messages else system
+    system = request.system
+    if request.schema is not None and not quirks.takes_schemas:
+        system = "\n\n".join(filter(None, [system, instruction(request.schema)]))
+    if system:
+        first = encode({"role": "system", "content": system})
+        messages = b"%b,%b" % (first, messages) if messages else first
     encoded_tools = tools.encode(request.tools) if request.tools else None
-    return join_body(_options(model, request), encoded_tools, "messages", messages)
+    return join_body(_options(model, quirks, request), encoded_tools, "messages", messages)
 
 
-def _options(model: str, request: ModelRequest) -> dict[str, Any]:
+def _options(model: str, quirks: Quirks, request: ModelRequest) -> dict[str, Any]:
     options: dict[str, Any] = {
         "model": model,
         "stream": True,
@@ -99,12 +103,12 @@ def _options(model: str, request: ModelRequest) -> dict[str, Any]:
     if request.effort is not None:
         options["reasoning_effort"] = request.effort
     if request.max_tokens is not None:
-        options["max_completion_tokens"] = request.max_tokens
-    if request.schema is not None:
+        options[quirks.token_limit] = request.max_tokens
+    if request.schema is not None and quirks.takes_schemas:
         answer = {
             "name": "answer",
             "schema": request.schema,
             "strict": is_strict(request.schema),
         }
         options["response_format"] = {"type": "json_schema", "json_schema": answer}
-    return options
+    return {name: value for name, value in options.items() if name not in quirks.without}

@@ -17,11 +17,19 @@ from keryx.aio.clock import Clock, RealClock
 from keryx.errors import ModelError
 from keryx.messages import Message
 from keryx.models import failures
-from keryx.models.http import MAX_ERROR_BODY, Clients, HttpExchange, SilenceLimits, post
+from keryx.models.http import (
+    MAX_ERROR_BODY,
+    Clients,
+    HttpExchange,
+    SilenceLimits,
+    key_headers,
+    post,
+)
 from keryx.models.prices import PublicModel
 from keryx.models.requirements import key_invalid, key_missing
 from keryx.models.sse import EventTooLargeError, SseParser
 from keryx.models.wire.encoding import EncodedTools, LoadBlob
+from keryx.models.wire.quirks import Quirks
 from keryx.models.wire.replies import Reply, StreamFailedError
 from keryx.ports.model import Finished, ModelRequest, Piece, ToolSpec
 
@@ -61,18 +69,15 @@ class StreamingModel(ABC):
         first_byte: float = FIRST_BYTE_TIMEOUT,
         between_bytes: float = BETWEEN_BYTES_TIMEOUT,
         headers: Mapping[str, str] | None = None,
-        key_header: str | None = None,
-        returned: str = "",
+        quirks: Quirks | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`base_url` may name the model as `{model}`.
-
-        `returned`: the field of reasoning that a server of Chat Completions needs back.
-        """
+        """`base_url` may name the model as `{model}`."""
         key = api_key.strip() if api_key else ""
         base_url = base_url.replace("{model}", model)
         self.name: Final = name
         self.model: Final = model
+        self.quirks: Final = quirks or Quirks()
         self._missing_key = missing_key
         self._url = self.address(base_url, model)
         self._has_invalid_key = not (key.isascii() and key.isprintable())
@@ -85,11 +90,10 @@ class StreamingModel(ABC):
             "Accept-Encoding": "identity",
             "Content-Type": "application/json",
             **self.version_headers,
-            **key_headers(key_header or self.key_header, key),
+            **key_headers(self.quirks.key_header or self.key_header, key),
             **(headers or {}),
         }
         self._clients = clients
-        self._returned = returned
         self._tools = EncodedTools(self.describe_tool)
         self._window = window
         self._public = public
@@ -237,10 +241,3 @@ class StreamingModel(ABC):
     def _finished(self, reply: Reply) -> Finished:
         cost = None if self._public is None else self._public.cost(reply.usage)
         return Finished(reply.stop_reason, reply.usage, self.name, cost)
-
-
-def key_headers(header: str, key: str) -> dict[str, str]:
-    """Return the header for a key; none without a key."""
-    if not key:
-        return {}
-    return {header: f"Bearer {key}" if header == "Authorization" else key}
