@@ -7,10 +7,11 @@ that its API does not take, and a call of its own whose reasoning is missing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -73,7 +74,9 @@ class Providers:
 
 
 @asynccontextmanager
-async def providers(folder: Path, rest: str = "", **scripts: Any) -> AsyncGenerator[Providers]:
+async def providers(
+    folder: Path, scripts: Mapping[str, Any] = MappingProxyType({}), rest: str = ""
+) -> AsyncGenerator[Providers]:
     home, workspace = folder / "home", folder / "work"
     home.mkdir()
     workspace.mkdir()
@@ -188,7 +191,7 @@ async def test_a_fallback_goes_on_with_calls_that_another_model_made(tmp_path: P
         folder.mkdir()
         scripts = {first: fails, second: works}
         rest = f'[models]\nfallback = ["{name_of(second)}"]\n'
-        async with providers(folder, rest, **scripts) as here:
+        async with providers(folder, scripts, rest) as here:
             session = await here.app.open(effort="high")
             await session.change(model=name_of(first))
             result = await result_of(await session.send("go"))
@@ -209,7 +212,7 @@ async def test_every_request_of_a_long_turn_begins_with_the_one_before(
         calls = tuple(Call("read_file", {"path": "cat.png", "lines": n}) for n in (1, 2))
         return Reply(reasoning=f"step {number}", text=f"Step {number}.", calls=calls)
 
-    async with providers(tmp_path, **{api: script}) as here:
+    async with providers(tmp_path, {api: script}) as here:
         session = await here.app.open(effort="high")
         await session.change(model=name_of(api))
         await here.say(session, "take twenty steps")

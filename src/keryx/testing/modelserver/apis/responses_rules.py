@@ -196,11 +196,10 @@ def _check_calls(items: Sequence[Item]) -> None:
                 seen.add(item.call_id)
                 open_ids.append(item.call_id)
             case Message() | Reasoning():
-                if (
-                    open_ids
-                    and index
-                    and isinstance(items[index - 1], FunctionCallOutput | Message)
-                ):
+                # Items of one reply may stand between its calls, nothing else.
+                is_of_person = isinstance(item, Message) and item.role != "assistant"
+                is_later = index > 0 and isinstance(items[index - 1], FunctionCallOutput)
+                if open_ids and (is_of_person or is_later):
                     raise RefusedError(f"No tool output found for function call {open_ids[0]}.")
     if open_ids:
         raise RefusedError(f"No tool output found for function call {open_ids[0]}.")
