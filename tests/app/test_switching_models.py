@@ -16,9 +16,11 @@ from typing import Any
 
 import pytest
 
-from keryx import Keryx
+from keryx import IN_MEMORY, Keryx
 from keryx import events as ev
 from keryx.app import SessionHandle
+from keryx.errors import DeveloperMustActError
+from keryx.models.scripted import ScriptedModel, ScriptedReply
 from keryx.testing.modelserver import Call, ModelServer, ReceivedRequest, Reply
 from tests.app.hosts import PATIENCE, result_of
 
@@ -244,3 +246,19 @@ async def test_a_session_that_is_read_again_sends_back_what_was_signed(tmp_path:
                 assert body.startswith(before[api].removesuffix(CLOSERS[api]))
         assert here.refusals() == []
         await here.app.__aenter__()
+
+
+async def test_a_program_brings_models_of_its_own_and_a_session_names_them(tmp_path: Path) -> None:
+    def says(name: str) -> ScriptedModel:
+        return ScriptedModel(lambda _: ScriptedReply(text=f"I am {name}."), name=f"mine:{name}")
+
+    async with Keryx(
+        model=says("one"), models=[says("two")], tools=[], home=IN_MEMORY, workspace=tmp_path
+    ) as app:
+        session = await app.open()
+        assert (await result_of(await session.send("who?"))).text == "I am one."
+        await session.change(model="mine:two")
+        assert (await result_of(await session.send("who?"))).text == "I am two."
+    for wrong in ("mine:two", ["mine:two"], [None], 5):
+        with pytest.raises(DeveloperMustActError, match="models"):
+            Keryx(models=wrong)  # pyright: ignore[reportArgumentType] (wrong on purpose)

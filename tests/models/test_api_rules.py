@@ -45,7 +45,7 @@ def output(call_id: str = "c") -> Body:
     return {"type": "function_call_output", "call_id": call_id, "output": "r"}
 
 
-REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "forged"}
+REASONING: Body = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "forged"}
 FUNCTION = {"type": "function", "name": "look", "parameters": SCHEMA, "strict": False}
 
 RESPONSES: dict[str, tuple[Body, str | None]] = {

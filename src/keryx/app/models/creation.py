@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from keryx.config import Provider
 from keryx.errors import ModelError
@@ -16,9 +16,7 @@ from keryx.models.requirements import not_named, provider_missing
 from keryx.models.retry import Retrying
 from keryx.models.servers.providers import ROWS, row_at
 from keryx.ports.model import Model
-
-if TYPE_CHECKING:
-    from keryx.models.openai import OpenAIEndpoint
+from keryx.ports.model_access import Endpoint
 
 TOUR: Final = "scripted:tour"
 
@@ -54,12 +52,12 @@ class ModelFactory:
             )
         )
 
-    def create_endpoint(self, name: str, providers: Mapping[str, Provider]) -> OpenAIEndpoint:
+    def create_endpoint(self, name: str, providers: Mapping[str, Provider]) -> Endpoint:
         """Return a model that makes or reads media; `ModelError` says what to configure."""
         provider, model = _provider_of(name, providers)
         # Imported here only: few sessions make or read media.
         module = importlib.import_module("keryx.models.openai.endpoint")
-        endpoint: OpenAIEndpoint = module.OpenAIEndpoint(
+        endpoint: Endpoint = module.OpenAIEndpoint(
             name=name,
             model=model,
             base_url=provider.base_url,

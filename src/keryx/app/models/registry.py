@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from keryx.app.models.creation import ModelFactory
 from keryx.app.models.listing import list_models, models_at
@@ -24,9 +24,7 @@ from keryx.models.requirements import (
 from keryx.models.servers.connection_test import TriedServer, try_out
 from keryx.models.servers.discovery import FoundServer, find_local
 from keryx.ports.model import Model
-
-if TYPE_CHECKING:
-    from keryx.models.openai import OpenAIEndpoint
+from keryx.ports.model_access import Endpoint
 
 NOT_CHAT: Final = frozenset({"image", "speech", "transcription"})
 """The purposes whose models make or read media. They cannot be the model of a session."""
@@ -162,7 +160,7 @@ class Models:
         auxiliary = self._config.profile(settings.profile).auxiliary
         return self.find(name or auxiliary.get(purpose) or settings.model, settings.profile)
 
-    def endpoint(self, purpose: Purpose, profile: str) -> OpenAIEndpoint:
+    def endpoint(self, purpose: Purpose, profile: str) -> Endpoint:
         """Return the model that makes or reads media; `ModelError` if none is configured."""
         settings = self._config.profile(profile)
         name = settings.auxiliary.get(purpose)
