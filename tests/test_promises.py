@@ -85,6 +85,7 @@ def test_all_promises_are_there() -> None:
         *(f"kit.{number}" for number in range(1, 14)),
         *(f"chat.{number}" for number in range(1, 7)),
         *(f"term.{number}" for number in range(1, 6)),
+        *(f"model.{number}" for number in range(1, 4)),
     }
     assert set(rows()) == expected
 

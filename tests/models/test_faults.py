@@ -25,7 +25,7 @@ from tests.models.scripted_server import (
     request,
 )
 
-pytestmark = pytest.mark.promise("sessions.5")
+pytestmark = pytest.mark.promise("sessions.5", "model.1")
 
 STORY = "once upon a time there was a «stream» 🎉"
 

@@ -11,12 +11,13 @@ import email.utils
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 from keryx.errors import ErrorKind, ModelError
+from keryx.models.wire.problems import Problem, problem_in
 
 # The beginning of an HTML page or a stack trace is enough.
 MAX_EXCERPT: Final = 300
@@ -138,53 +139,6 @@ def source(name: str, url: str, api_key: str | None, headers: Mapping[str, str])
         secrets.add(api_key)
     # The longest first: a secret may be a part of another one.
     return Source(name, shown_url, tuple(sorted(secrets, key=len, reverse=True)))
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """The error object of a server."""
-
-    message: str = ""
-    words: frozenset[str] = frozenset()
-    status: int | None = None
-
-
-def problem_in(body: bytes) -> Problem | None:
-    """Return the error object of a body, in any of the usual forms; None if there is none."""
-    try:
-        value: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    if not isinstance(value, dict):
-        return None
-    fields = cast("dict[str, Any]", value)
-    inner: Any = fields.get("error", fields.get("detail", fields.get("message")))
-    if inner is None:
-        return None
-    if not isinstance(inner, dict):
-        return Problem(inner if isinstance(inner, str) else msgspec.json.encode(inner).decode())
-    return problem_of(cast("dict[str, Any]", inner))
-
-
-def problem_of(fields: Mapping[str, Any]) -> Problem:
-    """Return an error object that is decoded already."""
-    message, code = fields.get("message"), fields.get("code")
-    texts = (code, fields.get("type"), fields.get("status"), *_reasons(fields.get("details")))
-    words = {word.lower() for word in texts if isinstance(word, str)}
-    digits = next((word for word in words if word.isdecimal() and len(word) == len("500")), None)
-    status = code if isinstance(code, int) else int(digits) if digits else None
-    return Problem(message if isinstance(message, str) else "", frozenset(words), status)
-
-
-def _reasons(details: object) -> list[object]:
-    """Return the reasons that an error of Google's APIs lists."""
-    if not isinstance(details, list):
-        return []
-    entries = cast("list[object]", details)
-    return [
-        cast("dict[str, object]", entry).get("reason")
-        for entry in entries
-        if isinstance(entry, dict)
-    ]
 
 
 def refused(

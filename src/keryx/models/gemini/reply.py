@@ -8,9 +8,9 @@ import msgspec
 
 from keryx.decoding import json_decoder
 from keryx.events import Usage
-from keryx.models.failures import Problem, problem_of
 from keryx.models.gemini.wire import Signed
 from keryx.models.wire.encoding import encode
+from keryx.models.wire.problems import Problem, problem_of
 from keryx.models.wire.replies import Pieces, StreamFailedError
 from keryx.ports.model import Piece
 

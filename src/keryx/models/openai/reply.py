@@ -11,8 +11,8 @@ import msgspec
 
 from keryx.decoding import json_decoder
 from keryx.events import Usage
-from keryx.models.failures import Problem, problem_in
 from keryx.models.openai.returned_reasoning import ReturnedReasoning
+from keryx.models.wire.problems import Problem, problem_in
 from keryx.models.wire.replies import StreamFailedError
 from keryx.ports.model import CallPiece, Piece, ReasoningPiece, TextPiece
 

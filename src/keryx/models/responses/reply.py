@@ -8,8 +8,8 @@ import msgspec
 
 from keryx.decoding import json_decoder
 from keryx.events import Usage
-from keryx.models.failures import problem_of
 from keryx.models.wire.encoding import encode
+from keryx.models.wire.problems import problem_of
 from keryx.models.wire.replies import Pieces, StreamFailedError
 from keryx.ports.model import Piece
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from keryx.events import Usage
-from keryx.models.failures import Problem
+from keryx.models.wire.problems import Problem
 from keryx.ports.model import CallPiece, OpaquePiece, Piece, ReasoningPiece, TextPiece
 
 

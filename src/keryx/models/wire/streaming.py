@@ -29,6 +29,7 @@ from keryx.models.prices import PublicModel
 from keryx.models.requirements import key_invalid, key_missing
 from keryx.models.sse import EventTooLargeError, SseParser
 from keryx.models.wire.encoding import EncodedTools, LoadBlob
+from keryx.models.wire.problems import problem_in
 from keryx.models.wire.quirks import Quirks
 from keryx.models.wire.replies import Reply, StreamFailedError
 from keryx.ports.model import Finished, ModelRequest, Piece, ToolSpec
@@ -193,7 +194,7 @@ class StreamingModel(ABC):
         """Raise `ModelError` if the answer is no event stream; the content type is unreliable."""
         if data.lstrip().startswith(_NOT_EVENTS):
             body = await exchange.read_some(MAX_ERROR_BODY, data)
-            problem = failures.problem_in(body)
+            problem = problem_in(body)
             if problem is not None:
                 raise failures.refused_in_stream(self._source, problem, now=self._clock.wall())
             kind = exchange.headers.get("content-type", "no content type")

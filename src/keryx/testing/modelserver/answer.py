@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.client_exceptions import ClientConnectionResetError
 
 from keryx.decoding import decode_json
-from keryx.testing.modelserver.apis.api import Api, Asked, RefusedError
+from keryx.testing.modelserver.apis.api import Accepted, Api, RefusedError
 from keryx.testing.modelserver.script import Reply
 
 _HTML: Final = b"<!DOCTYPE html><html><body><h1>Please log in</h1></body></html>"
@@ -51,13 +51,13 @@ class Answer:
         request: web.Request,
         received: ReceivedRequest,
         api: Api,
-        asked: Asked,
+        accepted: Accepted,
         reply: Reply,
     ) -> None:
         self._request = request
         self._received = received
         self._api = api
-        self._asked = asked
+        self._accepted = accepted
         self._reply = reply
 
     async def give(self) -> web.StreamResponse:
@@ -77,8 +77,8 @@ class Answer:
         if reply.status != 200:
             refused = RefusedError(reply.message, reply.status, reply.code, "scripted")
             return error_response(self._api, refused, headers=reply.headers)
-        if not self._asked.streams:
-            whole = self._api.whole(reply, self._received.number, self._asked)
+        if not self._accepted.streams:
+            whole = self._api.whole(reply, self._received.number, self._accepted)
             return json_response(whole)
         return await self._stream()
 
@@ -106,7 +106,7 @@ class Answer:
         return response
 
     def _framed(self) -> Iterator[bytes]:
-        for frame in self._api.frames(self._reply, self._received.number, self._asked):
+        for frame in self._api.frames(self._reply, self._received.number, self._accepted):
             yield frame.replace(b"\n", b"\r\n") if self._reply.fault == "crlf" else frame
 
     async def _write(self, response: web.StreamResponse, data: bytes) -> None:

@@ -122,12 +122,12 @@ class ModelServer:
             self._check_headers(request, api)
             named = request.match_info.get("model", "")
             incoming = Request(raw, request.headers, request.query, named)
-            asked = api.check(incoming, self._models)
+            accepted = api.check(incoming, self._models)
             reply = self._reply(received)
         except RefusedError as refused:
             self.refused.append(refused)
             return error_response(api, refused)
-        answer = Answer(request, received, api, asked, reply)
+        answer = Answer(request, received, api, accepted, reply)
         try:
             response = await answer.give()
         except (asyncio.CancelledError, ClientConnectionResetError):

@@ -14,7 +14,7 @@ from keryx.testing.modelserver.apis.anthropic_rules import (
     check,
 )
 from keryx.testing.modelserver.apis.api import (
-    Asked,
+    Accepted,
     RefusedError,
     Request,
     Signatures,
@@ -51,32 +51,32 @@ class AnthropicApi:
     def key(self, headers: Mapping[str, str]) -> str:
         return headers.get("x-api-key", "") or headers.get("Authorization", "")
 
-    def check(self, request: Request, models: Sequence[str]) -> Asked:
+    def check(self, request: Request, models: Sequence[str]) -> Accepted:
         if "anthropic-version" not in request.headers:
             raise RefusedError("anthropic-version: header is required")
         body = check(request.raw, models, self._signatures)
         if not body.stream:
             raise RefusedError("this server streams only")
         thinks = isinstance(body.thinking, ThinkingEnabled | ThinkingAdaptive)
-        return Asked(body.model, thinks=thinks)
+        return Accepted(body.model, thinks=thinks)
 
-    def frames(self, reply: Reply, number: int, asked: Asked) -> Iterator[bytes]:
-        return map(named_frame, self._events(reply, number, asked))
+    def frames(self, reply: Reply, number: int, accepted: Accepted) -> Iterator[bytes]:
+        return map(named_frame, self._events(reply, number, accepted))
 
-    def _events(self, reply: Reply, number: int, asked: Asked) -> Iterator[dict[str, Any]]:
+    def _events(self, reply: Reply, number: int, accepted: Accepted) -> Iterator[dict[str, Any]]:
         message: dict[str, Any] = {
             "id": f"msg_{number}",
             "type": "message",
             "role": "assistant",
-            "model": asked.model,
+            "model": accepted.model,
             "content": [],
             "stop_reason": None,
         }
         counts = {} if reply.fault == "no usage" else {"usage": _usage(reply)}
         yield {"type": "message_start", "message": {**message, **counts}}
         index = 0
-        if reply.reasoning and asked.thinks:
-            yield from self._thinking(reply, asked.model)
+        if reply.reasoning and accepted.thinks:
+            yield from self._thinking(reply, accepted.model)
             index = 1
         if reply.text:
             text_block = {"type": "text", "text": ""}
@@ -84,7 +84,7 @@ class AnthropicApi:
             yield from _block(index, text_block, deltas)
             index += 1
         for at, call in enumerate(reply.calls):
-            if reply.reasoning and asked.thinks:
+            if reply.reasoning and accepted.thinks:
                 self._remember(call.tool, call.text)
             call_id = call.id or f"toolu_{number}_{at}"
             block: dict[str, Any] = {
@@ -124,7 +124,7 @@ class AnthropicApi:
         with contextlib.suppress(msgspec.DecodeError):
             self._signatures.remember((tool, msgspec.json.decode(arguments)))
 
-    def whole(self, reply: Reply, number: int, asked: Asked) -> bytes:
+    def whole(self, reply: Reply, number: int, accepted: Accepted) -> bytes:
         raise NotImplementedError
 
     def error(self, refused: RefusedError) -> bytes:

@@ -38,7 +38,7 @@ class RefusedError(Exception):
         self.type = type_
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Accepted(msgspec.Struct, frozen=True):
     """What the server needs to know of a request that was accepted."""
 
     model: str
@@ -96,15 +96,15 @@ class Api(Protocol):
         """Return the key of the request; empty if there is none."""
         ...
 
-    def check(self, request: Request, models: Sequence[str]) -> Asked:
+    def check(self, request: Request, models: Sequence[str]) -> Accepted:
         """Raise `RefusedError` if the request breaks a rule."""
         ...
 
-    def frames(self, reply: Reply, number: int, asked: Asked) -> Iterator[bytes]:
+    def frames(self, reply: Reply, number: int, accepted: Accepted) -> Iterator[bytes]:
         """Yield the events of the stream, with their line ends."""
         ...
 
-    def whole(self, reply: Reply, number: int, asked: Asked) -> bytes: ...
+    def whole(self, reply: Reply, number: int, accepted: Accepted) -> bytes: ...
 
     def error(self, refused: RefusedError) -> bytes: ...
 

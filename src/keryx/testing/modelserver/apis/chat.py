@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from keryx.events import Usage
-from keryx.testing.modelserver.apis.api import Asked, RefusedError, Request, cut, data_frame
+from keryx.testing.modelserver.apis.api import Accepted, RefusedError, Request, cut, data_frame
 from keryx.testing.modelserver.apis.chat_rules import check
 from keryx.testing.modelserver.script import Reply
 
@@ -27,18 +27,18 @@ class ChatApi:
     def key(self, headers: Mapping[str, str]) -> str:
         return bearer(headers)
 
-    def check(self, request: Request, models: Sequence[str]) -> Asked:
+    def check(self, request: Request, models: Sequence[str]) -> Accepted:
         body = check(request.raw, models, returns_reasoning=self.returns_reasoning)
         options = body.stream_options
         with_usage = options is not None and options.include_usage
-        return Asked(body.model, body.stream, with_usage)
+        return Accepted(body.model, body.stream, with_usage)
 
-    def frames(self, reply: Reply, number: int, asked: Asked) -> Iterator[bytes]:
+    def frames(self, reply: Reply, number: int, accepted: Accepted) -> Iterator[bytes]:
         envelope = {
             "id": f"chatcmpl-{number}",
             "object": "chat.completion.chunk",
             "created": 0,
-            "model": asked.model,
+            "model": accepted.model,
         }
 
         def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -54,12 +54,12 @@ class ChatApi:
             yield chunk({"tool_calls": [delta]})
         if reply.fault != "no finish_reason":
             yield chunk({}, _stop_reason(reply))
-        if asked.with_usage and reply.fault != "no usage":
+        if accepted.with_usage and reply.fault != "no usage":
             yield data_frame({**envelope, "choices": [], "usage": _usage(reply.usage)})
         if reply.fault != "no done":
             yield b"data: [DONE]\n\n"
 
-    def whole(self, reply: Reply, number: int, asked: Asked) -> bytes:
+    def whole(self, reply: Reply, number: int, accepted: Accepted) -> bytes:
         """Return the answer to whoever does not stream."""
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
         if reply.calls:
@@ -76,7 +76,7 @@ class ChatApi:
             "id": f"chatcmpl-{number}",
             "object": "chat.completion",
             "created": 0,
-            "model": asked.model,
+            "model": accepted.model,
             "choices": [choice],
             "usage": _usage(reply.usage),
         }

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from keryx.testing.modelserver.apis.api import (
-    Asked,
+    Accepted,
     RefusedError,
     Request,
     Signatures,
@@ -44,27 +44,27 @@ class GeminiApi:
     def key(self, headers: Mapping[str, str]) -> str:
         return headers.get("x-goog-api-key", "") or headers.get("Authorization", "")
 
-    def check(self, request: Request, models: Sequence[str]) -> Asked:
+    def check(self, request: Request, models: Sequence[str]) -> Accepted:
         if request.query.get("alt") != "sse":
             raise RefusedError("this server streams events only: alt=sse")
         check(request.raw, request.model, models, self._signatures)
-        return Asked(request.model)
+        return Accepted(request.model)
 
-    def frames(self, reply: Reply, number: int, asked: Asked) -> Iterator[bytes]:
+    def frames(self, reply: Reply, number: int, accepted: Accepted) -> Iterator[bytes]:
         # As the real server does, it counts the tokens of the input first.
-        yield self._chunk([], reply, number, asked)
+        yield self._chunk([], reply, number, accepted)
         for text in cut(reply.reasoning, reply.chunk):
-            yield self._chunk([{"text": text, "thought": True}], reply, number, asked)
+            yield self._chunk([{"text": text, "thought": True}], reply, number, accepted)
         texts = list(cut(reply.text, reply.chunk))
         for at, text in enumerate(texts):
             part: dict[str, Any] = {"text": text}
             if reply.reasoning and at == len(texts) - 1:
-                part["thoughtSignature"] = self._signatures.sign(asked.model, text)
-            yield self._chunk([part], reply, number, asked)
-        parts = [self._call(reply, number, at, asked.model) for at in range(len(reply.calls))]
+                part["thoughtSignature"] = self._signatures.sign(accepted.model, text)
+            yield self._chunk([part], reply, number, accepted)
+        parts = [self._call(reply, number, at, accepted.model) for at in range(len(reply.calls))]
         if parts:
-            yield self._chunk(parts, reply, number, asked)
-        yield self._chunk([], reply, number, asked, finish=_STOPS.get(reply.stop, "STOP"))
+            yield self._chunk(parts, reply, number, accepted)
+        yield self._chunk([], reply, number, accepted, finish=_STOPS.get(reply.stop, "STOP"))
 
     def _call(self, reply: Reply, number: int, at: int, model: str) -> dict[str, Any]:
         scripted = reply.calls[at]
@@ -81,7 +81,7 @@ class GeminiApi:
         parts: Sequence[dict[str, Any]],
         reply: Reply,
         number: int,
-        asked: Asked,
+        accepted: Accepted,
         finish: str | None = None,
     ) -> bytes:
         candidate: dict[str, Any] = {"index": 0}
@@ -94,9 +94,9 @@ class GeminiApi:
         chunk: dict[str, Any] = {"candidates": [candidate]}
         if reply.fault != "no usage":
             chunk["usageMetadata"] = _usage(reply, is_last=finish is not None)
-        return data_frame({**chunk, "modelVersion": asked.model, "responseId": f"r{number}"})
+        return data_frame({**chunk, "modelVersion": accepted.model, "responseId": f"r{number}"})
 
-    def whole(self, reply: Reply, number: int, asked: Asked) -> bytes:
+    def whole(self, reply: Reply, number: int, accepted: Accepted) -> bytes:
         raise NotImplementedError
 
     def error(self, refused: RefusedError) -> bytes:

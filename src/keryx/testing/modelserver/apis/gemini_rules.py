@@ -120,7 +120,7 @@ def check(raw: bytes, model: str, models: Sequence[str], signatures: Signatures)
 
 
 def _check_options(body: Body, *, is_old: bool) -> None:
-    declared = [each for tool in body.tools or [] for each in tool.function_declarations]
+    declared = [one for tool in body.tools or [] for one in tool.function_declarations]
     check_tools(
         [declaration.name for declaration in declared],
         [declaration.parameters_json_schema for declaration in declared],

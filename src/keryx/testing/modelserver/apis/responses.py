@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from keryx.testing.modelserver.apis.api import (
-    Asked,
+    Accepted,
     RefusedError,
     Request,
     Signatures,
@@ -32,18 +32,18 @@ class ResponsesApi:
     def key(self, headers: Mapping[str, str]) -> str:
         return bearer(headers)
 
-    def check(self, request: Request, models: Sequence[str]) -> Asked:
+    def check(self, request: Request, models: Sequence[str]) -> Accepted:
         body = check(request.raw, models, self._signatures)
         if not body.stream:
             raise RefusedError("this server streams only")
-        return Asked(body.model, thinks=bool(body.include))
+        return Accepted(body.model, thinks=bool(body.include))
 
-    def frames(self, reply: Reply, number: int, asked: Asked) -> Iterator[bytes]:
-        for sequence, event in enumerate(self._events(reply, number, asked)):
+    def frames(self, reply: Reply, number: int, accepted: Accepted) -> Iterator[bytes]:
+        for sequence, event in enumerate(self._events(reply, number, accepted)):
             yield named_frame({**event, "sequence_number": sequence})
 
-    def _events(self, reply: Reply, number: int, asked: Asked) -> Iterator[dict[str, Any]]:
-        response = {"id": f"resp_{number}", "object": "response", "model": asked.model}
+    def _events(self, reply: Reply, number: int, accepted: Accepted) -> Iterator[dict[str, Any]]:
+        response = {"id": f"resp_{number}", "object": "response", "model": accepted.model}
         start: dict[str, Any] = {
             **response,
             "status": "in_progress",
@@ -55,7 +55,9 @@ class ResponsesApi:
         output: list[dict[str, Any]] = []
         suffix = "r" if reply.reasoning else "p"
         if reply.reasoning:
-            content = self._signatures.sign(asked.model, str(number)) if asked.thinks else None
+            content = (
+                self._signatures.sign(accepted.model, str(number)) if accepted.thinks else None
+            )
             output.append(_reasoning(reply, number, content))
             yield from _reasoning_events(output[-1], reply)
         if reply.text:
@@ -92,7 +94,7 @@ class ResponsesApi:
         }
         return {"type": f"response.{status}", "response": end}
 
-    def whole(self, reply: Reply, number: int, asked: Asked) -> bytes:
+    def whole(self, reply: Reply, number: int, accepted: Accepted) -> bytes:
         raise NotImplementedError
 
     def error(self, refused: RefusedError) -> bytes:
