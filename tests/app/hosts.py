@@ -37,6 +37,7 @@ from keryx.cli import run, sessions
 from keryx.cli.main import main
 from keryx.errors import KeryxError
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
+from keryx.models.servers.providers import ROWS
 from keryx.ports.model import Model, ModelRequest
 from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
 
@@ -167,7 +168,8 @@ def check_log(log: Sequence[ev.LoggedEvent]) -> None:
 
 def _environment(home: Path) -> dict[str, str]:
     env = {**os.environ, "KERYX_HOME": str(home)}
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "KERYX_MODEL"):
+    keys = (variable for row in ROWS.values() for variable in row.keys)
+    for name in (*keys, "OPENAI_BASE_URL", "KERYX_MODEL"):
         env.pop(name, None)
     return env
 

@@ -128,6 +128,15 @@ def test_gemini_thinks_as_its_generation_does(
     assert sent["generationConfig"].get("thinkingConfig") == config
 
 
+@pytest.mark.parametrize("new_model", ["responses", "gemini"], indirect=True)
+def test_a_very_short_reply_is_asked_for_as_the_api_takes_it(new_model: NewModel) -> None:
+    sent = body(new_model, "gemini-2.5-flash", max_tokens=5)
+    if new_model.format == "responses":
+        assert sent["max_output_tokens"] == 16
+    else:
+        assert sent["generationConfig"]["thinkingConfig"]["thinkingBudget"] == 0
+
+
 @pytest.mark.parametrize("new_model", ["responses"], indirect=True)
 def test_responses_ask_for_reasoning_of_models_that_have_it(new_model: NewModel) -> None:
     sent = body(new_model, "gpt-6", effort="low", system="Be brief.", max_tokens=99)

@@ -218,8 +218,9 @@ def not_configured() -> ModelError:
     return ModelError(
         "not_configured",
         "no model is configured",
-        "paste a key into the page that `keryx serve` opens, or set OPENAI_API_KEY, or add"
-        " [providers] to config.toml; `keryx demo` needs none of them",
+        "paste a key into the page that `keryx serve` opens, or set OPENAI_API_KEY or that of"
+        " another provider (`keryx models providers`), or add [providers] to config.toml;"
+        " `keryx demo` needs none of them",
     )
 
 

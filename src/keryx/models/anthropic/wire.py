@@ -55,10 +55,11 @@ def encode_message(message: Message, media: MediaLoader, signer: str) -> bytes:
         case AssistantMessage():
             return tagged(_REPLY, _reply_blocks(message, signer))
         case ToolMessage():
+            content = _content(message.content, media)
             result = {
                 "type": "tool_result",
                 "tool_use_id": _id(message.call_id),
-                "content": _content(message.content, media),
+                **({"content": content} if content else {}),
             }
             return tagged(_RESULT, [result])
 

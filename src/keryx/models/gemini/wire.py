@@ -39,6 +39,8 @@ from keryx.ports.model import ModelRequest, ToolSpec
 UNSIGNED: Final = "skip_thought_signature_validator"
 """The API's own word for a call that another model made: it has no signature to check."""
 
+ROOM_TO_THINK: Final = 1024
+"""Tokens. In a shorter reply thinking would leave no room for the answer."""
 _RESERVED_OPTIONS: Final = frozenset({"contents", "systemInstruction", "tools"})
 _USER, _REPLY, _RESULT = b"u", b"a", b"t"
 _ROLES: Final = Roles(
@@ -159,7 +161,10 @@ def _options(generation: Generation, request: ModelRequest) -> dict[str, Any]:
         name: value for name, value in request.extra.items() if name not in _RESERVED_OPTIONS
     }
     config: dict[str, Any] = dict(options.pop("generationConfig", {}))
-    if thinking := generation.thinking(request.effort):
+    effort = request.effort
+    if effort is None and request.max_tokens is not None and request.max_tokens < ROOM_TO_THINK:
+        effort = "none"
+    if thinking := generation.thinking(effort):
         config["thinkingConfig"] = thinking
     if request.max_tokens is not None:
         config["maxOutputTokens"] = request.max_tokens

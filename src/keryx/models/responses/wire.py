@@ -25,6 +25,8 @@ from keryx.models.wire.encoding import (
 from keryx.models.wire.schemas import is_strict
 from keryx.ports.model import ModelRequest, ToolSpec
 
+LEAST_TOKENS: Final = 16
+"""The least limit of a reply that the API takes."""
 _RESERVED_OPTIONS: Final = frozenset({"model", "input", "instructions", "stream", "store", "tools"})
 _WITHOUT_REASONING: Final = ("gpt-3.5*", "gpt-4*", "chatgpt-*")
 """Models that refuse to be asked for encrypted reasoning."""
@@ -154,7 +156,7 @@ def _options(model: str, request: ModelRequest) -> dict[str, Any]:
     if request.effort is not None:
         options["reasoning"] = {**options.get("reasoning", {}), "effort": request.effort}
     if request.max_tokens is not None:
-        options["max_output_tokens"] = request.max_tokens
+        options["max_output_tokens"] = max(LEAST_TOKENS, request.max_tokens)
     if request.schema is not None:
         answer = {
             "type": "json_schema",
