@@ -82,7 +82,7 @@ async def providers(
     home, workspace = folder / "home", folder / "work"
     home.mkdir()
     workspace.mkdir()
-    (workspace / "cat.png").write_bytes(PICTURE)
+    (workspace / "cat.png").write_bytes(PICTURE + b"cat")
     (workspace / "notes.txt").write_text("notes\n")
     servers: dict[str, ModelServer] = {}
     async with AsyncExitStack() as stack, asyncio.timeout(4 * PATIENCE):
