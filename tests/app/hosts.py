@@ -67,18 +67,21 @@ class Answers:
         return self.always
 
 
-def configure(home: Path, url: str) -> None:
+def configure(home: Path, url: str, api: str = "chat") -> None:
     home.mkdir(exist_ok=True)
-    provider = f'[providers.openai]\nbase_url = "{url}"\napi_key = "{KEY}"\n'
+    provider = f'[providers.openai]\nbase_url = "{url}"\napi_key = "{KEY}"\nformat = "{api}"\n'
     (home / "config.toml").write_text(provider)
 
 
 @asynccontextmanager
 async def talking(
-    home: Path, server: ModelServer, model: str | Model = "openai:test-model"
+    home: Path,
+    server: ModelServer,
+    model: str | Model = "openai:test-model",
+    api: str = "chat",
 ) -> AsyncGenerator[tuple[Keryx, SessionHandle]]:
     """A host with one session, configured to ask that server."""
-    configure(home, server.url)
+    configure(home, server.url if api == "chat" else server.url_of(api), api)
     async with Keryx(model=model, tools=[add], workspace=home, home=home) as app:
         yield app, await app.open()
 

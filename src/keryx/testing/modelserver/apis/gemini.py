@@ -55,11 +55,12 @@ class GeminiApi:
         yield self._chunk([], reply, number, accepted)
         for text in cut(reply.reasoning, reply.chunk):
             yield self._chunk([{"text": text, "thought": True}], reply, number, accepted)
-        texts = list(cut(reply.text, reply.chunk))
-        for at, text in enumerate(texts):
-            part: dict[str, Any] = {"text": text}
-            if reply.reasoning and at == len(texts) - 1:
-                part["thoughtSignature"] = self._signatures.sign(accepted.model, text)
+        for text in cut(reply.text, reply.chunk):
+            yield self._chunk([{"text": text}], reply, number, accepted)
+        if reply.text and reply.reasoning:
+            # In a stream the signature of the text comes in a part of its own.
+            signature = self._signatures.sign(accepted.model, "")
+            part = {"text": "", "thoughtSignature": signature}
             yield self._chunk([part], reply, number, accepted)
         parts = [self._call(reply, number, at, accepted.model) for at in range(len(reply.calls))]
         if parts:
