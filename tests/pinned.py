@@ -234,7 +234,14 @@ PINNED: tuple[tuple[Event, str], ...] = (
             context=events.ContextSize(window=100, compact_at=80, last_prompt_tokens=9),
             stop_reason="tool_calls",
             reasoning="hm",
-            opaque=(events.Opaque(provider="anthropic", item=msgspec.Raw(b'{"sig":"x"}')),),
+            opaque=(
+                events.Opaque(
+                    provider="anthropic",
+                    item=msgspec.Raw(b'{"sig":"x"}'),
+                    after_text=2,
+                    after_calls=1,
+                ),
+            ),
             calls=CALLS,
             cut=True,
         ),
@@ -243,7 +250,7 @@ PINNED: tuple[tuple[Event, str], ...] = (
             f'"step_id":"p1","text":"hi","usage":{USAGE_JSON},"cost":0.25,'
             '"context":{"window":100,"compact_at":80,"last_prompt_tokens":9},'
             '"stop_reason":"tool_calls","reasoning":"hm",'
-            '"opaque":[{"provider":"anthropic","item":{"sig":"x"}}],'
+            '"opaque":[{"provider":"anthropic","item":{"sig":"x"},"after_text":2,"after_calls":1}],'
             f'"calls":{CALLS_JSON},"cut":true',
         ),
     ),

@@ -21,6 +21,7 @@ from keryx.messages import (
     Image,
     Json,
     Message,
+    Opaque,
     Part,
     Text,
     ToolCall,
@@ -47,15 +48,21 @@ PINNED: tuple[tuple[Message | CallOutcome, str], ...] = (
         ),
     ),
     (
-        AssistantMessage(content=(Text("hi"),), calls=(ToolCall("c1", "read"),), reasoning="hm"),
+        AssistantMessage(
+            content=(Text("hi"),),
+            calls=(ToolCall("c1", "read"),),
+            reasoning="hm",
+            opaque=(Opaque(provider="p", item=msgspec.Raw(b'{"s":1}'), after_text=2),),
+        ),
         (
             '{"role":"assistant","content":[{"type":"text","text":"hi"}],'
-            '"calls":[{"call_id":"c1","tool":"read","arguments":"{}"}],"reasoning":"hm"}'
+            '"calls":[{"call_id":"c1","tool":"read","arguments":"{}"}],"reasoning":"hm",'
+            '"opaque":[{"provider":"p","item":{"s":1},"after_text":2,"after_calls":0}]}'
         ),
     ),
     (
-        ToolMessage("c1", (Text("x"),)),
-        '{"role":"tool","call_id":"c1","content":[{"type":"text","text":"x"}]}',
+        ToolMessage("c1", (Text("x"),), "read"),
+        '{"role":"tool","call_id":"c1","content":[{"type":"text","text":"x"}],"tool":"read"}',
     ),
     (
         CallOutcome("c1", "read", "unknown", "steer", True, (Text("x"),), 0.5, ("c2",), ("c0",)),
@@ -144,6 +151,14 @@ def test_a_message_is_told_by_its_role() -> None:
         assert msgspec.json.decode(text, type=Message) == said
     with pytest.raises(msgspec.ValidationError, match=r"'system' - at `\$\.role`"):
         msgspec.json.decode(b'{"role":"system"}', type=Message)
+
+
+def test_what_was_written_before_signed_items_had_a_place_reads_on() -> None:
+    item = msgspec.json.decode(b'{"provider":"p","item":{"s":1}}', type=Opaque)
+    assert (item.after_text, item.after_calls) == (0, 0)
+    message = msgspec.json.decode(b'{"role":"assistant","calls":[]}', type=AssistantMessage)
+    assert message.opaque == ()
+    assert msgspec.json.decode(b'{"role":"tool","call_id":"c"}', type=ToolMessage).tool == ""
 
 
 def test_a_structured_value_keeps_the_bytes_that_it_was_encoded_to() -> None:

@@ -194,7 +194,12 @@ def _message_end(tokens: int, stop_reason: str = "end_turn") -> bytes:
 
 
 def _message_call(number: int) -> bytes:
-    block = {"type": "tool_use", "id": f"toolu_{number}", "name": "add", "input": {}}
+    block: dict[str, Any] = {
+        "type": "tool_use",
+        "id": f"toolu_{number}",
+        "name": "add",
+        "input": {},
+    }
     pieces = [
         _message(
             "content_block_delta",

@@ -178,12 +178,26 @@ class UserMessage(msgspec.Struct, frozen=True, tag_field="role", tag="user"):
     content: tuple[Part, ...]
 
 
+class Opaque(msgspec.Struct, frozen=True, kw_only=True):
+    """An item that is sent back unchanged, and only to the provider that it came from."""
+
+    provider: str
+    """The format, the model and the address that the item came from."""
+    item: msgspec.Raw
+    after_text: int = 0
+    """How many characters of the reply's text come before the item."""
+    after_calls: int = 0
+    """How many calls of the reply come before the item."""
+
+
 class AssistantMessage(msgspec.Struct, frozen=True, tag_field="role", tag="assistant"):
     """A reply of a model, and the calls that it requests."""
 
     content: tuple[Part, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
+    opaque: tuple[Opaque, ...] = ()
+    """What the provider signed, in the order of the reply."""
 
 
 class ToolMessage(msgspec.Struct, frozen=True, tag_field="role", tag="tool"):
@@ -191,6 +205,7 @@ class ToolMessage(msgspec.Struct, frozen=True, tag_field="role", tag="tool"):
 
     call_id: str
     content: tuple[Part, ...] = ()
+    tool: str = ""
 
 
 Message = UserMessage | AssistantMessage | ToolMessage

@@ -37,6 +37,7 @@ from keryx.cli import run, sessions
 from keryx.cli.main import main
 from keryx.errors import KeryxError
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
+from keryx.models.servers.providers import ROWS
 from keryx.ports.model import Model, ModelRequest
 from keryx.testing.modelserver import ModelServer, ReceivedRequest, Reply
 
@@ -66,18 +67,21 @@ class Answers:
         return self.always
 
 
-def configure(home: Path, url: str) -> None:
+def configure(home: Path, url: str, api: str = "chat") -> None:
     home.mkdir(exist_ok=True)
-    provider = f'[providers.openai]\nbase_url = "{url}"\napi_key = "{KEY}"\n'
+    provider = f'[providers.openai]\nbase_url = "{url}"\napi_key = "{KEY}"\nformat = "{api}"\n'
     (home / "config.toml").write_text(provider)
 
 
 @asynccontextmanager
 async def talking(
-    home: Path, server: ModelServer, model: str | Model = "openai:test-model"
+    home: Path,
+    server: ModelServer,
+    model: str | Model = "openai:test-model",
+    api: str = "chat",
 ) -> AsyncGenerator[tuple[Keryx, SessionHandle]]:
     """A host with one session, configured to ask that server."""
-    configure(home, server.url)
+    configure(home, server.url if api == "chat" else server.url_of(api), api)
     async with Keryx(model=model, tools=[add], workspace=home, home=home) as app:
         yield app, await app.open()
 
@@ -167,7 +171,8 @@ def check_log(log: Sequence[ev.LoggedEvent]) -> None:
 
 def _environment(home: Path) -> dict[str, str]:
     env = {**os.environ, "KERYX_HOME": str(home)}
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "KERYX_MODEL"):
+    keys = (variable for row in ROWS.values() for variable in row.keys)
+    for name in (*keys, "OPENAI_BASE_URL", "KERYX_MODEL"):
         env.pop(name, None)
     return env
 

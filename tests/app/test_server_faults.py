@@ -20,9 +20,10 @@ from keryx import events as ev
 from keryx.aio.clock import Clock, FakeClock
 from keryx.app import Keryx, SessionHandle, TurnHandle, TurnResult
 from keryx.errors import ErrorKind
+from keryx.models.formats import adapter
 from keryx.models.http import Clients, model_clients
-from keryx.models.openai import OpenAIModel
 from keryx.models.retry import ATTEMPTS, Retrying
+from keryx.models.servers.providers import FORMATS
 from keryx.testing.modelserver import MODEL, Call, Fault, ModelServer, Reply
 from tests.app.hosts import (
     KEY,
@@ -88,17 +89,19 @@ async def clients() -> AsyncIterator[Clients]:
     await owned.close()
 
 
-def quick(server: ModelServer, clients: Clients, clock: Clock | None = None) -> Retrying:
+def quick(
+    server: ModelServer, clients: Clients, clock: Clock | None = None, api: str = "chat"
+) -> Retrying:
     """The model as a host makes it, but asking again at once, and by the test's own clock."""
 
     async def pause(delay: float) -> None:
         if server.asked and server.asked[-1].hanging.is_set():
             await server.asked[-1].gone.wait()
 
-    model = OpenAIModel(
+    model = adapter(api)(
         name=f"openai:{MODEL}",
         model=MODEL,
-        base_url=server.url,
+        base_url=server.url if api == "chat" else server.url_of(api),
         api_key=KEY,
         clients=clients,
         first_byte=60.0,
@@ -157,29 +160,36 @@ async def check_goes_on(
 # -- faults
 
 
+each_api = pytest.mark.parametrize("api", FORMATS)
+
+
+@each_api
 @pytest.mark.parametrize("fault", ODD)
-async def test_what_is_only_odd_gives_the_right_answer(tmp_path: Path, fault: Fault) -> None:
+async def test_what_is_only_odd_gives_the_right_answer(
+    tmp_path: Path, fault: Fault, api: str
+) -> None:
     answers = Answers(
         Reply(text=STORY, calls=(SUM,), fault=fault), Reply(text="It is 5.", fault=fault)
     )
-    async with ModelServer(answers) as server, talking(tmp_path, server) as (app, session):
+    async with ModelServer(answers) as server, talking(tmp_path, server, api=api) as (app, session):
         result = await result_of(await session.send("2 + 3?"))
         assert (result.outcome, result.text) == ("completed", "It is 5.")
         assert [(call.tool, call.outcome) for call in result.calls] == [("add", "completed")]
         await check_goes_on(app, session, server, answers, "2 + 3?", STORY, "It is 5.")
 
 
+@each_api
 @pytest.mark.parametrize("fault", BAD)
 async def test_a_fault_that_stays_fails_the_turn(
-    tmp_path: Path, clients: Clients, clock: FakeClock, fault: Fault
+    tmp_path: Path, clients: Clients, clock: FakeClock, fault: Fault, api: str
 ) -> None:
     kind, hangs = KINDS[fault], fault in HANGS
     assert kind is not None
     answers = Answers(always=Reply(text=STORY, calls=(SUM,), fault=fault))
     times = 1 if fault in NEVER_PASS else ATTEMPTS
     async with ModelServer(answers) as server:
-        model = quick(server, clients, clock if hangs else None)
-        async with talking(tmp_path, server, model) as (app, session):
+        model = quick(server, clients, clock if hangs else None, api)
+        async with talking(tmp_path, server, model, api) as (app, session):
             turn = await session.send("2 + 3?")
             async with meanwhile(let_hangs_time_out(server, clock, times if hangs else 0)):
                 error = failed(await result_of(turn), kind)
@@ -189,19 +199,21 @@ async def test_a_fault_that_stays_fails_the_turn(
             assert STORY[:8] not in server.asked[-1].raw.decode(), "it never came whole"
 
 
+@each_api
 @pytest.mark.parametrize("fault", [fault for fault in BAD if fault not in NEVER_PASS])
 async def test_a_fault_that_passes_neither_doubles_nor_cuts_the_reply(
-    tmp_path: Path, clients: Clients, clock: FakeClock, fault: Fault
+    tmp_path: Path, clients: Clients, clock: FakeClock, fault: Fault, api: str
 ) -> None:
     hangs = fault in HANGS
     answers = Answers(thinking(fault), thinking(None), FIVE)
     async with ModelServer(answers) as server:
-        model = quick(server, clients, clock) if hangs else f"openai:{MODEL}"
+        model = quick(server, clients, clock, api) if hangs else f"openai:{MODEL}"
         async with (
-            talking(tmp_path, server, model) as (app, session),
+            talking(tmp_path, server, model, api) as (app, session),
             # Begun before anything is said: who comes later misses what has passed by then.
             aclosing(await session.follow()) as following,
         ):
+            await session.change(effort="high")
             turn = await session.send("2 + 3?")
             async with meanwhile(let_hangs_time_out(server, clock, int(hangs))):
                 check_replies(await until_finished(following), fault)

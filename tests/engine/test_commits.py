@@ -8,7 +8,7 @@ import pytest
 
 from keryx import NO_EFFECTS, Keryx, tool
 from keryx import events as ev
-from keryx.models.openai import wire
+from keryx.models.openai import model
 from keryx.models.scripted import ScriptedCall, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
 from keryx.testing.modelserver import MODEL, Call, ModelServer, Reply
@@ -46,13 +46,13 @@ async def test_the_tools_of_a_session_are_encoded_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoded: list[str] = []
-    encode_tool = wire._tool  # pyright: ignore[reportPrivateUsage] (counted, not replaced)
+    describe_tool = model.describe_tool  # counted, not replaced
 
-    def counted(spec: wire.ToolSpec) -> object:
+    def counted(spec: model.ToolSpec) -> object:
         encoded.append(spec.name)
-        return encode_tool(spec)
+        return describe_tool(spec)
 
-    monkeypatch.setattr(wire, "_tool", counted)
+    monkeypatch.setattr(model, "describe_tool", counted)
     home = tmp_path / "home"
     home.mkdir()
     calls = [Reply(calls=(Call("add", {"a": 1, "b": 2}),)) for _ in range(3)]

@@ -12,13 +12,18 @@ import pytest
 from keryx.aio.clock import Clock
 from keryx.errors import ModelError
 from keryx.messages import Message, Text, UserMessage
+from keryx.models.anthropic import AnthropicModel
+from keryx.models.gemini import GeminiModel
 from keryx.models.http import Clients
 from keryx.models.openai import OpenAIModel
+from keryx.models.responses import ResponsesModel
+from keryx.models.wire.streaming import StreamingModel
 from keryx.ports.model import (
     CallPiece,
     Finished,
     Model,
     ModelRequest,
+    OpaquePiece,
     Piece,
     ReasoningPiece,
     Retrying,
@@ -67,6 +72,47 @@ def openai_model(
     )
 
 
+FORMATS: Mapping[str, type[StreamingModel]] = {
+    "chat": OpenAIModel,
+    "responses": ResponsesModel,
+    "anthropic": AnthropicModel,
+    "gemini": GeminiModel,
+}
+FOLDERS = {name: "/v1beta" if name == "gemini" else "/v1" for name in FORMATS}
+
+
+class NewModel:
+    """Creates models of one format."""
+
+    def __init__(self, name: str, clients: Clients) -> None:
+        self.format = name
+        self._clients = clients
+
+    def __call__(
+        self,
+        host: str,
+        *,
+        clock: Clock | None = None,
+        api_key: str | None = KEY,
+        model: str = MODEL,
+        headers: Mapping[str, str] | None = None,
+        query: str = "",
+        **options: Any,
+    ) -> StreamingModel:
+        return FORMATS[self.format](
+            name=f"{self.format}:{model}",
+            model=model,
+            base_url=f"{host}{FOLDERS[self.format]}{query}" if host.startswith("http") else host,
+            api_key=api_key,
+            clients=self._clients,
+            first_byte=60.0,
+            between_bytes=30.0,
+            headers=headers,
+            clock=clock,
+            **options,
+        )
+
+
 TOOLS: Sequence[ToolSpec] = (
     ToolSpec("look", "Look.", {"type": "object", "properties": {"path": {"type": "string"}}}),
 )
@@ -80,6 +126,7 @@ class Answer:
     reasoning: str = ""
     calls: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
     """id, tool and arguments."""
+    opaque: list[OpaquePiece] = field(default_factory=list[OpaquePiece])
     finished: Finished | None = None
     notices: list[Retrying | Switching] = field(default_factory=list[Retrying | Switching])
     pieces: list[Piece] = field(default_factory=list[Piece])
@@ -97,6 +144,8 @@ class Answer:
                 call[0] += piece.call_id
                 call[1] += piece.tool
                 call[2] += piece.arguments
+            case OpaquePiece():
+                self.opaque.append(piece)
             case Retrying() | Switching():
                 self.notices.append(piece)
                 self.text, self.reasoning, self.calls = "", "", {}

@@ -22,9 +22,9 @@ from keryx.messages import (
 )
 from keryx.models.http import Clients
 from keryx.models.openai import OpenAIModel
-from keryx.ports.model import ModelRequest, Piece, TextPiece, ToolSpec
+from keryx.ports.model import ModelRequest, ToolSpec
 from keryx.testing.modelserver import MODEL, Call, ModelServer, ReceivedRequest, Reply
-from tests.models.scripted_server import KEY, PATIENCE, TOOLS, ask, openai_model, request, user
+from tests.models.scripted_server import KEY, TOOLS, ask, openai_model, user
 
 HISTORY: tuple[Message, ...] = (
     user("look at both\n\u2028 «ünïcödé» 🎉 \x07"),
@@ -284,61 +284,6 @@ async def test_a_hundred_replies_stream_at_once(clients: Clients) -> None:
             answers = [group.create_task(ask(model, user(f"number {n}"))) for n in range(100)]
     for number, answer in enumerate(answers):
         assert answer.result().text == f"number {number} " * 20
-
-
-# -- stopping in the middle
-
-
-async def first_piece(pieces: Any) -> Piece:
-    async with asyncio.timeout(PATIENCE):
-        return await anext(pieces)
-
-
-async def test_closing_the_stream_hangs_up_at_once(clients: Clients) -> None:
-    async with ModelServer([Reply(text="a long story", fault="hang mid-stream")]) as server:
-        model = openai_model(server.url, clients)
-        pieces = model.stream(request(model))
-        assert isinstance(await first_piece(pieces), TextPiece)
-        await server.asked[0].hanging.wait()
-        await pieces.aclose()
-        async with asyncio.timeout(PATIENCE):
-            await server.asked[0].gone.wait()
-        assert not server.asked[0].answered.is_set()
-
-
-@pytest.mark.parametrize("fault", ["hang before headers", "hang after headers", "hang mid-stream"])
-async def test_cancelling_whoever_reads_hangs_up_at_once(clients: Clients, fault: Any) -> None:
-    async with ModelServer([Reply(text="a long story", fault=fault)]) as server:
-        reader = asyncio.create_task(ask(openai_model(server.url, clients)))
-        asked = await server.wait_asked(1)
-        await asked.hanging.wait()
-        reader.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await reader
-        async with asyncio.timeout(PATIENCE):
-            await asked.gone.wait()
-
-
-async def test_an_abandoned_reply_does_not_reach_the_next_one(clients: Clients) -> None:
-    def by_number(asked: ReceivedRequest) -> Reply:
-        if asked.number % 2:
-            return Reply(text="abandoned " * 50, fault="hang mid-stream", after=20)
-        return Reply(text="whole")
-
-    async with ModelServer(by_number) as server:
-        model = openai_model(server.url, clients)
-        for _ in range(5):
-            pieces = model.stream(request(model))
-            await first_piece(pieces)
-            await pieces.aclose()
-            assert (await ask(model)).text == "whole"
-
-
-async def test_a_server_that_keeps_the_connection_open_holds_nobody(clients: Clients) -> None:
-    async with ModelServer([Reply(text="said it all", fault="keeps open")]) as server:
-        assert (await ask(openai_model(server.url, clients))).text == "said it all"
-        async with asyncio.timeout(PATIENCE):
-            await server.asked[0].gone.wait()
 
 
 def test_a_model_shows_neither_its_key_nor_its_headers() -> None:

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from keryx.events import Usage
-from keryx.models.openai.reply import Reply, StreamFailedError
+from keryx.models.openai.reply import ChatReply as Reply
+from keryx.models.wire.replies import StreamFailedError
 from keryx.ports.model import CallPiece, ReasoningPiece, TextPiece
 from tests.models.scripted_server import Answer
 

@@ -37,6 +37,7 @@ MODEL_PARTS: Final = ("name", "window", "sees_images", "encode", "stream")
 class Keryx:
     """The sessions of a home. This process hosts them, or connects to the process that does.
 
+    `models`: models that this program brings along, beside `model`. A session may name each.
     `titles` lets a model write a title for each session after its first turn.
     `take_over` takes a home from a host that is frozen; that host can write nothing more.
     `tools`: exactly these, tools or typed functions; None: the built-in tools for files, the shell
@@ -50,6 +51,7 @@ class Keryx:
         self,
         *,
         model: str | Model | None = None,
+        models: Sequence[Model] = (),
         tools: Sequence[Tool | Callable[..., Any]] | None = None,
         workspace: str | Path = ".",
         home: str | Path | None = None,
@@ -58,6 +60,7 @@ class Keryx:
         titles: bool = False,
     ) -> None:
         self._model = _checked_model(model)
+        self._own_models = _checked_models(models)
         self._resume = _checked_bool("resume", resume)
         self._take_over = _checked_bool("take_over", take_over)
         self._titles = _checked_bool("titles", titles)
@@ -75,7 +78,10 @@ class Keryx:
         try:
             config = await self._load_config(runtime)
             self._models = models = Models(
-                config, self._model, threads=partial(runtime.bridge.start_thread, name="prices")
+                config,
+                self._model,
+                others=self._own_models,
+                threads=partial(runtime.bridge.start_thread, name="prices"),
             )
             # A large library is imported while the tools load: part of that needs no interpreter.
             runtime.bridge.start_thread(models.load, name="load")
@@ -256,3 +262,15 @@ def _checked_model(value: Any) -> str | Model | None:
         raise _wrong("model", value, "`provider:name`, or a model of your own (ports/model.py)")
     model: Model = value
     return model
+
+
+def _checked_models(values: Any) -> tuple[Model, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise _wrong("models", values, "a list of models of your own (ports/model.py)")
+    models: list[Model] = []
+    for value in cast("Iterable[object]", values):
+        model = _checked_model(value)
+        if model is None or isinstance(model, str):
+            raise _wrong("models", value, "a model of your own; a session names all others")
+        models.append(model)
+    return tuple(models)

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "approvals": "list and remove approval rules, or test a command against them",
     "trust": "trust the MCP servers, hooks and skills of a folder, so that they are used",
     "memory": "list, search, add, edit, forget or export what agents remember",
+    "models": "list the models of all configured providers",
     "usage": "show tokens and cost, by model",
     "tools": "list the tools, or call one by hand",
     "mcp": "connect to the MCP servers, and list their tools",
@@ -49,7 +50,7 @@ EPILOG: Final = """\
 `keryx COMMAND --help` explains a command.
 
 settings:
-  Precedence: flags, KERYX_MODEL, config.toml, then OPENAI_*
+  Precedence: flags, KERYX_MODEL, config.toml, then OPENAI_* and other keys
   The home is --home, or KERYX_HOME, or the user's data folder; config.toml is there.
 
 exit codes:

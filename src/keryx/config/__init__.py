@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from keryx.config.homes import user_home
 from keryx.config.keys import keep_key, keep_model
-from keryx.config.reading import OPENAI_URL, load, reload, secrets_of
+from keryx.config.providers import OPENAI_URL, Provider
+from keryx.config.reading import load, reload, secrets_of
 from keryx.config.schema import (
     DEFAULT,
     IN_MEMORY,
@@ -12,7 +13,6 @@ from keryx.config.schema import (
     ConfigurationError,
     FrontEnd,
     Personality,
-    Provider,
 )
 
 __all__ = [

@@ -15,7 +15,8 @@ from typing import Final
 
 import msgspec
 
-from keryx.config.schema import ConfigurationError, Provider
+from keryx.config.providers import Provider
+from keryx.config.schema import ConfigurationError
 from keryx.decoding import decode_json
 
 KEYS: Final = "keys.json"

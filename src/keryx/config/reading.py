@@ -19,6 +19,7 @@ from keryx.config import gateway
 from keryx.config.gateway import GatewayConfig, TelegramConfig, WebhookConfig
 from keryx.config.homes import find_home, is_text
 from keryx.config.keys import KEYS, read_keys
+from keryx.config.providers import Provider, completed, providers_of
 from keryx.config.schema import (
     COMPACT_AT,
     DEFAULT,
@@ -35,7 +36,6 @@ from keryx.config.schema import (
     Personality,
     Profile,
     ProfileConfig,
-    Provider,
     ServerConfig,
     SpeechConfig,
     ToolsConfig,
@@ -46,7 +46,6 @@ from keryx.decoding import convert
 from keryx.tools.hooks.settings import HookSettings, parse_hooks
 from keryx.tools.mcp.settings import ServerList, parse_servers, read_servers
 
-OPENAI_URL: Final = "https://api.openai.com/v1"
 FILE: Final = "config.toml"
 MCP_FILE: Final = "mcp.json"
 _SECRET_NAME: Final = re.compile(
@@ -135,7 +134,7 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
     base = ProfileConfig(
         model=file.model or keys.model,
         models=file.models,
-        providers={**keys.providers, **_providers_of(env), **file.providers},
+        providers={**keys.providers, **_variables(env), **file.providers},
         personalities=file.personalities,
         toolsets=profiles[DEFAULT].toolsets,
     )
@@ -167,13 +166,27 @@ def _profile(base: ProfileConfig, own: ProfileConfig, env: Mapping[str, str]) ->
         auxiliary={**base.models.auxiliary, **own.models.auxiliary},
         fallback=own.models.fallback or base.models.fallback,
         compact_at=own.models.compact_at or base.models.compact_at or COMPACT_AT,
-        providers={name: _with_key(provider, env) for name, provider in providers.items()},
+        providers=_completed(providers, env),
         personalities={
             name: Personality(value) if isinstance(value, str) else value
             for name, value in personalities.items()
         },
         toolsets={**base.toolsets, **own.toolsets},
     )
+
+
+def _variables(env: Mapping[str, str]) -> dict[str, Provider]:
+    try:
+        return providers_of(env)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _completed(providers: Mapping[str, Provider], env: Mapping[str, str]) -> dict[str, Provider]:
+    try:
+        return {name: completed(name, provider, env) for name, provider in providers.items()}
+    except ValueError as error:
+        raise ConfigurationError(f"{FILE}: {error}") from error
 
 
 def _tools(tools: ToolsConfig, env: Mapping[str, str]) -> ToolsConfig:
@@ -278,19 +291,3 @@ def _correction(error: str) -> str:
     settings = [field.encode_name for field in msgspec.structs.fields(_SECTIONS[section])]
     place = f" in [{path}]" if path else ""
     return unknown_name("setting", name, settings, place)
-
-
-def _providers_of(env: Mapping[str, str]) -> dict[str, Provider]:
-    if not env.get("OPENAI_API_KEY") and not env.get("OPENAI_BASE_URL"):
-        return {}
-    url = env.get("OPENAI_BASE_URL") or OPENAI_URL
-    try:
-        return {"openai": Provider(base_url=url, api_key=env.get("OPENAI_API_KEY"))}
-    except ValueError as error:
-        raise ConfigurationError(f"the variable OPENAI_BASE_URL cannot be used: {error}") from error
-
-
-def _with_key(provider: Provider, env: Mapping[str, str]) -> Provider:
-    if provider.api_key is None and provider.api_key_env is not None:
-        return msgspec.structs.replace(provider, api_key=env.get(provider.api_key_env))
-    return provider

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
-from urllib.parse import urlsplit
 
 import msgspec
 
 from keryx.config.gateway import GatewayConfig
+from keryx.config.providers import Provider
 from keryx.errors import UserMustActError
 from keryx.messages import ApprovalMode
 from keryx.models.requirements import check_address
@@ -33,49 +32,6 @@ COMPACT_AT: Final = 0.8
 
 class ConfigurationError(UserMustActError):
     """The configuration cannot be used; the text says where and why."""
-
-
-class Provider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a provider's models are reached, and with what key."""
-
-    base_url: str
-    api_key: str | None = None
-    api_key_env: str | None = None
-    """The name of the environment variable that holds the key, to keep the key out of files."""
-    images: tuple[str, ...] = ("gpt-4o*", "gpt-4.1*", "gpt-5*", "o3*", "o4*", "*-vl*", "*vision*")
-    """Patterns (* and ?) of the models that can read images."""
-    windows: dict[str, int] = {}
-    """Context windows in tokens by pattern (* and ?), for models that are not public."""
-    priced_as: str | None = None
-    """For a server that forwards requests: the address of the provider whose prices apply."""
-
-    def __post_init__(self) -> None:
-        """Raise `ValueError`, with an example, if an address is wrong."""
-        check_address(self.base_url)
-        if self.priced_as is not None:
-            check_address(self.priced_as)
-
-    @property
-    def missing_key(self) -> str | None:
-        """Return the environment variable that should hold the key, if it is not set."""
-        return self.api_key_env if not self.api_key else None
-
-    def window(self, model: str) -> int | None:
-        """Return the context window of that model in tokens, if it is configured."""
-        sizes = (size for name, size in self.windows.items() if fnmatch.fnmatchcase(model, name))
-        return next(sizes, None)
-
-    @property
-    def public_address(self) -> str | None:
-        """Return the address to look up public prices by; None for a server on this machine."""
-        if self.priced_as is not None:
-            return self.priced_as
-        host = urlsplit(self.base_url).hostname or ""
-        return None if host == "localhost" or host.startswith("127.") else self.base_url
-
-    def sees(self, model: str) -> bool:
-        """Return whether that model can read images; others get only their names."""
-        return any(fnmatch.fnmatchcase(model, pattern) for pattern in self.images)
 
 
 class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

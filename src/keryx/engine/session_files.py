@@ -98,3 +98,9 @@ class SessionFiles:
         if attachments and self._attachments is not None:
             await self._log.wait_durable()
             await self._attachments.prepare(self._fold.session_id, attachments)
+
+    async def load_media(self, parts: Sequence[Image | File]) -> None:
+        """Make what calls returned available to the model."""
+        if parts and self._attachments is not None:
+            await self._log.wait_durable()
+            await self._attachments.load(parts)

@@ -31,7 +31,6 @@ from keryx.events.fields import (
     NestedSum,
     NestedSummary,
     Offer,
-    Opaque,
     ParentCall,
     Purpose,
     Replay,
@@ -107,7 +106,7 @@ from keryx.events.models import (
     UsageRecorded,
     Verbatim,
 )
-from keryx.messages import well_formed
+from keryx.messages import Opaque, well_formed
 
 __all__ = [
     "AbandonCause",

@@ -89,13 +89,6 @@ class ForkPoint(msgspec.Struct, frozen=True, kw_only=True):
     up_to: int
 
 
-class Opaque(msgspec.Struct, frozen=True, kw_only=True):
-    """An item that is sent back unchanged, and only to the provider that it came from."""
-
-    provider: str
-    item: msgspec.Raw
-
-
 class CallAccess(msgspec.Struct, frozen=True, kw_only=True):
     """One path tree or named resource that a call uses."""
 

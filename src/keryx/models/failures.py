@@ -11,12 +11,13 @@ import email.utils
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 from keryx.errors import ErrorKind, ModelError
+from keryx.models.wire.problems import Problem, problem_in
 
 # The beginning of an HTML page or a stack trace is enough.
 MAX_EXCERPT: Final = 300
@@ -26,9 +27,17 @@ MIN_SECRET: Final = 8
 
 _KIND_BY_CODE: Final[tuple[tuple[frozenset[str], ErrorKind], ...]] = (
     (
-        frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}),
+        frozenset(
+            {
+                "insufficient_quota",
+                "billing_hard_limit_reached",
+                "billing_not_active",
+                "billing_error",
+            }
+        ),
         "quota",
     ),
+    (frozenset({"api_key_invalid"}), "auth"),
     (frozenset({"context_length_exceeded", "exceed_context_size_error"}), "context_too_long"),
     (frozenset({"model_not_found", "not_found_error"}), "model_not_found"),
 )
@@ -45,6 +54,15 @@ _KIND_BY_WORD: Final[Mapping[str, ErrorKind]] = {
     "overloaded_error": "unreachable",
     "service_unavailable": "unreachable",
     "timeout": "stalled",
+    "timeout_error": "stalled",
+    "request_too_large": "context_too_long",
+    "resource_exhausted": "rate_limit",
+    "unavailable": "unreachable",
+    "internal": "unreachable",
+    "deadline_exceeded": "stalled",
+    "unauthenticated": "auth",
+    "permission_denied": "auth",
+    "not_found": "model_not_found",
 }
 _KIND_BY_STATUS: Final[Mapping[int, ErrorKind]] = {
     401: "auth",
@@ -69,9 +87,17 @@ _HINTS: Final[Mapping[ErrorKind, str]] = {
 }
 
 # Plain texts: they are compiled at the first failure, to keep the start fast.
-_TOO_LONG_MESSAGE: Final = (
-    r"context (length|window|size)|maximum context|too many tokens|prompt is too long"
+_KIND_BY_MESSAGE: Final[tuple[tuple[str, ErrorKind], ...]] = (
+    (
+        (
+            r"context (length|window|size)|maximum context|too many tokens|prompt is too long"
+            r"|exceeds the maximum number of tokens"
+        ),
+        "context_too_long",
+    ),
+    (r"credit balance is too low", "quota"),
 )
+"""For refusals whose status and code say nothing."""
 _TRY_AGAIN: Final = r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?\s*[a-z]+\s?)+)"
 _SPAN: Final = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)"
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -105,45 +131,14 @@ def source(name: str, url: str, api_key: str | None, headers: Mapping[str, str])
     except ValueError:
         # The address is not valid, so any part of it may be secret.
         return Source(name, "the address that is configured", (url, *filter(None, [api_key])))
-    values = {parts.password, *headers.values()}
+    # Of "Bearer abc" a server may repeat the second word alone.
+    words = (value.rpartition(" ")[2] for value in headers.values())
+    values = {parts.password, *headers.values(), *words}
     secrets = {value for value in values if value and len(value) >= MIN_SECRET}
     if api_key:
         secrets.add(api_key)
     # The longest first: a secret may be a part of another one.
     return Source(name, shown_url, tuple(sorted(secrets, key=len, reverse=True)))
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """The error object of a server."""
-
-    message: str = ""
-    words: frozenset[str] = frozenset()
-    status: int | None = None
-
-
-def problem_in(body: bytes) -> Problem | None:
-    """Return the error object of a body, in any of the usual forms; None if there is none."""
-    try:
-        value: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    if not isinstance(value, dict):
-        return None
-    fields = cast("dict[str, Any]", value)
-    inner: Any = fields.get("error", fields.get("detail", fields.get("message")))
-    if inner is None:
-        return None
-    if not isinstance(inner, dict):
-        return Problem(inner if isinstance(inner, str) else msgspec.json.encode(inner).decode())
-    return _problem(cast("dict[str, Any]", inner))
-
-
-def _problem(fields: dict[str, Any]) -> Problem:
-    message, code = fields.get("message"), fields.get("code")
-    words = {word.lower() for word in (code, fields.get("type")) if isinstance(word, str)}
-    digits = next((word for word in words if word.isdecimal() and len(word) == len("500")), None)
-    status = code if isinstance(code, int) else int(digits) if digits else None
-    return Problem(message if isinstance(message, str) else "", frozenset(words), status)
 
 
 def refused(
@@ -223,8 +218,9 @@ def not_configured() -> ModelError:
     return ModelError(
         "not_configured",
         "no model is configured",
-        "paste a key into the page that `keryx serve` opens, or set OPENAI_API_KEY, or add"
-        " [providers] to config.toml; `keryx demo` needs none of them",
+        "paste a key into the page that `keryx serve` opens, or set OPENAI_API_KEY or that of"
+        " another provider (`keryx models providers`), or add [providers] to config.toml;"
+        " `keryx demo` needs none of them",
     )
 
 
@@ -232,8 +228,10 @@ def _kind(problem: Problem, status: int | None) -> ErrorKind:
     for words, kind in _KIND_BY_CODE:
         if problem.words & words:
             return kind
-    if status in {None, 400, 422} and re.search(_TOO_LONG_MESSAGE, problem.message, re.IGNORECASE):
-        return "context_too_long"
+    if status in {None, 400, 422}:
+        for pattern, kind in _KIND_BY_MESSAGE:
+            if re.search(pattern, problem.message, re.IGNORECASE):
+                return kind
     if status is not None and status >= _SERVER_FAULT:
         return "unreachable"
     if status is not None and status in _KIND_BY_STATUS:

@@ -56,9 +56,18 @@ async def _close(client: aiohttp.ClientSession) -> None:
 
 
 def endpoint(base_url: str, path: str) -> str:
-    """Return the address of one function of an API. A query stays at the end."""
-    base, mark, query = base_url.partition("?")
-    return f"{base.rstrip('/')}/{path}{mark}{query}"
+    """Return the address of one function of an API. Queries stay at the end."""
+    base, _, query = base_url.partition("?")
+    path, _, own_query = path.partition("?")
+    queries = "&".join(filter(None, [own_query, query]))
+    return f"{base.rstrip('/')}/{path}" + (f"?{queries}" if queries else "")
+
+
+def key_headers(header: str, key: str) -> dict[str, str]:
+    """Return the header for a key; none without a key."""
+    if not key:
+        return {}
+    return {header: f"Bearer {key}" if header == "Authorization" else key}
 
 
 class SilenceLimits(msgspec.Struct, frozen=True):

@@ -40,6 +40,16 @@ def key_missing(name: str, variable: str) -> ModelError:
     )
 
 
+def provider_missing(name: str, provider: str, *variables: str) -> ModelError:
+    """Return the error for a provider that is known by name, and whose variables are not set."""
+    names = " and ".join(variables)
+    return ModelError(
+        "not_configured",
+        f"{name} cannot be used: the provider {provider} has no key",
+        f"set {names}, or write [providers.{provider}] into config.toml",
+    )
+
+
 def key_invalid(name: str, url: str) -> ModelError:
     """Return the error for a key that cannot be sent; `url` is shown."""
     return ModelError(

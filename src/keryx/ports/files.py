@@ -116,7 +116,11 @@ class Attachments(Protocol):
         ...
 
     async def prepare(self, session_id: str, parts: Sequence[Image | File]) -> None:
-        """Load the images for the model, and write all attachments to where tools find them."""
+        """Load what models read, and write all attachments to where tools find them."""
+        ...
+
+    async def load(self, parts: Sequence[Image | File]) -> None:
+        """Load what models read of these parts."""
         ...
 
 

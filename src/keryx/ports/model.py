@@ -59,6 +59,18 @@ class CallPiece(msgspec.Struct, frozen=True, gc=False):
     arguments: str = ""
 
 
+class OpaquePiece(msgspec.Struct, frozen=True, gc=False):
+    """An item that only its provider understands, such as signed reasoning.
+
+    It is kept with the reply, at its place between text and calls, and `Model.encode` sends it back
+    to the same provider.
+    """
+
+    provider: str
+    item: bytes
+    """JSON."""
+
+
 class Retrying(msgspec.Struct, frozen=True):
     """The reply starts again after `delay` seconds, and the pieces so far are void."""
 
@@ -86,7 +98,7 @@ class Finished(msgspec.Struct, frozen=True):
     """In US dollars, if the price of that model is known."""
 
 
-Piece = TextPiece | ReasoningPiece | CallPiece | Retrying | Switching | Finished
+Piece = TextPiece | ReasoningPiece | CallPiece | OpaquePiece | Retrying | Switching | Finished
 
 
 def unfinished(name: str) -> ModelError:

@@ -21,6 +21,7 @@ from keryx.sync.sessions import Session
 class Keryx:
     """The sessions of a home. This process hosts them, or connects to the process that does.
 
+    `models`: models that this program brings along, beside `model`. A session may name each.
     `titles` lets a model write a title for each session after its first turn.
     `take_over` takes a home from a host that is frozen; that host can write nothing more.
     `tools`: exactly these, tools or typed functions; None: the built-in tools for files, the shell
@@ -34,6 +35,7 @@ class Keryx:
         self,
         *,
         model: str | Model | None = None,
+        models: Sequence[Model] = (),
         tools: Sequence[Tool | Callable[..., Any]] | None = None,
         workspace: str | Path = ".",
         home: str | Path | None = None,
@@ -43,6 +45,7 @@ class Keryx:
     ) -> None:
         self._app = app.Keryx(
             model=model,
+            models=models,
             tools=tools,
             workspace=workspace,
             home=home,

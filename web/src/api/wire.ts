@@ -889,6 +889,8 @@ export interface OfferedModels {
 export interface Opaque {
   provider: string;
   item: unknown;
+  after_text?: number;
+  after_calls?: number;
 }
 
 /** The client of a request, and the public address that the client used. */

@@ -19,11 +19,11 @@ UPLOADS: Final = "uploads"
 UPLOAD_LIFETIME: Final = 7 * 24 * 3600.0
 """Seconds after which an upload that no message names is removed."""
 MAX_IMAGE_BYTES: Final = 64 * 1024 * 1024
-"""The size of the image cache; images that are encoded for a model are cached elsewhere."""
+"""The size of the cache; what is encoded for a model is cached elsewhere."""
 
 
 class Images:
-    """A cache of images in memory: models need them in synchronous code."""
+    """A cache of images and documents in memory: models need them in synchronous code."""
 
     def __init__(self) -> None:
         self._images: OrderedDict[str, bytes] = OrderedDict()
@@ -104,14 +104,26 @@ class HostAttachments:
             data = await self._store.blob(part.blob)
             if data is None:
                 continue  # the session is being deleted
-            if isinstance(part, Image):
+            if _is_readable(part):
                 self._images.keep(part.blob, data)
             await self._bridge.to_thread(self._copy, session_id, file_name(part), data)
+
+    async def load(self, parts: Sequence[Image | File]) -> None:
+        for part in parts:
+            if _is_readable(part) and part.blob not in self._images:
+                data = await self._store.blob(part.blob)
+                if data is not None:  # else the session is being deleted
+                    self._images.keep(part.blob, data)
 
     def _copy(self, session_id: str, name: str, data: bytes) -> None:
         folder = self._folder(session_id)
         if not (folder / name).exists():
             _write_atomically(folder / name, data)
+
+
+def _is_readable(part: Image | File) -> bool:
+    """Return whether some model can read this itself; tools read all other files."""
+    return isinstance(part, Image) or part.media_type == "application/pdf"
 
 
 def _write_atomically(path: Path, data: bytes) -> None:

@@ -6,8 +6,8 @@ from keryx.app.models import Models
 from keryx.engine.log.state import Settings
 from keryx.events import Purpose
 from keryx.messages import Image
-from keryx.models.openai import OpenAIEndpoint
 from keryx.ports.model import Model
+from keryx.ports.model_access import Endpoint
 from keryx.ports.store import blob_hash
 
 
@@ -21,7 +21,7 @@ class ModelsForTools:
     def find(self, purpose: Purpose, name: str | None = None) -> Model:
         return self._models.for_purpose(purpose, self._settings, name)
 
-    def endpoint(self, purpose: Purpose) -> OpenAIEndpoint:
+    def endpoint(self, purpose: Purpose) -> Endpoint:
         return self._models.endpoint(purpose, self._settings.profile)
 
     def is_configured(self, purpose: Purpose) -> bool:

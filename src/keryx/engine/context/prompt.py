@@ -50,9 +50,11 @@ def messages_of(item: HistoryItem) -> list[Message]:
             content = (Text(reply.text),) if reply.text else ()
             if not content and not reply.calls:
                 return []
-            messages: list[Message] = [AssistantMessage(content, reply.calls, reply.reasoning)]
+            messages: list[Message] = [
+                AssistantMessage(content, reply.calls, reply.reasoning, reply.opaque)
+            ]
             messages += [
-                ToolMessage(call.call_id, result_parts(item.results[call.call_id]))
+                ToolMessage(call.call_id, result_parts(item.results[call.call_id]), call.tool)
                 for call in reply.calls
             ]
             return messages

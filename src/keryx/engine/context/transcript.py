@@ -31,6 +31,18 @@ class Transcript:
             part for item in new if isinstance(item, Delivered) for part in item.message.attachments
         ]
 
+    def new_media(self, fold: Fold) -> list[Image | File]:
+        """Return the images that calls returned, of replies that are not encoded yet."""
+        self._reset_if_changed(fold)
+        return [
+            part
+            for item in fold.history[self._items :]
+            if isinstance(item, Replied)
+            for result in item.results.values()
+            for part in result.result
+            if isinstance(part, Image)
+        ]
+
     def history(self, fold: Fold) -> Sequence[bytes]:
         """Return all messages, and encode those that are new. Every call in them has its result."""
         self._reset_if_changed(fold)

@@ -40,6 +40,8 @@ class Requests:
         context = self._context
         attachments = context.transcript(model).new_attachments(context.fold)
         await context.files.prepare_attachments(attachments)
+        if model.sees_images:
+            await context.files.load_media(context.transcript(model).new_media(context.fold))
         if scope.is_cancelled:
             return None
         request = ModelRequest(

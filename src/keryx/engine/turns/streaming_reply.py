@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import msgspec
+
 from keryx import events as ev
 from keryx.engine.session_context import EVENT_WEIGHT, SessionContext
 from keryx.errors import ModelError
-from keryx.messages import ToolCall, well_formed
+from keryx.messages import Opaque, ToolCall, well_formed
 from keryx.ports.model import (
     CallPiece,
     Finished,
     Model,
     ModelRequest,
+    OpaquePiece,
     Piece,
     ReasoningPiece,
     Retrying,
@@ -37,6 +40,7 @@ class StreamingReply:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: dict[int, list[str]] = {}
+        self._opaque: list[Opaque] = []
         self.finished: Finished | None = None
         self.was_sent = False
         """Whether the request was sent: from then on it may cost something."""
@@ -61,6 +65,11 @@ class StreamingReply:
             ToolCall(self._call_id(index), tool, "".join(pieces) or "{}")
             for index, (tool, *pieces) in sorted(self._calls.items())
         )
+
+    @property
+    def opaque(self) -> tuple[Opaque, ...]:
+        """What only the provider understands, in the order of the reply."""
+        return tuple(self._opaque)
 
     def snapshot(self) -> ev.StepSnapshot:
         """Return the step so far, for a reader that connects late."""
@@ -107,6 +116,8 @@ class StreamingReply:
                 self._context.show(ev.ReasoningDelta, step_id=self.step_id, text=text)
             case CallPiece():
                 self._add_call(piece)
+            case OpaquePiece():
+                self._add_opaque(piece)
             case Finished():
                 self.finished = piece
             case Retrying():
@@ -131,12 +142,25 @@ class StreamingReply:
             text=arguments,
         )
 
+    def _add_opaque(self, piece: OpaquePiece) -> None:
+        # The log holds the item as it is: JSON that is not valid would make the log unreadable.
+        msgspec.json.decode(piece.item)
+        self._opaque.append(
+            Opaque(
+                provider=well_formed(piece.provider),
+                item=msgspec.Raw(piece.item),
+                after_text=sum(map(len, self._text)),
+                after_calls=len(self._calls),
+            )
+        )
+
     def _restart(self, kind: type[ev.ModelRetried | ev.ModelSwitched], **fields: object) -> None:
         """Log a retry or a switch of the model, after which the reply starts anew."""
         self._context.log.record(kind, turn_id=self._turn_id, step_id=self.step_id, **fields)
         self._text.clear()
         self._reasoning.clear()
         self._calls.clear()
+        self._opaque.clear()
         self.finished = None
         self._context.show(ev.StepReset, step_id=self.step_id)
 

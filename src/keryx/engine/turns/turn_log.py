@@ -38,6 +38,7 @@ class TurnLog:
             step_id=reply.step_id,
             text=reply.text,
             reasoning="" if cut else reply.reasoning,
+            opaque=() if cut else reply.opaque,
             calls=calls,
             usage=usage,
             cost=None if finished is None else finished.cost,

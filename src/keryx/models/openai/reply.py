@@ -5,13 +5,15 @@ It owns the format of the chunks and the deviations of servers. It refuses to kn
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from keryx.decoding import json_decoder
 from keryx.events import Usage
-from keryx.models.failures import Problem, problem_in
+from keryx.models.openai.returned_reasoning import ReturnedReasoning
+from keryx.models.wire.problems import Problem, problem_in
+from keryx.models.wire.replies import StreamFailedError
 from keryx.ports.model import CallPiece, Piece, ReasoningPiece, TextPiece
 
 _DONE: Final = b"[DONE]"
@@ -32,6 +34,7 @@ class _Delta(msgspec.Struct, gc=False):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: list[dict[str, Any]] | None = None
     refusal: str | None = None
     tool_calls: list[_CallDelta] | None = None
 
@@ -67,24 +70,19 @@ class _Chunk(msgspec.Struct, gc=False):
 _decode: Final = json_decoder(_Chunk).decode
 
 
-class StreamFailedError(Exception):
-    """The server put an error object into the stream."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-
-
-class Reply:
+class ChatReply:
     """One reply while it arrives."""
 
-    def __init__(self) -> None:
+    def __init__(self, signer: str = "", returned: str = "") -> None:
+        """`returned`: the field of reasoning that the server needs back."""
         self.is_done = False
         """The server sent the end marker."""
         self.has_begun = False
         self.usage: Usage | None = None
         self._finish_reason = ""
         self._calls = _Calls()
+        self._signer = signer
+        self._returned = ReturnedReasoning(returned)
 
     @property
     def is_complete(self) -> bool:
@@ -116,7 +114,7 @@ class Reply:
             if delta.tool_calls:
                 calls = calls or {}
                 self._calls.add(delta.tool_calls, calls)
-        # In the order of models: reasoning, text, calls.
+        # In the order of models: reasoning, text, calls, and what is sent back.
         pieces: list[Piece] = []
         if reasoning:
             pieces.append(ReasoningPiece(reasoning))
@@ -124,6 +122,7 @@ class Reply:
             pieces.append(TextPiece(text))
         if calls:
             pieces += calls.values()
+        pieces += self._returned.pieces(self._signer) if self.is_complete else ()
         return pieces
 
     def _delta(self, chunk: _Chunk, event: bytes) -> _Delta | None:
@@ -136,7 +135,10 @@ class Reply:
         choice = chunk.choices[0]
         if choice.finish_reason:
             self._finish_reason = choice.finish_reason
-        return choice.delta
+        delta = choice.delta
+        if delta is not None:
+            self._returned.add(delta.reasoning_content, delta.reasoning_details)
+        return delta
 
 
 class _Calls:

@@ -16,6 +16,7 @@ from keryx.errors import ModelError
 from keryx.models import failures
 from keryx.models.http import MAX_ERROR_BODY, Clients, endpoint
 from keryx.models.servers.discovery import chat_models, models_of
+from keryx.models.servers.providers import CHAT
 
 TOKEN_TIMEOUT: Final = 60.0
 """Seconds for one token: a server may have to load the model first."""
@@ -24,6 +25,8 @@ MAX_TRIED: Final = 3
 MAX_NAMED: Final = 20
 """The most models that an error lists."""
 _OK: Final = 200
+LISTED_WITH_KEY: Final = ("anthropic", "gemini")
+"""The formats whose servers list their models only to a key that works."""
 _LIMITS: Final = ("max_completion_tokens", "max_tokens")
 """The names of the token limit: of the current API, and of older servers."""
 
@@ -36,9 +39,16 @@ class TriedServer(msgspec.Struct, frozen=True):
 
 
 async def try_out(
-    clients: Clients, base_url: str, api_key: str | None, model: str | None
+    clients: Clients,
+    base_url: str,
+    api_key: str | None,
+    model: str | None,
+    *,
+    wire_format: str = CHAT,
 ) -> TriedServer:
     """Ask the server for one token. Raise `ModelError` if it gives none."""
+    if wire_format in LISTED_WITH_KEY:
+        return _listed(await models_of(clients, base_url, api_key, wire_format=wire_format), model)
     models = await _list_models(clients, base_url, api_key, model)
     chosen = (model,) if model is not None else chat_models(models)[:MAX_TRIED]
     if not chosen:
@@ -60,6 +70,17 @@ async def try_out(
             return TriedServer(name, models)
     assert unknown is not None
     raise _model_not_found(chosen, models, unknown)
+
+
+def _listed(models: tuple[str, ...], model: str | None) -> TriedServer:
+    """Return the model to begin with, of a list that proves the key."""
+    chosen = model or next(iter(chat_models(models)), None)
+    if chosen is None or chosen not in models:
+        hint = f"it lists {', '.join(models[:MAX_NAMED])}"
+        raise ModelError(
+            "model_not_found", f"the server accepts the key, but it has no model {chosen!r}", hint
+        )
+    return TriedServer(chosen, models)
 
 
 async def _list_models(

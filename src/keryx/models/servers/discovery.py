@@ -14,22 +14,15 @@ import msgspec
 from keryx.decoding import decode_json
 from keryx.errors import ModelError
 from keryx.models import failures
-from keryx.models.http import Clients, endpoint
+from keryx.models.http import Clients, endpoint, key_headers
 from keryx.models.requirements import check_address
+from keryx.models.servers.providers import CHAT, LOCAL_SERVERS
 
 LIST_TIMEOUT: Final = 10.0
 LOCAL_TIMEOUT: Final = 0.5
 """A local server answers at once."""
 MAX_MODELS: Final = 500
 MAX_BODY: Final = 4 << 20
-
-LOCAL_SERVERS: Final = {
-    "ollama": "http://127.0.0.1:11434/v1",
-    "lmstudio": "http://127.0.0.1:1234/v1",
-    "vllm": "http://127.0.0.1:8000/v1",
-    "llamacpp": "http://127.0.0.1:8080/v1",
-}
-"""The default addresses of local model servers."""
 
 _OK: Final = 200
 _NOT_CHAT: Final = re.compile(
@@ -41,11 +34,50 @@ _NOT_CHAT: Final = re.compile(
 
 
 class _ListedModel(msgspec.Struct):
-    id: str
+    id: str = ""
+    name: str = ""
+    methods: list[str] | None = msgspec.field(name="supportedGenerationMethods", default=None)
 
 
 class _ModelList(msgspec.Struct):
+    """The list of OpenAI's and Anthropic's API."""
+
     data: list[_ListedModel]
+
+    @property
+    def names(self) -> list[str]:
+        return [model.id for model in self.data]
+
+
+class _GeminiList(msgspec.Struct):
+    """The list of Google's API: it says what each model is for."""
+
+    models: list[_ListedModel]
+
+    @property
+    def names(self) -> list[str]:
+        return [
+            model.name.removeprefix("models/")
+            for model in self.models
+            if model.methods is None or "generateContent" in model.methods
+        ]
+
+
+class _ListFormat(msgspec.Struct, frozen=True):
+    path: str
+    key_header: str
+    kind: type[_ModelList | _GeminiList]
+    headers: dict[str, str] = {}
+
+
+_FORMATS: Final = {
+    "anthropic": _ListFormat(
+        "models?limit=1000", "x-api-key", _ModelList, {"anthropic-version": "2023-06-01"}
+    ),
+    "gemini": _ListFormat("models?pageSize=1000", "x-goog-api-key", _GeminiList),
+}
+_OPENAI_LIST: Final = _ListFormat("models", "Authorization", _ModelList)
+"""The list of all other formats."""
 
 
 class FoundServer(msgspec.Struct, frozen=True):
@@ -57,14 +89,26 @@ class FoundServer(msgspec.Struct, frozen=True):
 
 
 async def models_of(
-    clients: Clients, base_url: str, api_key: str | None, *, seconds: float = LIST_TIMEOUT
+    clients: Clients,
+    base_url: str,
+    api_key: str | None,
+    *,
+    wire_format: str = CHAT,
+    seconds: float = LIST_TIMEOUT,
 ) -> tuple[str, ...]:
     """Return the models of a server. Raise `ModelError` if they cannot be read."""
     key = (api_key or "").strip()
     source = failures.source("the server", base_url, key, {})
     import aiohttp  # noqa: PLC0415 (heavy; loaded with the first exchange)
 
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    listing = _FORMATS.get(wire_format, _OPENAI_LIST)
+    headers = {**listing.headers, **key_headers(listing.key_header, key)}
+    if "{model}" in base_url:
+        raise ModelError(
+            "not_configured",
+            f"{source.url} has no list of its models",
+            "write the name of a deployment as the model",
+        )
     try:
         check_address(base_url)
     except ValueError as error:
@@ -72,7 +116,7 @@ async def models_of(
     try:
         async with (
             asyncio.timeout(seconds),
-            (await clients()).get(endpoint(base_url, "models"), headers=headers) as answer,
+            (await clients()).get(endpoint(base_url, listing.path), headers=headers) as answer,
         ):
             body = await answer.content.read(MAX_BODY)
             if answer.status != _OK:
@@ -85,12 +129,12 @@ async def models_of(
             "check the address, and whether the server runs",
         ) from error
     try:
-        listed = decode_json(body, _ModelList)
+        listed = decode_json(body, listing.kind)
     except msgspec.DecodeError as error:
         raise failures.invalid_answer(
             source, "an answer that is not a list of models", body
         ) from error
-    return tuple(model.id for model in listed.data[:MAX_MODELS])
+    return tuple(listed.names[:MAX_MODELS])
 
 
 def chat_models(models: tuple[str, ...]) -> tuple[str, ...]:
@@ -99,13 +143,18 @@ def chat_models(models: tuple[str, ...]) -> tuple[str, ...]:
 
 
 async def find_local(clients: Clients) -> list[FoundServer]:
-    """Return the model servers that run on this machine."""
-    servers: list[FoundServer] = []
-    for name, base_url in LOCAL_SERVERS.items():
+    """Return the model servers that run on this machine. All usual ports are asked at once."""
+
+    async def ask(name: str, base_url: str) -> FoundServer | None:
         try:
             models = await models_of(clients, base_url, None, seconds=LOCAL_TIMEOUT)
         except ModelError:
-            continue
-        if models:
-            servers.append(FoundServer(name, base_url, models))
-    return servers
+            return None
+        return FoundServer(name, base_url, models) if models else None
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(ask(name, base_url), name=f"models of {name}")
+            for name, base_url in LOCAL_SERVERS.items()
+        ]
+    return [server for task in tasks if (server := task.result()) is not None]

@@ -102,7 +102,7 @@ async def choose(service: TheService, data: JSONBody[NewModel]) -> Setup:
             f"There is no provider {provider_name!r}",
             f"write provider:name; configured providers are {names}",
         )
-    models = await host_client.models.models_at(provider.base_url, provider.api_key)
+    models = await host_client.models.models_at(provider)
     if model_name not in models:
         raise unprocessable(f"{provider_name} has no model {model_name!r}", _some_of(models))
     await service.threads.to_thread(keep_model, host_client.config.home, data.model)
@@ -119,8 +119,8 @@ async def configure(service: TheService, data: JSONBody[NewProvider]) -> Configu
     """
     host_client = service.host_client
     key = (data.api_key or "").strip() or None
-    tested = await host_client.models.try_out(data.base_url, key, data.model)
     provider = Provider(data.base_url, key)
+    tested = await host_client.models.try_out(provider, data.model)
     await host_client.reconfigure()
     name = await service.threads.to_thread(
         keep_key,

@@ -1,4 +1,4 @@
-"""A scripted model server: real HTTP on loopback, OpenAI-compatible, strict, and faulty on demand.
+"""A scripted model server: real HTTP on loopback, in four APIs, strict, and faulty on demand.
 
     async with ModelServer([Reply(text="Hello"), Reply(fault="hang mid-stream")]) as server:
         ...  # ask server.url; look at server.asked
@@ -12,7 +12,7 @@ that the API does not accept, with the API's own errors.
 """
 
 from keryx.testing.modelserver.answer import ReceivedRequest
-from keryx.testing.modelserver.rules import RefusedError
+from keryx.testing.modelserver.apis.api import RefusedError
 from keryx.testing.modelserver.script import Call, Fault, Reply, Script
 from keryx.testing.modelserver.server import MODEL, ModelServer
 

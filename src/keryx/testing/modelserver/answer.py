@@ -13,8 +13,8 @@ from aiohttp import web
 from aiohttp.client_exceptions import ClientConnectionResetError
 
 from keryx.decoding import decode_json
-from keryx.testing.modelserver.rules import ChatBody, RefusedError
-from keryx.testing.modelserver.script import Reply, chunks, error_object, whole
+from keryx.testing.modelserver.apis.api import Accepted, Api, RefusedError
+from keryx.testing.modelserver.script import Reply
 
 _HTML: Final = b"<!DOCTYPE html><html><body><h1>Please log in</h1></body></html>"
 _GARBAGE: Final = b"\x00\xff\xfe\x13garbage\n\n\x80\x81 more of it\n"
@@ -27,6 +27,8 @@ class ReceivedRequest:
     number: int
     headers: dict[str, str]
     raw: bytes
+    api: str = "chat"
+    """The name of the API that was asked."""
     hanging: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once a hang has begun."""
     resume: asyncio.Event = field(default_factory=asyncio.Event)
@@ -45,11 +47,17 @@ class Answer:
     """One reply being written, with its fault."""
 
     def __init__(
-        self, request: web.Request, received: ReceivedRequest, body: ChatBody, reply: Reply
+        self,
+        request: web.Request,
+        received: ReceivedRequest,
+        api: Api,
+        accepted: Accepted,
+        reply: Reply,
     ) -> None:
         self._request = request
         self._received = received
-        self._body = body
+        self._api = api
+        self._accepted = accepted
         self._reply = reply
 
     async def give(self) -> web.StreamResponse:
@@ -68,9 +76,10 @@ class Answer:
                 pass
         if reply.status != 200:
             refused = RefusedError(reply.message, reply.status, reply.code, "scripted")
-            return error_response(refused, headers=reply.headers)
-        if not self._body.stream:
-            return json_response(whole(reply, number=self._received.number, model=self._body.model))
+            return error_response(self._api, refused, headers=reply.headers)
+        if not self._accepted.streams:
+            whole = self._api.whole(reply, self._received.number, self._accepted)
+            return json_response(whole)
         return await self._stream()
 
     async def _stream(self) -> web.StreamResponse:
@@ -87,8 +96,9 @@ class Answer:
         elif fault == "one write":
             await response.write(b"".join(self._framed()))
             return response
+        after = self._reply.after and self._reply.after + self._api.lead - 1
         for number, data in enumerate(self._framed()):
-            if number == self._reply.after and await self._break(response):
+            if number == after and await self._break(response):
                 return response
             await self._write(response, data)
         if fault == "keeps open":
@@ -96,15 +106,8 @@ class Answer:
         return response
 
     def _framed(self) -> Iterator[bytes]:
-        options = self._body.stream_options
-        frame = b"data: %b\r\n\r\n" if self._reply.fault == "crlf" else b"data: %b\n\n"
-        for data in chunks(
-            self._reply,
-            number=self._received.number,
-            model=self._body.model,
-            with_usage=options is not None and options.include_usage,
-        ):
-            yield frame % data
+        for frame in self._api.frames(self._reply, self._received.number, self._accepted):
+            yield frame.replace(b"\n", b"\r\n") if self._reply.fault == "crlf" else frame
 
     async def _write(self, response: web.StreamResponse, data: bytes) -> None:
         if self._reply.fault == "one byte at a time":
@@ -136,8 +139,7 @@ class Answer:
             case "garbage mid-stream":
                 await response.write(b'data: {"choices": [{"del\n\n')
             case "error mid-stream":
-                error = error_object(self._reply.message, self._reply.code, "scripted")
-                await response.write(b"data: %b\n\n" % error)
+                await response.write(self._api.error_frame(self._reply))
             case _:
                 return False
         return True
@@ -162,6 +164,7 @@ def json_response(
     )
 
 
-def error_response(refused: RefusedError, *, headers: dict[str, str] | None = None) -> web.Response:
-    body = error_object(refused.message, refused.code, refused.type)
-    return json_response(body, refused.status, headers)
+def error_response(
+    api: Api, refused: RefusedError, *, headers: dict[str, str] | None = None
+) -> web.Response:
+    return json_response(api.error(refused), refused.status, headers)

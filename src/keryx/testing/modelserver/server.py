@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Self
 
 import msgspec
@@ -12,7 +13,11 @@ from aiohttp import web
 from aiohttp.client_exceptions import ClientConnectionResetError
 
 from keryx.testing.modelserver.answer import Answer, ReceivedRequest, error_response, json_response
-from keryx.testing.modelserver.rules import RefusedError, check
+from keryx.testing.modelserver.apis.anthropic import AnthropicApi
+from keryx.testing.modelserver.apis.api import Api, RefusedError, Request
+from keryx.testing.modelserver.apis.chat import ChatApi
+from keryx.testing.modelserver.apis.gemini import GeminiApi
+from keryx.testing.modelserver.apis.responses import ResponsesApi
 from keryx.testing.modelserver.script import Reply
 
 MODEL: Final = "test-model"
@@ -47,6 +52,11 @@ class ModelServer:
         self._count = 0
         self._runner: web.AppRunner | None = None
         self._more = asyncio.Event()
+        self.apis: dict[str, Api] = {
+            api.name: api for api in (ChatApi(), ResponsesApi(), AnthropicApi(), GeminiApi())
+        }
+        """The APIs that it speaks, by name."""
+        self.host = ""
         self.url = ""
         """Its address, with `/v1` at the end, once it is entered."""
         self.asked: list[ReceivedRequest] = []
@@ -55,8 +65,10 @@ class ModelServer:
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=LARGEST_BODY)
-        app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_get("/v1/models", self._list)
+        for api in self.apis.values():
+            app.router.add_post(api.path, partial(self._ask, api=api))
+        app.router.add_get("/v1/models", self._list_v1)
+        app.router.add_get("/v1beta/models", partial(self._list, api=self.apis["gemini"]))
         self._runner = web.AppRunner(
             app, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN
         )
@@ -65,8 +77,13 @@ class ModelServer:
         listener = socket.create_server(("127.0.0.1", self._port), backlog=1024)
         port: int = listener.getsockname()[1]
         await web.SockSite(self._runner, listener).start()
-        self.url = f"http://127.0.0.1:{port}/v1"
+        self.host = f"http://127.0.0.1:{port}"
+        self.url = self.url_of("chat")
         return self
+
+    def url_of(self, api: str) -> str:
+        """Return the address that an adapter for that API gets."""
+        return f"{self.host}{self.apis[api].folder}"
 
     async def __aexit__(self, *exc: object) -> None:
         assert self._runner is not None
@@ -81,33 +98,36 @@ class ModelServer:
 
     # -- routes
 
-    async def _list(self, request: web.Request) -> web.Response:
+    async def _list(self, request: web.Request, *, api: Api) -> web.Response:
         try:
             if not self._lists_to_all:
-                self._check_headers(request)
+                self._check_headers(request, api)
         except RefusedError as refused:
-            return error_response(refused)
-        models = [
-            {"id": name, "object": "model", "created": 0, "owned_by": "keryx"}
-            for name in self._models
-        ]
-        return json_response(msgspec.json.encode({"object": "list", "data": models}))
+            return error_response(api, refused)
+        return json_response(msgspec.json.encode(api.models(self._models)))
 
-    async def _chat(self, request: web.Request) -> web.StreamResponse:
+    async def _list_v1(self, request: web.Request) -> web.Response:
+        """Answer as the API whose header the request has: two of them list at the same path."""
+        name = "anthropic" if "anthropic-version" in request.headers else "chat"
+        return await self._list(request, api=self.apis[name])
+
+    async def _ask(self, request: web.Request, *, api: Api) -> web.StreamResponse:
         raw = await request.read()
         self._count += 1
-        received = ReceivedRequest(self._count, dict(request.headers), raw)
+        received = ReceivedRequest(self._count, dict(request.headers), raw, api.name)
         if self._keeps_asked:
             self.asked.append(received)
         self._more.set()
         try:
-            self._check_headers(request)
-            body = check(raw, self._models)
+            self._check_headers(request, api)
+            named = request.match_info.get("model", "")
+            incoming = Request(raw, request.headers, request.query, named)
+            accepted = api.check(incoming, self._models)
             reply = self._reply(received)
         except RefusedError as refused:
             self.refused.append(refused)
-            return error_response(refused)
-        answer = Answer(request, received, body, reply)
+            return error_response(api, refused)
+        answer = Answer(request, received, api, accepted, reply)
         try:
             response = await answer.give()
         except (asyncio.CancelledError, ClientConnectionResetError):
@@ -116,13 +136,13 @@ class ModelServer:
         received.answered.set()
         return response
 
-    def _check_headers(self, request: web.Request) -> None:
+    def _check_headers(self, request: web.Request, api: Api) -> None:
         if request.method == "POST" and request.content_type != "application/json":
             raise RefusedError("the content type must be application/json")
-        header = request.headers.get("Authorization", "")
-        if self._key is not None and header != f"Bearer {self._key}":
+        key = api.key(request.headers)
+        if self._key is not None and key != self._key:
             # Real servers show a part of the key; this one all, to prove that nobody repeats it.
-            raise RefusedError(f"Incorrect API key provided: {header}", 401, "invalid_api_key")
+            raise RefusedError(f"Incorrect API key provided: {key}", 401, "invalid_api_key")
 
     def _reply(self, received: ReceivedRequest) -> Reply:
         if callable(self._answers):

@@ -12,63 +12,66 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from keryx.decoding import json_decoder
+from keryx.testing.modelserver.apis.api import (
+    Id,
+    Name,
+    RefusedError,
+    Strict,
+    check_model,
+    check_tools,
+    decoded,
+)
 
-Name = Annotated[str, msgspec.Meta(pattern="^[a-zA-Z0-9_-]{1,64}$")]
-Id = Annotated[str, msgspec.Meta(min_length=1)]
 
-
-class _Strict(msgspec.Struct, forbid_unknown_fields=True):
-    """A struct that refuses unknown fields."""
-
-
-class TextPart(_Strict, tag_field="type", tag="text"):
+class TextPart(Strict, tag_field="type", tag="text"):
     text: Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class ImageUrl(_Strict):
+class ImageUrl(Strict):
     url: Annotated[str, msgspec.Meta(pattern="^(https?://.|data:image/[a-z+.-]+;base64,.)")]
     detail: Literal["auto", "low", "high"] = "auto"
 
 
-class ImagePart(_Strict, tag_field="type", tag="image_url"):
+class ImagePart(Strict, tag_field="type", tag="image_url"):
     image_url: ImageUrl
 
 
-class SystemMessage(_Strict, tag_field="role", tag="system"):
+class SystemMessage(Strict, tag_field="role", tag="system"):
     content: str | list[TextPart]
     name: Name | None = None
 
 
-class DeveloperMessage(_Strict, tag_field="role", tag="developer"):
+class DeveloperMessage(Strict, tag_field="role", tag="developer"):
     content: str | list[TextPart]
     name: Name | None = None
 
 
-class UserMessage(_Strict, tag_field="role", tag="user"):
+class UserMessage(Strict, tag_field="role", tag="user"):
     content: str | Annotated[list[TextPart | ImagePart], msgspec.Meta(min_length=1)]
     name: Name | None = None
 
 
-class CalledFunction(_Strict):
+class CalledFunction(Strict):
     name: Name
     arguments: str
 
 
-class AskedCall(_Strict):
+class AskedCall(Strict):
     id: Id
     type: Literal["function"]
     function: CalledFunction
 
 
-class AssistantMessage(_Strict, tag_field="role", tag="assistant"):
+class AssistantMessage(Strict, tag_field="role", tag="assistant"):
     content: str | list[TextPart] | None = None
     refusal: str | None = None
     name: Name | None = None
+    reasoning_content: str | None = None
+    reasoning_details: list[dict[str, Any]] | None = None
     tool_calls: Annotated[list[AskedCall], msgspec.Meta(min_length=1)] | None = None
 
 
-class ToolMessage(_Strict, tag_field="role", tag="tool"):
+class ToolMessage(Strict, tag_field="role", tag="tool"):
     tool_call_id: Id
     content: str | list[TextPart]
 
@@ -76,52 +79,52 @@ class ToolMessage(_Strict, tag_field="role", tag="tool"):
 ChatMessage = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage
 
 
-class FunctionSpec(_Strict):
+class FunctionSpec(Strict):
     name: Name
     description: str = ""
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
 
 
-class ToolSpec(_Strict):
+class ToolSpec(Strict):
     type: Literal["function"]
     function: FunctionSpec
 
 
-class StreamOptions(_Strict):
+class StreamOptions(Strict):
     include_usage: bool = False
     include_obfuscation: bool = True
 
 
-class NamedSchema(_Strict):
+class NamedSchema(Strict):
     name: Name
     schema: dict[str, Any]
     strict: bool | None = None
     description: str = ""
 
 
-class TextFormat(_Strict, tag_field="type", tag="text"):
+class TextFormat(Strict, tag_field="type", tag="text"):
     pass
 
 
-class JsonFormat(_Strict, tag_field="type", tag="json_object"):
+class JsonFormat(Strict, tag_field="type", tag="json_object"):
     pass
 
 
-class SchemaFormat(_Strict, tag_field="type", tag="json_schema"):
+class SchemaFormat(Strict, tag_field="type", tag="json_schema"):
     json_schema: NamedSchema
 
 
-class ChosenFunction(_Strict):
+class ChosenFunction(Strict):
     name: Name
 
 
-class ChosenTool(_Strict):
+class ChosenTool(Strict):
     type: Literal["function"]
     function: ChosenFunction
 
 
-class ChatBody(_Strict):
+class ChatBody(Strict):
     """The body of a request."""
 
     model: Id
@@ -151,37 +154,18 @@ class ChatBody(_Strict):
     safety_identifier: str | None = None
 
 
-class RefusedError(Exception):
-    """The API's refusal, as an HTTP status and an error object."""
-
-    def __init__(
-        self,
-        message: str,
-        status: int = 400,
-        code: str | int | None = None,
-        type_: str = "invalid_request_error",
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.status = status
-        self.code = code
-        self.type = type_
-
-
-_decoder = json_decoder(ChatBody)
-
-
-def check(raw: bytes, models: Sequence[str]) -> ChatBody:
+def check(raw: bytes, models: Sequence[str], *, returns_reasoning: bool = False) -> ChatBody:
     """Return the decoded body; raise `RefusedError` if it breaks a rule."""
-    try:
-        body = _decoder.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise RefusedError(f"the body is not what the API takes: {error}") from None
-    if body.model not in models:
-        message = f"The model `{body.model}` does not exist or you do not have access to it."
-        raise RefusedError(message, 404, "model_not_found")
+    body = decoded(raw, ChatBody)
+    check_model(body.model, models)
     _check_options(body)
     _check_order(body.messages)
+    if not returns_reasoning and any(
+        isinstance(message, AssistantMessage)
+        and (message.reasoning_content is not None or message.reasoning_details is not None)
+        for message in body.messages
+    ):
+        raise RefusedError("an assistant message has the unknown field of another server")
     return body
 
 
@@ -192,15 +176,8 @@ def _check_options(body: ChatBody) -> None:
         if body.parallel_tool_calls is not None or body.tool_choice is not None:
             raise RefusedError("parallel_tool_calls and tool_choice are only allowed with tools")
         return
-    names = [tool.function.name for tool in body.tools]
-    if len(set(names)) != len(names):
-        raise RefusedError(f"tool names must be unique: {sorted(names)}")
-    for tool in body.tools:
-        parameters = tool.function.parameters
-        if parameters is not None and parameters.get("type") != "object":
-            raise RefusedError(
-                f"Invalid schema for function '{tool.function.name}': its type must be object"
-            )
+    functions = [tool.function for tool in body.tools]
+    check_tools([f.name for f in functions], [f.parameters for f in functions])
 
 
 def _check_order(messages: list[ChatMessage]) -> None:

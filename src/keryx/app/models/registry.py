@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from keryx.app.models.creation import ModelFactory
+from keryx.app.models.listing import list_models, models_at
 from keryx.app.services.attachments import Images
 from keryx.config import DEFAULT, Config, Provider
 from keryx.engine.log.state import Settings
 from keryx.errors import ModelError
 from keryx.events import Purpose
-from keryx.models.failures import not_configured
 from keryx.models.fallback import Fallback
+from keryx.models.formats import adapter
 from keryx.models.http import model_clients
-from keryx.models.openai import OpenAIEndpoint, OpenAIModel
 from keryx.models.prices import Prices, Threads
-from keryx.models.requirements import key_missing, not_named, purpose_missing
-from keryx.models.retry import Retrying
+from keryx.models.requirements import (
+    key_missing,
+    purpose_missing,
+)
 from keryx.models.servers.connection_test import TriedServer, try_out
-from keryx.models.servers.discovery import FoundServer, find_local, models_of
+from keryx.models.servers.discovery import FoundServer, find_local
 from keryx.ports.model import Model
+from keryx.ports.model_access import Endpoint
 
-TOUR = "scripted:tour"
 NOT_CHAT: Final = frozenset({"image", "speech", "transcription"})
 """The purposes whose models make or read media. They cannot be the model of a session."""
 
@@ -35,6 +38,7 @@ class Models:
         config: Config,
         requested: str | Model | None = None,
         *,
+        others: Sequence[Model] = (),
         threads: Threads | None = None,
     ) -> None:
         self._config = config
@@ -42,8 +46,10 @@ class Models:
         self._requested = requested
         self._clients = model_clients()
         self.images = Images()
-        """The images that models may see."""
-        self._of_program: dict[str, Model] = {}
+        """The images and documents that models may see."""
+        self._factory = ModelFactory(self._clients.get, self._prices, self.images.load)
+        self._of_program = {model.name: model for model in others}
+        """The models that this program brings, by name."""
         if requested is not None and not isinstance(requested, str):
             self._of_program[requested.name] = requested
         self._cache: dict[tuple[str, str], Model] = {}
@@ -115,11 +121,11 @@ class Models:
 
     def _with_fallbacks(self, name: str, profile: str) -> Model:
         settings = self._config.profile(profile)
-        model = self._create(name, settings.providers)
+        model = self._factory.create(name, settings.providers)
         if name.startswith("scripted:"):
             return model  # it cannot fail, and a demonstration must not cost money
         fallbacks = [
-            self._create(fallback, settings.providers)
+            self._factory.create(fallback, settings.providers)
             for fallback in settings.fallback
             if fallback != name
         ]
@@ -154,21 +160,13 @@ class Models:
         auxiliary = self._config.profile(settings.profile).auxiliary
         return self.find(name or auxiliary.get(purpose) or settings.model, settings.profile)
 
-    def endpoint(self, purpose: Purpose, profile: str) -> OpenAIEndpoint:
+    def endpoint(self, purpose: Purpose, profile: str) -> Endpoint:
         """Return the model that makes or reads media; `ModelError` if none is configured."""
         settings = self._config.profile(profile)
         name = settings.auxiliary.get(purpose)
         if not name:
             raise purpose_missing(purpose)
-        provider, model = _provider_of(name, settings.providers)
-        return OpenAIEndpoint(
-            name=name,
-            model=model,
-            base_url=provider.base_url,
-            api_key=provider.api_key,
-            missing_key=provider.missing_key,
-            clients=self._clients.get,
-        )
+        return self._factory.create_endpoint(name, settings.providers)
 
     def has_auxiliary(self, purpose: Purpose, profile: str) -> bool:
         """Return whether a model of its own is configured for this purpose."""
@@ -183,38 +181,37 @@ class Models:
 
     def load(self) -> None:
         """Import what the default model needs, in a thread, while the host opens its home."""
-        provider = self.default.partition(":")[0]
-        if provider in self._config.default.providers:
+        provider = self._config.default.providers.get(self.default.partition(":")[0])
+        if provider is not None:
             importlib.import_module("aiohttp")
+            adapter(provider.wire_format)
 
     def prepare(self) -> None:
         """Start to load the public prices of these models, so that the first turn need not."""
         if any(provider.public_address for provider in self._config.default.providers.values()):
             self._prices.load_soon()
 
-    async def models_at(self, base_url: str, api_key: str | None) -> tuple[str, ...]:
+    async def models_at(self, provider: Provider) -> tuple[str, ...]:
         """Return the models of that server; `ModelError` says why it names none."""
-        return await models_of(self._clients.get, base_url, api_key)
+        return await models_at(self._clients.get, provider)
 
-    async def try_out(self, base_url: str, api_key: str | None, model: str | None) -> TriedServer:
+    async def try_out(self, provider: Provider, model: str | None) -> TriedServer:
         """Return a model of that server that answers; `ModelError` says why none does."""
-        return await try_out(self._clients.get, base_url, api_key, model)
+        return await try_out(
+            self._clients.get,
+            provider.base_url,
+            provider.api_key,
+            model,
+            wire_format=provider.wire_format,
+        )
 
     async def offered(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the models of all configured servers, and the errors of servers that failed."""
-        models: list[str] = []
-        problems: list[str] = []
-        for name, provider in self._config.default.providers.items():
-            if provider.missing_key is not None:
-                problems.append(str(key_missing(name, provider.missing_key)))
-                continue
-            try:
-                names = await self.models_at(provider.base_url, provider.api_key)
-            except ModelError as error:
-                problems.append(f"{name}: {error}")
-            else:
-                models += [f"{name}:{model}" for model in names]
-        return tuple(models), tuple(problems)
+        """Return the chat models of all configured servers, and the errors of those that failed.
+
+        All are asked at once.
+        """
+        providers = self._config.default.providers
+        return await list_models(self._clients.get, providers)
 
     async def on_this_machine(self) -> list[FoundServer]:
         """Return the model servers that run on this machine."""
@@ -224,64 +221,6 @@ class Models:
         self._prices.close()
         await self._clients.close()
 
-    def _create(self, name: str, providers: Mapping[str, Provider]) -> Model:
-        provider = name.partition(":")[0]
-        if provider == "scripted":
-            return _scripted(name)
-        settings, model = _provider_of(name, providers)
-        address = settings.public_address
-        return Retrying(
-            OpenAIModel(
-                name=name,
-                model=model,
-                base_url=settings.base_url,
-                api_key=settings.api_key,
-                missing_key=settings.missing_key,
-                clients=self._clients.get,
-                window=settings.window(model),
-                public=None if address is None else self._prices.of(address, model),
-                sees_images=settings.sees(model),
-                blobs=self.images.load,
-            )
-        )
-
-
-def _provider_of(name: str, providers: Mapping[str, Provider]) -> tuple[Provider, str]:
-    """Return the provider and its own name of a model; `ModelError` says what to configure."""
-    if not providers:
-        raise not_configured()
-    if not name:
-        raise not_named(providers)
-    provider, _, model = name.partition(":")
-    settings = providers.get(provider)
-    if settings is None or not model:
-        configured = ", ".join(sorted(providers))
-        raise ModelError(
-            "not_configured",
-            f"the model {name!r} is not configured",
-            f"write provider:name; configured providers are {configured}",
-        )
-    return settings, model
-
 
 def _chat_models(auxiliary: Mapping[str, str]) -> list[str]:
     return [name for purpose, name in auxiliary.items() if purpose not in NOT_CHAT]
-
-
-def _scripted(name: str) -> Model:
-    """Return a scripted model: the tour's, or one that always says the same. Imported here only."""
-    if name == TOUR:
-        tour: Model = importlib.import_module("keryx.models.tour").tour_model()
-        return tour
-    scripted = importlib.import_module("keryx.models.scripted")
-    text = "This is the scripted model: it says this, whatever it is asked."
-    model: Model = scripted.ScriptedModel(_always(scripted.ScriptedReply(text=text)), name=name)
-    return model
-
-
-def _always(reply: object) -> Callable[[object], object]:
-    def script(request: object) -> object:
-        del request
-        return reply
-
-    return script

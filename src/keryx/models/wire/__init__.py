@@ -1,0 +1,1 @@
+"""What the wire formats share: the exchange, the pieces of a reply, the encoding of parts."""
