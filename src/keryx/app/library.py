@@ -75,7 +75,10 @@ class Keryx:
         try:
             config = await self._load_config(runtime)
             self._models = models = Models(
-                config, self._model, threads=partial(runtime.bridge.start_thread, name="prices")
+                config,
+                self._model,
+                threads=partial(runtime.bridge.start_thread, name="prices"),
+                runtime=runtime,
             )
             # A large library is imported while the tools load: part of that needs no interpreter.
             runtime.bridge.start_thread(models.load, name="load")

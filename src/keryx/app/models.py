@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from keryx.app.runtime import Runtime
 from keryx.app.services.attachments import Images
 from keryx.config import DEFAULT, Config, Provider
 from keryx.engine.log.state import Settings
@@ -22,7 +23,12 @@ from keryx.models.servers.connection_test import TriedServer, try_out
 from keryx.models.servers.discovery import FoundServer, find_local, models_of
 from keryx.ports.model import Model
 
+if TYPE_CHECKING:
+    from keryx.app.local_models import LocalModels
+
 TOUR = "scripted:tour"
+LOCAL: Final = "local"
+"""The provider of models that run on this machine, unless the configuration defines it."""
 NOT_CHAT: Final = frozenset({"image", "speech", "transcription"})
 """The purposes whose models make or read media. They cannot be the model of a session."""
 
@@ -36,8 +42,12 @@ class Models:
         requested: str | Model | None = None,
         *,
         threads: Threads | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
+        """`runtime` runs the models of this machine; without one there are none."""
         self._config = config
+        self._runtime = runtime
+        self._local: LocalModels | None = None
         self._prices = Prices(threads)
         self._requested = requested
         self._clients = model_clients()
@@ -128,8 +138,8 @@ class Models:
     def for_titles(self, settings: Settings) -> Model | None:
         """Return the model that writes titles for such a session; None: no model can."""
         name = self._config.profile(settings.profile).auxiliary.get("titles") or settings.model
-        if name.startswith("scripted:") and name not in self._of_program:
-            return None  # its text is always the same
+        if name.startswith(("scripted:", f"{LOCAL}:smollm2")) and name not in self._of_program:
+            return None  # the text of one is always the same, and the other is too small
         return self.find(name, settings.profile)
 
     def for_summaries(self, settings: Settings) -> Model:
@@ -184,7 +194,7 @@ class Models:
     def load(self) -> None:
         """Import what the default model needs, in a thread, while the host opens its home."""
         provider = self.default.partition(":")[0]
-        if provider in self._config.default.providers:
+        if provider in (*self._config.default.providers, LOCAL):
             importlib.import_module("aiohttp")
 
     def prepare(self) -> None:
@@ -220,14 +230,28 @@ class Models:
         """Return the model servers that run on this machine."""
         return await find_local(self._clients.get)
 
+    @property
+    def local(self) -> LocalModels:
+        """The models that run on this machine. Imported at the first use only."""
+        if self._local is None:
+            assert self._runtime is not None, "these models were created without a runtime"
+            module = importlib.import_module("keryx.app.local_models")
+            local: LocalModels = module.LocalModels(self._runtime)
+            self._local = local
+        return self._local
+
     async def close(self) -> None:
         self._prices.close()
+        if self._local is not None:
+            await self._local.close()
         await self._clients.close()
 
     def _create(self, name: str, providers: Mapping[str, Provider]) -> Model:
         provider = name.partition(":")[0]
         if provider == "scripted":
             return _scripted(name)
+        if provider == LOCAL and LOCAL not in providers and self._runtime is not None:
+            return self.local.create(name, self._config, self._clients.get)
         settings, model = _provider_of(name, providers)
         address = settings.public_address
         return Retrying(

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "trust": "trust the MCP servers, hooks and skills of a folder, so that they are used",
     "memory": "list, search, add, edit, forget or export what agents remember",
     "usage": "show tokens and cost, by model",
+    "models": "download a model that runs on this machine",
     "tools": "list the tools, or call one by hand",
     "mcp": "connect to the MCP servers, and list their tools",
     "doctor": "check what works on this machine, and what confines commands",
