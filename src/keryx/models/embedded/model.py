@@ -24,6 +24,8 @@ from keryx.ports.model import ModelRequest, Piece
 FIRST_BYTE_TIMEOUT: Final = 3600.0
 """A long prompt on a slow machine takes many minutes; the worker's end is noticed at once."""
 
+# The worker closes connections that were idle; a request on such a one would fail.
+_HEADERS: Final = {"Connection": "close"}
 _decode: Final = json_decoder(Message).decode
 _BROKEN: Final = frozenset({"unreachable", "bad_response", "stalled"})
 """The kinds of errors that the end of the worker causes."""
@@ -75,6 +77,7 @@ class EmbeddedModel:
                 api_key=worker.key,
                 clients=self._clients,
                 first_byte=FIRST_BYTE_TIMEOUT,
+                headers=_HEADERS,
             )
             self._adapter = (worker, adapter)
         return self._adapter[1]
