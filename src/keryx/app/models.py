@@ -24,7 +24,7 @@ from keryx.models.servers.discovery import FoundServer, find_local, models_of
 from keryx.ports.model import Model
 
 if TYPE_CHECKING:
-    from keryx.app.local_models import LocalModels
+    from keryx.app.local.local_models import LocalModels
 
 TOUR = "scripted:tour"
 LOCAL: Final = "local"
@@ -235,7 +235,7 @@ class Models:
         """The models that run on this machine. Imported at the first use only."""
         if self._local is None:
             assert self._runtime is not None, "these models were created without a runtime"
-            module = importlib.import_module("keryx.app.local_models")
+            module = importlib.import_module("keryx.app.local.local_models")
             local: LocalModels = module.LocalModels(self._runtime)
             self._local = local
         return self._local

@@ -38,7 +38,8 @@ _PIP: Final = (
     *("--no-deps", "--only-binary", ":all:", "--no-cache-dir"),
     *("--no-input", "--disable-pip-version-check", "--progress-bar", "off"),
 )
-_ERROR: Final = re.compile(r"^(?:ERROR: )(.+)$", re.MULTILINE)
+# "ERROR: Exception:" comes before a traceback, whose last line says more.
+_ERROR: Final = re.compile(r"^ERROR: (?!Exception:)(.+)$", re.MULTILINE)
 
 
 class _LastOutput:

@@ -9,7 +9,7 @@ from litestar import get, post
 from litestar.params import JSONBody
 from msgspec import Meta
 
-from keryx.app.local_models import TINY, LocalModel
+from keryx.app.local.local_models import TINY, LocalModel
 from keryx.app.models import LOCAL, TOUR
 from keryx.config import OPENAI_URL, Provider, keep_key, keep_model
 from keryx.models.servers.discovery import FoundServer
