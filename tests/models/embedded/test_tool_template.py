@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keryx.app.runtime import Runtime
-from keryx.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
+from keryx.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
 from keryx.models.embedded.model import EmbeddedModel
 from keryx.models.embedded.model_file import ModelFile
 from keryx.models.embedded.workers import Workers
@@ -26,25 +26,23 @@ STRING = 8
 ALIGNMENT = 32
 TEMPLATE = """\
 {%- if tools %}
-<|im_start|>system
-You may call these functions:
+{{- '<|im_start|>system\\nYou may call these functions:' }}
 {%- for tool in tools %}
-{{ tool | tojson }}
+{{- '\\n' }}{{- tool | tojson }}
 {%- endfor %}
-To call one, write <tool_call>{"name": NAME, "arguments": OBJECT}</tool_call>.<|im_end|>
+{{- '\\nTo call one, write <tool_call>{"name": NAME, "arguments": OBJECT}</tool_call>.' }}
+{{- '<|im_end|>\\n' }}
 {%- endif %}
 {%- for message in messages %}
-<|im_start|>{{ message.role }}
-{{ message.content or "" }}
+{{- '<|im_start|>' + message.role }}
+{%- if message.content %}{{- '\\n' + message.content }}{%- endif %}
 {%- for call in message.tool_calls or [] %}
-<tool_call>
-{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
-</tool_call>
-{%- endfor %}<|im_end|>
+{{- '\\n<tool_call>\\n{"name": "' + call.function.name + '", "arguments": ' }}
+{{- call.function.arguments | tojson }}{{- '}\\n</tool_call>' }}
 {%- endfor %}
-{%- if add_generation_prompt %}
-<|im_start|>assistant
-{% endif %}"""
+{{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}{##}"""
 WEATHER = ToolSpec(
     "weather",
     "Look up the weather of a city.",
@@ -63,11 +61,25 @@ def with_tools(folder: Path) -> Path:
     kind, length = struct.unpack_from("<IQ", content, start)
     assert kind == STRING
     text = TEMPLATE.encode()
-    text += b" " * (-(len(text) - length) % ALIGNMENT)
+    # The padding is a comment of the template.
+    text = text.replace(b"{##}", b"{#%b#}" % (b" " * (-(len(text) - length) % ALIGNMENT)))
     end = start + 12 + length
     path = folder / "with-tools.gguf"
     path.write_bytes(content[:start] + struct.pack("<IQ", kind, len(text)) + text + content[end:])
     return path
+
+
+def _history() -> list[Message]:
+    """Three questions that were answered with a call, and a fourth: a tiny model does the same."""
+    history: list[Message] = []
+    for number, city in enumerate(("Paris", "Athens", "Paris")):
+        call = ToolCall(f"c{number}", "weather", json.dumps({"city": city}))
+        history += [
+            UserMessage((Text(f"How is the weather in {city}?"),)),
+            AssistantMessage((), (call,)),
+            ToolMessage(call.call_id, (Text("It rains."),)),
+        ]
+    return [*history, UserMessage((Text("How is the weather in Athens?"),))]
 
 
 async def test_tools_are_called_where_the_template_has_them(
@@ -76,21 +88,15 @@ async def test_tools_are_called_where_the_template_has_them(
     path = with_tools(tmp_path)
     async with asyncio.timeout(PATIENCE), Runtime() as runtime:
         workers = Workers(runtime.warden, runtime.bridge, runtime.scope)
-        model = EmbeddedModel(f"local:{path}", ModelFile(path, None, 1, 2048), workers, clients)
+        model = EmbeddedModel(
+            f"local:{path}", ModelFile(path, None, 1, 2048, 0.0), workers, clients
+        )
         try:
-            history = (
-                UserMessage((Text("How is the weather in Paris?"),)),
-                AssistantMessage((), (ToolCall("c1", "weather", '{"city": "Paris"}'),)),
-                ToolMessage("c1", (Text("It rains."),)),
-                UserMessage((Text("And in Athens?"),)),
-            )
             asked = ModelRequest(
                 system="You are an assistant.",
-                history=tuple(map(model.encode, history)),
+                history=tuple(map(model.encode, _history())),
                 tools=(WEATHER,),
                 max_tokens=100,
-                # The model is too small to decide for itself.
-                extra={"tool_choice": "required"},
             )
             pieces = [piece async for piece in model.stream(asked)]
         finally:
