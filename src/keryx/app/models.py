@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, cast
 
 from keryx.app.runtime import Runtime
 from keryx.app.services.attachments import Images
@@ -236,8 +236,7 @@ class Models:
         if self._local is None:
             assert self._runtime is not None, "these models were created without a runtime"
             module = importlib.import_module("keryx.app.local.local_models")
-            local: LocalModels = module.LocalModels(self._runtime)
-            self._local = local
+            self._local = cast("LocalModels", module.LocalModels(self._runtime))
         return self._local
 
     async def close(self) -> None:
@@ -297,15 +296,5 @@ def _scripted(name: str) -> Model:
     if name == TOUR:
         tour: Model = importlib.import_module("keryx.models.tour").tour_model()
         return tour
-    scripted = importlib.import_module("keryx.models.scripted")
-    text = "This is the scripted model: it says this, whatever it is asked."
-    model: Model = scripted.ScriptedModel(_always(scripted.ScriptedReply(text=text)), name=name)
+    model: Model = importlib.import_module("keryx.models.scripted").repeating_model(name)
     return model
-
-
-def _always(reply: object) -> Callable[[object], object]:
-    def script(request: object) -> object:
-        del request
-        return reply
-
-    return script

@@ -130,6 +130,17 @@ class ScriptedModel:
         return self._script[number - 1]
 
 
+def repeating_model(name: str) -> ScriptedModel:
+    """Return a model that always says the same."""
+    reply = ScriptedReply(text="This is the scripted model: it says this, whatever it is asked.")
+
+    def script(request: ModelRequest) -> ScriptedReply:
+        del request
+        return reply
+
+    return ScriptedModel(script, name=name)
+
+
 def history_of(request: ModelRequest) -> list[Message]:
     """Return the history of a request to a scripted model, as messages."""
     return [_decode(encoded) for encoded in request.history]

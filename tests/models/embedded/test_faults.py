@@ -53,11 +53,9 @@ async def test_a_killed_worker_is_one_failed_turn_and_the_next_one_works(tmp_pat
         session = await app.open()
         turn = await session.send(SEA)
         workers = app.host_client.models.local.workers
-        async for event in turn.events():
-            if isinstance(event, ev.TextDelta):
-                (first,) = workers.running
-                os.kill(first.pid, signal.SIGKILL)
-                break
+        await text_pieces(turn, 1)
+        (first,) = workers.running
+        os.kill(first.pid, signal.SIGKILL)
         result = await turn.result()
         again = await session.send("Hello!")
         await text_pieces(again, 2)

