@@ -44,7 +44,7 @@ class Models:
         threads: Threads | None = None,
         runtime: Runtime | None = None,
     ) -> None:
-        """`runtime` runs the models of this machine; without one there are none."""
+        """`runtime` runs the models of this machine; without one they can only be checked."""
         self._config = config
         self._runtime = runtime
         self._local: LocalModels | None = None
@@ -113,7 +113,10 @@ class Models:
         return model
 
     def check(self, name: str) -> None:
-        """Raise `ModelError` if this model, or the key that it needs, is not configured."""
+        """Raise `ModelError` if this model, or what it needs, is not there. Blocking."""
+        if self._is_local(name, self._config.default.providers) and name not in self._of_program:
+            importlib.import_module("keryx.app.local.local_models").check_local(name, self._config)
+            return
         self.find(name)
         provider = self._config.default.providers.get(name.partition(":")[0])
         if (
@@ -245,11 +248,17 @@ class Models:
             await self._local.close()
         await self._clients.close()
 
+    @staticmethod
+    def _is_local(name: str, providers: Mapping[str, Provider]) -> bool:
+        return name.startswith(f"{LOCAL}:") and LOCAL not in providers
+
     def _create(self, name: str, providers: Mapping[str, Provider]) -> Model:
         provider = name.partition(":")[0]
         if provider == "scripted":
-            return _scripted(name)
-        if provider == LOCAL and LOCAL not in providers and self._runtime is not None:
+            # Imported only here: few programs use one.
+            scripted: Model = importlib.import_module("keryx.models.scripted").named_model(name)
+            return scripted
+        if self._is_local(name, providers):
             return self.local.create(name, self._config, self._clients.get)
         settings, model = _provider_of(name, providers)
         address = settings.public_address
@@ -289,12 +298,3 @@ def _provider_of(name: str, providers: Mapping[str, Provider]) -> tuple[Provider
 
 def _chat_models(auxiliary: Mapping[str, str]) -> list[str]:
     return [name for purpose, name in auxiliary.items() if purpose not in NOT_CHAT]
-
-
-def _scripted(name: str) -> Model:
-    """Return a scripted model: the tour's, or one that always says the same. Imported here only."""
-    if name == TOUR:
-        tour: Model = importlib.import_module("keryx.models.tour").tour_model()
-        return tour
-    model: Model = importlib.import_module("keryx.models.scripted").repeating_model(name)
-    return model

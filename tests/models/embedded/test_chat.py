@@ -105,7 +105,7 @@ async def test_a_model_without_tools_gets_none_and_a_short_prompt(tmp_path: Path
 async def test_more_sessions_than_slots_are_all_answered(tmp_path: Path) -> None:
     home = home_with_model(tmp_path)
     async with asyncio.timeout(PATIENCE), Keryx(model=NAME, home=home, workspace=tmp_path) as app:
-        turns = [await (await app.open()).send(f"What is {n} plus {n}?") for n in range(7)]
+        turns = [await (await app.open()).send(f"What is {n} plus {n}?") for n in range(6)]
         results = [await turn.result() for turn in turns]
         (worker,) = app.host_client.models.local.workers.running
     assert worker.file.slots < len(turns)

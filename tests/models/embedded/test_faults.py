@@ -23,6 +23,7 @@ from keryx.models.embedded.model_file import ModelFile
 from keryx.models.embedded.workers import LONGEST_IDLE, Workers
 from keryx.models.http import Clients
 from keryx.ports.model import ModelRequest
+from tests.cli.commands import COMMAND, environment
 from tests.models.embedded.smollm2 import (
     GGUF,
     NAME,
@@ -109,6 +110,18 @@ async def test_without_the_library_the_error_says_how_to_get_it(
         "not_configured",
         "run: python -m pip install 'keryx[local]'",
     )
+
+
+def test_the_doctor_says_whether_it_can_be_used(tmp_path: Path) -> None:
+    def said(home: Path) -> str:
+        env = {**environment(home), "KERYX_MODEL": NAME}
+        done = subprocess.run([COMMAND, "doctor"], env=env, stdout=subprocess.PIPE, check=False)
+        return done.stdout.decode()
+
+    without, with_model = said(tmp_path / "empty"), said(home_with_model(tmp_path))
+    assert "run: keryx models pull smollm2" in without
+    assert "run: keryx models pull smollm2" not in with_model
+    assert NAME in with_model
 
 
 def test_a_worker_never_outlives_its_host(tmp_path: Path) -> None:

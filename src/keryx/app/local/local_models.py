@@ -17,6 +17,7 @@ from keryx.models.embedded.model_file import (
     GET_LIBRARY,
     LIBRARY,
     SMOLLM2,
+    check,
     is_pulled,
     library_folder,
     model_file,
@@ -41,6 +42,11 @@ class LocalModel(msgspec.Struct, frozen=True, kw_only=True):
     total: int = SMOLLM2.wheel_size
     problem: str = ""
     hint: str = ""
+
+
+def check_local(name: str, config: Config) -> None:
+    """Raise `ModelError` if this model cannot be used, with what is missing. Blocking."""
+    check(model_file(name, config.home, user_home(config.environment)))
 
 
 class LocalModels:
