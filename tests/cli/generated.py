@@ -25,6 +25,7 @@ PLAUSIBLE = {
     "folder": ".",
     "name": "a name",
     "revoke name": "made before",
+    "pull name": "smollm2",
     "tool": "list_files",
     "test command": "git push --force; ls",
     "memory": "mem_0123456789abcdef",

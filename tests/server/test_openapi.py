@@ -87,7 +87,7 @@ def ask_often(here: ServedHost, operation: Any) -> None:
 
 def test_every_answer_is_one_that_the_document_tells(here: ServedHost) -> None:
     all_operations = list(operations(here))
-    assert len(all_operations) == 51
+    assert len(all_operations) == 53
     for operation in all_operations:
         open_known(here)
         ask_often(here, operation)
@@ -110,7 +110,7 @@ def test_the_document_tells_all_routes_and_no_other(here: ServedHost) -> None:
         if method in ("get", "post", "put", "patch", "delete")
     }
     assert {("GET", "/api/events"), ("GET", "/api/sessions/{session_id}/events")} <= routes
-    assert len(routes) == 55
+    assert len(routes) == 57
     text = json.dumps(raw)
     assert "urn:keryx" not in text
     for path, operations in raw["paths"].items():

@@ -82,6 +82,7 @@ class Keryx:
                 self._model,
                 others=self._own_models,
                 threads=partial(runtime.bridge.start_thread, name="prices"),
+                runtime=runtime,
             )
             # A large library is imported while the tools load: part of that needs no interpreter.
             runtime.bridge.start_thread(models.load, name="load")

@@ -1,4 +1,4 @@
-"""List the models that the configured providers offer. All providers are asked at once."""
+"""List the models that the configured providers offer, all asked at once, or download one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 
 from keryx.aio.loops import run_loop
 from keryx.app.models import Models
+from keryx.cli.model_pull import run_pull
 from keryx.config import load
 from keryx.models.failures import not_configured
 from keryx.models.servers.providers import ROWS
@@ -18,6 +19,8 @@ FAILED = 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    pull = verbs.add_parser("pull", help="download a model and check it: smollm2, 93 MB")
+    pull.add_argument("name", help="the name of the model")
     list_ = verbs.add_parser("list", help="ask the configured providers, and local servers")
     list_.add_argument("--json", action="store_true", help="print the models as JSON")
     providers = verbs.add_parser("providers", help="list the providers that need only a variable")
@@ -25,6 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.verb == "pull":
+        return run_pull(options.name, options.home)
     if options.verb == "providers":
         return _providers(options)
     return run_loop(_list(options))

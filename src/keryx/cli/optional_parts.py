@@ -24,6 +24,7 @@ from keryx.aio.loops import run_loop
 from keryx.app.runtime import Runtime
 from keryx.cli.main import FAILED, USAGE, unknown
 from keryx.config import Config, user_home
+from keryx.config.installers import installer_environment
 from keryx.errors import SpawnError, UserMustActError
 from keryx.tools.browser.requirements import find_chromium
 
@@ -35,12 +36,6 @@ DONE: Final = 0
 
 # -P: a folder that somebody works in must not provide the program.
 _PYTHON: Final = (sys.executable, "-P", "-m")
-# Installers need to know the person's folders, proxies, certificates and settings of pip.
-_PASSED_ON: Final = re.compile(
-    r"PATH|HOME|LANG|TZ|TERM|USER|LOGNAME|TMPDIR|VIRTUAL_ENV|NETRC|SSL_CERT_(FILE|DIR)"
-    r"|(REQUESTS|CURL)_CA_BUNDLE|XDG_(CACHE|CONFIG|DATA)_HOME|(LC|PIP|PLAYWRIGHT)_\w+"
-    r"|\w+_proxy|\w+_PROXY"
-)
 _REQUIREMENT: Final = re.compile(r"\s*(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^\]]*)\])?(?P<rest>.*)")
 _EXTRA: Final = re.compile(r"""(?:\s+and\s+)?extra\s*==\s*["'](?P<name>[\w.-]+)["']""")
 
@@ -82,7 +77,7 @@ def install(name: str, *, home: str | None, is_agreed: bool) -> int:
     _announce(steps)
     if steps and not is_agreed and not _agrees():
         return FAILED
-    if not run_loop(_run_all(steps, _environment(loaded.environment))):
+    if not run_loop(_run_all(steps, installer_environment(loaded.environment))):
         return FAILED
     return _report(name, requirements, advice, loaded)
 
@@ -198,10 +193,6 @@ class _Screen:
         target.flush()
         target.buffer.write(data)
         target.buffer.flush()
-
-
-def _environment(variables: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in variables.items() if _PASSED_ON.fullmatch(name)}
 
 
 async def _run_all(steps: Iterable[Step], environment: Mapping[str, str]) -> bool:

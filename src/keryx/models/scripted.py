@@ -7,6 +7,7 @@ messages are encoded as plain JSON, so a script can read its history.
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -128,6 +129,20 @@ class ScriptedModel:
                 "give it one reply for each step",
             )
         return self._script[number - 1]
+
+
+def named_model(name: str) -> ScriptedModel:
+    """Return the model of the tour, or one that always says the same."""
+    if name == "scripted:tour":
+        tour: ScriptedModel = importlib.import_module("keryx.models.tour").tour_model()
+        return tour
+    reply = ScriptedReply(text="This is the scripted model: it says this, whatever it is asked.")
+
+    def script(request: ModelRequest) -> ScriptedReply:
+        del request
+        return reply
+
+    return ScriptedModel(script, name=name)
 
 
 def history_of(request: ModelRequest) -> list[Message]:

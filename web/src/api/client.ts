@@ -51,6 +51,9 @@ export const servers = () => request<wire.FoundServers>("GET", "api/setup/server
 export const configure = (provider: NewProvider) => request<wire.Configured>("POST", "api/setup", provider);
 /** What the configured servers offer right now. */
 export const offered = () => request<wire.OfferedModels>("GET", "api/setup/models");
+/** The tiny model of the machine that the server runs on, and how far its download is. */
+export const localModel = () => request<wire.LocalModel>("GET", "api/setup/local");
+export const pullLocalModel = () => request<wire.LocalModel>("POST", "api/setup/local");
 export const chooseDefault = (model: string) =>
   request<Setup>("POST", "api/setup/model", { model } satisfies wire.NewModel);
 

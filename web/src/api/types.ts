@@ -20,6 +20,7 @@ export type {
   FoundServer,
   Hit,
   LiveEvent,
+  LocalModel,
   LoggedEvent,
   MemoryRecalled,
   MemoryStatus,

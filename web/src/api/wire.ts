@@ -492,6 +492,15 @@ export type LiveEvent =
   | ContextCompacting
   | Resync;
 
+export interface LocalModel {
+  state: "unavailable" | "absent" | "pulling" | "failed" | "ready";
+  model: string;
+  done: number;
+  total: number;
+  problem: string;
+  hint: string;
+}
+
 export type LoggedEvent =
   | SessionOpened
   | SessionChanged

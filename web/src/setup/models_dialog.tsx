@@ -9,6 +9,7 @@ import { Button } from "../ui/button";
 import { Dialog } from "../ui/dialog";
 import { attempt } from "../ui/notice";
 import { DefaultModel } from "./default_model";
+import { LocalModelCard } from "./local_model_card";
 import { PasteKey, Servers } from "./model_sources";
 import { isTour, modelsShown, readyModel, setup } from "./setup_state";
 
@@ -34,6 +35,7 @@ function Shown({ onClose }: { onClose: () => void }) {
         <Button onClick={() => setMore(true)}>{texts.setup.addModel}</Button>
       ) : (
         <div class="model-sources">
+          <LocalModelCard onChosen={onClose} />
           <Servers />
           <PasteKey onKept={() => setMore(false)} />
         </div>

@@ -3,6 +3,7 @@
 import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { attempt } from "../ui/notice";
+import { LocalModelCard } from "./local_model_card";
 import { PasteKey, Servers } from "./model_sources";
 import { takeTour } from "./setup_state";
 
@@ -21,6 +22,7 @@ export function Welcome() {
               {tour.start}
             </Button>
           </section>
+          <LocalModelCard />
           <Servers />
           <PasteKey />
         </div>

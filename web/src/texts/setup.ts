@@ -26,6 +26,18 @@ export const setup = {
     done: "done",
     leave: "Use a real model",
   },
+  local: {
+    title: "A tiny model on this machine",
+    lead: "SmolLM2 needs no API key and no network. It can only chat: it uses no tools, knows little and is often wrong.",
+    start: "Download (93 MB) and chat",
+    chat: "Chat with SmolLM2",
+    searching: "Looking for it on this machine…",
+    progress: "Download of SmolLM2",
+    amount: (done: string, total: string): string => `${done} of ${total} MB`,
+    install: "Run this command where Keryx is installed, then restart it:",
+    again: "Try again",
+    firstMessage: "Hello! Who are you?",
+  },
   choose: "Choose a model",
   servers: {
     title: "On this machine",

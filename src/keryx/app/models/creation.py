@@ -33,7 +33,9 @@ class ModelFactory:
         """Return the model; `ModelError` says what to configure."""
         provider = name.partition(":")[0]
         if provider == "scripted":
-            return _scripted(name)
+            # Imported here only: few programs use one.
+            scripted: Model = importlib.import_module("keryx.models.scripted").named_model(name)
+            return scripted
         settings, model = _provider_of(name, providers)
         address, row = settings.public_address, row_at(settings.base_url)
         return Retrying(
@@ -89,22 +91,3 @@ def _provider_of(name: str, providers: Mapping[str, Provider]) -> tuple[Provider
             f"write provider:name; configured providers are {configured}",
         )
     return settings, model
-
-
-def _scripted(name: str) -> Model:
-    """Return a scripted model: the tour's, or one that always says the same. Imported here only."""
-    if name == TOUR:
-        tour: Model = importlib.import_module("keryx.models.tour").tour_model()
-        return tour
-    scripted = importlib.import_module("keryx.models.scripted")
-    text = "This is the scripted model: it says this, whatever it is asked."
-    model: Model = scripted.ScriptedModel(_always(scripted.ScriptedReply(text=text)), name=name)
-    return model
-
-
-def _always(reply: object) -> Callable[[object], object]:
-    def script(request: object) -> object:
-        del request
-        return reply
-
-    return script

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from keryx.app.models.creation import ModelFactory
 from keryx.app.models.listing import list_models, models_at
+from keryx.app.runtime import Runtime
 from keryx.app.services.attachments import Images
 from keryx.config import DEFAULT, Config, Provider
 from keryx.engine.log.state import Settings
@@ -26,6 +27,11 @@ from keryx.models.servers.discovery import FoundServer, find_local
 from keryx.ports.model import Model
 from keryx.ports.model_access import Endpoint
 
+if TYPE_CHECKING:
+    from keryx.app.local.local_models import LocalModels
+
+LOCAL: Final = "local"
+"""The provider of models that run on this machine, unless the configuration defines it."""
 NOT_CHAT: Final = frozenset({"image", "speech", "transcription"})
 """The purposes whose models make or read media. They cannot be the model of a session."""
 
@@ -40,8 +46,12 @@ class Models:
         *,
         others: Sequence[Model] = (),
         threads: Threads | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
+        """`runtime` runs the models of this machine; without one they can only be checked."""
         self._config = config
+        self._runtime = runtime
+        self._local: LocalModels | None = None
         self._prices = Prices(threads)
         self._requested = requested
         self._clients = model_clients()
@@ -109,7 +119,10 @@ class Models:
         return model
 
     def check(self, name: str) -> None:
-        """Raise `ModelError` if this model, or the key that it needs, is not configured."""
+        """Raise `ModelError` if this model, or what it needs, is not there. Blocking."""
+        if self._is_local(name, self._config.default.providers) and name not in self._of_program:
+            importlib.import_module("keryx.app.local.local_models").check_local(name, self._config)
+            return
         self.find(name)
         provider = self._config.default.providers.get(name.partition(":")[0])
         if (
@@ -121,11 +134,11 @@ class Models:
 
     def _with_fallbacks(self, name: str, profile: str) -> Model:
         settings = self._config.profile(profile)
-        model = self._factory.create(name, settings.providers)
+        model = self._create(name, settings.providers)
         if name.startswith("scripted:"):
             return model  # it cannot fail, and a demonstration must not cost money
         fallbacks = [
-            self._factory.create(fallback, settings.providers)
+            self._create(fallback, settings.providers)
             for fallback in settings.fallback
             if fallback != name
         ]
@@ -134,8 +147,8 @@ class Models:
     def for_titles(self, settings: Settings) -> Model | None:
         """Return the model that writes titles for such a session; None: no model can."""
         name = self._config.profile(settings.profile).auxiliary.get("titles") or settings.model
-        if name.startswith("scripted:") and name not in self._of_program:
-            return None  # its text is always the same
+        if name.startswith(("scripted:", f"{LOCAL}:smollm2")) and name not in self._of_program:
+            return None  # the text of one is always the same, and the other is too small
         return self.find(name, settings.profile)
 
     def for_summaries(self, settings: Settings) -> Model:
@@ -181,10 +194,13 @@ class Models:
 
     def load(self) -> None:
         """Import what the default model needs, in a thread, while the host opens its home."""
-        provider = self._config.default.providers.get(self.default.partition(":")[0])
+        name = self.default.partition(":")[0]
+        provider = self._config.default.providers.get(name)
         if provider is not None:
             importlib.import_module("aiohttp")
             adapter(provider.wire_format)
+        elif name == LOCAL:
+            importlib.import_module("aiohttp")
 
     def prepare(self) -> None:
         """Start to load the public prices of these models, so that the first turn need not."""
@@ -217,9 +233,29 @@ class Models:
         """Return the model servers that run on this machine."""
         return await find_local(self._clients.get)
 
+    @property
+    def local(self) -> LocalModels:
+        """The models that run on this machine. Imported at the first use only."""
+        if self._local is None:
+            assert self._runtime is not None, "these models were created without a runtime"
+            module = importlib.import_module("keryx.app.local.local_models")
+            self._local = cast("LocalModels", module.LocalModels(self._runtime))
+        return self._local
+
     async def close(self) -> None:
         self._prices.close()
+        if self._local is not None:
+            await self._local.close()
         await self._clients.close()
+
+    def _create(self, name: str, providers: Mapping[str, Provider]) -> Model:
+        if self._is_local(name, providers):
+            return self.local.create(name, self._config, self._clients.get)
+        return self._factory.create(name, providers)
+
+    @staticmethod
+    def _is_local(name: str, providers: Mapping[str, Provider]) -> bool:
+        return name.startswith(f"{LOCAL}:") and LOCAL not in providers
 
 
 def _chat_models(auxiliary: Mapping[str, str]) -> list[str]:

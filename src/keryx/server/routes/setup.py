@@ -9,7 +9,8 @@ from litestar import get, post
 from litestar.params import JSONBody
 from msgspec import Meta
 
-from keryx.app.models import TOUR
+from keryx.app.local.local_models import TINY, LocalModel
+from keryx.app.models import LOCAL, TOUR
 from keryx.config import OPENAI_URL, Provider, keep_key, keep_model
 from keryx.models.servers.discovery import FoundServer
 from keryx.server.problems import conflict, unprocessable
@@ -94,7 +95,26 @@ async def choose(service: TheService, data: JSONBody[NewModel]) -> Setup:
             "The default model is set outside of the page",
             "change --model, KERYX_MODEL, or `model` in config.toml",
         )
-    provider_name, _, model_name = data.model.partition(":")
+    if data.model == TINY and LOCAL not in host_client.config.default.providers:
+        await _check_tiny(service)
+    else:
+        await _check_offered(service, data.model)
+    await service.threads.to_thread(keep_model, host_client.config.home, data.model)
+    await host_client.reconfigure()
+    return _now(service)
+
+
+async def _check_tiny(service: Service) -> None:
+    local = await service.host_client.models.local.state(service.host_client.config)
+    if local.state != "ready":
+        problem = local.problem or "It is not on this machine yet"
+        raise unprocessable(problem, local.hint or "download it first: POST /api/setup/local")
+
+
+async def _check_offered(service: Service, name: str) -> None:
+    """Raise `ProblemError` unless a configured server offers this model."""
+    host_client = service.host_client
+    provider_name, _, model_name = name.partition(":")
     provider = host_client.config.default.providers.get(provider_name)
     if provider is None:
         names = ", ".join(host_client.config.default.providers) or "none"
@@ -105,9 +125,18 @@ async def choose(service: TheService, data: JSONBody[NewModel]) -> Setup:
     models = await host_client.models.models_at(provider)
     if model_name not in models:
         raise unprocessable(f"{provider_name} has no model {model_name!r}", _some_of(models))
-    await service.threads.to_thread(keep_model, host_client.config.home, data.model)
-    await host_client.reconfigure()
-    return _now(service)
+
+
+@get("/api/setup/local")
+async def local_model(service: TheService) -> LocalModel:
+    """The tiny model that runs on this machine: whether it is here, and how far its download is."""
+    return await service.host_client.models.local.state(service.host_client.config)
+
+
+@post("/api/setup/local", status_code=202)
+async def pull_local_model(service: TheService) -> LocalModel:
+    """Start to download the tiny model. A download that runs, or is done, is left as it is."""
+    return await service.host_client.models.local.start_pull(service.host_client.config)
 
 
 @post("/api/setup", status_code=200)
@@ -141,4 +170,4 @@ def _some_of(models: tuple[str, ...]) -> str:
     return f"it has {', '.join(models[:SOME]) or 'none'}"
 
 
-ROUTES = (setup, servers, offered, choose, configure)
+ROUTES = (setup, servers, offered, choose, local_model, pull_local_model, configure)
