@@ -86,6 +86,7 @@ def test_all_promises_are_there() -> None:
         *(f"chat.{number}" for number in range(1, 7)),
         *(f"term.{number}" for number in range(1, 6)),
         "front.1",
+        "model.5",
     }
     assert set(rows()) == expected
 

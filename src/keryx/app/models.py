@@ -38,7 +38,8 @@ class Models:
         threads: Threads | None = None,
     ) -> None:
         self._config = config
-        self._prices = Prices(threads)
+        self.prices = Prices(threads)
+        """The public prices."""
         self._requested = requested
         self._clients = model_clients()
         self.images = Images()
@@ -190,7 +191,7 @@ class Models:
     def prepare(self) -> None:
         """Start to load the public prices of these models, so that the first turn need not."""
         if any(provider.public_address for provider in self._config.default.providers.values()):
-            self._prices.load_soon()
+            self.prices.load_soon()
 
     async def models_at(self, base_url: str, api_key: str | None) -> tuple[str, ...]:
         """Return the models of that server; `ModelError` says why it names none."""
@@ -221,7 +222,7 @@ class Models:
         return await find_local(self._clients.get)
 
     async def close(self) -> None:
-        self._prices.close()
+        self.prices.close()
         await self._clients.close()
 
     def _create(self, name: str, providers: Mapping[str, Provider]) -> Model:
@@ -239,7 +240,7 @@ class Models:
                 missing_key=settings.missing_key,
                 clients=self._clients.get,
                 window=settings.window(model),
-                public=None if address is None else self._prices.of(address, model),
+                public=None if address is None else self.prices.of(address, model),
                 sees_images=settings.sees(model),
                 blobs=self.images.load,
             )

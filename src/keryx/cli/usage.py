@@ -9,7 +9,7 @@ from itertools import groupby
 
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
-from keryx.ports.store import UsageRow
+from keryx.ports.usage import UsageRow
 
 UNKNOWN = "unknown"
 

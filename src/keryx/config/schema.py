@@ -78,12 +78,23 @@ class Provider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return any(fnmatch.fnmatchcase(model, pattern) for pattern in self.images)
 
 
+Cost = Annotated[float, msgspec.Meta(ge=0, le=1_000_000_000)]
+"""US dollars."""
+
+
 class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The limits that end a turn."""
+    """The limits that end a turn. Costs are in US dollars; None: no limit."""
 
     steps: int | None = 200
     tokens: int | None = None
+    """Per turn, as are `steps` and `seconds`."""
     seconds: float | None = None
+    cost_per_turn: Cost | None = None
+    cost_per_session: Cost | None = None
+    cost_per_day: Cost | None = None
+    """From midnight to midnight, in the time zone of the host."""
+    tokens_per_session: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    tokens_per_day: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 Confined = Literal["on", "required", "off"]

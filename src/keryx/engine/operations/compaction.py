@@ -160,6 +160,7 @@ class Compaction:
     async def _ask_model(self, model: Model, text: str) -> str:
         message = UserMessage((Text(text),))
         request = ModelRequest(system=INSTRUCTIONS, history=(model.encode(message),))
+        await self._context.check_budget()
         text, finished = await ask_for_text(model, request, timeout=TIMEOUT)
         record_usage(self._context.log, "compaction", model, finished)
         if summary := text.strip():
