@@ -27,7 +27,7 @@ COMMANDS: Final = {
     "approvals": "list and remove approval rules, or test a command against them",
     "trust": "trust the MCP servers, hooks and skills of a folder, so that they are used",
     "memory": "list, search, add, edit, forget or export what agents remember",
-    "usage": "show tokens and cost, by model",
+    "usage": "show tokens, cost and calls of tools",
     "tools": "list the tools, or call one by hand",
     "mcp": "connect to the MCP servers, and list their tools",
     "doctor": "check what works on this machine, and what confines commands",
