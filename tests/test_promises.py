@@ -87,6 +87,7 @@ def test_all_promises_are_there() -> None:
         *(f"term.{number}" for number in range(1, 6)),
         "front.1",
         "model.5",
+        "model.6",
     }
     assert set(rows()) == expected
 

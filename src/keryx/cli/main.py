@@ -23,7 +23,7 @@ COMMANDS: Final = {
     "serve": "serve the page and the API",
     "gateway": "talk to agents from Telegram or through a signed webhook",
     "tokens": "make, list and revoke tokens for programs that use the API",
-    "sessions": "list, show, search, fork, compact, undo or delete sessions",
+    "sessions": "list, show, search, export, import, replay, fork or delete sessions",
     "approvals": "list and remove approval rules, or test a command against them",
     "trust": "trust the MCP servers, hooks and skills of a folder, so that they are used",
     "memory": "list, search, add, edit, forget or export what agents remember",
