@@ -42,6 +42,7 @@ from keryx.config.schema import (
     WebConfig,
 )
 from keryx.config.toolsets import check_sets, unknown_name
+from keryx.config.usage import UsageConfig, UsageExportConfig
 from keryx.decoding import convert
 from keryx.tools.hooks.settings import HookSettings, parse_hooks
 from keryx.tools.mcp.settings import ServerList, parse_servers, read_servers
@@ -69,6 +70,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mcp: McpConfig = msgspec.field(default_factory=McpConfig)
     memory: MemoryConfig = msgspec.field(default_factory=MemoryConfig)
     gateway: GatewayConfig = msgspec.field(default_factory=GatewayConfig)
+    usage: UsageConfig = msgspec.field(default_factory=UsageConfig)
     personalities: dict[str, str | Personality] = msgspec.field(
         default_factory=dict[str, str | Personality]
     )
@@ -150,6 +152,7 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
         mcp=_mcp_servers(home, file, env),
         memory=_memory(file.memory, env),
         gateway=gateway.with_secrets(file.gateway, env),
+        usage=file.usage,
         hooks=_hooks(file, home / FILE),
         toolsets=check_sets(file.toolsets, file.profiles, home / FILE),
         profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
@@ -262,6 +265,8 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "gateway": GatewayConfig,
     "telegram": TelegramConfig,
     "webhook": WebhookConfig,
+    "usage": UsageConfig,
+    "export": UsageExportConfig,
     "personalities": Personality,
     "profiles": ProfileConfig,
 }

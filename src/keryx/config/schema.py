@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from keryx.config.gateway import GatewayConfig
+from keryx.config.usage import UsageConfig
 from keryx.errors import UserMustActError
 from keryx.messages import ApprovalMode
 from keryx.models.requirements import check_address
@@ -267,6 +268,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     tools: ToolsConfig = msgspec.field(default_factory=ToolsConfig)
     memory: MemoryConfig = msgspec.field(default_factory=MemoryConfig)
     gateway: GatewayConfig = msgspec.field(default_factory=GatewayConfig)
+    usage: UsageConfig = msgspec.field(default_factory=UsageConfig)
     hooks: tuple[HookSettings, ...] = ()
     """The hooks, in the order in which they run."""
     toolsets: Mapping[str, tuple[str, ...]] = msgspec.field(

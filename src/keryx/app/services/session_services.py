@@ -14,6 +14,7 @@ from keryx.aio.clock import RealClock
 from keryx.app.host_tools import SKILL, HostTools
 from keryx.app.models import Models
 from keryx.app.money.known_prices import KnownPrices
+from keryx.app.money.usage_export import UsageExport
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, set_policy
 from keryx.app.services.attachments import HostAttachments, Uploads
@@ -87,7 +88,10 @@ class SessionServices:
         """The `Workspaces` of this host, once a session has one that brings something along."""
         self._sources = PromptSources(runtime.bridge, config, tools, self._configure)
         self._prices = KnownPrices(models, lambda: self._config, runtime.bridge.to_thread)
+        self._export = UsageExport(self._export_url, runtime.http, runtime.scope)
         self.provided = self._provide(store, titles=titles)
+        assert self.provided.ledger is not None
+        self.provided.ledger.on_turn = self._export.add
 
     def _provide(self, store: Store, *, titles: bool) -> HostServices:
         runtime, models = self._runtime, self._models
@@ -123,6 +127,9 @@ class SessionServices:
                 self._prices.load,
             ),
         )
+
+    def _export_url(self) -> str | None:
+        return self._config.usage.export.url
 
     async def _prompt_parts(self, settings: Settings, workspace: str) -> PromptParts:
         if self._is_shared():
@@ -186,7 +193,8 @@ class SessionServices:
         return None if self._workspaces is None else self._workspaces.of(workspace)
 
     async def close(self) -> None:
-        """End the programs of all workspaces."""
+        """End the programs of all workspaces, and the export of usage."""
+        await self._export.close()
         if self._workspaces is not None:
             await self._workspaces.close()
 

@@ -80,6 +80,8 @@ class Ledger:
         """What the turns of child agents spent themselves, until the turn of their parent ends."""
         self._roots: dict[str, str] = {}
         """The session that the child agents work for in the end, by their sessions."""
+        self.on_turn: Callable[[Fold, ev.TurnFinished], None] | None = None
+        """Is called when a turn has ended; it must return at once, and must not raise."""
 
     @property
     def is_active(self) -> bool:
@@ -104,6 +106,8 @@ class Ledger:
     def note(self, fold: Fold, fact: ev.LoggedEvent) -> None:
         """Note a fact that the fold has applied."""
         if isinstance(fact, ev.TurnFinished):
+            if self.on_turn is not None:
+                self.on_turn(fold, fact)
             for child in self._children.pop(fold.session_id, {}).values():
                 self._child_amounts.pop(child, None)
         elif isinstance(fact, SPENDING):
