@@ -88,6 +88,7 @@ def test_all_promises_are_there() -> None:
         "front.1",
         "model.5",
         "model.6",
+        "model.7",
     }
     assert set(rows()) == expected
 

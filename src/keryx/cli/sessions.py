@@ -12,7 +12,7 @@ from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.app.host.repair import repair
-from keryx.cli import session_files
+from keryx.cli import session_files, session_replay
 from keryx.cli.streams import write_json
 from keryx.cli.values import folder, rows
 from keryx.errors import UserMustActError
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for verb, text in (
         ("show", "print the conversation of a session"),
         ("export", "write a session as JSON, Markdown or HTML"),
+        ("replay", "show a turn again as it happened, or compare it with another model"),
         ("fork", "start a new session from this one, as it was after a turn"),
         ("undo", "undo a turn, with its file changes"),
         ("compact", "replace the earlier conversation by a summary in the model's context"),
@@ -47,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             command.add_argument("--json", action="store_true", help="print events as JSON lines")
         if verb == "export":
             session_files.add_export_arguments(command)
+        if verb == "replay":
+            session_replay.add_replay_arguments(command)
         if verb in ("fork", "undo"):
             command.add_argument("--turn", help="the id of the turn; default: the last one")
         if verb == "delete":
@@ -108,6 +111,8 @@ async def _run_on_session(app: Keryx, options: argparse.Namespace) -> int:
             return await _show(app.store, options.session, as_json=options.json)
         case "export":
             return await session_files.export(app, options)
+        case "replay":
+            return await session_replay.replay(app, options)
         case "delete":
             await app.delete(options.session, keep_memory=options.keep_memory)
             return 0
