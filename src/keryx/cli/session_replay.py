@@ -44,10 +44,10 @@ async def replay(app: Keryx, options: argparse.Namespace) -> int:
         )
     models, client = app.host_client.models, app.host_client
     models.check(options.model)
-    known = (await client.tools_to_choose()).by_name
+    descriptions = (await client.tools_to_choose()).by_name
     workspace = await client.to_thread(lambda: find_workspace("."))
     model = models.find(options.model)
-    again = await replay_turn(session, turn, model, known=known, workspace=workspace)
+    again = await replay_turn(session, turn, model, descriptions=descriptions, workspace=workspace)
     print("\n".join(_comparison(turn, again, options.model)))
     return 0 if again.result.outcome == "completed" else 1
 

@@ -17,7 +17,7 @@ import msgspec
 
 from keryx.config import gateway
 from keryx.config.gateway import GatewayConfig, TelegramConfig, WebhookConfig
-from keryx.config.homes import find_home, is_text
+from keryx.config.homes import file_stamp, find_home, is_text
 from keryx.config.keys import KEYS, read_keys
 from keryx.config.schema import (
     COMPACT_AT,
@@ -214,15 +214,7 @@ def _hooks(file: _File, path: Path) -> tuple[HookSettings, ...]:
 
 
 def _stamps(home: Path) -> tuple[tuple[int, int] | None, ...]:
-    return tuple(_stamp(home / name) for name in (FILE, KEYS, MCP_FILE))
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+    return tuple(file_stamp(home / name) for name in (FILE, KEYS, MCP_FILE))
 
 
 def _read(path: Path) -> _File:

@@ -46,7 +46,9 @@ async def check_replay(
         )
     for turn in turns:
         model = recorded_model(turn)
-        again = await replay_turn(session, turn, model, known={}, tools=tools, workspace=workspace)
+        again = await replay_turn(
+            session, turn, model, descriptions={}, tools=tools, workspace=workspace
+        )
         _compare(turn, again)
     return len(turns)
 

@@ -119,7 +119,7 @@ async def test_another_model_gets_recorded_results_and_other_calls_are_marked(
     other = ScriptedModel(
         [ScriptedReply(text="Hm.", calls=calls), ScriptedReply(text="Lead.")], name="scripted:other"
     )
-    again = await replay_turn(file, last(file, 0), other, known={}, workspace=tmp_path)
+    again = await replay_turn(file, last(file, 0), other, descriptions={}, workspace=tmp_path)
     assert RAN == [], "no tool runs"
     assert again.texts == ("Hm.", "Lead.")
     same, different = again.calls
@@ -131,7 +131,7 @@ async def test_another_model_gets_recorded_results_and_other_calls_are_marked(
 async def test_a_later_turn_is_asked_with_the_history_before_it(tmp_path: Path) -> None:
     file = await recorded(tmp_path)
     other = ScriptedModel([ScriptedReply(text="Yes.")], name="scripted:other")
-    again = await replay_turn(file, last(file), other, known={}, workspace=tmp_path)
+    again = await replay_turn(file, last(file), other, descriptions={}, workspace=tmp_path)
     assert again.texts == ("Yes.",)
     history = str(other.asked[0].history)
     assert "Gold is heavy." in history

@@ -84,7 +84,7 @@ def group_tools(uses: Iterable[ToolUse]) -> list[ToolGroup]:
 
 
 def _sum(name: str, cells: list[UsageCell]) -> UsageGroup:
-    known = sum(cell.cost for cell in cells)
+    known_cost = sum(cell.cost for cell in cells)
     return UsageGroup(
         name=name,
         requests=sum(cell.requests for cell in cells),
@@ -93,6 +93,6 @@ def _sum(name: str, cells: list[UsageCell]) -> UsageGroup:
         output_tokens=sum(cell.output_tokens for cell in cells),
         reasoning_tokens=sum(cell.reasoning_tokens for cell in cells),
         # If one cost is unknown, the sum is unknown; it must not look smaller than it is.
-        cost=None if any(cell.unpriced for cell in cells) else known,
-        known_cost=known,
+        cost=None if any(cell.unpriced for cell in cells) else known_cost,
+        known_cost=known_cost,
     )

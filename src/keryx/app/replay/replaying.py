@@ -125,11 +125,11 @@ async def replay_turn(
     turn: RecordedTurn,
     model: Model,
     *,
-    known: Mapping[str, Tool],
+    descriptions: Mapping[str, Tool],
     tools: Sequence[Tool | Callable[..., Any]] = (),
     workspace: Path,
 ) -> ReplayedTurn:
-    """Run a turn again with this model. `known` describes tools; `tools` run for real.
+    """Run a turn again with this model. `descriptions` describes tools; `tools` run for real.
 
     `workspace` is an absolute path; only tools that run for real use it.
     """
@@ -138,7 +138,7 @@ async def replay_turn(
     real_names = {getattr(tool, "name", getattr(tool, "__name__", "")) for tool in tools}
     names = {*getattr(opened, "tools", ()), *(call.tool for r in turn.replies for call in r.calls)}
     recorded = [
-        RecordedTool(name, known.get(name), results, missing)
+        RecordedTool(name, descriptions.get(name), results, missing)
         for name in sorted(names - real_names)
         if name
     ]
