@@ -33,7 +33,7 @@ FORMATS: Final[dict[str, Callable[[SessionFile], bytes]]] = {
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
-        choices=FORMATS,
+        choices=tuple(FORMATS),
         default="jsonl",
         help="jsonl: the events; json: complete, for `import`; markdown and html: for people",
     )
