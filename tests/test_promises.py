@@ -86,8 +86,7 @@ def test_all_promises_are_there() -> None:
         *(f"chat.{number}" for number in range(1, 7)),
         *(f"term.{number}" for number in range(1, 6)),
         "front.1",
-        "model.8",
-        *(f"model.{number}" for number in range(1, 5)),
+        *(f"model.{number}" for number in range(1, 9)),
     }
     assert set(rows()) == expected
 

@@ -22,6 +22,7 @@ PLAUSIBLE = {
     "session": SESSION,
     "rule": "a_0123456789abcdef.0",
     "words": "herald",
+    "file": SCRIPT,
     "folder": ".",
     "name": "a name",
     "revoke name": "made before",

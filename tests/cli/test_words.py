@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from keryx.cli.values import folder, port, rows, seconds
+from keryx.cli.values import day, folder, port, rows, seconds, speed
 from tests.cli.command_runs import AT_ONCE, Around, Ended, World
 from tests.cli.generated import LEAVES, Leaf
 
@@ -30,6 +30,8 @@ OF_TYPE: dict[Any, tuple[str, ...]] = {
     rows: NUMBERS,
     seconds: NUMBERS,
     folder: FOLDERS,
+    day: (*NUMBERS, "2026-13-01", "yesterday"),
+    speed: ("", "-1", "nan", "1e999", "fast"),
 }
 
 

@@ -30,6 +30,7 @@ from keryx.engine.calls.call_hooks import CallHooks
 from keryx.engine.limits import Limits
 from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
+from keryx.engine.money.ledger import Ledger
 from keryx.engine.redaction import Redactor
 from keryx.engine.session import Opening, Session
 from keryx.engine.session_context import HostServices, PromptParts, all_tools
@@ -56,9 +57,9 @@ from tests.app.hosts import check_log
 from tests.engine.faulty import Faults, InjectedError, Point
 
 PATIENCE: Final = 5.0  # long enough for any machine; only reached by a test that fails
-NO_CALLS: Final = {"clock", "limits", "tool_specs", "prepare_calls"}
-"""Fields that are values, or that nothing in a session can do without; and what only calls of
-people and resumed turns pass (see test_person_calls.py)."""
+NO_CALLS: Final = {"clock", "limits", "tool_specs", "prepare_calls", "ledger"}
+"""Fields that are values, or that nothing in a session can do without; what only calls of people
+and resumed turns pass (see test_person_calls.py); and the ledger, whose port is the store."""
 SPENT: Final = ev.Usage(input_tokens=900, output_tokens=10)
 
 
@@ -235,8 +236,14 @@ class Faulty:
             redactor=self.redactor,
             resume_guard=faults.wrap("resume_guard", ResumeGuard()),
             limits=Limits(),
+            ledger=self._ledger(faults),
         )
         self.dispatch = LocalDispatch(self.runtime.scope, self.store, self._open)
+
+    def _ledger(self, faults: Faults) -> Ledger:
+        limits = Limits(tokens_per_session=1_000_000_000, tokens_per_day=1_000_000_000)
+        store = faults.wrap("store", self.store)
+        return Ledger(store, self.runtime.scope.clock, lambda: limits)
 
     def _rested(self, session_id: str) -> None:
         self.dispatch.rested(session_id)

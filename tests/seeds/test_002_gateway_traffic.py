@@ -194,8 +194,8 @@ async def test_all_async_tools_in_many_chats_at_once(tmp_path: Path) -> None:
     _log.info("%s", figures)  # shown with --log-cli-level=INFO
     assert total > CHATS
     assert after.clients == before.clients, figures
-    assert after.threads <= before.threads, figures
     # Pools keep what was in use at the same time, so a busier moment may add some; a message not.
+    assert after.threads - before.threads <= CHATS, figures
     growth = sum(after.descriptors.values()) - sum(before.descriptors.values())
     assert growth <= CHATS, figures
     assert after.kilobytes - before.kilobytes < MOST_GROWTH_KB, figures

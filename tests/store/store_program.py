@@ -88,7 +88,7 @@ async def fill_the_disk(store: SqliteStore) -> None:
     epoch = await store.claim("s")
     await store.append(Commit(session_id="s", epoch=epoch, events=(facts.opened(),)))
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, most))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (260_000, most))
     data = os.urandom(400_000)
     others = {name: await store.claim(name) for name in "abc"}
     large = Commit(session_id="s", epoch=epoch, blobs=(Blob(blob_hash(data), data),))

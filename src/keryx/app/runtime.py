@@ -40,6 +40,8 @@ class Runtime:
         self.warden = Warden(self.scope)
         self.executor = Executor(self.scope, self.bridge)
         self._http = HttpClients()
+        self.http = self._http.get
+        """Returns the HTTP client of the running loop."""
         self._public_http = PublicHttpClients(resolve)
         # For callers that pass no place, such as the demo and programs of developers.
         self._unconfined = LocalPlace(

@@ -1,4 +1,4 @@
-"""List, show, search, fork, compact, undo or delete sessions; show and revert file changes."""
+"""List, show, search, export, import, replay, fork, compact, undo or delete sessions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from keryx import events as ev
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.app.host.repair import repair
+from keryx.cli import session_files, session_replay
 from keryx.cli.streams import write_json
-from keryx.cli.values import rows
+from keryx.cli.values import folder, rows
 from keryx.errors import UserMustActError
 from keryx.ports.store import Store
 
@@ -26,10 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     search = verbs.add_parser("search", help="find words in all sessions")
     search.add_argument("words", nargs="+")
     search.add_argument("--limit", type=rows, default=20, help="how many rows at most")
+    import_ = verbs.add_parser("import", help="import sessions of Keryx, OpenAI or hermes-agent")
+    import_.add_argument("file", help="a JSON or JSON lines file")
+    import_.add_argument("--workspace", type=folder, help="the workspace of conversations")
     verbs.add_parser("repair", help="save what can be read of a damaged store into a new one")
     for verb, text in (
         ("show", "print the conversation of a session"),
-        ("export", "print the whole log of a session, one event per line, as JSON"),
+        ("export", "write a session as JSON, Markdown or HTML"),
+        ("replay", "show a turn again as it happened, or compare it with another model"),
         ("fork", "start a new session from this one, as it was after a turn"),
         ("undo", "undo a turn, with its file changes"),
         ("compact", "replace the earlier conversation by a summary in the model's context"),
@@ -41,6 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         command.add_argument("session")
         if verb == "show":
             command.add_argument("--json", action="store_true", help="print events as JSON lines")
+        if verb == "export":
+            session_files.add_export_arguments(command)
+        if verb == "replay":
+            session_replay.add_replay_arguments(command)
         if verb in ("fork", "undo"):
             command.add_argument("--turn", help="the id of the turn; default: the last one")
         if verb == "compact":
@@ -81,23 +90,36 @@ def _repair(home: Path) -> int:
 
 async def _run(options: argparse.Namespace) -> int:
     async with Keryx(home=options.home, resume=False) as app:
-        if options.verb == "list":
-            return await _list(app.store, options.limit)
-        if options.verb == "search":
-            return await _search(app.store, " ".join(options.words), options.limit)
-        if await app.store.session(options.session) is None:
-            print(
-                f"keryx: there is no session {options.session!r}; `keryx sessions list` shows all",
-                file=sys.stderr,
-            )
-            return 1
-        if options.verb in ("show", "export"):
-            as_json = options.verb == "export" or options.json
-            return await _show(app.store, options.session, as_json=as_json)
-        if options.verb == "delete":
+        match options.verb:
+            case "list":
+                return await _list(app.store, options.limit)
+            case "search":
+                return await _search(app.store, " ".join(options.words), options.limit)
+            case "import":
+                return await session_files.import_(app, options)
+            case _:
+                return await _run_on_session(app, options)
+
+
+async def _run_on_session(app: Keryx, options: argparse.Namespace) -> int:
+    if await app.store.session(options.session) is None:
+        print(
+            f"keryx: there is no session {options.session!r}; `keryx sessions list` shows all",
+            file=sys.stderr,
+        )
+        return 1
+    match options.verb:
+        case "show":
+            return await _show(app.store, options.session, as_json=options.json)
+        case "export":
+            return await session_files.export(app, options)
+        case "replay":
+            return await session_replay.replay(app, options)
+        case "delete":
             await app.delete(options.session, keep_memory=options.keep_memory)
             return 0
-        return await _change(app, options)
+        case _:
+            return await _change(app, options)
 
 
 async def _change(app: Keryx, options: argparse.Namespace) -> int:

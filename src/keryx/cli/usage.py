@@ -1,22 +1,39 @@
-"""Show tokens and cost by model, for all sessions or one."""
+"""Show tokens, cost and calls by day, model, purpose, session or tool; as text, CSV or JSON."""
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import sys
-from datetime import datetime, time
-from itertools import groupby
+from datetime import date, datetime, time, timedelta
+
+import msgspec
 
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
-from keryx.ports.store import UsageRow
-
-UNKNOWN = "unknown"
+from keryx.app.money.usage_report import (
+    GROUPINGS,
+    ToolGroup,
+    UsageGroup,
+    group_tools,
+    group_usage,
+)
+from keryx.cli.screens.usage_table import tool_table, usage_table
+from keryx.cli.values import day
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--session", help="only this session")
+    parser.add_argument(
+        "--by", choices=(*GROUPINGS, "tool"), default="model", help="how to group; default: model"
+    )
+    parser.add_argument("--session", help="only this session, with its child agents")
     parser.add_argument("--today", action="store_true", help="only since midnight")
+    parser.add_argument("--since", type=day, help="from this day on, as YYYY-MM-DD")
+    parser.add_argument("--until", type=day, help="up to this day and with it, as YYYY-MM-DD")
+    formats = parser.add_mutually_exclusive_group()
+    formats.add_argument("--csv", action="store_true", help="print CSV")
+    formats.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--home", help="where state lives; default: KERYX_HOME")
 
 
@@ -25,32 +42,54 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> int:
+    since = _start(datetime.now().astimezone().date()) if options.today else None
+    if options.since is not None:
+        since = max(since or 0.0, _start(options.since))
+    until = None if options.until is None else _start(options.until + timedelta(days=1))
     async with Keryx(home=options.home, resume=False) as app:
-        rows = await app.store.usage(options.session, since=_midnight() if options.today else None)
-    if not rows:
-        print(f"no tokens were used {'today' if options.today else 'yet'}", file=sys.stderr)
-        return 0
-    print(
-        f"{'model':<32} {'input':>12} {'cached':>12} {'output':>12} {'reasoning':>12} {'cost':>10}"
-    )
-    by_model = sorted(rows, key=lambda row: row.model)
-    for model, model_rows in groupby(by_model, key=lambda row: row.model):
-        _print(model, list(model_rows))
+        groups: list[UsageGroup] | list[ToolGroup]
+        if options.by == "tool":
+            uses = await app.store.tool_use(options.session, since=since, until=until)
+            groups = group_tools(uses)
+        else:
+            cells = await app.store.usage_cells(options.session, since=since, until=until)
+            groups = group_usage(cells, options.by)
+    if options.json:
+        print(msgspec.json.encode(groups).decode())
+    elif options.csv:
+        print(_csv(groups, options.by), end="")
+    elif not groups:
+        what = "calls were made" if options.by == "tool" else "tokens were used"
+        print(f"no {what} {_period(options)}", file=sys.stderr)
+    elif options.by == "tool":
+        tools = [group for group in groups if isinstance(group, ToolGroup)]
+        print("\n".join(tool_table(tools, sys.stdout)))
+    else:
+        usage = [group for group in groups if isinstance(group, UsageGroup)]
+        print("\n".join(usage_table(options.by, usage, sys.stdout)))
     return 0
 
 
-def _midnight() -> float:
-    """Return the start of this day in the local time zone."""
-    today = datetime.now().astimezone().date()
-    return datetime.combine(today, time.min).astimezone().timestamp()
+def _period(options: argparse.Namespace) -> str:
+    if options.today:
+        return "today"
+    return "in this time" if options.since or options.until else "yet"
 
 
-def _print(model: str, rows: list[UsageRow]) -> None:
-    counts = [
-        sum(getattr(row, name) for row in rows)
-        for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
-    ]
-    costs = [row.cost for row in rows if row.cost is not None]
-    # If one cost is unknown, the sum is unknown; it must not look smaller than it is.
-    cost = f"${sum(costs):.4f}" if len(costs) == len(rows) else UNKNOWN
-    print(f"{model:<32} " + " ".join(f"{count:>12,}" for count in counts) + f" {cost:>10}")
+def _start(day_: date) -> float:
+    """Return when a day begins in the local time zone."""
+    return datetime.combine(day_, time.min).astimezone().timestamp()
+
+
+def _csv(groups: list[UsageGroup] | list[ToolGroup], by: str) -> str:
+    """Return the groups as CSV. An unknown cost is empty."""
+    kind = ToolGroup if by == "tool" else UsageGroup
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([by, *kind.__struct_fields__[1:]])
+    for group in groups:
+        name, *values = msgspec.structs.astuple(group)
+        # A spreadsheet would run a text that begins like a formula.
+        is_formula = str(name).startswith(("=", "+", "-", "@", "\t", "\r"))
+        writer.writerow([f"'{name}" if is_formula else name, *values])
+    return text.getvalue()

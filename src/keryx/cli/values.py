@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,10 @@ LAST_PORT: Final = 65_535
 MOST_ROWS: Final = 1_000_000
 LONGEST_WAIT: Final = 31_536_000.0
 """A year, in seconds."""
+FIRST_DAY: Final = date(1970, 1, 2)
+LAST_DAY: Final = date(9000, 1, 1)
+LOWEST_SPEED: Final = 0.01
+HIGHEST_SPEED: Final = 1_000_000.0
 
 
 def port(word: str) -> int:
@@ -39,6 +44,33 @@ def seconds(word: str) -> float:
     if not 0 < value <= LONGEST_WAIT:
         raise argparse.ArgumentTypeError(
             f"{word!r} is not a time; write seconds, more than 0 and at most {LONGEST_WAIT:,.0f}"
+        )
+    return value
+
+
+def day(word: str) -> date:
+    """Return a day, written as YYYY-MM-DD."""
+    try:
+        value = date.fromisoformat(word)
+    except ValueError:
+        value = None
+    if value is None or not FIRST_DAY <= value <= LAST_DAY:
+        raise argparse.ArgumentTypeError(
+            f"{word[:40]!r} is not a day; write it as YYYY-MM-DD, such as 2026-11-30"
+        )
+    return value
+
+
+def speed(word: str) -> float:
+    """Return how many times as fast as it happened; infinity for `max`."""
+    try:
+        value = math.inf if word == "max" else float(word)
+    except ValueError:
+        value = math.nan
+    if not (word == "max" or LOWEST_SPEED <= value <= HIGHEST_SPEED):
+        raise argparse.ArgumentTypeError(
+            f"{word[:40]!r} is not a speed; write a number from {LOWEST_SPEED} to "
+            f"{HIGHEST_SPEED:,.0f}, or max"
         )
     return value
 

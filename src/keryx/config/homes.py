@@ -61,3 +61,12 @@ def _required_user_home(env: Mapping[str, str]) -> Path:
     if home is None:
         raise ConfigurationError(f"HOME is not set, and this user has no folder; {_CHOOSE_HOME}")
     return home
+
+
+def file_stamp(path: Path) -> tuple[int, int] | None:
+    """Return the modification time and size of a file, to notice a change; None: no such file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size

@@ -17,7 +17,7 @@ import msgspec
 
 from keryx.config import gateway
 from keryx.config.gateway import GatewayConfig, TelegramConfig, WebhookConfig
-from keryx.config.homes import find_home, is_text
+from keryx.config.homes import file_stamp, find_home, is_text
 from keryx.config.keys import KEYS, read_keys
 from keryx.config.providers import Provider, completed, providers_of
 from keryx.config.schema import (
@@ -42,6 +42,7 @@ from keryx.config.schema import (
     WebConfig,
 )
 from keryx.config.toolsets import check_sets, unknown_name
+from keryx.config.usage import UsageConfig, UsageExportConfig
 from keryx.decoding import convert
 from keryx.tools.hooks.settings import HookSettings, parse_hooks
 from keryx.tools.mcp.settings import ServerList, parse_servers, read_servers
@@ -68,6 +69,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mcp: McpConfig = msgspec.field(default_factory=McpConfig)
     memory: MemoryConfig = msgspec.field(default_factory=MemoryConfig)
     gateway: GatewayConfig = msgspec.field(default_factory=GatewayConfig)
+    usage: UsageConfig = msgspec.field(default_factory=UsageConfig)
     personalities: dict[str, str | Personality] = msgspec.field(
         default_factory=dict[str, str | Personality]
     )
@@ -149,6 +151,7 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
         mcp=_mcp_servers(home, file, env),
         memory=_memory(file.memory, env),
         gateway=gateway.with_secrets(file.gateway, env),
+        usage=file.usage,
         hooks=_hooks(file, home / FILE),
         toolsets=check_sets(file.toolsets, file.profiles, home / FILE),
         profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
@@ -224,15 +227,7 @@ def _hooks(file: _File, path: Path) -> tuple[HookSettings, ...]:
 
 
 def _stamps(home: Path) -> tuple[tuple[int, int] | None, ...]:
-    return tuple(_stamp(home / name) for name in (FILE, KEYS, MCP_FILE))
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+    return tuple(file_stamp(home / name) for name in (FILE, KEYS, MCP_FILE))
 
 
 def _read(path: Path) -> _File:
@@ -275,6 +270,8 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "gateway": GatewayConfig,
     "telegram": TelegramConfig,
     "webhook": WebhookConfig,
+    "usage": UsageConfig,
+    "export": UsageExportConfig,
     "personalities": Personality,
     "profiles": ProfileConfig,
 }

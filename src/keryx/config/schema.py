@@ -10,6 +10,7 @@ import msgspec
 
 from keryx.config.gateway import GatewayConfig
 from keryx.config.providers import Provider
+from keryx.config.usage import UsageConfig
 from keryx.errors import UserMustActError
 from keryx.messages import ApprovalMode
 from keryx.models.requirements import check_address
@@ -34,12 +35,23 @@ class ConfigurationError(UserMustActError):
     """The configuration cannot be used; the text says where and why."""
 
 
+Cost = Annotated[float, msgspec.Meta(ge=0, le=1_000_000_000)]
+"""US dollars."""
+
+
 class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The limits that end a turn."""
+    """The limits that end a turn. Costs are in US dollars; None: no limit."""
 
     steps: int | None = 200
     tokens: int | None = None
+    """Per turn, as are `steps` and `seconds`."""
     seconds: float | None = None
+    cost_per_turn: Cost | None = None
+    cost_per_session: Cost | None = None
+    cost_per_day: Cost | None = None
+    """From midnight to midnight, in the time zone of the host."""
+    tokens_per_session: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    tokens_per_day: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 Confined = Literal["on", "required", "off"]
@@ -212,6 +224,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     tools: ToolsConfig = msgspec.field(default_factory=ToolsConfig)
     memory: MemoryConfig = msgspec.field(default_factory=MemoryConfig)
     gateway: GatewayConfig = msgspec.field(default_factory=GatewayConfig)
+    usage: UsageConfig = msgspec.field(default_factory=UsageConfig)
     hooks: tuple[HookSettings, ...] = ()
     """The hooks, in the order in which they run."""
     toolsets: Mapping[str, tuple[str, ...]] = msgspec.field(

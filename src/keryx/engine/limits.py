@@ -1,4 +1,4 @@
-"""Limits that end a turn: steps, tokens and time."""
+"""Limits that end a turn: steps, tokens, time, and what may be spent."""
 
 from __future__ import annotations
 
@@ -9,11 +9,28 @@ from keryx.events import TurnError
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The limits of one turn. None means no limit."""
+    """The limits of turns, and of what sessions and days may spend. None means no limit."""
 
     steps: int | None = 200
     tokens: int | None = None
     seconds: float | None = None
+    cost_per_turn: float | None = None
+    cost_per_session: float | None = None
+    cost_per_day: float | None = None
+    tokens_per_session: int | None = None
+    tokens_per_day: int | None = None
+
+    @property
+    def has_cost(self) -> bool:
+        """Whether there is a limit for money."""
+        costs = (self.cost_per_turn, self.cost_per_session, self.cost_per_day)
+        return any(cost is not None for cost in costs)
+
+    @property
+    def has_money(self) -> bool:
+        """Whether there is a limit that the ledger of the host has to check."""
+        tokens = (self.tokens_per_session, self.tokens_per_day)
+        return self.has_cost or any(limit is not None for limit in tokens)
 
     def reached(self, turn: OpenTurn) -> TurnError | None:
         """Return the error if the turn has reached a limit; else None."""

@@ -186,6 +186,8 @@ class Session:
         context.scope.cancel("shutdown", by="close")
         async with AsyncExitStack() as stack:  # runs from the last to the first, whatever fails
             stack.callback(context.scope.close)
+            if context.services.ledger is not None:
+                stack.callback(context.services.ledger.close, context.fold)
             if end_readers is not None:
                 stack.callback(end_readers)
             stack.push_async_callback(context.log.close)
@@ -245,6 +247,7 @@ def _open_log(
         on_broken=on_broken,
         outbox_row=None if rows is None else rows.row_of,
         on_outbox=None if rows is None else rows.wake,
+        on_fact=None if services.ledger is None else services.ledger.note,
     )
 
 
@@ -276,4 +279,6 @@ def _context(
         workers,
     )
     hub.set_snapshot(context.snapshot)
+    if services.ledger is not None:
+        services.ledger.open(fold)
     return context

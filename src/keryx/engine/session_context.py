@@ -31,6 +31,7 @@ from keryx.engine.log.resume_guard import ResumeGuard
 from keryx.engine.log.state import Settings
 from keryx.engine.memory.session_memory import CallsMemory
 from keryx.engine.memory.session_search import search_sessions
+from keryx.engine.money.ledger import Ledger
 from keryx.engine.redaction import NO_SECRETS, Redactor
 from keryx.engine.session_files import OpenWorkspace, SessionFiles
 from keryx.events import (
@@ -159,6 +160,8 @@ class HostServices(msgspec.Struct, kw_only=True):
     redactor: Redactor = NO_SECRETS
     """Removes the values of secrets from texts."""
     limits: Limits = msgspec.field(default_factory=Limits)
+    ledger: Ledger | None = None
+    """What the sessions spend, and whether they may spend more; None: nothing limits that."""
     resume_guard: ResumeGuard = msgspec.field(default_factory=ResumeGuard)
     tool_specs: ToolSpecs = msgspec.field(default_factory=ToolSpecs)
 
@@ -227,6 +230,7 @@ class SessionContext(msgspec.Struct):
         environment.background = self.background
         environment.resources = self.resources
         environment.log_usage = self._log_usage
+        environment.check_budget = self.check_budget
         environment.search = partial(
             search_sessions,
             self.services.store,
@@ -253,6 +257,16 @@ class SessionContext(msgspec.Struct):
         if self.files.can_open:
             environment.files = partial(self.files.open, str(workspace))
         return environment
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether a limit must be checked before each request."""
+        return self.services.ledger is not None and self.services.ledger.is_active
+
+    async def check_budget(self) -> None:
+        """Raise `ModelError` if a limit for money or tokens does not allow another request."""
+        if self.services.ledger is not None:
+            await self.services.ledger.check(self.fold)
 
     def _log_usage(
         self, call_id: str, purpose: Purpose, model: str, usage: Usage | None, cost: float | None

@@ -28,6 +28,7 @@ class Prices:
         self._timer: asyncio.TimerHandle | None = None
         self._is_started = run_in_thread is None
         self._library: Any = None
+        self._is_missing = False
 
     def of(self, address: str, model: str) -> PublicModel:
         """Return the public data of a model at a provider."""
@@ -38,13 +39,19 @@ class Prices:
         if self._timer is None and not self._is_started:
             self._timer = asyncio.get_running_loop().call_later(LOAD_DELAY, self._load_in_thread)
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether there is nothing more to load."""
+        return self._library is not None or self._is_missing
+
     def load(self) -> None:
         """Load the list now. Blocks."""
         try:
             library = importlib.import_module("genai_prices")
             importlib.import_module("genai_prices.data_snapshot").get_snapshot()
         except ImportError:
-            return  # the library is an optional extra
+            self._is_missing = True  # the library is an optional extra
+            return
         self._library = library
 
     def calculate(self, address: str, model: str, usage: Usage) -> Any | None:
@@ -97,6 +104,11 @@ class PublicModel:
             calculation = self._prices.calculate(self._address, self._model, Usage())
             self._window = None if calculation is None else calculation.model.context_window
         return self._window
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the loaded list has a price for this model."""
+        return self._prices.calculate(self._address, self._model, Usage()) is not None
 
     def cost(self, usage: Usage | None) -> float | None:
         """Return the cost of this usage in US dollars."""

@@ -55,6 +55,8 @@ class ScriptedReply:
     reasoning: str = ""
     calls: Sequence[ScriptedCall] = ()
     usage: Usage | None = None
+    cost: float | None = None
+    """US dollars; None: unknown."""
     pause: float = 0.0
     """Seconds before each piece."""
     piece: int = PIECE
@@ -78,6 +80,7 @@ class ScriptedModel:
         name: str = "scripted:demo",
         window: int | None = None,
         sees_images: bool = False,
+        is_priced: bool = False,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._script = script
@@ -85,6 +88,8 @@ class ScriptedModel:
         self._window = window
         self._sees_images = sees_images
         self._sleep = sleep
+        self.is_priced = is_priced
+        """Whether its replies say what they cost."""
         self.asked: list[ModelRequest] = []
 
     def __repr__(self) -> str:
@@ -117,7 +122,7 @@ class ScriptedModel:
             await reply.hold()
         if reply.error is not None:
             raise reply.error
-        yield Finished("tool_calls" if reply.calls else "stop", reply.usage, self._name)
+        yield Finished("tool_calls" if reply.calls else "stop", reply.usage, self._name, reply.cost)
 
     def _next(self, request: ModelRequest, number: int) -> ScriptedReply:
         if callable(self._script):

@@ -15,6 +15,7 @@ import msgspec
 
 from keryx.events import LoggedEvent, ParentCall
 from keryx.ports.search import Covered, Found
+from keryx.ports.usage import UsageRow, UsageSums
 from keryx.ports.view import RestingSession
 
 SessionState = Literal["idle", "running", "waiting", "damaged"]
@@ -120,19 +121,7 @@ class TranscriptRow(msgspec.Struct, frozen=True, kw_only=True):
     event: LoggedEvent
 
 
-class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The usage of one session with one model; an unknown cost is None, never 0."""
-
-    session_id: str
-    model: str
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    reasoning_tokens: int
-    cost: float | None
-
-
-class Store(Protocol):
+class Store(UsageSums, Protocol):
     """Stores the logs of all sessions of one host."""
 
     async def claim(self, session_id: str) -> int:
@@ -214,15 +203,6 @@ class Store(Protocol):
     ) -> list[TranscriptRow]:
         """What a person reads, paged from the end, oldest first within the page.
         It ends before the seq `before`; with `after` it begins behind that one instead."""
-        ...
-
-    async def usage(
-        self, session_id: str | None = None, *, since: float | None = None
-    ) -> list[UsageRow]:
-        """Return the usage, of all time or `since` then, in whole quarters of an hour.
-
-        The usage of one session includes that of its child agents, in rows of their own.
-        """
         ...
 
     async def account(self, session_id: str) -> tuple[SessionRow, list[UsageRow]] | None:

@@ -17,7 +17,8 @@ from keryx.events import LoggedEvent, StepReplied, UsageRecorded
 from keryx.ids import new_id
 from keryx.messages import File, Image
 from keryx.ports.dispatch import Answer, Done, Sent
-from keryx.ports.store import SessionRow, UsageRow
+from keryx.ports.store import SessionRow
+from keryx.ports.usage import UsageRow
 from keryx.ports.view import SessionView
 from keryx.server.access.auth import Access
 from keryx.server.problems import ProblemError, not_found, unprocessable

@@ -18,6 +18,7 @@ from keryx.events import (
     ApprovalExpired,
     CallAmended,
     CallFinished,
+    CallSettled,
     CallStarted,
     ContextCompacted,
     FilesChanged,
@@ -44,12 +45,13 @@ from keryx.events import (
     TurnUndone,
     UsageRecorded,
 )
-from keryx.ports.store import SessionState, UsageRow
+from keryx.ports.store import SessionState
+from keryx.ports.usage import STEPS
 from keryx.store.table_changes import (
     NO_USAGE,
-    QUARTER,
     OpenKind,
     Projection,
+    ToolEntry,
     TranscriptEntry,
     UsageEntry,
 )
@@ -72,6 +74,7 @@ def project(events: Iterable[LoggedEvent], step_model: str) -> Projection:
             rule(event, changes)
         if event.seq <= paid_up_to:
             changes.usages.clear()
+            changes.tools.clear()
     return changes
 
 
@@ -237,8 +240,19 @@ def _add_usage(
         case StepAbandoned() | UsageRecorded(purpose="agent"):
             pass  # nothing was spent, or the child agent's own session has it
         case StepReplied() | UsageRecorded():
-            model = event.model if isinstance(event, UsageRecorded) else changes.step_model
-            changes.usages.append(UsageEntry(event.at, model, event.usage or NO_USAGE, event.cost))
+            is_step = isinstance(event, StepReplied)
+            model, purpose = (
+                (changes.step_model, STEPS) if is_step else (event.model, event.purpose)
+            )
+            usage = event.usage or NO_USAGE
+            changes.usages.append(UsageEntry(event.at, model, usage, event.cost, purpose))
+
+
+def _count_calls(event: CallFinished | CallSettled, changes: Projection) -> None:
+    # A settled call was counted when it got its outcome.
+    if isinstance(event, CallFinished):
+        failed = event.outcome != "completed"
+        changes.tools.append(ToolEntry(event.at, event.tool, failed, event.duration))
 
 
 def _name_blobs(
@@ -279,22 +293,5 @@ def _by_type(
 
 _RULES: Final = _by_type(
     *(_open_and_close, _open_and_close_user_calls, _queue_messages, _show_turns, _show_notices),
-    *(_change_settings, _set_failed_turn, _add_usage, _name_blobs),
+    *(_change_settings, _set_failed_turn, _add_usage, _count_calls, _name_blobs),
 )
-
-
-def usage_since(entries: list[UsageEntry], since: float | None) -> list[UsageEntry]:
-    return [entry for entry in entries if since is None or entry.quarter >= since // QUARTER]
-
-
-def usage_row(session_id: str, model: str, entries: list[UsageEntry]) -> UsageRow:
-    costs = [entry.cost for entry in entries if entry.cost is not None]
-    return UsageRow(
-        session_id=session_id,
-        model=model,
-        input_tokens=sum(entry.usage.input_tokens for entry in entries),
-        output_tokens=sum(entry.usage.output_tokens for entry in entries),
-        cached_tokens=sum(entry.usage.cached_tokens for entry in entries),
-        reasoning_tokens=sum(entry.usage.reasoning_tokens for entry in entries),
-        cost=sum(costs) if len(costs) == len(entries) else None,
-    )

@@ -12,6 +12,7 @@ import msgspec
 
 from keryx.events import ParentCall, Usage
 from keryx.messages import File, Image, Part
+from keryx.ports.usage import STEPS
 
 OpenKind = Literal["turn", "message", "approval", "question", "call"]
 OpenKey = tuple[OpenKind, str]
@@ -43,6 +44,20 @@ class UsageEntry(msgspec.Struct, frozen=True):
     model: str
     usage: Usage
     cost: float | None
+    purpose: str = STEPS
+
+    @property
+    def quarter(self) -> int:
+        return int(self.at // QUARTER)
+
+
+class ToolEntry(msgspec.Struct, frozen=True):
+    """One call of a tool that has ended."""
+
+    at: float
+    tool: str
+    failed: bool
+    seconds: float
 
     @property
     def quarter(self) -> int:
@@ -79,6 +94,7 @@ class Projection(msgspec.Struct):
     """The call that opened the session, if this commit is the first of a child agent."""
     undone: list[str] = msgspec.field(default_factory=list[str])
     usages: list[UsageEntry] = msgspec.field(default_factory=list[UsageEntry])
+    tools: list[ToolEntry] = msgspec.field(default_factory=list[ToolEntry])
     blobs: list[str] = msgspec.field(default_factory=list[str])
 
     def name_blob(self, hash_: str | None) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from keryx.events import LoggedEvent
 from keryx.ports.search import Covered, Found
-from keryx.ports.store import SessionRow, Store, TranscriptRow, UsageRow
+from keryx.ports.store import SessionRow, Store, TranscriptRow
+from keryx.ports.usage import UsageRow
 from keryx.sync.caller import Caller
 
 

@@ -34,7 +34,7 @@ from keryx.events import (
     Usage,
     UsageRecorded,
 )
-from keryx.messages import File, Text, ToolCall
+from keryx.messages import File, Outcome, Text, ToolCall
 
 E = TypeVar("E", bound=LoggedEvent)
 
@@ -223,13 +223,14 @@ class EventFactory:
         call_id: str = "c1",
         turn_id: str | None = "t1",
         result: tuple[Text | File, ...] = (Text("done"),),
+        outcome: Outcome = "completed",
     ) -> CallFinished:
         return self._fact(
             CallFinished,
             turn_id=turn_id,
             call_id=call_id,
             tool="echo",
-            outcome="completed",
+            outcome=outcome,
             reason=None,
             started=True,
             result=result,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from keryx.events import Usage
-from keryx.ports.store import Store, UsageRow
+from keryx.ports.store import Store
+from keryx.ports.usage import UsageRow
 from tests.store.contracts.projections import log_of
 
 
@@ -93,3 +94,58 @@ class UsageContract:
             group.create_task(write())
             for _ in range(3):
                 group.create_task(read())
+
+    async def test_the_smallest_parts_tell_purposes_quarters_and_unknown_costs(
+        self, subject: Store
+    ) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        used = Usage(input_tokens=10, output_tokens=2, cached_tokens=5, reasoning_tokens=1)
+        facts.at = 900.0 * 1000
+        await log.add(facts.step("one"), facts.replied(usage=used, cost=0.5))
+        await log.add(facts.step("one"), facts.replied(usage=used, cost=None))
+        await log.add(facts.spent("one", used, 0.25))
+        facts.at += 900.0
+        await log.add(facts.step("one"), facts.replied(usage=used, cost=0.5))
+        cells = await subject.usage_cells()
+        keys = [(cell.purpose, cell.at, cell.requests, cell.cost, cell.unpriced) for cell in cells]
+        assert sorted(keys) == [
+            ("title", 900_000.0, 1, 0.25, 0),
+            ("turn", 900_000.0, 2, 0.5, 1),
+            ("turn", 900_900.0, 1, 0.5, 0),
+        ]
+        later = await subject.usage_cells(since=900_900.0)
+        assert [cell.at for cell in later] == [900_900.0]
+        earlier = await subject.usage_cells("s", until=900_900.0)
+        assert {cell.at for cell in earlier} == {900_000.0}
+        assert await subject.usage_cells("nobody") == []
+
+    async def test_calls_of_tools_are_counted_with_their_time_and_failures(
+        self, subject: Store
+    ) -> None:
+        log = await log_of(subject)
+        facts = log.facts
+        await log.add(facts.call("c1"), facts.called("c1"))
+        await log.add(facts.call("c2"), facts.called("c2", outcome="failed"))
+        (use,) = await subject.tool_use()
+        assert (use.session_id, use.tool, use.calls, use.failed) == ("s", "echo", 2, 1)
+        assert use.seconds > 0
+        assert await subject.tool_use("s", until=use.at) == []
+
+    async def test_a_sum_says_how_far_it_reaches_and_includes_deleted_sessions(
+        self, subject: Store
+    ) -> None:
+        log, other = await log_of(subject), await log_of(subject, "other")
+        await log.add(log.facts.spent("one", Usage(input_tokens=1, output_tokens=1), 0.5))
+        await log.add(log.facts.spent("one", Usage(input_tokens=1), None))
+        await other.add(other.facts.spent("one", Usage(input_tokens=7), 0.25))
+        spent = await subject.spent(logs=("s", "other", "nobody"))
+        assert (spent.cost, spent.tokens, spent.unpriced) == (0.75, 10, 1)
+        assert spent.logs == {"s": log.facts.last_seq, "other": other.facts.last_seq}
+        assert (await subject.spent("other")).cost == 0.25
+        await subject.delete("s")
+        after = await subject.spent(logs=("s",))
+        assert (after.cost, after.tokens, after.unpriced, after.logs) == (0.75, 10, 1, {})
+        names = [cell.session_id for cell in await subject.usage_cells()]
+        assert sorted(names) == ["", "other"], "nothing names the deleted session"
+        assert (await subject.spent(since=log.facts.at + 1_000)).tokens == 0

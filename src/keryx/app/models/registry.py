@@ -52,12 +52,13 @@ class Models:
         self._config = config
         self._runtime = runtime
         self._local: LocalModels | None = None
-        self._prices = Prices(threads)
+        self.prices = Prices(threads)
+        """The public prices."""
         self._requested = requested
         self._clients = model_clients()
         self.images = Images()
         """The images and documents that models may see."""
-        self._factory = ModelFactory(self._clients.get, self._prices, self.images.load)
+        self._factory = ModelFactory(self._clients.get, self.prices, self.images.load)
         self._of_program = {model.name: model for model in others}
         """The models that this program brings, by name."""
         if requested is not None and not isinstance(requested, str):
@@ -205,7 +206,7 @@ class Models:
     def prepare(self) -> None:
         """Start to load the public prices of these models, so that the first turn need not."""
         if any(provider.public_address for provider in self._config.default.providers.values()):
-            self._prices.load_soon()
+            self.prices.load_soon()
 
     async def models_at(self, provider: Provider) -> tuple[str, ...]:
         """Return the models of that server; `ModelError` says why it names none."""
@@ -243,7 +244,7 @@ class Models:
         return self._local
 
     async def close(self) -> None:
-        self._prices.close()
+        self.prices.close()
         if self._local is not None:
             await self._local.close()
         await self._clients.close()

@@ -13,6 +13,8 @@ import msgspec
 from keryx.aio.clock import RealClock
 from keryx.app.host_tools import SKILL, HostTools
 from keryx.app.models import Models
+from keryx.app.money.known_prices import KnownPrices
+from keryx.app.money.usage_export import UsageExport
 from keryx.app.runtime import Runtime
 from keryx.app.services.approval_rules import RuleBook, set_policy
 from keryx.app.services.attachments import HostAttachments, Uploads
@@ -28,6 +30,7 @@ from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.calls.call_hooks import CallHooks
 from keryx.engine.limits import Limits
 from keryx.engine.log.state import Settings
+from keryx.engine.money.ledger import Ledger
 from keryx.engine.redaction import Redactor
 from keryx.engine.session_context import HostServices, PromptParts
 from keryx.engine.session_files import LogChanges, StoreBlob
@@ -51,6 +54,10 @@ class _NoDecision(msgspec.Struct, frozen=True):
 
 
 _NO_DECISION: Final = _NoDecision()
+
+
+def _limits(config: Config) -> Limits:
+    return Limits(**msgspec.structs.asdict(config.limits))
 
 
 class SessionServices:
@@ -80,10 +87,14 @@ class SessionServices:
         self._workspaces: Any = None
         """The `Workspaces` of this host, once a session has one that brings something along."""
         self._sources = PromptSources(runtime.bridge, config, tools, self._configure)
+        self._prices = KnownPrices(models, lambda: self._config, runtime.bridge.to_thread)
+        self._export = UsageExport(self._export_url, runtime.http, runtime.scope)
         self.provided = self._provide(store, titles=titles)
+        assert self.provided.ledger is not None
+        self.provided.ledger.on_turn = self._export.add
 
     def _provide(self, store: Store, *, titles: bool) -> HostServices:
-        runtime, models, limits = self._runtime, self._models, self._config.limits
+        runtime, models = self._runtime, self._models
         uploads = Uploads(self._home, runtime.bridge)
         return HostServices(
             store=store,
@@ -108,8 +119,17 @@ class SessionServices:
             models_for_tools=partial(ModelsForTools, models),
             compact_at=models.compact_at,
             redactor=Redactor(secrets_of(self._config)),
-            limits=Limits(limits.steps, limits.tokens, limits.seconds),
+            limits=_limits(self._config),
+            ledger=Ledger(
+                store,
+                RealClock(),
+                lambda: self.provided.limits,
+                self._prices.load,
+            ),
         )
+
+    def _export_url(self) -> str | None:
+        return self._config.usage.export.url
 
     async def _prompt_parts(self, settings: Settings, workspace: str) -> PromptParts:
         if self._is_shared():
@@ -128,7 +148,7 @@ class SessionServices:
             if group.is_granted(settings.tools)
         ]
         texts = "\n".join(note.text for note in notes if note.text)
-        return msgspec.structs.replace(
+        parts = msgspec.structs.replace(
             parts,
             parts={**parts.parts, **({"mcp": texts} if texts else {})},
             warnings=(
@@ -138,6 +158,9 @@ class SessionServices:
             ),
             at_start=decision.at_start,
         )
+        if self.provided.limits.has_cost:
+            parts = await self._prices.with_warnings(parts, settings)
+        return parts
 
     async def _prepare_calls(self, settings: Settings, workspace: str) -> None:
         """Decide about the workspace before calls that no new turn precedes."""
@@ -170,7 +193,8 @@ class SessionServices:
         return None if self._workspaces is None else self._workspaces.of(workspace)
 
     async def close(self) -> None:
-        """End the programs of all workspaces."""
+        """End the programs of all workspaces, and the export of usage."""
+        await self._export.close()
         if self._workspaces is not None:
             await self._workspaces.close()
 
@@ -250,5 +274,6 @@ class SessionServices:
         self._config = config
         self._models.configure(config)
         self.provided.redactor = Redactor(secrets_of(config))
+        self.provided.limits = _limits(config)
         set_policy(self._approvals, config)
         self._mcp.configure(config.mcp)

@@ -49,6 +49,10 @@ def _no_load(names: tuple[str, ...], call_id: str) -> None:
     del names, call_id
 
 
+async def _no_limits() -> None:
+    """Allow every request."""
+
+
 class SessionMemory(Protocol):
     """The host's memory in the scope of one session; changes are logged under a call."""
 
@@ -86,6 +90,8 @@ class CallEnvironment(msgspec.Struct, eq=False, kw_only=True):
     search: Callable[[str, int], Awaitable[Sequence[SessionMatch]]] | None = None
     log_usage: LogUsage = _no_log
     log_loaded: LogLoaded = _no_load
+    check_budget: Callable[[], Awaitable[None]] = _no_limits
+    """Is awaited before each request to a model; `ModelError` if a limit does not allow it."""
     programs: HookPrograms | None = None
     """The hooks of people; None: there are none."""
     holdings: Holdings = msgspec.field(default_factory=Holdings)

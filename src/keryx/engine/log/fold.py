@@ -13,6 +13,7 @@ import msgspec
 
 from keryx import events as ev
 from keryx.engine.log.state import (
+    Amount,
     Delivered,
     HistoryItem,
     NestedSoFar,
@@ -66,8 +67,8 @@ class Fold(Requests):
         """The nested calls of running calls, by call."""
         self.loaded: dict[str, None] = {}
         """Tools that a search has found: the model gets their descriptions."""
-        self.is_of_agent = False
-        """Whether a call of another session opened this one."""
+        self.parent: ev.ParentCall | None = None
+        """The call of another session that opened this one."""
         self.memories = SessionMemories()
         self._accepted: dict[str, Queued] = {}
 
@@ -89,7 +90,7 @@ class Fold(Requests):
     def _change(self, event: ev.SessionOpened | ev.SessionChanged) -> None:
         self.settings.apply(event)
         if isinstance(event, ev.SessionOpened):
-            self.is_of_agent = event.parent is not None
+            self.parent = event.parent
         if event.title:
             self.titled_by = "" if isinstance(event, ev.SessionOpened) else event.by
             self.title_count += 1
@@ -205,10 +206,7 @@ class Fold(Requests):
 
     def _abandon_step(self, event: ev.StepAbandoned) -> None:
         if self.turn is not None:
-            self.turn.step = None
-            self.turn.suspended = event.cause == "shutdown"
-            if event.asked:
-                self.turn.cost = None
+            self.turn.abandon_step(event)
 
     def _reply(self, event: ev.StepReplied) -> None:
         if (turn := self.turn) is not None:
@@ -217,6 +215,7 @@ class Fold(Requests):
             self.history.append(Replied(event.turn_id, event))
             self.last_reply = event
             turn.spend(event)
+            turn.own_amount += Amount.of(event)
 
     def _end_nested(self, event: ev.NestedFinished) -> None:
         self.nested.setdefault(event.call_id, NestedSoFar()).add(event)
@@ -258,9 +257,8 @@ class Fold(Requests):
         self.changed_files[event.path] = None
 
     def _record_usage(self, event: ev.UsageRecorded) -> None:
-        if event.purpose == "agent" and event.call_id is not None and self.turn is not None:
-            self.turn.agents.add(event.call_id)
-            self.turn.spend(event)
+        if self.turn is not None:
+            self.turn.note_usage(event)
 
     _HANDLERS: ClassVar[Mapping[type[ev.LoggedEvent], Callable[[Any, Any], None]]] = {
         ev.SessionOpened: _change,

@@ -43,9 +43,10 @@ class LogWriter:
         on_broken: Callable[[BaseException], None],
         outbox_row: OutboxRowOf | None = None,
         on_outbox: Callable[[], None] | None = None,
+        on_fact: Callable[[Fold, LoggedEvent], None] | None = None,
     ) -> None:
         """`outbox_row` returns what follows from a fact elsewhere; `on_outbox` is called after
-        such rows were committed."""
+        such rows were committed. `on_fact` gets each fact as soon as the fold has it."""
         self._store = store
         self._fold = fold
         self._show = show
@@ -56,6 +57,7 @@ class LogWriter:
         self._on_broken = on_broken
         self._outbox_row = outbox_row
         self._on_outbox = on_outbox
+        self._on_fact = on_fact
         self._loop = asyncio.get_running_loop()
         self._events: list[LoggedEvent] = []
         self._bodies: list[bytes] = []
@@ -109,6 +111,8 @@ class LogWriter:
         self._fold.apply(fact)
         self._events.append(fact)
         self._bodies.append(body)
+        if self._on_fact is not None:
+            self._on_fact(self._fold, fact)
         return fact
 
     def enter(self, row: InboxRow) -> None:

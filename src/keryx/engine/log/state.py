@@ -165,6 +165,31 @@ class SessionMemories(msgspec.Struct):
     """Memories for the message that is delivered next."""
 
 
+class Amount(msgspec.Struct, frozen=True):
+    """Money and tokens that were spent."""
+
+    cost: float = 0.0
+    """US dollars, as far as they are known."""
+    tokens: int = 0
+    """Input and output."""
+    unpriced: int = 0
+    """The number of requests whose cost is unknown."""
+
+    @classmethod
+    def of(cls, fact: ev.StepReplied | ev.UsageRecorded | ev.StepAbandoned) -> Self:
+        """Return what the request spent that a fact tells of; it was sent."""
+        if isinstance(fact, ev.StepAbandoned):
+            return cls(unpriced=1)
+        usage = fact.usage or ev.Usage()
+        tokens = usage.input_tokens + usage.output_tokens
+        return cls(fact.cost or 0.0, tokens, int(fact.cost is None))
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(
+            self.cost + other.cost, self.tokens + other.tokens, self.unpriced + other.unpriced
+        )
+
+
 class OpenTurn(msgspec.Struct):
     """The running turn."""
 
@@ -189,8 +214,10 @@ class OpenTurn(msgspec.Struct):
     usage: ev.Usage = msgspec.field(default_factory=ev.Usage)
     cost: float | None = 0.0
     left_over: tuple[str, ...] = ()
-    agents: set[str] = msgspec.field(default_factory=set[str])
-    """The calls whose child agents are counted in the usage."""
+    agents: dict[str, Amount] = msgspec.field(default_factory=dict[str, Amount])
+    """What the child agents spent that are counted in the usage, by their calls."""
+    own_amount: Amount = msgspec.field(default_factory=Amount)
+    """What it spent itself: its steps, and what its calls asked of models."""
     trust: ev.Trust = "person"
     """The least trusted source that the model has read in this turn."""
 
@@ -204,6 +231,21 @@ class OpenTurn(msgspec.Struct):
             self.trust = "page"
         elif accesses and self.trust == "person":
             self.trust = "tool"
+
+    def abandon_step(self, event: ev.StepAbandoned) -> None:
+        self.step = None
+        self.suspended = event.cause == "shutdown"
+        if event.asked:
+            self.cost = None
+            self.own_amount += Amount.of(event)
+
+    def note_usage(self, event: ev.UsageRecorded) -> None:
+        """Add what a child agent or another request spent. A title belongs to no turn."""
+        if event.purpose == "agent" and event.call_id is not None:
+            self.agents[event.call_id] = Amount.of(event)
+            self.spend(event)
+        elif event.purpose != "title":
+            self.own_amount += Amount.of(event)
 
     def spend(self, reply: ev.StepReplied | ev.UsageRecorded) -> None:
         """Add what a reply or a child agent used. If one cost is unknown, the sum is unknown."""

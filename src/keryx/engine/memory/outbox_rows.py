@@ -60,7 +60,7 @@ def _turn(fact: ev.TurnFinished, fold: Fold, redactor: Redactor) -> TurnMemory |
     Providers may be elsewhere, so they get no values of secrets.
     """
     turn = fold.turn
-    if turn is None or turn.turn_id != fact.turn_id or fold.is_of_agent:
+    if turn is None or turn.turn_id != fact.turn_id or fold.parent is not None:
         return None
     texts: list[TurnText] = []
     for item in reversed(fold.history):

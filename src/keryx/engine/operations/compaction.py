@@ -192,6 +192,7 @@ class Compaction:
         message = UserMessage((Text(text),))
         system = f"{INSTRUCTIONS}{FOCUS}{focus}" if focus else INSTRUCTIONS
         request = ModelRequest(system=system, history=(model.encode(message),))
+        await self._context.check_budget()
         text, finished = await ask_for_text(model, request, timeout=TIMEOUT)
         record_usage(self._context.log, "compaction", model, finished)
         if summary := text.strip():

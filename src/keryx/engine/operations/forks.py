@@ -73,7 +73,35 @@ def forked(
 
     append(_later_facts(log, up_to))
     append(_closing_facts(fold))
+    if fold.settings.title:
+        append([(ev.SessionChanged, {"by": BY, "title": f"{fold.settings.title} (fork)"})])
     return tuple(facts)
+
+
+def closing_facts(
+    log: Sequence[ev.LoggedEvent], session_id: str, *, at: float
+) -> tuple[ev.LoggedEvent, ...]:
+    """Return the facts that close what is open at the end of a log that is copied. Pure.
+
+    A turn that was running is being cancelled: who opens the session ends it, and runs nothing.
+    """
+    fold = Fold(session_id)
+    for fact in log:
+        fold.apply(fact)
+    facts: list[ev.LoggedEvent] = []
+    turn, new = fold.turn, [] if fold.turn is None else _cancelling(fold)
+    for kind, fields in [*new, *_closing_facts(fold, in_turn=turn is not None)]:
+        seq = fold.last_seq + 1
+        facts.append(kind(session_id=session_id, seq=seq, at=at, **fields))
+        fold.apply(facts[-1])
+    return tuple(facts)
+
+
+def _cancelling(fold: Fold) -> list[_Fact]:
+    turn = fold.turn
+    if turn is None or turn.cancelling is not None:
+        return []
+    return [(ev.TurnCancelling, {"turn_id": turn.turn_id, "reason": "parent", "by": BY})]
 
 
 def _last_shared(log: Sequence[ev.LoggedEvent], turn_id: str | None) -> int:
@@ -113,22 +141,23 @@ def _copied(fact: ev.LoggedEvent) -> _Fact:
     return type(fact), {name: fields[name] for name in fields if name not in _ENVELOPE}
 
 
-def _closing_facts(fold: Fold) -> list[_Fact]:
-    """Return facts that close what was queued or running, so that it does not happen twice."""
+def _closing_facts(fold: Fold, *, in_turn: bool = False) -> list[_Fact]:
+    """Return facts that close what was queued or running, so that it does not happen twice.
+
+    In an open turn, the turn itself expires its requests when it ends.
+    """
     waiting = (*fold.queue, *fold.steers)
     closing: list[_Fact] = [
         (ev.MessageWithdrawn, {"message_id": message_id, "by": BY}) for message_id in waiting
     ]
-    for approval in fold.approvals.values():
+    for approval in () if in_turn else fold.approvals.values():
         target = {"approval_id": approval.approval_id, "call_id": approval.call_id, "turn_id": None}
         closing.append((ev.ApprovalExpired, {**target, "cause": "parent"}))
-    for question in fold.questions.values():
+    for question in () if in_turn else fold.questions.values():
         target = {"question_id": question.question_id, "call_id": question.call_id}
         closing.append((ev.QuestionExpired, {**target, "turn_id": None, "cause": "parent"}))
     for call in fold.person_calls.values():
         ended = {"call_id": call.call_id, "tool": call.tool, "turn_id": None, "started": True}
         ended |= {"outcome": "unknown", "reason": "parent", "result": (), "duration": 0.0}
         closing.append((ev.CallFinished, ended))
-    if fold.settings.title:
-        closing.append((ev.SessionChanged, {"by": BY, "title": f"{fold.settings.title} (fork)"}))
     return closing

@@ -53,6 +53,7 @@ class Titles:
                 return
             message = UserMessage((Text(f"{INSTRUCTIONS}\n\n{self._conversation()}"),))
             request = ModelRequest(system="", history=(model.encode(message),), max_tokens=64)
+            await self._context.check_budget()
             title, finished = await ask_for_text(model, request, timeout=TIMEOUT)
         except ModelError:
             return  # the session keeps its first title

@@ -32,6 +32,7 @@ class CallEndpoint:
         self._call.refuse_if_cancelled()
         try:
             async with asyncio.timeout(TIMEOUT):
+                await self._call.environment.check_budget()
                 return await self._endpoint.post(
                     function, body, content_type=content_type, limit=limit
                 )

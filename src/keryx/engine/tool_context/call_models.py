@@ -42,6 +42,7 @@ async def ask_model(
         request = ModelRequest(
             system=system, history=(chosen.encode(message),), max_tokens=max_tokens
         )
+        await call.environment.check_budget()
         reply, finished = await ask_for_text(chosen, request, timeout=TIMEOUT)
     except ModelError as error:
         raise ToolFailedError(str(error)) from error  # it has the hint

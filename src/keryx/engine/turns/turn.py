@@ -21,7 +21,7 @@ from keryx.engine.steps.batch import Batch
 from keryx.engine.turns.auto_compaction import AutoCompaction
 from keryx.engine.turns.streaming_reply import StreamingReply
 from keryx.engine.turns.turn_log import TurnLog
-from keryx.engine.turns.turn_outcome import TurnEnd, cancelled, defect, failure
+from keryx.engine.turns.turn_outcome import TurnEnd, cancelled, defect, failure, refusal
 from keryx.engine.turns.turn_parts import TurnParts
 from keryx.errors import ModelError
 from keryx.ids import new_id
@@ -50,9 +50,7 @@ class Turn:
         self._log = TurnLog(context, turn_id)
         self._parts = TurnParts(context, turn_id, self._prompt)
         self.scope = context.scope.child(turn_id)
-        turn = context.fold.turn
-        assert turn is not None
-        self._settings = turn.settings
+        self._settings = self._open.settings
         compact_at = partial(context.compact_at, self._settings.profile)
         self._auto_compaction = AutoCompaction(context.fold, compaction, self.scope, compact_at)
         self._step_scope = self.scope.child("first step")
@@ -72,7 +70,8 @@ class Turn:
             return
         try:
             model = self._model()
-            if not (isinstance(model, ModelError) or self._auto_compaction.is_needed(model)):
+            has_budget, summary = self._context.has_budget, self._auto_compaction
+            if not (isinstance(model, ModelError) or has_budget or summary.is_needed(model)):
                 self._first_step = self._begin_step(model)
         except Exception as error:  # noqa: BLE001 (a defect ends the turn, not the sender of the message)
             self._fault = error
@@ -141,9 +140,11 @@ class Turn:
     async def _next_step(self) -> tuple[Model, StreamingReply] | TurnEnd:
         """Compact if needed, then begin a step. Steers wait for the compaction."""
         model = self._model()
+        if not isinstance(model, ModelError):
+            await self._auto_compaction.compact_if_needed(model)
+            model = await refusal(self._context) or model
         if isinstance(model, ModelError):
-            return TurnEnd("failed", error=failure(model))
-        await self._auto_compaction.compact_if_needed(model)
+            return self._cancelled() or TurnEnd("failed", error=failure(model))
         return self._cancelled() or self._begin_step(model)
 
     def _begin_step(self, model: Model) -> tuple[Model, StreamingReply] | TurnEnd:

@@ -8,6 +8,7 @@ import msgspec
 
 from keryx import events as ev
 from keryx.engine.limits import Limits
+from keryx.engine.session_context import SessionContext
 from keryx.errors import ModelError
 from keryx.messages import Reason, well_formed
 
@@ -40,6 +41,15 @@ def defect(error: Exception) -> ev.TurnError:
         message=f"something in Keryx or in a part of it failed: {text[:LONGEST_DEFECT]}",
         hint="nothing is lost: send the message again; if it fails again, report this text",
     )
+
+
+async def refusal(context: SessionContext) -> ModelError | None:
+    """Return why a limit does not allow another request; None: it is allowed."""
+    try:
+        await context.check_budget()
+    except ModelError as error:
+        return error
+    return None
 
 
 def failure(error: ModelError) -> ev.TurnError:

@@ -74,7 +74,7 @@ class TurnQueue:
 
     async def _recall(self, scope: MemoryScope, text: str) -> Recall:
         memory, session_id = self._context.services.memory, self._context.fold.session_id
-        if memory is None or self._context.fold.is_of_agent:
+        if memory is None or self._context.fold.parent is not None:
             return NO_RECALL
         try:
             return await memory.context(session_id, scope, text)

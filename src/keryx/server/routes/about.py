@@ -8,7 +8,7 @@ import msgspec
 from litestar import get
 from litestar.params import QueryParameter
 
-from keryx.ports.store import UsageRow
+from keryx.ports.usage import UsageRow
 from keryx.server.routes.params import TheService
 from keryx.server.schemas import ID_PATTERN
 

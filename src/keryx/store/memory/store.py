@@ -24,13 +24,12 @@ from keryx.ports.store import (
     OutboxRow,
     SessionRow,
     TranscriptRow,
-    UsageRow,
     records_of,
 )
+from keryx.ports.usage import UsageRow
 from keryx.ports.view import RestingSession
 from keryx.store.memory.tables import (
     Session,
-    ancestry,
     apply,
     changed_records,
     check_free,
@@ -41,17 +40,20 @@ from keryx.store.memory.tables import (
     session_row,
     transcript_row,
 )
-from keryx.store.projections import project, usage_row, usage_since
+from keryx.store.memory.usage import MemoryUsage
+from keryx.store.projections import project
 from keryx.store.search.query import Query
+from keryx.store.table_changes import UsageEntry
 
 MAX_PAGE: Final = 500  # the most events in a page, whatever its size in bytes
 
 
-class MemoryStore:
+class MemoryStore(MemoryUsage):
     """Stores the logs of all sessions until it is closed."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
+        self._deleted_usage: list[UsageEntry] = []
         self._blobs: dict[str, bytes] = {}
         self._outbox: dict[str, OutboxRow] = {}
         self._records: dict[str, tuple[int, bytes]] = {}
@@ -143,6 +145,7 @@ class MemoryStore:
         if session is None:
             return False
         self._floor = max(self._floor, session.epoch)
+        self._deleted_usage += session.usage
         for key in [key for key in self._records if key.startswith(records_of(session_id))]:
             del self._records[key]
         for id_ in session.outbox:
@@ -229,18 +232,6 @@ class MemoryStore:
         )
         page = seqs[max(0, len(seqs) - limit) :] if after is None else seqs[:limit]
         return [transcript_row(session, seq) for seq in page]
-
-    async def usage(
-        self, session_id: str | None = None, *, since: float | None = None
-    ) -> list[UsageRow]:
-        self._check_open()
-        return [
-            usage_row(id_, model, entries)
-            for id_, session in self._sessions.items()
-            if session_id is None or session_id in ancestry(self._sessions, id_)
-            for model in sorted(session.usage)
-            if (entries := usage_since(session.usage[model], since))
-        ]
 
     async def account(self, session_id: str) -> tuple[SessionRow, list[UsageRow]] | None:
         row = await self.session(session_id)

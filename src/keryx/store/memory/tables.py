@@ -21,7 +21,14 @@ from keryx.ports.store import Commit, InboxRow, SessionRow, SessionState, Transc
 from keryx.store.projections import as_delivered, state_of
 from keryx.store.search.query import Query
 from keryx.store.search.searchable_text import texts_of
-from keryx.store.table_changes import NEW_SESSION, OpenKey, Projection, SessionFields, UsageEntry
+from keryx.store.table_changes import (
+    NEW_SESSION,
+    OpenKey,
+    Projection,
+    SessionFields,
+    ToolEntry,
+    UsageEntry,
+)
 
 _Entry = tuple[str | None, list[int]]
 """The turn of an entry of the transcript, and the numbers of its source events."""
@@ -38,7 +45,8 @@ class Session:
     claims: set[str] = field(default_factory=set[str])
     open: dict[OpenKey, list[int]] = field(default_factory=dict[OpenKey, list[int]])
     transcript: dict[int, _Entry] = field(default_factory=dict[int, _Entry])
-    usage: dict[str, list[UsageEntry]] = field(default_factory=dict[str, list[UsageEntry]])
+    usage: list[UsageEntry] = field(default_factory=list[UsageEntry])
+    tools: list[ToolEntry] = field(default_factory=list[ToolEntry])
     blobs: set[str] = field(default_factory=set[str])
     outbox: set[str] = field(default_factory=set[str])
     fields: SessionFields = field(default_factory=lambda: NEW_SESSION)
@@ -105,8 +113,8 @@ def apply(session: Session, changes: Projection) -> None:
         session.transcript = {
             seq: entry for seq, entry in session.transcript.items() if entry[0] != turn_id
         }
-    for usage in changes.usages:
-        session.usage.setdefault(usage.model, []).append(usage)
+    session.usage += changes.usages
+    session.tools += changes.tools
 
 
 def is_listed(session: Session, *, archived: bool | None, parent: str | None) -> bool:

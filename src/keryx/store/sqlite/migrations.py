@@ -20,6 +20,7 @@ from keryx.errors import StoreError, StoreTooNewError
 from keryx.events import LoggedEvent, decode_logged
 from keryx.store.projections import project
 from keryx.store.sqlite.projected import fill
+from keryx.store.sqlite.usage import tables as usage
 from keryx.store.table_changes import NEW_SESSION, SessionFields
 
 Step = str | Callable[[sqlite3.Connection], None]
@@ -161,14 +162,14 @@ _SECOND: Final = (
 )
 
 
-def _fill_transcripts_and_usage(connection: sqlite3.Connection) -> None:
+def _fill_transcripts(connection: sqlite3.Connection) -> None:
     rows = connection.execute("SELECT no, body FROM events ORDER BY no, seq")
     for no, events_of_session in groupby(rows, key=lambda row: int(row[0])):
         fill(connection, no, project(_readable(events_of_session), ""))
 
 
 _THIRD: Final = (
-    # Usage by quarters of an hour, so that a day can be summed up.
+    # Usage by quarters of an hour, so that a day can be summed up. The fifth migration fills it.
     "DROP TABLE usage",
     """CREATE TABLE usage (
         no INTEGER NOT NULL,
@@ -183,7 +184,7 @@ _THIRD: Final = (
     ) WITHOUT ROWID""",
     # Transcripts show notices too: restarts, retries, fallbacks, changed settings.
     "DELETE FROM transcript",
-    _fill_transcripts_and_usage,
+    _fill_transcripts,
     # The settings of a session are read without the rest of its log.
     """CREATE INDEX events_of_settings ON events (no, seq)
         WHERE type IN ('session.opened', 'session.changed')""",
@@ -196,7 +197,21 @@ _FOURTH: Final = (
     "CREATE INDEX sessions_by_parent ON sessions (parent, position) WHERE parent != ''",
 )
 
-MIGRATIONS: Final[Sequence[Migration]] = (_FIRST, _SECOND, _THIRD, _FOURTH)
+
+def _fill_usage(connection: sqlite3.Connection) -> None:
+    rows = connection.execute("SELECT no, body FROM events ORDER BY no, seq")
+    for no, events_of_session in groupby(rows, key=lambda row: int(row[0])):
+        usage.add(connection, no, project(_readable(events_of_session), ""))
+
+
+_FIFTH: Final = (
+    # Usage by purpose, with the costs that are known beside those that are not; calls of tools.
+    "DROP TABLE usage",
+    *usage.CREATE,
+    _fill_usage,
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 
 
 def version_of(

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from keryx.ports.store import Blob, SessionState
 from keryx.store.projections import state_of
-from keryx.store.table_changes import Projection, TranscriptEntry, UsageEntry
+from keryx.store.sqlite.usage import tables as usage
+from keryx.store.table_changes import Projection, TranscriptEntry
 
 
 def current_state(connection: sqlite3.Connection, no: int) -> SessionState:
@@ -54,21 +55,20 @@ def apply(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
     if changes.parent is not None:
         parent = (changes.parent.session_id, changes.parent.call_id)
         run("UPDATE sessions SET parent = ?, parent_call = ? WHERE no = ?", (*parent, no))
-    _undo_and_spend(connection, no, changes)
+    _undo(connection, no, changes)
+    usage.add(connection, no, changes)
 
 
 def fill(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
-    """Write the transcript and the usage of a session again, from the changes of its whole log."""
+    """Write the transcript of a session again, from the changes of its whole log."""
     for entry in changes.entries:
         _insert_entry(connection, no, entry)
-    _undo_and_spend(connection, no, changes)
+    _undo(connection, no, changes)
 
 
-def _undo_and_spend(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
+def _undo(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
     for turn_id in changes.undone:
         connection.execute("DELETE FROM transcript WHERE no = ? AND turn_id = ?", (no, turn_id))
-    for usage in changes.usages:
-        _add_usage(connection, no, usage)
 
 
 def _insert_entry(connection: sqlite3.Connection, no: int, entry: TranscriptEntry) -> None:
@@ -86,21 +86,4 @@ def _insert_entry(connection: sqlite3.Connection, no: int, entry: TranscriptEntr
     connection.execute(
         "INSERT INTO transcript VALUES (?, ?, ?, ?, ?)",
         (no, entry.seq, entry.turn_id, source, later),
-    )
-
-
-def _add_usage(connection: sqlite3.Connection, no: int, entry: UsageEntry) -> None:
-    # One unknown cost makes the sum unknown: NULL plus anything is NULL.
-    connection.execute(
-        "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-        " input_tokens = input_tokens + excluded.input_tokens,"
-        " output_tokens = output_tokens + excluded.output_tokens,"
-        " cached_tokens = cached_tokens + excluded.cached_tokens,"
-        " reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,"
-        " cost = cost + excluded.cost",
-        (
-            *(no, entry.model, entry.quarter),
-            *(entry.usage.input_tokens, entry.usage.output_tokens),
-            *(entry.usage.cached_tokens, entry.usage.reasoning_tokens, entry.cost),
-        ),
     )

@@ -7,8 +7,8 @@ know about threads and files.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,11 +21,13 @@ from keryx.events import (
     SessionOpened,
     StepReplied,
 )
-from keryx.ports.store import InboxRow, OutboxRow, SessionRow, TranscriptRow, UsageRow
+from keryx.ports.store import InboxRow, OutboxRow, SessionRow, TranscriptRow
+from keryx.ports.usage import UsageRow
 from keryx.ports.view import RestingSession
 from keryx.store.projections import as_delivered
 from keryx.store.sqlite.faults import read_event
-from keryx.store.table_changes import QUARTER
+from keryx.store.sqlite.readers import snapshot
+from keryx.store.sqlite.usage.queries import usage
 
 _SESSION: Final = (
     "SELECT session_id, title, state, model, workspace, pinned, archived, failed_turn, last_seq,"
@@ -34,16 +36,6 @@ _SESSION: Final = (
 _IN_SESSION: Final = "no = (SELECT no FROM sessions WHERE session_id = ?)"
 # Larger than any seq or position, so that "before" always has a value.
 _END: Final = 2**62
-
-
-@contextmanager
-def _snapshot(connection: sqlite3.Connection) -> Generator[None]:
-    """Let several statements see the same state of the tables."""
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        connection.execute("ROLLBACK")
 
 
 def pending(connection: sqlite3.Connection, session_id: str) -> list[InboxRow]:
@@ -136,7 +128,7 @@ def _session_row(row: Sequence[Any]) -> SessionRow:
 
 
 def resting(connection: sqlite3.Connection, path: Path, session_id: str) -> RestingSession | None:
-    with _snapshot(connection):
+    with snapshot(connection):
         row = connection.execute(
             "SELECT no, last_seq FROM sessions s WHERE session_id = ? AND last_seq > 0"
             " AND NOT EXISTS (SELECT 1 FROM open WHERE no = s.no)"
@@ -190,7 +182,7 @@ def transcript(
     limit: int,
 ) -> list[TranscriptRow]:
     order = "DESC" if after is None else "ASC"
-    with _snapshot(connection):
+    with snapshot(connection):
         rows = connection.execute(
             "SELECT t.no, t.seq, t.turn_id, t.source, t.later, e.body FROM transcript t"  # noqa: S608 (a text of ours)
             f" JOIN events e ON e.no = t.no AND e.seq = t.source WHERE t.{_IN_SESSION}"
@@ -236,31 +228,10 @@ def _events_at(
     return events
 
 
-def usage(
-    connection: sqlite3.Connection, session_id: str | None, since: float | None
-) -> list[UsageRow]:
-    # One unknown cost makes the sum unknown: a sum of the others would look complete.
-    rows = connection.execute(
-        "WITH RECURSIVE family(no, id) AS (SELECT no, session_id FROM sessions WHERE session_id=?1"
-        " UNION SELECT s.no, s.session_id FROM sessions s JOIN family ON s.parent = family.id)"
-        " SELECT s.session_id, u.model, sum(input_tokens), sum(output_tokens), sum(cached_tokens),"
-        " sum(reasoning_tokens), CASE WHEN count(*) = count(cost) THEN sum(cost) END"
-        " FROM usage u JOIN sessions s USING (no)"
-        " WHERE (?1 IS NULL OR no IN (SELECT no FROM family)) AND quarter >= ?2"
-        " GROUP BY no, u.model ORDER BY no, u.model",
-        (session_id, 0 if since is None else int(since // QUARTER)),
-    )
-    return [_usage_row(row) for row in rows]
-
-
-def _usage_row(row: Sequence[object]) -> UsageRow:
-    return UsageRow(**dict(zip(UsageRow.__struct_fields__, row, strict=True)))  # pyright: ignore[reportArgumentType] (the table's columns have these types)
-
-
 def account(
     connection: sqlite3.Connection, session_id: str
 ) -> tuple[SessionRow, list[UsageRow]] | None:
-    with _snapshot(connection):
+    with snapshot(connection):
         row = session(connection, session_id)
         return None if row is None else (row, usage(connection, session_id, None))
 

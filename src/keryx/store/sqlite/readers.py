@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -23,6 +24,16 @@ Query = Callable[[sqlite3.Connection], T]
 
 # Reads are short and mostly in memory, so more connections would not make them faster.
 MAX_READERS: Final = 4
+
+
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Generator[None]:
+    """Let several statements see the same state of the tables."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
 
 
 class Readers:

@@ -19,7 +19,8 @@ from keryx.aio.bridge import Bridge
 from keryx.errors import StoreDamagedError, StoreError
 from keryx.events import LoggedEvent
 from keryx.ports.search import Covered, Found
-from keryx.ports.store import Commit, InboxRow, OutboxRow, SessionRow, TranscriptRow, UsageRow
+from keryx.ports.store import Commit, InboxRow, OutboxRow, SessionRow, TranscriptRow
+from keryx.ports.usage import UsageRow
 from keryx.ports.view import RestingSession
 from keryx.store.sqlite import queries, writes
 from keryx.store.sqlite.faults import as_store_error
@@ -27,6 +28,7 @@ from keryx.store.sqlite.files import Durability, check_for_reading, open_for_wri
 from keryx.store.sqlite.index import Indexer, IndexSearch, IndexUnreadableError
 from keryx.store.sqlite.readers import Readers
 from keryx.store.sqlite.transaction import drop_record, get_meta, host_number, keep_record
+from keryx.store.sqlite.usage.queries import SqliteUsage
 from keryx.store.sqlite.writer import Change, T, Writer
 
 # After a delete the host may rewrite the file, at 200 MB a second; a guest waits for that.
@@ -37,7 +39,7 @@ async def _do_nothing() -> None:
     """Wait for nothing."""
 
 
-class SqliteStore:
+class SqliteStore(SqliteUsage):
     """Stores the logs of all sessions of one host in one file. Belongs to the bridge's loop.
 
     Give it a bridge of its own: on a bridge that blocking tools share, commits would wait for them.
@@ -204,13 +206,6 @@ class SqliteStore:
                 after=after,
                 limit=limit,
             )
-        )
-
-    async def usage(
-        self, session_id: str | None = None, *, since: float | None = None
-    ) -> list[UsageRow]:
-        return await self._readers.submit(
-            partial(queries.usage, session_id=session_id, since=since)
         )
 
     async def account(self, session_id: str) -> tuple[SessionRow, list[UsageRow]] | None:

@@ -25,6 +25,7 @@ from keryx.store.projections import project
 from keryx.store.sqlite.migrations import write_session_fields
 from keryx.store.sqlite.projected import apply, current_state, write_blobs
 from keryx.store.sqlite.transaction import Transaction, get_meta, last_position, set_meta
+from keryx.store.sqlite.usage import tables as usage
 from keryx.store.table_changes import Projection, SessionFields
 
 
@@ -151,9 +152,10 @@ def delete(transaction: Transaction, session_id: str) -> bool:
     )
     for table in (
         *("names", "events", "inbox", "claims", "open"),
-        *("transcript", "usage", "outbox", "sessions"),
+        *("transcript", "outbox", "sessions"),
     ):
         connection.execute(f"DELETE FROM {table} WHERE no = ?", (no,))  # noqa: S608 (names of ours)
+    usage.move_to_deleted(connection, no)
     transaction.needs_purge = True
     return True
 

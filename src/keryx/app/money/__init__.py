@@ -1,0 +1,1 @@
+"""What a host does about money: prices, and the export of usage."""

@@ -1,0 +1,1 @@
+"""Sessions as files: exported whole or for people, and imported from here or from elsewhere."""

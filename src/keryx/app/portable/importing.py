@@ -1,0 +1,127 @@
+"""Imports sessions into a home. An imported session rests, and can be continued."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from keryx import events as ev
+from keryx.aio.bridge import Bridge
+from keryx.aio.scope import Scope
+from keryx.app.host.homes.home import STORE
+from keryx.app.library import Keryx
+from keryx.app.portable.conversation_log import Place, conversation_log
+from keryx.app.portable.formats import LARGEST, read_file
+from keryx.app.portable.message_lists import Conversation
+from keryx.app.portable.session_file import SessionFile
+from keryx.app.services.places import find_workspace
+from keryx.config import DEFAULT
+from keryx.engine.operations.forks import closing_facts
+from keryx.errors import UserMustActError
+from keryx.ids import new_id
+from keryx.ports.store import Commit, Store
+from keryx.store.sqlite import SqliteStore
+
+EVENTS_AT_ONCE: Final = 2_000
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """A session that was imported; `left_out` counts the instructions of another program."""
+
+    session_id: str
+    left_out: int = 0
+
+
+async def import_file(app: Keryx, path: Path, workspace: str = ".") -> list[Imported]:
+    """Import all sessions of a file, or none. `UserMustActError` names what is wrong, and where.
+
+    Sessions of Keryx keep their ids, unless the home has them already. Conversations from elsewhere
+    get this workspace, and the model and tools that a new session would get.
+    """
+    client = app.host_client
+    data = await client.to_thread(lambda: _content(path))
+    sessions = await client.to_thread(lambda: read_file(data, str(path)))
+    tools = await client.tools_for("cli", DEFAULT)
+    place = Place(
+        model=client.models.default,
+        workspace=await client.to_thread(lambda: str(find_workspace(workspace))),
+        tools=tuple((await client.tools_to_choose()).by_name) if tools is None else tools,
+        at=Scope("import").clock.wall(),
+    )
+    imported: list[Imported] = []
+    async with AsyncExitStack() as stack:
+        store = await _writable(app, stack)
+        for session in sessions:
+            left_out = session.left_out if isinstance(session, Conversation) else 0
+            file = (
+                conversation_log(session, place) if isinstance(session, Conversation) else session
+            )
+            imported.append(Imported(await write_session(store, file, place.at), left_out))
+    return imported
+
+
+async def write_session(store: Store, session: SessionFile, at: float) -> str:
+    """Write a session into a store; return its id. What was under way in it is closed."""
+    session_id = session.session_id
+    if await store.session(session_id) is not None:
+        session_id = new_id("s")
+    events = _closed(session.events, session_id, at)
+    first, *later = [
+        events[start : start + EVENTS_AT_ONCE] for start in range(0, len(events), EVENTS_AT_ONCE)
+    ]
+    # If a later part fails, nothing of the session stays.
+    epoch = await store.create(
+        Commit(session_id=session_id, epoch=0, events=first, blobs=session.blobs)
+    )
+    try:
+        for part in later:
+            await store.append(Commit(session_id=session_id, epoch=epoch, events=part))
+    except BaseException:
+        await store.delete(session_id)
+        raise
+    return session_id
+
+
+def _closed(
+    events: Sequence[ev.LoggedEvent], session_id: str, at: float
+) -> tuple[ev.LoggedEvent, ...]:
+    """Return the events, under this id, and with what closes an open turn and open messages."""
+    facts = [
+        event
+        if event.session_id == session_id
+        else msgspec.structs.replace(event, session_id=session_id)
+        for event in events
+    ]
+    try:
+        closing = closing_facts(facts, session_id, at=at)
+    except (AssertionError, KeyError) as error:
+        raise UserMustActError(
+            f"the events of session {session_id} contradict each other; nothing of it was imported"
+        ) from error
+    return (*facts, *closing)
+
+
+async def _writable(app: Keryx, stack: AsyncExitStack) -> Store:
+    """Return a store to write to. Beside the host of a home, a process writes as its guest."""
+    if app.host_client.is_host:
+        return app.store
+    bridge = Bridge(Scope("import"))
+    stack.push_async_callback(bridge.close)
+    store = await SqliteStore.open(app.host_client.config.home / STORE, bridge, guest=True)
+    stack.push_async_callback(store.close)
+    return store
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UserMustActError(
+                f"{path} is larger than {LARGEST >> 20} MiB; divide it and import the parts"
+            )
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise UserMustActError(f"{str(path)[:200]} cannot be read: {error}") from error

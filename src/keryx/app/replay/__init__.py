@@ -1,0 +1,1 @@
+"""Runs a recorded turn again: with its recorded replies and results, or with another model."""

@@ -1,0 +1,89 @@
+"""Changes the tables of usage, in the transaction that appends to the log. Blocking code."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+from keryx.store.table_changes import Projection, ToolEntry, UsageEntry
+
+CREATE: Final = (
+    # cost: the known costs; unpriced: the number of requests whose cost is unknown.
+    # Session number 0 stands for all deleted sessions.
+    """CREATE TABLE usage (
+        no INTEGER NOT NULL,
+        model TEXT NOT NULL,
+        purpose TEXT NOT NULL,
+        quarter INTEGER NOT NULL,
+        requests INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cached_tokens INTEGER NOT NULL,
+        reasoning_tokens INTEGER NOT NULL,
+        cost REAL NOT NULL,
+        unpriced INTEGER NOT NULL,
+        PRIMARY KEY (no, model, purpose, quarter)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX usage_by_time ON usage (quarter)",
+    """CREATE TABLE tool_use (
+        no INTEGER NOT NULL,
+        tool TEXT NOT NULL,
+        quarter INTEGER NOT NULL,
+        calls INTEGER NOT NULL,
+        failed INTEGER NOT NULL,
+        seconds REAL NOT NULL,
+        PRIMARY KEY (no, tool, quarter)
+    ) WITHOUT ROWID""",
+)
+
+_ADD_USAGE: Final = (
+    " ON CONFLICT DO UPDATE SET requests = requests + excluded.requests,"
+    " input_tokens = input_tokens + excluded.input_tokens,"
+    " output_tokens = output_tokens + excluded.output_tokens,"
+    " cached_tokens = cached_tokens + excluded.cached_tokens,"
+    " reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,"
+    " cost = cost + excluded.cost, unpriced = unpriced + excluded.unpriced"
+)
+_ADD_CALLS: Final = (
+    " ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
+    " failed = failed + excluded.failed, seconds = seconds + excluded.seconds"
+)
+
+
+def add(connection: sqlite3.Connection, no: int, changes: Projection) -> None:
+    """Add what the events of one commit used."""
+    for usage in changes.usages:
+        _add_usage(connection, no, usage)
+    for call in changes.tools:
+        _add_call(connection, no, call)
+
+
+def move_to_deleted(connection: sqlite3.Connection, no: int) -> None:
+    """Keep the sums of a session that is deleted, without its name."""
+    connection.execute(
+        "INSERT INTO usage SELECT 0, model, purpose, quarter, requests, input_tokens,"  # noqa: S608 (texts of ours)
+        " output_tokens, cached_tokens, reasoning_tokens, cost, unpriced FROM usage WHERE no = ?"
+        + _ADD_USAGE,
+        (no,),
+    )
+    connection.execute("DELETE FROM usage WHERE no = ?", (no,))
+    connection.execute("DELETE FROM tool_use WHERE no = ?", (no,))
+
+
+def _add_usage(connection: sqlite3.Connection, no: int, entry: UsageEntry) -> None:
+    connection.execute(
+        "INSERT INTO usage VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?)" + _ADD_USAGE,  # noqa: S608 (texts of ours)
+        (
+            *(no, entry.model, entry.purpose, entry.quarter),
+            *(entry.usage.input_tokens, entry.usage.output_tokens),
+            *(entry.usage.cached_tokens, entry.usage.reasoning_tokens),
+            *(entry.cost or 0.0, int(entry.cost is None)),
+        ),
+    )
+
+
+def _add_call(connection: sqlite3.Connection, no: int, entry: ToolEntry) -> None:
+    connection.execute(
+        "INSERT INTO tool_use VALUES (?, ?, ?, 1, ?, ?)" + _ADD_CALLS,  # noqa: S608 (texts of ours)
+        (no, entry.tool, entry.quarter, int(entry.failed), entry.seconds),
+    )

@@ -1,0 +1,1 @@
+"""Limits of money, and the export of usage."""
