@@ -59,16 +59,20 @@ async def export(app: Keryx, options: argparse.Namespace) -> int:
 
 def _write(path: Path, content: bytes) -> None:
     """Write the file whole or not at all: it gets its name at the end."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    if not path.name:
+        raise UserMustActError(f"{str(path)!r} is not the name of a file; choose another")
+    temporary = path.with_name(f".keryx-export-{os.getpid()}")
     try:
         # A conversation may hold secrets, so only its owner can read the file.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        temporary.replace(path)
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError):
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            temporary.replace(path)
+        except BaseException:
             temporary.unlink(missing_ok=True)
+            raise
+    except (OSError, ValueError) as error:
         raise UserMustActError(f"{str(path)[:200]} cannot be written: {error}") from error
 
 
