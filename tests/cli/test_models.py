@@ -10,6 +10,7 @@ import pytest
 
 from keryx.app.models.listing import list_models
 from keryx.config import Provider
+from keryx.models.embedded.model_file import FOLDER, SMOLLM2
 from keryx.models.http import model_clients
 from keryx.testing.modelserver import ModelServer
 from tests.app.hosts import PATIENCE, keryx, keryx_beside
@@ -69,3 +70,9 @@ def test_with_nothing_configured_it_says_what_to_do(tmp_path: Path) -> None:
     assert "ollama      runs on this machine" in ended.stdout
     rows = json.loads(keryx(tmp_path, "models", "providers", "--json").stdout)
     assert {"name", "address", "variable", "format"} == set(rows[0])
+
+
+def test_a_model_that_was_pulled_is_listed(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / SMOLLM2.file_name).touch()
+    assert "local:smollm2" in keryx(tmp_path, "models", "list").stdout.splitlines()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 
 from keryx.aio.loops import run_loop
 from keryx.app.models import Models
 from keryx.cli.model_pull import run_pull
-from keryx.config import load
+from keryx.config import Config, load
+from keryx.models.embedded.model_file import pulled_models
 from keryx.models.failures import not_configured
 from keryx.models.servers.providers import ROWS
 
@@ -32,11 +34,11 @@ def run(options: argparse.Namespace) -> int:
         return run_pull(options.name, options.home)
     if options.verb == "providers":
         return _providers(options)
-    return run_loop(_list(options))
-
-
-async def _list(options: argparse.Namespace) -> int:
     config = load(options.home)
+    return run_loop(_list(config, pulled_models(config.home), as_json=options.json))
+
+
+async def _list(config: Config, pulled: Sequence[str], *, as_json: bool) -> int:
     models = Models(config)
     try:
         offered, problems = await models.offered()
@@ -52,8 +54,9 @@ async def _list(options: argparse.Namespace) -> int:
             if server.base_url.rstrip("/") not in addresses
             for model in server.models
         ),
+        *pulled,
     ]
-    if options.json:
+    if as_json:
         print(json.dumps({"models": names, "problems": problems}, indent=2))
     else:
         for name in names:

@@ -14,6 +14,7 @@ from keryx.config import DEFAULT, Config, Provider
 from keryx.engine.log.state import Settings
 from keryx.errors import ModelError
 from keryx.events import Purpose
+from keryx.models.embedded.model_file import pulled_models
 from keryx.models.fallback import Fallback
 from keryx.models.formats import adapter
 from keryx.models.http import model_clients
@@ -225,10 +226,13 @@ class Models:
     async def offered(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the chat models of all configured servers, and the errors of those that failed.
 
-        All are asked at once.
+        All are asked at once. Models that were pulled come last.
         """
-        providers = self._config.default.providers
-        return await list_models(self._clients.get, providers)
+        models, problems = await list_models(self._clients.get, self._config.default.providers)
+        if self._runtime is not None:
+            to_thread = self._runtime.bridge.to_thread
+            models += await to_thread(pulled_models, self._config.home)
+        return models, problems
 
     async def on_this_machine(self) -> list[FoundServer]:
         """Return the model servers that run on this machine."""

@@ -77,6 +77,15 @@ SMOLLM2: Final = Pullable(
 PULLABLE: Final[Mapping[str, Pullable]] = {SMOLLM2.name: SMOLLM2}
 
 
+def pulled_models(home: Path) -> tuple[str, ...]:
+    """Return the names of the models that were pulled into the home. Blocking."""
+    return tuple(
+        f"{PROVIDER}:{name}"
+        for name, pullable in PULLABLE.items()
+        if (home / FOLDER / pullable.file_name).exists()
+    )
+
+
 def model_file(name: str, home: Path, user_home: Path | None) -> ModelFile:
     """Return the file that `local:NAME` means; `ModelError` says what can be written."""
     _, _, model = name.partition(":")
