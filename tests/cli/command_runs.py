@@ -82,6 +82,8 @@ class World:
         self._home = folder / "template"
         self._script = folder / "script.py"
         self._script.write_text("print('grüße ✓ 😀')\n")
+        messages = '[{"role": "user", "content": "from elsewhere"}]'
+        self._script.with_suffix(".py.json").write_text(messages)  # a file to import
         # Compiled once for all: a third of a short command's time.
         self._cache = folder / "pycache"
         self._run("run", "a herald ✓ 😀")

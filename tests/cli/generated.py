@@ -22,7 +22,7 @@ PLAUSIBLE = {
     "session": SESSION,
     "rule": "a_0123456789abcdef.0",
     "words": "herald",
-    "file": SCRIPT,
+    "file": f"{SCRIPT}.json",
     "folder": ".",
     "name": "a name",
     "revoke name": "made before",

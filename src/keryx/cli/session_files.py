@@ -78,7 +78,7 @@ def _write(path: Path, content: bytes) -> None:
 
 async def import_(app: Keryx, options: argparse.Namespace) -> int:
     """Import the sessions of a file, and print their ids."""
-    for session in await import_file(app, Path(options.file), options.workspace or "."):
+    for session in await import_file(app, Path(options.file), str(options.workspace)):
         print(session.session_id)
         if session.left_out:
             print(

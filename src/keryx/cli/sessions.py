@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--limit", type=rows, default=20, help="how many rows at most")
     import_ = verbs.add_parser("import", help="import sessions of Keryx, OpenAI or hermes-agent")
     import_.add_argument("file", help="a JSON or JSON lines file")
-    import_.add_argument("--workspace", type=folder, help="the workspace of conversations")
+    import_.add_argument(
+        "--workspace", type=folder, default=".", help="the workspace of conversations; default: ."
+    )
     verbs.add_parser("repair", help="save what can be read of a damaged store into a new one")
     for verb, text in (
         ("show", "print the conversation of a session"),
