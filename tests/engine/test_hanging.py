@@ -37,7 +37,7 @@ KINDS = [
 ]
 
 
-RESIST_SIGTERM = ("hang_in_stubborn_child", "hang_in_grandchild")
+RESIST_SIGTERM = ("hang_in_stubborn_child",)
 
 
 @pytest_asyncio.fixture

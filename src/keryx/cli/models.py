@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.verb == "pull":
         return run_pull(options.name, options.home)
+    config = load(options.home)
     if options.verb == "providers":
         return _providers(options)
-    config = load(options.home)
     return run_loop(_list(config, pulled_models(config.home), as_json=options.json))
 
 

@@ -10,6 +10,7 @@ from typing import Final, Literal
 import msgspec
 
 from keryx import events as ev
+from keryx.decoding import decode_json
 from keryx.errors import UserMustActError
 from keryx.ports.store import Blob, Store, blob_hash
 from keryx.store.projections import project
@@ -74,7 +75,7 @@ def encode_session(session: SessionFile) -> bytes:
 def decode_session(data: bytes) -> SessionFile:
     """Return the session of such a file. `ValueError` says where it is broken."""
     try:
-        written = msgspec.json.decode(data, type=_Written)
+        written = decode_json(data, _Written)
     except msgspec.ValidationError as error:
         raise ValueError(f"{error}") from error
     if written.version != VERSION:

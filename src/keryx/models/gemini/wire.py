@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.messages import (
     AssistantMessage,
     Message,
@@ -60,7 +61,7 @@ class Signed(msgspec.Struct):
     """How long the signed text is; None: the signature belongs to the next call."""
 
 
-_decode_signed: Final = msgspec.json.Decoder(Signed).decode
+_decode_signed: Final = json_decoder(Signed).decode
 
 
 def encode_message(

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from keryx.decoding import decode_json
 from keryx.messages import (
     AssistantMessage,
     Message,
@@ -46,7 +47,7 @@ def _assistant(message: AssistantMessage, signer: str) -> dict[str, Any]:
         fields["tool_calls"] = [_call(call) for call in message.calls]
     for item in message.opaque:
         if item.provider == signer:
-            fields |= msgspec.json.decode(item.item, type=dict[str, msgspec.Raw])
+            fields |= decode_json(item.item, dict[str, msgspec.Raw])
     return fields
 
 

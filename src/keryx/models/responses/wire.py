@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.messages import AssistantMessage, Message, Opaque, ToolCall, ToolMessage, UserMessage
 from keryx.models.wire.encoding import (
     EncodedTools,
@@ -40,7 +41,7 @@ class _Signed(msgspec.Struct):
     phase: str | None = None
 
 
-_decode_signed: Final = msgspec.json.Decoder(_Signed).decode
+_decode_signed: Final = json_decoder(_Signed).decode
 
 
 def encode_message(message: Message, media: MediaLoader, signer: str) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from keryx.decoding import json_decoder
 from keryx.messages import (
     AssistantMessage,
     File,
@@ -37,7 +38,7 @@ IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"}
 MAX_TOOL_LISTS: Final = 64
 
 encode: Final = msgspec.json.Encoder().encode
-_decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_object: Final = json_decoder(dict[str, Any]).decode
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _MAX_NAME: Final = 64
 

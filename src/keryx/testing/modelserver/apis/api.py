@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol, TypeVar, cast
 
 import msgspec
 
+from keryx.decoding import convert, decode_json
 from keryx.testing.modelserver.script import Reply
 
 Name = Annotated[str, msgspec.Meta(pattern="^[a-zA-Z0-9_-]{1,64}$")]
@@ -120,7 +121,7 @@ class Api(Protocol):
 def decoded(raw: bytes, kind: type[T]) -> T:
     """Return the body; `RefusedError` says what the API does not take."""
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return decode_json(raw, kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RefusedError(f"the body is not what the API takes: {error}") from None
 
@@ -128,7 +129,7 @@ def decoded(raw: bytes, kind: type[T]) -> T:
 def converted(value: object, kind: type[T], at: str) -> T:
     """Return a part of the body that is told by more than one tag."""
     try:
-        return msgspec.convert(value, kind)
+        return convert(value, kind)
     except msgspec.ValidationError as error:
         raise RefusedError(f"{at} is not what the API takes: {error}") from None
 

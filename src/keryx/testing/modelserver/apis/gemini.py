@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from keryx.decoding import decode_json
 from keryx.testing.modelserver.apis.api import (
     Accepted,
     RefusedError,
@@ -69,7 +70,7 @@ class GeminiApi:
 
     def _call(self, reply: Reply, number: int, at: int, model: str) -> dict[str, Any]:
         scripted = reply.calls[at]
-        arguments = msgspec.json.decode(scripted.text, type=dict[str, Any])
+        arguments = decode_json(scripted.text, dict[str, Any])
         call = FunctionCall(scripted.tool, arguments, scripted.id or f"call_{number}_{at}")
         part: dict[str, Any] = {"functionCall": msgspec.to_builtins(call)}
         if at == 0:  # of calls that are made together only the first is signed
