@@ -29,17 +29,17 @@ async def acquire(
     Both functions are blocking. `give_back` gets only what nobody else has got.
     """
     # Whoever takes the thing out of the list has it. Taking it out is atomic.
-    taken: list[T] = []
+    handover: list[T] = []
     is_given_up = threading.Event()
 
     def work() -> None:
-        taken.append(take())
+        handover.append(take())
         if is_given_up.is_set():
             give_back_the_rest()
 
     def give_back_the_rest() -> None:
         try:
-            thing = taken.pop()
+            thing = handover.pop()
         except IndexError:
             return
         give_back(thing)
@@ -50,14 +50,14 @@ async def acquire(
     except asyncio.CancelledError:
         is_given_up.set()
         ends = [taking]
-        if taken:  # The thread may have looked at the event before it was set.
+        if handover:  # The thread may have looked at the event before it was set.
             with suppress(ScopeClosedError):
                 ends.append(bridge.start_thread(give_back_the_rest, name=name).future)
         if bridge.is_closed:
             give_back_the_rest()
         await asyncio.wait(ends, timeout=PATIENCE)
         raise
-    return taken.pop()
+    return handover.pop()
 
 
 async def release(

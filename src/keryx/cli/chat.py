@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _on_screen(options: argparse.Namespace) -> int:
     # The packages of the screen are large, and plain lines do not need them.
-    from keryx.cli.chatting.screen.screen_chat import ScreenChat  # noqa: PLC0415
+    from keryx.cli.chatting.screen.screen_chat import ScreenChat  # noqa: PLC0415 (heavy)
 
     return await ScreenChat(options).run()
 
