@@ -1,7 +1,7 @@
 /** Below the list of sessions: usage, rules, the memory, notifications, the archive, the theme, the way out. */
 
 import { rulesShown } from "../approvals/rules_shown";
-import { logOut } from "../login/login_state";
+import { logOut, userName } from "../login/login_state";
 import { memoryShown } from "../memory/memory_shown";
 import { canNotify, notifying, setNotifying } from "../notifications/notifications";
 import { sessions } from "../session_list/sessions";
@@ -50,7 +50,7 @@ export function ListFooter() {
         ))}
       </select>
       <Button kind="quiet" onClick={() => void logOut()}>
-        {texts.list.signOut}
+        {userName.value === null ? texts.list.signOut : texts.login.signOut(userName.value)}
       </Button>
     </div>
   );
