@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from keryx.config.homes import file_stamp
 from keryx.config.schema import ConfigurationError, Confined, Cost, LimitsConfig
 from keryx.decoding import json_decoder
 
@@ -43,16 +44,16 @@ def user_home(settings_home: Path, name: str) -> Path:
 
 def find_settings(home: Path) -> Path:
     """Return the home whose settings count: this one, or for a named user that of the server."""
-    return home.parent.parent if (home / USER_FILE).exists() else home
+    return home if file_stamp(home / USER_FILE) is None else home.parent.parent
 
 
 def read_user(home: Path) -> UserRecord | None:
     """Return whose home this is; None: the home of a server, or of a single person."""
     path = home / USER_FILE
+    if file_stamp(path) is None:
+        return None  # a home that cannot be used is reported with its other files
     try:
         data = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error}; correct it") from error
     try:

@@ -69,7 +69,8 @@ export function LoginScreen() {
 function Trouble() {
   const problem = loginProblem.value;
   if (problem === null) return null;
-  const { wrong, tooManyAttempts } = texts.login;
+  const { tooManyAttempts } = texts.login;
+  const wrong = asksName.value ? texts.login.wrongName : texts.login.wrong;
   const said = {
     unauthorized: problem.message === texts.login.linkUsed ? texts.login.linkUsed : wrong,
     busy: tooManyAttempts,

@@ -6,6 +6,7 @@ import { memoryShown } from "../memory/memory_shown";
 import { canNotify, notifying, setNotifying } from "../notifications/notifications";
 import { sessions } from "../session_list/sessions";
 import { texts } from "../texts";
+import { chooseLanguage, chosenLanguage, LANGUAGES, type Language } from "../texts/language";
 import { Button } from "../ui/button";
 import { attempt } from "../ui/notice";
 import { chooseTheme, type Theme, theme } from "../ui/theme";
@@ -46,6 +47,17 @@ export function ListFooter() {
         {Object.entries(texts.list.themes).map(([name, text]) => (
           <option key={name} value={name}>
             {text}
+          </option>
+        ))}
+      </select>
+      <select
+        aria-label={texts.list.language}
+        value={chosenLanguage()}
+        onChange={(event) => chooseLanguage(event.currentTarget.value as Language)}
+      >
+        {Object.entries(LANGUAGES).map(([code, name]) => (
+          <option key={code} value={code}>
+            {name}
           </option>
         ))}
       </select>

@@ -11,7 +11,8 @@ export const login = {
   password: "Password",
   method: "Sign in with",
   submit: "Sign in",
-  wrong: "The name, token or password is wrong. Check it and try again.",
+  wrong: "The token or password is wrong. Check it and try again.",
+  wrongName: "The name or password is wrong. Check it and try again.",
   tooManyAttempts: "Too many attempts. Wait a moment, then try again.",
   linkUsed: "This link was already used. Run keryx serve again to get a new one, or sign in with a password.",
 };
