@@ -8,7 +8,20 @@ import msgspec
 
 from keryx import events
 from keryx.events import Event
-from keryx.messages import ApprovalMode, File, HookAction, Image, Json, Mode, Needs, Text, ToolCall
+from keryx.messages import (
+    ApprovalMode,
+    CallAnswer,
+    ClientTool,
+    File,
+    HookAction,
+    Image,
+    Json,
+    Mode,
+    Needs,
+    Text,
+    ToolCall,
+    TurnOptions,
+)
 
 
 class _Live(TypedDict):
@@ -155,12 +168,27 @@ PINNED: tuple[tuple[Event, str], ...] = (
     ),
     (
         events.MessageAccepted(
-            **FACT, **SAID, turn_id="t1", key="k1", by="ann", wait=True, attended=False, schema="{}"
+            **FACT,
+            **SAID,
+            turn_id="t1",
+            key="k1",
+            by="ann",
+            wait=True,
+            attended=False,
+            schema="{}",
+            options=TurnOptions(
+                instructions="be kind",
+                client_tools=(ClientTool(name="look", parameters="{}", description="looks"),),
+                max_tokens=9,
+                request="{}",
+            ),
         ),
         fact_text(
             "message.accepted",
             '"message_id":"m1","turn_id":"t1","key":"k1","by":"ann","mode":"steer",'
-            f'"text":"go","workspace":"/w","attachments":{ATTACHED_JSON},"wait":true,"attended":false,"schema":"{{}}"',
+            f'"text":"go","workspace":"/w","attachments":{ATTACHED_JSON},"wait":true,"attended":false,"schema":"{{}}",'
+            '"options":{"instructions":"be kind","client_tools":[{"name":"look","parameters":"{}",'
+            '"description":"looks"}],"max_tokens":9,"request":"{}"}',
         ),
     ),
     (
@@ -308,6 +336,20 @@ PINNED: tuple[tuple[Event, str], ...] = (
             '"call_id":"c1","calls":[{"call_id":"c1.1","tool":"sh","start":0.5,"duration":1.5,'
             '"outcome":"completed","preview":""}],"sums":[{"tool":"sh","calls":2,"duration":0.5,'
             '"completed":1,"ended":{}}],"total":3,"completed":2',
+        ),
+    ),
+    (
+        events.CallsAnswered(
+            **TURN,
+            answers=(CallAnswer("p1.1", "sunny"),),
+            client_tools=("look",),
+            by="ann",
+            request="{}",
+        ),
+        turn_text(
+            "calls.answered",
+            '"answers":[{"call_id":"p1.1","text":"sunny"}],"client_tools":["look"],"by":"ann",'
+            '"request":"{}"',
         ),
     ),
     (

@@ -23,6 +23,7 @@ LOGGED_NAMES = {
         "turn": ("started", "resumed", "suspended", "cancelling", "undone", "finished"),
         "step": ("started", "abandoned", "replied"),
         "call": ("amended", "started", "finished", "settled"),
+        "calls": ("answered",),
         "nested": ("finished",),
         "files": ("changed",),
         "approval": ("asked", "answered", "expired"),

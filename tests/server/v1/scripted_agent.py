@@ -29,6 +29,7 @@ WEATHER: dict[str, Any] = {
 }
 CHAT_TOOL: Any = {"type": "function", "function": WEATHER}
 RESPONSE_TOOL: Any = {"type": "function", **WEATHER, "strict": False}
+WORDS = " ".join(f"word{number}" for number in range(200))
 USAGE = Usage(input_tokens=11, output_tokens=7, cached_tokens=3, reasoning_tokens=2)
 
 
@@ -76,28 +77,21 @@ class ScriptedAgent:
 
     def first_reply(self, text: str, request: ModelRequest) -> ScriptedReply:
         weather = ScriptedCall("get_weather", {"city": "Paris"})
-        if text.startswith("weather"):
-            return ScriptedReply(text="I look.", calls=[weather], usage=USAGE)
-        if text.startswith("two cities"):
-            other = ScriptedCall("get_weather", {"city": "Rome"})
-            return ScriptedReply(calls=[weather, other], usage=USAGE)
-        if text.startswith("mixed"):
-            own = ScriptedCall("shout", {"text": "hello"})
-            return ScriptedReply(calls=[own, weather], usage=USAGE)
-        if text.startswith("shout"):
-            call = ScriptedCall("shout", {"text": "hello"})
-            return ScriptedReply(text="I shout.", calls=[call], usage=USAGE)
-        if text.startswith("wait"):
-            return ScriptedReply(text="It begins", piece=3, usage=USAGE, hold=self.gate.wait)
-        if text.startswith("json"):
-            return ScriptedReply(text='{"answer": 42}', usage=USAGE)
-        if text.startswith("tools"):
-            return ScriptedReply(text=" ".join(spec.name for spec in request.tools))
-        if text.startswith("history"):
-            return ScriptedReply(text=" | ".join(texts(request)))
-        if text.startswith("instructions"):
-            return ScriptedReply(text=request.system[-60:])
-        return ScriptedReply(text=f"You said: {text}", piece=4, usage=USAGE)
+        rome = ScriptedCall("get_weather", {"city": "Rome"})
+        own = ScriptedCall("shout", {"text": "hello"})
+        replies = {
+            "weather": ScriptedReply(text="I look.", calls=[weather], usage=USAGE),
+            "two": ScriptedReply(calls=[weather, rome], usage=USAGE),
+            "mixed": ScriptedReply(calls=[own, weather], usage=USAGE),
+            "shout": ScriptedReply(text="I shout.", calls=[own], usage=USAGE),
+            "wait": ScriptedReply(text="It begins", piece=3, usage=USAGE, hold=self.gate.wait),
+            "slowly": ScriptedReply(text=WORDS, pause=0.005),
+            "json": ScriptedReply(text='{"answer": 42}', usage=USAGE),
+            "tools": ScriptedReply(text=" ".join(spec.name for spec in request.tools)),
+            "history": ScriptedReply(text=" | ".join(texts(request))),
+        }
+        echo = ScriptedReply(text=f"You said: {text}", piece=4, usage=USAGE)
+        return replies.get(text.partition(" ")[0], echo)
 
 
 @asynccontextmanager

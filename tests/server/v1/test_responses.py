@@ -88,11 +88,11 @@ async def test_a_later_response_continues_an_earlier_one(
     client: AsyncOpenAI, agent: ScriptedAgent
 ) -> None:
     first = await ask(client, "one")
-    second = await ask(client, "two", previous_response_id=first.id)
+    second = await ask(client, "second", previous_response_id=first.id)
     assert second.previous_response_id == first.id
     third = await ask(client, "history", previous_response_id=second.id)
     assert third.output_text == (
-        "user: one | assistant: You said: one | user: two | assistant: You said: two"
+        "user: one | assistant: You said: one | user: second | assistant: You said: second"
         " | user: history"
     )
     # Going back to the first one begins another branch.
@@ -166,12 +166,12 @@ async def test_an_answer_matches_a_schema(client: AsyncOpenAI) -> None:
 async def test_deleted_responses_are_gone(served: tuple[AsyncOpenAI, ServedHost]) -> None:
     client, host = served
     first = await ask(client, "one")
-    second = await ask(client, "two", previous_response_id=first.id)
+    second = await ask(client, "second", previous_response_id=first.id)
     await client.responses.delete(second.id)
     with pytest.raises(openai.NotFoundError):
         await client.responses.retrieve(second.id)
     third = await ask(client, "history", previous_response_id=first.id)
-    assert "two" not in third.output_text
+    assert "second" not in third.output_text
     await client.responses.delete(third.id)
     await client.responses.delete(first.id)
     with pytest.raises(openai.NotFoundError):

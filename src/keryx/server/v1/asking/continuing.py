@@ -87,27 +87,26 @@ class Continuations:
         """Return the session in which a response goes on; `release` it once the turn has begun."""
         place = place_of(previous)
         session_id = "" if place is None else place[0]
-        is_free = session_id not in self._busy
-        if is_free:
+        mark = None if session_id in self._busy else session_id
+        if mark is not None:
             # First of all: whoever comes next sees either this mark or the new message in the log.
-            self._busy.add(session_id)
+            self._busy.add(mark)
         try:
             progress, events = await load(self._service.host_client.store, previous)
-            if not is_free or not _is_last(progress, events):
-                fork = await self._forked(session_id, progress.turn_id, caller)
-                if is_free:
-                    self.release(session_id)
-                session_id = fork
-                self._busy.add(session_id)
+            if mark is None or not _is_last(progress, events):
+                session_id = await self._forked(session_id, progress.turn_id, caller)
+                self.release(mark)
+                mark = session_id
+                self._busy.add(mark)
             await self._apply(session_id, settings, caller)
         except BaseException:
-            if is_free:
-                self.release(session_id)
+            self.release(mark)
             raise
         return session_id
 
-    def release(self, session_id: str) -> None:
-        self._busy.discard(session_id)
+    def release(self, session_id: str | None) -> None:
+        if session_id is not None:
+            self._busy.discard(session_id)
 
     async def _forked(self, session_id: str, turn_id: str, caller: Caller) -> str:
         fork = cm.ForkSession(
