@@ -22,8 +22,9 @@ from keryx.server.v1.api_errors import invalid
 CONTINUE: Final = "Continue."
 """The message of a turn whose request ends with a reply or with results, and has none itself."""
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,(.*)", re.DOTALL)
-_TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal"})
-_INSTRUCTING: Final = frozenset({"system", "developer"})
+# Tuples: what a client sends as a name may be anything, also what no set could look up.
+_TEXTS: Final = ("text", "input_text", "output_text", "refusal")
+_INSTRUCTING: Final = ("system", "developer")
 Message = dict[str, Any]
 
 
