@@ -180,6 +180,30 @@ async def test_deleted_responses_are_gone(served: tuple[AsyncOpenAI, ServedHost]
     assert len(archived) <= 1  # the fork that `third` was in is gone too
 
 
+async def test_another_user_has_other_responses(served: tuple[AsyncOpenAI, ServedHost]) -> None:
+    client, host = served
+    own = await ask(client, "one")
+    call = (await ask(client, "weather", tools=[RESPONSE_TOOL])).output[-1]
+    anna = await host.user("anna")
+    assert (await anna.get("/v1/models"))["data"][0]["id"] == "keryx"
+    for method, path in (
+        ("GET", ""),
+        ("DELETE", ""),
+        ("POST", "/cancel"),
+        ("GET", "/input_items"),
+        ("GET", "?stream=true"),
+    ):
+        answer = await anna.ask(method, f"/v1/responses/{own.id}{path}")
+        assert answer.status == 404
+    body: dict[str, Any] = {"model": "keryx", "input": "x", "previous_response_id": own.id}
+    assert (await anna.ask("POST", "/v1/responses", json=body)).status == 404
+    del body["previous_response_id"]
+    body["input"] = [call.to_dict(), result(call, "stolen")]
+    foreign = await anna.post("/v1/responses", body)
+    assert foreign["output"][0]["content"][0]["text"].startswith("You said: Continue.")
+    assert (await client.responses.retrieve(own.id)).output_text == "You said: one"
+
+
 @pytest.mark.promise("page20.32")
 async def test_a_background_response_is_followed_from_any_character(
     client: AsyncOpenAI, agent: ScriptedAgent

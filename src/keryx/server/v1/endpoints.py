@@ -21,7 +21,7 @@ from keryx.server.v1.answering.response_object import response_of
 from keryx.server.v1.api_errors import ApiError, of_error
 from keryx.server.v1.asking import bodies
 from keryx.server.v1.asking.starting import Starter
-from keryx.server.v1.exchanges import NO_RETRY, Exchange, refuse
+from keryx.server.v1.exchanges import NO_RETRY, Exchange
 from keryx.server.v1.following import Follower
 from keryx.server.v1.model_names import described, model_of, names
 from keryx.server.v1.stored_responses import StoredResponses
@@ -32,21 +32,16 @@ Handler = Callable[[Exchange, str], Awaitable[None]]
 
 
 class OpenAiApi:
-    """Answers the requests under `/v1`. Belongs to one loop."""
+    """Answers the requests of one user under `/v1`. Belongs to one loop."""
 
     def __init__(self, service: Service, streams: Streams) -> None:
-        self._service = service
+        self.service: Final = service
         self._starter = Starter(service)
         self._follower = Follower(service, streams)
         self._responses = StoredResponses(service, self._follower)
 
-    async def serve(
-        self, scope: Scope, caller: Caller | None, receive: Receive, send: Send
-    ) -> None:
+    async def serve(self, scope: Scope, caller: Caller, receive: Receive, send: Send) -> None:
         """Answer one request; every error has OpenAI's form."""
-        if caller is None:
-            await refuse(send, _no_key())
-            return
         query = parse_qs(scope["query_string"].decode("latin-1"))
         exchange = Exchange(
             scope["method"],
@@ -92,7 +87,7 @@ class OpenAiApi:
         return routes.get((area, bool(name), action), {}), name
 
     async def _models(self, exchange: Exchange, name: str) -> None:
-        host_client = self._service.host_client
+        host_client = self.service.host_client
         if name:
             model_of(host_client, name)
             await exchange.answer(described(name))
@@ -129,7 +124,7 @@ class OpenAiApi:
             await self._follower.stream(exchange, begun, progress, events, cancels=cancels)
             return
         if body.background:
-            store = self._service.host_client.store
+            store = self.service.host_client.store
             for event in await store.events(begun.session_id, after=begun.seq - 1):
                 for _ in progress.apply(event):
                     pass
@@ -137,12 +132,3 @@ class OpenAiApi:
             await self._follower.collect(exchange, begun, progress)
         if progress.is_over or body.background:
             await exchange.answer(response_of(progress))
-
-
-def _no_key() -> ApiError:
-    return ApiError(
-        401,
-        "A token is missing or wrong; make one with `keryx tokens make NAME` and send it as the "
-        "API key",
-        code="invalid_api_key",
-    )
