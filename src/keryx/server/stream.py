@@ -110,7 +110,7 @@ class Buffer:
 
     __slots__ = ("_ended", "_has_data", "_has_room", "_may_read", "_parts", "_size")
 
-    def __init__(self, may_read: Callable[[], bool], hello: bytes) -> None:
+    def __init__(self, may_read: Callable[[], bool], hello: bytes = _HELLO) -> None:
         self._parts: list[bytes] = [hello]
         self._size = 0
         self._ended = False

@@ -97,8 +97,8 @@ class ScriptedAgent:
 @asynccontextmanager
 async def served_agent(
     path: Path, agent: ScriptedAgent | None = None, **settings: Any
-) -> AsyncGenerator[tuple[AsyncOpenAI, ServedHost]]:
-    """OpenAI's client for Python, and the host that it talks to."""
+) -> AsyncGenerator[tuple[Any, ServedHost]]:
+    """OpenAI's client for Python, untyped, since tests also send what is wrong; and its host."""
     model = (agent or ScriptedAgent()).model
     async with served_host(path, model=model, tools=[shout], **settings) as host:
         async with client_of(host.server.url, host.token) as client:

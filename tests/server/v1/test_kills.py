@@ -20,7 +20,7 @@ pytestmark = pytest.mark.promise("page20.33")
 
 
 @contextmanager
-def served(path: Path) -> Generator[tuple[OpenAI, subprocess.Popen[str]]]:
+def served(path: Path) -> Generator[tuple[Any, subprocess.Popen[str]]]:
     """The agent in a process of its own, and OpenAI's client of it."""
     (path / "workspace").mkdir(exist_ok=True)
     words = [sys.executable, "-m", "tests.server.v1.agent_program"]

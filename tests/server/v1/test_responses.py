@@ -9,7 +9,6 @@ from typing import Any
 
 import openai
 import pytest
-from openai import AsyncOpenAI
 from pydantic import BaseModel
 
 from tests.server.served_host import ServedHost
@@ -24,19 +23,17 @@ def agent() -> ScriptedAgent:
 
 
 @pytest.fixture
-async def served(
-    tmp_path: Path, agent: ScriptedAgent
-) -> AsyncGenerator[tuple[AsyncOpenAI, ServedHost]]:
+async def served(tmp_path: Path, agent: ScriptedAgent) -> AsyncGenerator[tuple[Any, ServedHost]]:
     async with served_agent(tmp_path, agent) as pair:
         yield pair
 
 
 @pytest.fixture
-def client(served: tuple[AsyncOpenAI, ServedHost]) -> AsyncOpenAI:
+def client(served: tuple[Any, ServedHost]) -> Any:
     return served[0]
 
 
-async def ask(client: AsyncOpenAI, input_: Any, **options: Any) -> Any:
+async def ask(client: Any, input_: Any, **options: Any) -> Any:
     return await client.responses.create(model="keryx", input=input_, **options)
 
 
@@ -44,7 +41,7 @@ def result(call: Any, text: str) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": call.call_id, "output": text}
 
 
-async def test_a_response_says_what_the_agent_said(client: AsyncOpenAI) -> None:
+async def test_a_response_says_what_the_agent_said(client: Any) -> None:
     response = await ask(client, "hello", metadata={"a": "b"}, instructions="Be kind.")
     assert (response.status, response.output_text) == ("completed", "You said: hello")
     assert (response.usage.input_tokens, response.usage.output_tokens) == (11, 7)
@@ -55,7 +52,7 @@ async def test_a_response_says_what_the_agent_said(client: AsyncOpenAI) -> None:
     assert [item.content[0].text for item in items.data] == ["hello"]
 
 
-async def test_the_events_of_a_stream_are_those_that_clients_expect(client: AsyncOpenAI) -> None:
+async def test_the_events_of_a_stream_are_those_that_clients_expect(client: Any) -> None:
     events = [event async for event in await ask(client, "hello", stream=True)]
     kinds = [event.type.removeprefix("response.") for event in events]
     deltas = kinds.count("output_text.delta")
@@ -84,9 +81,7 @@ async def test_the_events_of_a_stream_are_those_that_clients_expect(client: Asyn
     assert texts_of == ["I shout.", "The results are HELLO."]
 
 
-async def test_a_later_response_continues_an_earlier_one(
-    client: AsyncOpenAI, agent: ScriptedAgent
-) -> None:
+async def test_a_later_response_continues_an_earlier_one(client: Any, agent: ScriptedAgent) -> None:
     first = await ask(client, "one")
     second = await ask(client, "second", previous_response_id=first.id)
     assert second.previous_response_id == first.id
@@ -111,7 +106,7 @@ async def test_a_later_response_continues_an_earlier_one(
 
 
 async def test_calls_of_the_client_are_output_items_and_their_results_go_on(
-    client: AsyncOpenAI, agent: ScriptedAgent
+    client: Any, agent: ScriptedAgent
 ) -> None:
     first = await ask(client, "two cities", tools=[RESPONSE_TOOL])
     assert first.status == "completed"
@@ -136,7 +131,7 @@ async def test_calls_of_the_client_are_output_items_and_their_results_go_on(
 
 
 async def test_results_without_an_earlier_response_find_their_calls(
-    client: AsyncOpenAI, agent: ScriptedAgent
+    client: Any, agent: ScriptedAgent
 ) -> None:
     said: list[Any] = [{"role": "user", "content": "weather"}]
     events = [e async for e in await ask(client, said, tools=[RESPONSE_TOOL], stream=True)]
@@ -152,7 +147,7 @@ async def test_results_without_an_earlier_response_find_their_calls(
     assert "Continue" in (await ask(client, said, tools=[RESPONSE_TOOL])).output_text
 
 
-async def test_an_answer_matches_a_schema(client: AsyncOpenAI) -> None:
+async def test_an_answer_matches_a_schema(client: Any) -> None:
     class Answer(BaseModel):
         answer: int
 
@@ -163,7 +158,7 @@ async def test_an_answer_matches_a_schema(client: AsyncOpenAI) -> None:
     assert failed.error.message
 
 
-async def test_deleted_responses_are_gone(served: tuple[AsyncOpenAI, ServedHost]) -> None:
+async def test_deleted_responses_are_gone(served: tuple[Any, ServedHost]) -> None:
     client, host = served
     first = await ask(client, "one")
     second = await ask(client, "second", previous_response_id=first.id)
@@ -180,7 +175,7 @@ async def test_deleted_responses_are_gone(served: tuple[AsyncOpenAI, ServedHost]
     assert len(archived) <= 1  # the fork that `third` was in is gone too
 
 
-async def test_another_user_has_other_responses(served: tuple[AsyncOpenAI, ServedHost]) -> None:
+async def test_another_user_has_other_responses(served: tuple[Any, ServedHost]) -> None:
     client, host = served
     own = await ask(client, "one")
     call = (await ask(client, "weather", tools=[RESPONSE_TOOL])).output[-1]
@@ -206,7 +201,7 @@ async def test_another_user_has_other_responses(served: tuple[AsyncOpenAI, Serve
 
 @pytest.mark.promise("page20.32")
 async def test_a_background_response_is_followed_from_any_character(
-    client: AsyncOpenAI, agent: ScriptedAgent
+    client: Any, agent: ScriptedAgent
 ) -> None:
     response = await ask(client, "wait", background=True)
     assert response.status in ("queued", "in_progress")
@@ -236,7 +231,7 @@ async def test_a_background_response_is_followed_from_any_character(
 
 
 @pytest.mark.promise("page20.32")
-async def test_a_response_is_cancelled(client: AsyncOpenAI, agent: ScriptedAgent) -> None:
+async def test_a_response_is_cancelled(client: Any, agent: ScriptedAgent) -> None:
     response = await ask(client, "wait", background=True)
     await agent.gate.reached.wait()
     with pytest.raises(openai.BadRequestError):
@@ -252,7 +247,7 @@ async def test_a_response_is_cancelled(client: AsyncOpenAI, agent: ScriptedAgent
 @pytest.mark.promise("page20.32")
 @pytest.mark.parametrize("kind", ["stream", "plain", "chat"])
 async def test_a_client_that_leaves_cancels_its_turn(
-    served: tuple[AsyncOpenAI, ServedHost], agent: ScriptedAgent, kind: str
+    served: tuple[Any, ServedHost], agent: ScriptedAgent, kind: str
 ) -> None:
     client, host = served
     if kind == "stream":
@@ -292,7 +287,7 @@ async def test_a_client_that_leaves_cancels_its_turn(
     ],
 )
 async def test_what_would_change_the_meaning_is_refused(
-    client: AsyncOpenAI, wrong: dict[str, Any], param: str | None
+    client: Any, wrong: dict[str, Any], param: str | None
 ) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         await client.responses.create(**{"model": "keryx", "input": "hello", **wrong})
