@@ -22,7 +22,7 @@ from keryx.server.service import Service
 from keryx.server.stream import Receive, Send, Streams
 from keryx.server.users.roles import check_role
 from keryx.server.users.user_hosts import UserHosts
-from keryx.server.v1.api_errors import from_problem
+from keryx.server.v1.api_errors import no_key, of_error
 from keryx.server.v1.endpoints import PREFIX as V1
 from keryx.server.v1.endpoints import OpenAiApi
 from keryx.server.v1.exchanges import refuse
@@ -79,11 +79,10 @@ class Application:
         except Exception as error:
             if started:
                 raise
-            problem = problems.problem_of(error)
             if scope["path"].startswith(V1):
-                await refuse(send_dated, from_problem(problem))
+                await refuse(send_dated, of_error(error))
             else:
-                await self._refuse(problem, send_dated)
+                await self._refuse(problems.problem_of(error), send_dated)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, raw: Send) -> None:
         head, method = head_of(scope), scope["method"]
@@ -97,7 +96,7 @@ class Application:
         if path.startswith(V1):
             caller = await self._service.access.caller(head.authorization, None)
             if caller is None:
-                raise _unauthorized()
+                raise no_key()
             service = await self._service_of(caller, method, path)
             await self._openai_of(caller, service).serve(scope, caller, receive, send)
             return

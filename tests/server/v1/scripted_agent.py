@@ -16,6 +16,7 @@ from keryx.events import Usage
 from keryx.messages import AssistantMessage, Text, ToolMessage, UserMessage
 from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, history_of
 from keryx.ports.model import ModelRequest
+from keryx.ports.tool import Risk
 from tests.server.served_host import Gate, ServedHost, served_host
 
 WEATHER: dict[str, Any] = {
@@ -41,6 +42,12 @@ async def shout(text: str) -> str:
         text: What to shout.
     """
     return text.upper()
+
+
+@tool(effects=NO_EFFECTS, risk=lambda _args, _workspace: Risk("high", "it is dangerous"))
+async def danger() -> str:
+    """Do something that a person must approve."""
+    return "it was done"
 
 
 def texts(request: ModelRequest) -> list[str]:
@@ -83,6 +90,7 @@ class ScriptedAgent:
             "weather": ScriptedReply(text="I look.", calls=[weather], usage=USAGE),
             "two": ScriptedReply(calls=[weather, rome], usage=USAGE),
             "mixed": ScriptedReply(calls=[own, weather], usage=USAGE),
+            "danger": ScriptedReply(calls=[ScriptedCall("danger")], usage=USAGE),
             "shout": ScriptedReply(text="I shout.", calls=[own], usage=USAGE),
             "wait": ScriptedReply(text="It begins", piece=3, usage=USAGE, hold=self.gate.wait),
             "slowly": ScriptedReply(text=WORDS, pause=0.005),
@@ -100,7 +108,7 @@ async def served_agent(
 ) -> AsyncGenerator[tuple[Any, ServedHost]]:
     """OpenAI's client for Python, untyped, since tests also send what is wrong; and its host."""
     model = (agent or ScriptedAgent()).model
-    async with served_host(path, model=model, tools=[shout], **settings) as host:
+    async with served_host(path, model=model, tools=[shout, danger], **settings) as host:
         async with client_of(host.server.url, host.token) as client:
             yield client, host
         # The client asks the loop's own threads for addresses.

@@ -113,12 +113,20 @@ async def test_keryx_uses_its_own_tools_behind_the_answer(client: Any) -> None:
     assert "".join(pieces) == "I shout.\n\nThe results are HELLO."
 
 
+async def test_a_call_that_needs_approval_is_refused(client: Any) -> None:
+    answer = await ask(client, "danger")
+    text = answer.choices[0].message.content
+    assert "nobody is there to answer" in text
+    assert "it was done" not in text
+
+
 async def test_the_tools_of_keryx_can_be_switched_off(client: Any) -> None:
     async def tools(**options: Any) -> Any:
         return (await ask(client, "tools", **options)).choices[0].message.content
 
-    assert await tools() == "shout"
-    assert await tools(tools=[CHAT_TOOL]) == "shout get_weather"
+    assert await tools() == "shout danger"
+    assert await tools(tools=[CHAT_TOOL]) == "shout danger get_weather"
+    assert await tools(extra_body={"keryx": {"tools": ["shout"]}}) == "shout"
     off: Any = {"keryx": {"tools": []}}
     assert await tools(tools=[CHAT_TOOL], extra_body=off) == "get_weather"
     assert await tools(tools=[CHAT_TOOL], tool_choice="none") == ""

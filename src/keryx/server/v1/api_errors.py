@@ -57,6 +57,15 @@ def no_response(response_id: str) -> ApiError:
     )
 
 
+def no_key() -> ApiError:
+    return ApiError(
+        401,
+        "A token is missing or wrong; make one with `keryx tokens make NAME` and send it as the "
+        "API key",
+        code="invalid_api_key",
+    )
+
+
 def unreadable(error: Exception) -> ApiError:
     """Return the error for a body that is not JSON of the right form."""
     text = str(error)
@@ -77,8 +86,7 @@ def from_problem(error: ProblemError) -> ApiError:
     problem = error.problem
     text = f"{problem.detail}; {problem.hint}" if problem.hint else problem.detail
     kind = "server_error" if problem.status >= problems.INTERNAL else INVALID
-    code = "invalid_api_key" if problem.kind == "not_logged_in" else problem.kind
-    return ApiError(problem.status, text, code=code, kind=kind)
+    return ApiError(problem.status, text, code=problem.kind, kind=kind)
 
 
 def of_error(error: BaseException) -> ApiError:
