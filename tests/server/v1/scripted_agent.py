@@ -44,7 +44,12 @@ async def shout(text: str) -> str:
     return text.upper()
 
 
-@tool(effects=NO_EFFECTS, risk=lambda _args, _workspace: Risk("high", "it is dangerous"))
+def _risk(args: object, workspace: Path) -> Risk:
+    del args, workspace
+    return Risk("high", "it is dangerous")
+
+
+@tool(effects=NO_EFFECTS, risk=_risk)
 async def danger() -> str:
     """Do something that a person must approve."""
     return "it was done"
