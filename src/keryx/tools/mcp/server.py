@@ -93,6 +93,13 @@ class McpServer:
         """Why it is not available, in words; empty if nothing is known to be wrong."""
         return " ".join(self._failure.split())[:LONGEST_REASON]
 
+    @property
+    def retry_in(self) -> float:
+        """The seconds until it may be connected again after failures; 0: it may at once."""
+        if self.state != "failed":
+            return 0.0
+        return max(0.0, self._retry_at - self._around.clock.monotonic())
+
     # -- use
 
     async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Any:
