@@ -160,7 +160,7 @@ def _add(text: str, path: Path, value: Any) -> str:
     """Add a setting that is not there."""
     items = statements(text)
     parent = path[:-1]
-    if isinstance(value, dict) and value and not _dotted(items, parent):
+    if isinstance(value, dict) and not _dotted(items, parent):
         pairs = cast("dict[str, Any]", value).items()
         lines = "".join(f"{render_key((name,))} = {render(item)}\n" for name, item in pairs)
         return _add_section(text, items, path, lines)
