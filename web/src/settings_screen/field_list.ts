@@ -22,7 +22,7 @@ export interface Field {
 
 type Options = Pick<Field, "standard" | "suggestions" | "restart" | "ordered">;
 
-const { noLimit, none, allTools, ownModel } = configuration;
+const { noLimit, none, allTools, ownModel, compactionModel, firstConfigured } = configuration;
 
 function field(section: SectionName, name: FieldName, kind: FieldKind, options: Options = {}): Field {
   return { section, path: name.split("."), kind, ...configuration.fields[name], ...options };
@@ -31,7 +31,6 @@ function field(section: SectionName, name: FieldName, kind: FieldKind, options: 
 const AUXILIARY: readonly FieldName[] = [
   "models.auxiliary.titles",
   "models.auxiliary.compaction",
-  "models.auxiliary.memory",
   "models.auxiliary.vision",
   "models.auxiliary.extraction",
   "models.auxiliary.search",
@@ -62,10 +61,11 @@ export const FIELDS: readonly Field[] = [
   field("models", "models.fallback", "list", { suggestions: "models", standard: none, ordered: true }),
   field("models", "models.compact_at", "number"),
   ...AUXILIARY.map((name) => field("models", name, "text", { suggestions: "models", standard: ownModel })),
+  field("models", "models.auxiliary.memory", "text", { suggestions: "models", standard: compactionModel }),
   ...MEDIA.map((name) => field("models", name, "text", { suggestions: "models", standard: none })),
   ...BY_FRONT_END.map((name) => field("tools", name, "list", { suggestions: "tools", standard: allTools })),
   field("tools", "confinement", "choice", { restart: true }),
-  field("tools", "tools.web.backend", "choice", { restart: true, standard: none }),
+  field("tools", "tools.web.backend", "choice", { restart: true, standard: firstConfigured }),
   field("tools", "tools.web.searxng_url", "text", { restart: true, standard: none }),
   field("tools", "tools.web.brave_api_key", "secret", { restart: true }),
   field("tools", "tools.web.tavily_api_key", "secret", { restart: true }),

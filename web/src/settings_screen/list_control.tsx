@@ -9,11 +9,13 @@ interface Props {
   label: string;
   items: readonly string[];
   suggestions: readonly string[];
+  /** What holds while there is no entry. */
+  standard: string;
   ordered: boolean;
   onChange: (items: readonly string[]) => void;
 }
 
-export function ListControl({ id, label, items, suggestions, ordered, onChange }: Props) {
+export function ListControl({ id, label, items, suggestions, standard, ordered, onChange }: Props) {
   const [text, setText] = useState("");
   const add = (): void => {
     const item = text.trim();
@@ -66,6 +68,7 @@ export function ListControl({ id, label, items, suggestions, ordered, onChange }
           autocomplete="off"
           spellcheck={false}
           list={`${id}-list`}
+          placeholder={items.length === 0 ? standard : ""}
           aria-describedby={`${id}-help`}
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}

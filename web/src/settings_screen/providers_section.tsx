@@ -68,9 +68,9 @@ function Provider({ provider, onChange }: { provider: ProviderEntry; onChange: (
         <>
           <span>{provider.base_url}</span>
           <span>
-            {isOurs || provider.variable === null ? words.sources[provider.source] : words.setBy(provider.variable)}
-            {" · "}
-            {keyState(provider)}
+            {isOurs || provider.variable === null
+              ? `${words.sources[provider.source]} · ${keyState(provider)}`
+              : words.setBy(provider.variable)}
           </span>
           <span role="status">{model === null ? "" : words.works(model)}</span>
           {testing.problem === null ? null : <Refusal problem={testing.problem} />}

@@ -91,6 +91,7 @@ function Control(props: ControlProps) {
           label={field.label}
           items={listAt({ value }, ["value"])}
           suggestions={suggestionsOf(field.suggestions)}
+          standard={standard}
           ordered={field.ordered ?? false}
           onChange={(items) => onChange(items.length === 0 ? undefined : items)}
         />
@@ -181,7 +182,7 @@ export function Suggested({ id, suggestions }: { id: string; suggestions: readon
 function SecretControl({ id, field, value, onChange }: ControlProps) {
   const saved = isSecret(value);
   return (
-    <div class="setting-field-line">
+    <form class="setting-field-line" autocomplete="off" onSubmit={(event) => event.preventDefault()}>
       <input
         id={id}
         key={JSON.stringify(value ?? null)}
@@ -202,6 +203,6 @@ function SecretControl({ id, field, value, onChange }: ControlProps) {
           {words.remove}
         </button>
       ) : null}
-    </div>
+    </form>
   );
 }

@@ -41,6 +41,9 @@ const BEFORE: Partial<Record<SectionName, ComponentType>> = {
 };
 const AFTER: Partial<Record<SectionName, ComponentType>> = { tools: ToolsetsSection, approvals: ApprovalsSection };
 
+/** Sections that config.toml has no part in. */
+const ELSEWHERE: ReadonlySet<SectionName> = new Set(["skills", "appearance", "notifications", "tokens"]);
+
 export function SettingsScreen({ section }: { section: string }) {
   const [query, setQuery] = useState("");
   const current = SECTIONS.find((name) => name === section) ?? SECTIONS[0]!;
@@ -53,6 +56,8 @@ export function SettingsScreen({ section }: { section: string }) {
   }, []);
   useEffect(() => {
     body.current?.scrollTo(0, 0);
+    // On a narrow screen the sections are one line that scrolls.
+    document.querySelector(".settings-screen-columns [aria-current]")?.scrollIntoView({ block: "nearest" });
   }, [current]);
   return (
     <div class="settings-screen">
@@ -97,7 +102,7 @@ export function SettingsScreen({ section }: { section: string }) {
           ) : (
             <Hits query={query} onChoose={() => setQuery("")} />
           )}
-          {shown === null ? null : (
+          {shown === null || (query === "" && ELSEWHERE.has(current)) ? null : (
             <p class="settings-screen-file">
               {words.file(shown.path)} {words.nextTurn}
             </p>
