@@ -34,7 +34,7 @@ class PageServer:
         self.url = ""
         self.link = ""
         self.listens = ""
-        self.home = folder / "home"
+        self._home = folder / "home"
         self._temporary = folder / "tmp"
         self._model_url = model_url
         self._more = (*(() if allowed_host is None else ("--allow-host", allowed_host)), *words)
@@ -55,8 +55,8 @@ class PageServer:
 
     def configure(self, text: str) -> None:
         """What is to stand in its configuration, before it starts."""
-        self.home.mkdir()
-        (self.home / "config.toml").write_text(text)
+        self._home.mkdir()
+        (self._home / "config.toml").write_text(text)
 
     async def start(self) -> None:
         self._process = self._spawn()
@@ -66,7 +66,7 @@ class PageServer:
         self._port = int(self.listens.rstrip("/").rpartition(":")[2])
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        env = environment(self.home) | {"TMPDIR": str(self._temporary), **self._variables}
+        env = environment(self._home) | {"TMPDIR": str(self._temporary), **self._variables}
         if self._model_url is not None:
             env |= {
                 "OPENAI_BASE_URL": self._model_url,

@@ -2,6 +2,7 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { userName } from "../login/login_state";
 import { leaveSettings, settingsAddress } from "../navigation/route";
 import { ListButton } from "../screens/header";
 import { loadChoices } from "../session/choices";
@@ -41,19 +42,23 @@ const BEFORE: Partial<Record<SectionName, ComponentType>> = {
 };
 const AFTER: Partial<Record<SectionName, ComponentType>> = { tools: ToolsetsSection, approvals: ApprovalsSection };
 
+/** What a named user may set: the configuration is the owner's. */
+const PERSONAL: readonly SectionName[] = ["approvals", "memory", "appearance", "notifications"];
 /** Sections that config.toml has no part in. */
 const ELSEWHERE: ReadonlySet<SectionName> = new Set(["skills", "appearance", "notifications", "tokens"]);
 
 export function SettingsScreen({ section }: { section: string }) {
   const [query, setQuery] = useState("");
-  const current = SECTIONS.find((name) => name === section) ?? SECTIONS[0]!;
+  const isOwner = userName.value === null;
+  const sections = isOwner ? SECTIONS : PERSONAL;
+  const current = sections.find((name) => name === section) ?? sections[0]!;
   const shown = config.value;
   const body = useRef<HTMLDivElement>(null);
   useEffect(() => {
     // A person may have changed the file meanwhile.
-    void loadConfig();
+    if (isOwner) void loadConfig();
     void loadChoices();
-  }, []);
+  }, [isOwner]);
   useEffect(() => {
     body.current?.scrollTo(0, 0);
     // On a narrow screen the sections are one line that scrolls.
@@ -64,19 +69,23 @@ export function SettingsScreen({ section }: { section: string }) {
       <header class="settings-screen-head">
         <ListButton />
         <h1>{words.title}</h1>
-        <input
-          type="search"
-          aria-label={words.search}
-          placeholder={words.search}
-          value={query}
-          onInput={(event) => setQuery(event.currentTarget.value)}
-        />
+        {isOwner ? (
+          <input
+            type="search"
+            aria-label={words.search}
+            placeholder={words.search}
+            value={query}
+            onInput={(event) => setQuery(event.currentTarget.value)}
+          />
+        ) : (
+          <span class="layout-grow" />
+        )}
         <Button onClick={leaveSettings}>{words.back}</Button>
       </header>
       <div class="settings-screen-columns">
         <nav aria-label={words.navigation}>
           <ul>
-            {SECTIONS.map((name) => (
+            {sections.map((name) => (
               <li key={name}>
                 <a
                   href={settingsAddress(name)}
@@ -93,7 +102,7 @@ export function SettingsScreen({ section }: { section: string }) {
           <ConflictBoxes />
           <BrokenFile />
           {configProblem.value === null ? null : <Refusal problem={configProblem.value} />}
-          {shown === null ? (
+          {shown === null && isOwner ? (
             configProblem.value === null ? (
               <p class="text-dim">{texts.loading}</p>
             ) : null
