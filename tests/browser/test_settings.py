@@ -1,4 +1,4 @@
-"""The settings screen: changed there and by hand at once, nothing is lost; by keyboard, in any look."""
+"""The settings screen: changed there and by hand at once; by keyboard, and in every look."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, expect
 
-from keryx.testing.modelserver import MODEL, ModelServer, Reply
+from keryx.testing.modelserver import MODEL, ModelServer
 from tests.browser.browser_user import Person, Tab, person
 from tests.browser.conftest import House, lived_in
 from tests.browser.page_server import PageServer
@@ -61,6 +61,14 @@ def file(house: House) -> Path:
     return house.served.home / "config.toml"
 
 
+def read(path: Path) -> str:
+    return path.read_text()
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
 async def opened(tab: Tab, section: str) -> Locator:
     """A section, opened as a person opens it."""
     toggle = tab.page.get_by_role("button", name="Sessions", exact=True)
@@ -79,7 +87,7 @@ async def test_page_and_hand_change_the_file_at_the_same_time(
     somebody: Person, tab: Tab, file: Path
 ) -> None:
     somebody.watch.expects("409")
-    before = file.read_text()
+    before = read(file)
     limits = await opened(tab, "Limits")
     steps = limits.get_by_label("Steps per turn")
     await expect(steps).to_have_value("200")
@@ -87,40 +95,40 @@ async def test_page_and_hand_change_the_file_at_the_same_time(
     by_hand = before.replace("Answer in one sentence.", "Answer in two.").replace(
         "# I raised this once.", "# I raised this twice."
     )
-    file.write_text(by_hand)
+    write(file, by_hand)
     await steps.fill("150")
     await steps.press("Enter")
     await expect(limits.get_by_text("Saved", exact=True)).to_be_visible()
-    assert file.read_text() == by_hand.replace("steps = 200", "steps = 150")
+    assert read(file) == by_hand.replace("steps = 200", "steps = 150")
     # By hand: the same setting. Both values are shown, and the file stays as it is.
-    theirs = file.read_text().replace("steps = 150", "steps = 175")
-    file.write_text(theirs)
+    theirs = read(file).replace("steps = 150", "steps = 175")
+    write(file, theirs)
     await steps.fill("160")
     await steps.press("Enter")
     box = tab.page.get_by_role("region", name="This setting changed in the file: limits.steps")
     await expect(box).to_contain_text("175")
     await expect(box).to_contain_text("160")
-    assert file.read_text() == theirs
+    assert read(file) == theirs
     await expect(steps).to_have_value("175")
     await box.get_by_role("button", name="Use my change").click()
     await expect(box).to_be_hidden()
     await expect(steps).to_have_value("160")
-    assert file.read_text() == theirs.replace("175", "160")
+    assert read(file) == theirs.replace("175", "160")
     # And the other way round.
-    file.write_text(theirs)
+    write(file, theirs)
     await steps.fill("170")
     await steps.press("Enter")
     await box.get_by_role("button", name="Keep the file's value").click()
     await expect(box).to_be_hidden()
     await expect(steps).to_have_value("175")
-    assert file.read_text() == theirs
+    assert read(file) == theirs
 
 
 async def test_wrong_input_is_refused_and_a_broken_file_is_left_alone(
     somebody: Person, file: Path
 ) -> None:
     somebody.watch.expects("422")
-    good = file.read_text()
+    good = read(file)
     tab = await somebody.opens()
     limits = await opened(tab, "Limits")
     tokens = limits.get_by_label("Tokens per turn")
@@ -130,13 +138,13 @@ async def test_wrong_input_is_refused_and_a_broken_file_is_left_alone(
     await tokens.fill("1.5")
     await tokens.press("Enter")
     await expect(limits.get_by_role("alert")).to_contain_text("Expected `int | null`")
-    assert file.read_text() == good
+    assert read(file) == good
     broken = good + "\n[limits\n"
-    file.write_text(broken)
+    write(file, broken)
     await tab.page.reload()
     alert = tab.page.get_by_role("alert").filter(has_text="config.toml has an error")
     await expect(alert).to_contain_text(f"Line {broken.count(chr(10))}.")
-    file.write_text(good)
+    write(file, good)
     await alert.get_by_role("button", name="Refresh").click()
     await expect(alert).to_be_hidden()
 
@@ -156,11 +164,11 @@ async def test_everything_is_found_and_changed_by_keyboard(tab: Tab, file: Path)
         await expect(field.get_by_role("listitem").filter(has_text=model)).to_be_visible()
     await field.get_by_role("button", name="Move work:two up").press("Enter")
     await expect(field.get_by_role("listitem").first).to_contain_text("work:two")
-    assert 'fallback = ["work:two", "work:one"]' in file.read_text()
+    assert 'fallback = ["work:two", "work:one"]' in read(file)
     for model in ("work:one", "work:two"):
         await field.get_by_role("button", name=f"Remove {model}").press("Enter")
         await expect(field.get_by_role("listitem").filter(has_text=model)).to_be_hidden()
-    assert "fallback" not in file.read_text()
+    assert "fallback" not in read(file)
     await search.fill("no such thing")
     await expect(tab.page.get_by_text("No setting matches your search.")).to_be_visible()
     await search.fill("")
@@ -188,7 +196,7 @@ async def test_keys_are_written_tested_and_never_shown(somebody: Person, file: P
     await providers.get_by_label("New API key").fill("sk-new-0123")
     await providers.get_by_role("button", name="Test and save").click()
     await expect(providers.get_by_label("New API key")).to_be_hidden()
-    assert 'api_key = "sk-new-0123"  # of the team' in file.read_text()
+    assert 'api_key = "sk-new-0123"  # of the team' in read(file)
     assert any("/api/settings/providers/work" in url for url in answers)
     await tab.page.reload()
     await expect(providers.get_by_role("list")).to_contain_text("Key saved")
@@ -206,7 +214,7 @@ async def test_a_personality_and_a_profile_are_made_edited_and_removed(
     await profiles.get_by_label("Tone").fill("salty")
     await profiles.get_by_role("button", name="Save").click()
     await expect(profiles.get_by_label("Prompt")).to_be_hidden()
-    assert "You are a pirate." in file.read_text()
+    assert "You are a pirate." in read(file)
     await profiles.get_by_role("textbox", name="New profile").fill("night")
     await profiles.get_by_role("button", name="Add to New profile").click()
     await profiles.get_by_role("button", name="Edit night").click()
@@ -217,8 +225,8 @@ async def test_a_personality_and_a_profile_are_made_edited_and_removed(
         await profiles.get_by_role("button", name=f"Remove {name}").click()
         await profiles.get_by_role("group").get_by_role("button", name="Remove").click()
         await expect(profiles.get_by_role("button", name=f"Edit {name}")).to_be_hidden()
-    assert "night" not in file.read_text()
-    assert "# My settings. Hands off!" in file.read_text()
+    assert "night" not in read(file)
+    assert "# My settings. Hands off!" in read(file)
 
 
 async def test_mcp_servers_show_their_state_and_keep_their_secrets(tab: Tab, file: Path) -> None:
@@ -232,15 +240,15 @@ async def test_mcp_servers_show_their_state_and_keep_their_secrets(tab: Tab, fil
     await broken.get_by_label("Seconds per call").fill("30")
     await broken.get_by_role("button", name="Save").click()
     await expect(broken.get_by_label("Variables")).to_be_hidden()
-    assert 'env = { SOME_TOKEN = "sk-mcp-0123" }' in file.read_text()
-    assert "timeout = 30" in file.read_text()
+    assert 'env = { SOME_TOKEN = "sk-mcp-0123" }' in read(file)
+    assert "timeout = 30" in read(file)
     await servers.get_by_role("button", name="New MCP server").click()
     await servers.get_by_label("Name", exact=True).fill("docs")
     await servers.get_by_label("Kind").select_option(label="Address")
     await servers.get_by_label("URL").fill("https://docs.example/mcp")
     await servers.get_by_role("button", name="Save").click()
     await expect(servers.get_by_role("button", name="Edit docs")).to_be_visible()
-    assert '[mcp.servers.docs]\nurl = "https://docs.example/mcp"\n' in file.read_text()
+    assert '[mcp.servers.docs]\nurl = "https://docs.example/mcp"\n' in read(file)
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -52,7 +52,10 @@ class ConfigFile:
         except FileNotFoundError:
             return ""
         except (OSError, UnicodeDecodeError) as error:
-            raise CannotEditError(f"{self.path} cannot be read: {error}; correct it") from error
+            raise CannotEditError(
+                f"{self.path} cannot be read: {error}; correct it, or choose another home with "
+                "KERYX_HOME"
+            ) from error
 
     def change(
         self,
@@ -72,7 +75,10 @@ class ConfigFile:
                 return self._change(changes, check, revision, shown)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise CannotEditError(f"{self.path} cannot be written: {reason}; correct it") from error
+            raise CannotEditError(
+                f"{self.path} cannot be written: {reason}; correct that, or choose another home "
+                "with KERYX_HOME"
+            ) from error
 
     def _change(
         self,
