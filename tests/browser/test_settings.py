@@ -185,6 +185,7 @@ async def test_what_a_variable_sets_is_shown_as_such(tab: Tab) -> None:
     await expect(provider.get_by_role("button", name="Remove openai")).to_be_hidden()
 
 
+@pytest.mark.promise("page20.15")
 async def test_keys_are_written_tested_and_never_shown(somebody: Person, file: Path) -> None:
     answers: list[str] = []
     tab = await somebody.opens()

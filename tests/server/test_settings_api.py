@@ -80,6 +80,7 @@ async def test_a_change_keeps_the_file_and_holds_at_the_next_turn(tmp_path: Path
         assert "# My settings." in (home / "config.toml").read_text()
 
 
+@pytest.mark.promise("page20.15")
 async def test_no_answer_holds_a_key(tmp_path: Path) -> None:
     async with settings_server(tmp_path) as (client, home):
         shown = await client.ask("GET", "/api/settings")
@@ -180,6 +181,7 @@ async def test_what_a_variable_sets_is_shown_and_not_changed(
         answer.problem(422, "refused")
 
 
+@pytest.mark.promise("page20.15")
 async def test_a_provider_is_tested_changed_and_removed(tmp_path: Path) -> None:
     async with settings_server(tmp_path) as (client, home):
         address = "/api/settings/providers/mine"
@@ -250,6 +252,7 @@ async def test_skills_are_listed_and_broken_ones_say_why(tmp_path: Path) -> None
         assert "bad" in problem
 
 
+@pytest.mark.promise("page20.15")
 async def test_a_token_is_shown_once_works_and_is_revoked(tmp_path: Path) -> None:
     async with settings_server(tmp_path) as (client, _):
         made = await client.post("/api/settings/tokens", {"name": "ci"}, status=201)

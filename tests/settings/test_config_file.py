@@ -153,6 +153,7 @@ def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path: Path, count: int) -
     assert last <= steps <= last + 1
 
 
+@pytest.mark.promise("page20.15")
 def test_secrets_are_shown_as_marks_and_written_back() -> None:
     document = {
         "providers": {"openai": {"api_key": "sk-1", "api_key_env": "OPENAI_API_KEY"}},

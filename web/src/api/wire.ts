@@ -1488,7 +1488,7 @@ export interface TokenEntries {
 
 export interface TokenEntry {
   name: string;
-  made: string;
+  created: string;
   used: string | null;
 }
 

@@ -30,13 +30,13 @@ export function TokensSection() {
         <p role="status">{words.none}</p>
       ) : (
         <ul class="settings-screen-items" aria-label={words.list}>
-          {answer.value.tokens.map(({ name, made: day, used }) => (
+          {answer.value.tokens.map(({ name, created, used }) => (
             <NamedItem
               key={name}
               name={name}
               about={
                 <span>
-                  {words.made(day)} · {words.used(used)}
+                  {words.created(created)} · {words.used(used)}
                 </span>
               }
               removeWord={words.revoke}

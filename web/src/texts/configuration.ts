@@ -289,7 +289,7 @@ export const configuration = {
     none: "No access tokens yet.",
     for: "What is it for?",
     create: "Create",
-    made: (day: string): string => `Created ${day}`,
+    created: (day: string): string => `Created ${day}`,
     used: (day: string | null): string => (day === null ? "Never used" : `Last used ${day}`),
     revoke: "Revoke",
     revokeNamed: (name: string): string => `Revoke ${name}`,

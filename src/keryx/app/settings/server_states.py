@@ -10,6 +10,7 @@ from keryx.app.host_client import HostClient
 from keryx.app.settings.settings_file import written_settings
 from keryx.config import Config
 from keryx.tools.mcp.server import McpServer
+from keryx.tools.mcp.servers import McpServers
 from keryx.tools.mcp.settings import ServerSettings
 
 State = Literal["off", "unused", "connecting", "login", "connected", "failed", "waiting", "unknown"]
@@ -36,15 +37,9 @@ async def server_states(client: HostClient) -> tuple[ServerState, ...]:
     """Return all servers that are configured. Connects to none."""
     names = await client.to_thread(lambda: _names_in_file(client.config))
     host = client.local_host
-    running = {} if host is None else {server.name: server for server in host.mcp.servers}
+    servers = None if host is None else host.mcp
     return tuple(
-        _state(
-            name,
-            settings,
-            running.get(name),
-            is_in_file=name in names,
-            is_here=host is not None,
-        )
+        _state(name, settings, servers, is_in_file=name in names)
         for name, settings in client.config.mcp.servers.items()
     )
 
@@ -68,34 +63,32 @@ def _names_in_file(config: Config) -> frozenset[str]:
 
 
 def _state(
-    name: str,
-    settings: ServerSettings,
-    server: McpServer | None,
-    *,
-    is_in_file: bool,
-    is_here: bool,
+    name: str, settings: ServerSettings, servers: McpServers | None, *, is_in_file: bool
 ) -> ServerState:
+    running = () if servers is None else servers.servers
+    server = next((server for server in running if server.name == name), None)
     state = ServerState(
         name=name,
         source="config.toml" if is_in_file else "mcp.json",
         transport="program" if settings.url is None else "http",
-        state="off" if not settings.enabled else "unused" if is_here else "unknown",
+        state="off" if not settings.enabled else "unknown" if servers is None else "unused",
     )
     # A server with other settings runs until the next turn; it says nothing of the new ones.
-    if server is None or server.settings != settings:
+    if servers is None or server is None or server.settings != settings:
         return state
+    retry_in = servers.retry_in(server)
     return msgspec.structs.replace(
         state,
-        state=_word(server),
+        state=_word(server, retry_in),
         fault=server.fault if server.state == "failed" else "",
         login=server.login,
         tools=len(server.tools) if server.is_listed else None,
-        retry_in=server.retry_in,
+        retry_in=retry_in,
         problems=server.problems,
     )
 
 
-def _word(server: McpServer) -> State:
+def _word(server: McpServer, retry_in: float) -> State:
     if server.login is not None:
         return "login"
     match server.state:
@@ -104,6 +97,6 @@ def _word(server: McpServer) -> State:
         case "connecting":
             return "connecting"
         case "failed":
-            return "waiting" if server.retry_in > 0 else "failed"
+            return "waiting" if retry_in > 0 else "failed"
         case "idle":
             return "unused"

@@ -18,10 +18,10 @@ Name = Annotated[str, PathParameter(min_length=1, max_length=200, description="A
 
 
 class TokenEntry(msgspec.Struct, frozen=True):
-    """A token without its secret. `made` and `used` are days; no `used`: never."""
+    """A token without its secret. `created` and `used` are days; no `used`: never."""
 
     name: str
-    made: str
+    created: str
     used: str | None
 
 
