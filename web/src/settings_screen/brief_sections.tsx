@@ -8,6 +8,7 @@ import { DefaultModel } from "../setup/default_model";
 import { lookForModels } from "../setup/setup_state";
 import { texts } from "../texts";
 import { configuration as words } from "../texts/configuration";
+import { chooseLanguage, chosenLanguage, LANGUAGES, type Language } from "../texts/language";
 import { Button } from "../ui/button";
 import { attempt } from "../ui/notice";
 import { chooseTheme, type Theme, theme } from "../ui/theme";
@@ -51,6 +52,16 @@ export function AppearanceSection() {
           {Object.entries(texts.list.themes).map(([name, text]) => (
             <option key={name} value={name}>
               {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        <span>{texts.list.language}</span>
+        <select value={chosenLanguage()} onChange={(event) => chooseLanguage(event.currentTarget.value as Language)}>
+          {Object.entries(LANGUAGES).map(([code, name]) => (
+            <option key={code} value={code}>
+              {name}
             </option>
           ))}
         </select>
