@@ -179,6 +179,7 @@ export const compact = (id: string, focus: string) =>
   afterChanges(id, () => request<unknown>("POST", at(id, "/compact"), { focus } satisfies wire.CompactBody));
 
 export const pictureAddress = (id: string, path: string) => at(id, `/pictures?path=${part(path)}`);
+export const downloadAddress = (id: string, path: string) => at(id, `/download?path=${part(path)}`);
 export const blobAddress = (id: string, blob: string) => at(id, `/blobs/${part(blob)}`);
 export const eventsAddress = (id: string) => at(id, "/events");
 export const allEventsAddress = "api/events";

@@ -71,6 +71,7 @@ export function TextField({ composing, completion, choices, running, onSend, onS
         id="message"
         ref={field}
         rows={1}
+        dir="auto"
         aria-label={texts.composer.label}
         aria-autocomplete="list"
         aria-controls={open ? MENU : undefined}

@@ -7,7 +7,7 @@ import type { SessionKeeper } from "../session/session_keeper";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { whenIdle } from "../ui/idle";
-import { chosen, show, shown, wide } from "./selection";
+import { chosen, path, show, shown, wide } from "./selection";
 
 const loaded = signal<ComponentType<{ session: SessionStore }> | null>(null);
 
@@ -16,6 +16,7 @@ export function InspectorSlot({ keeper }: { keeper: SessionKeeper | null }) {
   const visible = shown.value && session !== null;
   useEffect(() => {
     chosen.value = null;
+    path.value = ".";
   }, [keeper]);
   useEffect(() => {
     if (!visible || loaded.value !== null) return;

@@ -18,6 +18,8 @@ function stored(): boolean {
 
 export const tab = signal<Tab>("call");
 export const chosen = signal<string | null>(null);
+/** The file or folder that the tab of files shows, in the workspace. */
+export const path = signal(".");
 /** Whether there is room beside the transcript; else it lies over it. */
 export const wide = signal(matchMedia(WIDE).matches);
 const beside = signal(stored());
@@ -47,6 +49,13 @@ export function show(visible: boolean): void {
 export function choose(callId: string): void {
   chosen.value = callId;
   tab.value = "call";
+  show(true);
+}
+
+/** Shows a file of the workspace. */
+export function openFile(file: string): void {
+  path.value = file;
+  tab.value = "files";
   show(true);
 }
 

@@ -1,10 +1,11 @@
 /** One session: its header, its transcript, and where one types. */
 
-import { useEffect, useLayoutEffect } from "preact/hooks";
-import { cancelTurn } from "../api/client";
+import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
+import { cancelTurn, pictureAddress } from "../api/client";
 import { ApprovalRequests } from "../approvals/requests";
 import { Composer } from "../composer/composer";
 import { composerOf } from "../composer/composers";
+import { openFile } from "../inspector/selection";
 import { listShown } from "../navigation/panels";
 import { go } from "../navigation/route";
 import { Queue } from "../queue/queue";
@@ -18,6 +19,7 @@ import { Announcer } from "../transcript/announcer";
 import { Transcript, toNewest } from "../transcript/transcript";
 import { TrustLine } from "../trust/trust_line";
 import { Button } from "../ui/button";
+import { FilesContext } from "../ui/markdown/markdown";
 import { attempt } from "../ui/notice";
 import { Header, ListButton } from "./header";
 import { ParentLine } from "./parent_line";
@@ -69,6 +71,10 @@ function Loading({ id }: { id: string }) {
 
 function Loaded({ session, keeper }: { session: SessionStore; keeper: SessionKeeper }) {
   const { model } = session.head.settings.value;
+  const files = useMemo(
+    () => ({ picture: (path: string) => pictureAddress(session.id, path), open: openFile }),
+    [session.id],
+  );
   return (
     <>
       <Header session={session} />
@@ -80,7 +86,9 @@ function Loaded({ session, keeper }: { session: SessionStore; keeper: SessionKee
           {texts.connection.lost}
         </p>
       ) : null}
-      <Transcript key={session.id} session={session} />
+      <FilesContext.Provider value={files}>
+        <Transcript key={session.id} session={session} />
+      </FilesContext.Provider>
       <Announcer session={session} />
     </>
   );

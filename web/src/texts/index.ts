@@ -14,7 +14,7 @@ import { notifications } from "./notifications";
 import { deletion, list, search } from "./sessions";
 import { settings, tools } from "./settings";
 import { newSession, setup } from "./setup";
-import { call, code, compaction, diff, file, notes, timeline, transcript, turn } from "./transcript";
+import { call, code, compaction, diagram, diff, file, maths, notes, timeline, transcript, turn } from "./transcript";
 import { trust } from "./trust";
 import { usage } from "./usage";
 
@@ -48,6 +48,8 @@ export const texts = {
   timeline,
   diff,
   code,
+  maths,
+  diagram,
   file,
   composer,
   commands,

@@ -186,4 +186,15 @@ export const code = {
   copied: "Copied",
 };
 
+export const maths = { label: "Formula" };
+
+export const diagram = {
+  label: "Diagram",
+  source: "Source",
+  show: "Diagram",
+  /** The source says what is drawn to those who do not see it. */
+  alt: (source: string): string => `Diagram: ${source.slice(0, 500)}`,
+  failed: (problem: string): string => `The diagram could not be drawn. ${problem}`.trim(),
+};
+
 export const file = { download: (name: string): string => `Download ${name}`, image: "Image", file: "File" };

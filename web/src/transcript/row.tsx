@@ -58,7 +58,7 @@ function MessageView({ session, row }: { session: SessionStore; row: MessageRow 
       title={fullTime(row.at)}
     >
       {steered ? <em>{texts.transcript.steered}</em> : null}
-      {row.text ? <div class="row-text">{row.text}</div> : null}
+      {row.text ? <div class="row-text" dir="auto">{row.text}</div> : null}
       {row.attachments.length > 0 ? (
         <div class="row-files">
           {row.attachments.map((file, index) => (

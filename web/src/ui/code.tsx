@@ -1,5 +1,6 @@
 /** A block of code: plain while it grows, coloured once it is whole, with a button to copy it. */
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { texts } from "../texts";
 import { whenIdle } from "./idle";
@@ -31,17 +32,22 @@ interface Props {
   growing?: boolean;
   /** What it is, if there is more to say than its language. */
   title?: string;
+  /** More buttons, before the one that copies. */
+  children?: ComponentChildren;
 }
 
-export function Code({ text, language, growing = false, title }: Props) {
+export function Code({ text, language, growing = false, title, children }: Props) {
   const html = useColour(text, language, growing);
   return (
     <figure class="code">
       <figcaption>
         <span>{title ?? language}</span>
-        <Copy text={text} />
+        <span class="layout-buttons">
+          {children}
+          <Copy text={text} />
+        </span>
       </figcaption>
-      <pre tabIndex={0} aria-label={texts.code.label(language)}>
+      <pre tabIndex={0} dir="ltr" aria-label={texts.code.label(language)}>
         {html === null ? <code>{text}</code> : <code dangerouslySetInnerHTML={{ __html: html }} />}
       </pre>
     </figure>
