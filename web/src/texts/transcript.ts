@@ -57,6 +57,8 @@ function settingValue(value: unknown): string {
 export const transcript = {
   label: "Transcript",
   loadingEarlier: "Loading earlier messages…",
+  /** On paper only. */
+  notPrinted: "Earlier messages are not printed.",
   earlierPart: "Earlier messages",
   latest: "Jump to latest",
   searchResult: "Search result",

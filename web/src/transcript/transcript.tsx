@@ -8,6 +8,7 @@ import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { attempt } from "../ui/notice";
 import { RowContent } from "./row";
+import { usePrinting } from "./printing";
 import { Scroller } from "./scroller";
 
 /** Pixels of a row that says nothing, of a line of words, and of a call. */
@@ -34,6 +35,7 @@ export function Transcript({ session }: { session: SessionStore }) {
   useLayoutEffect(() => scroller.place(), [scroller, shown, compacting.value]);
   const sought = useSought(session, scroller);
   useReturns(session, scroller);
+  usePrinting(session, scroller);
   const back = (): void => {
     box.current?.focus({ preventScroll: true });
     toNewest(session);
@@ -53,6 +55,9 @@ export function Transcript({ session }: { session: SessionStore }) {
         }}
       >
         {session.loadingOlder.value ? <p class="transcript-earlier">{texts.transcript.loadingEarlier}</p> : null}
+        {session.head.older.value === null ? null : (
+          <p class="transcript-unprinted">{texts.transcript.notPrinted}</p>
+        )}
         <div ref={above} class="transcript-space" />
         {shown.map((key) => (
           <RowView key={key} id={key} session={session} scroller={scroller} sought={sought} />

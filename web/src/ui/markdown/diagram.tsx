@@ -11,33 +11,53 @@ interface Drawing {
   readonly width: number;
 }
 
-export function Diagram({ text, growing }: { text: string; growing: boolean }) {
+/** Smaller than this part of its size it cannot be read: then it scrolls. */
+const SMALLEST = 0.6;
+const MOST_KEPT = 50;
+/** What was drawn before is there at once: a row that comes back into view keeps its height. */
+const drawings = new Map<string, Drawing>();
+
+async function draw(text: string, dark: boolean): Promise<Drawing> {
+  const { drawDiagram } = await import("./diagram_frame");
+  const { svg, width } = await drawDiagram(text, dark);
+  // As a picture: nothing in it can run, and nothing in it can reach the page.
+  const drawing = { address: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`, width };
+  drawings.set(`${dark} ${text}`, drawing);
+  if (drawings.size > MOST_KEPT) drawings.delete(drawings.keys().next().value!);
+  return drawing;
+}
+
+function useDrawing(text: string, growing: boolean): { drawing: Drawing | null; problem: string | null } {
   const dark = isDark.value;
-  const [drawing, setDrawing] = useState<Drawing | null>(null);
+  const cached = drawings.get(`${dark} ${text}`) ?? null;
+  const [drawing, setDrawing] = useState(cached);
   const [problem, setProblem] = useState<string | null>(null);
-  const [isSource, setSource] = useState(false);
   useEffect(() => {
     if (growing) return;
-    let address: string | null = null;
+    if (cached !== null) return setDrawing(cached);
     let mounted = true;
-    const draw = async (): Promise<void> => {
-      const { drawDiagram } = await import("./diagram_frame");
-      const { svg, width } = await drawDiagram(text, dark);
-      if (!mounted) return;
-      // As a picture: nothing in it can run, and nothing in it can reach the page.
-      address = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
-      setDrawing({ address, width });
-      setProblem(null);
-    };
     const callOff = whenIdle(
-      () => void draw().catch((error: unknown) => mounted && setProblem(error instanceof Error ? error.message : "")),
+      () =>
+        void draw(text, dark).then(
+          (done) => {
+            if (mounted) setDrawing(done);
+          },
+          (error: unknown) => {
+            if (mounted) setProblem(error instanceof Error ? error.message : "");
+          },
+        ),
     );
     return () => {
       mounted = false;
       callOff();
-      if (address !== null) URL.revokeObjectURL(address);
     };
   }, [text, growing, dark]);
+  return { drawing: cached ?? drawing, problem };
+}
+
+export function Diagram({ text, growing }: { text: string; growing: boolean }) {
+  const { drawing, problem } = useDrawing(text, growing);
+  const [isSource, setSource] = useState(false);
   const words = texts.diagram;
   if (growing || drawing === null || isSource) {
     return (
@@ -65,7 +85,12 @@ export function Diagram({ text, growing }: { text: string; growing: boolean }) {
         </span>
       </figcaption>
       <div class="diagram-picture" tabIndex={0}>
-        <img src={drawing.address} alt={words.alt(text)} width={drawing.width} />
+        <img
+          src={drawing.address}
+          alt={words.alt(text)}
+          width={drawing.width}
+          style={{ minWidth: `${drawing.width * SMALLEST}px` }}
+        />
       </div>
     </figure>
   );
