@@ -155,12 +155,20 @@ PINNED: tuple[tuple[Event, str], ...] = (
     ),
     (
         events.MessageAccepted(
-            **FACT, **SAID, turn_id="t1", key="k1", by="ann", wait=True, attended=False, schema="{}"
+            **FACT,
+            **SAID,
+            turn_id="t1",
+            key="k1",
+            by="ann",
+            wait=True,
+            attended=False,
+            schema="{}",
+            variants=("t0",),
         ),
         fact_text(
             "message.accepted",
             '"message_id":"m1","turn_id":"t1","key":"k1","by":"ann","mode":"steer",'
-            f'"text":"go","workspace":"/w","attachments":{ATTACHED_JSON},"wait":true,"attended":false,"schema":"{{}}"',
+            f'"text":"go","workspace":"/w","attachments":{ATTACHED_JSON},"wait":true,"attended":false,"schema":"{{}}","variants":["t0"]',
         ),
     ),
     (
@@ -197,7 +205,14 @@ PINNED: tuple[tuple[Event, str], ...] = (
         events.TurnCancelling(**TURN, reason="interrupt", by="ann"),
         turn_text("turn.cancelling", '"reason":"interrupt","by":"ann"'),
     ),
-    (events.TurnUndone(**TURN, by="ann"), turn_text("turn.undone", '"by":"ann"')),
+    (
+        events.TurnUndone(**TURN, by="ann", branch="t0"),
+        turn_text("turn.undone", '"by":"ann","branch":"t0"'),
+    ),
+    (
+        events.TurnRestored(**TURN, by="ann", variants=("t0", "t1")),
+        turn_text("turn.restored", '"by":"ann","variants":["t0","t1"]'),
+    ),
     (
         events.TurnFinished(
             **TURN,

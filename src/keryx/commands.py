@@ -44,7 +44,9 @@ class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
     of a steer or an interrupt. If that turn has ended, or none is named and none runs, the message
     is queued, so that it never affects a turn that its sender has not seen. `schema` is the text of
     a JSON schema that the answer must match. `attended` False: nobody can answer approval requests
-    and questions of the turn, so they are denied.
+    and questions of the turn, so they are denied. `replaces` names a turn that has ended: it and
+    all turns after it make room for this message, and `turn.restore` brings them back. `revert`:
+    their file changes are reverted.
     """
 
     text: str
@@ -56,6 +58,8 @@ class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
     wait: bool = False
     schema: str | None = None
     attended: bool = True
+    replaces: str | None = None
+    revert: bool = False
 
 
 class ChangeMessage(_Command, frozen=True, kw_only=True, tag="message.change"):
@@ -96,6 +100,12 @@ class UndoTurn(_Command, frozen=True, kw_only=True, tag="turn.undo"):
 
     turn_id: str
     files: bool = True
+
+
+class RestoreTurn(_Command, frozen=True, kw_only=True, tag="turn.restore"):
+    """Bring back a turn that was replaced, and those that followed it; files stay as they are."""
+
+    turn_id: str
 
 
 # -- call
@@ -208,6 +218,7 @@ Command = (
     | WithdrawMessage
     | CancelTurn
     | UndoTurn
+    | RestoreTurn
     | CancelCall
     | RunCall
     | RevertFiles

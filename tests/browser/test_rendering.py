@@ -148,7 +148,9 @@ async def test_a_text_from_right_to_left_is_shown_so(tab: Tab, house: House) -> 
     await expect(tab.replies.last).to_contain_text("And this is English.")
     reply = tab.replies.last
     assert await tab.said.last.locator(".row-text").evaluate(way) == "rtl"
-    assert [await reply.locator(part).first.evaluate(way) for part in ("p", "ul", "blockquote")] == [
+    assert [
+        await reply.locator(part).first.evaluate(way) for part in ("p", "ul", "blockquote")
+    ] == [
         "rtl",
         "rtl",
         "rtl",
@@ -158,7 +160,9 @@ async def test_a_text_from_right_to_left_is_shown_so(tab: Tab, house: House) -> 
     block = await reply.bounding_box()
     assert item is not None
     assert block is not None
-    assert abs(item["x"] - block["x"]) < abs(item["x"] + item["width"] - block["x"] - block["width"])
+    assert abs(item["x"] - block["x"]) < abs(
+        item["x"] + item["width"] - block["x"] - block["width"]
+    )
 
 
 @pytest.mark.promise("page20.4")

@@ -115,6 +115,8 @@ class MessageAccepted(Logged, frozen=True, kw_only=True, tag="message.accepted")
     """Whether a person can answer the approval requests and questions of the turn."""
     schema: str | None = None
     """The text of a JSON schema that the answer must match."""
+    variants: tuple[str, ...] = ()
+    """The turns that its turn replaces, oldest first: earlier answers to the same message."""
 
 
 class MessageChanged(Logged, frozen=True, kw_only=True, tag="message.changed"):
@@ -192,10 +194,21 @@ class TurnCancelling(InTurn, frozen=True, kw_only=True, tag="turn.cancelling"):
 
 
 class TurnUndone(Logged, frozen=True, kw_only=True, tag="turn.undone"):
-    """The turn was removed from the transcript. Only this fact names a turn that has ended."""
+    """The turn was removed from the transcript. It has ended, as that of `turn.restored`."""
 
     turn_id: str
     by: str
+    branch: str | None = None
+    """The turn that was replaced: it or one before this turn. None: nothing can bring it back."""
+
+
+class TurnRestored(Logged, frozen=True, kw_only=True, tag="turn.restored"):
+    """A turn that was replaced is in the transcript again, and the one that replaced it is not."""
+
+    turn_id: str
+    by: str
+    variants: tuple[str, ...] = ()
+    """The turns that replaced each other, oldest first; empty if it only followed such a turn."""
 
 
 class TurnFinished(InTurn, frozen=True, kw_only=True, tag="turn.finished"):
@@ -431,6 +444,7 @@ LoggedEvent = (
     | TurnSuspended
     | TurnCancelling
     | TurnUndone
+    | TurnRestored
     | TurnFinished
     | StepStarted
     | StepAbandoned

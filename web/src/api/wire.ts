@@ -515,6 +515,7 @@ export type LoggedEvent =
   | TurnSuspended
   | TurnCancelling
   | TurnUndone
+  | TurnRestored
   | TurnFinished
   | StepStarted
   | StepAbandoned
@@ -643,6 +644,7 @@ export interface MessageAccepted {
   wait?: boolean;
   attended?: boolean;
   schema?: string | null;
+  variants?: readonly string[];
 }
 
 /**
@@ -840,6 +842,8 @@ export interface NewMessage {
   key?: string | null;
   attachments?: readonly Attached[];
   workspace?: string | null;
+  replaces?: string | null;
+  revert?: boolean;
 }
 
 export interface NewModel {
@@ -1457,6 +1461,18 @@ export interface TurnFinished {
   error?: TurnError | null;
 }
 
+/** A turn that was replaced is in the transcript again, and the one that replaced it is not. */
+export interface TurnRestored {
+  type: "turn.restored";
+  session_id: string;
+  at: number;
+  v?: number;
+  seq: number;
+  turn_id: string;
+  by: string;
+  variants?: readonly string[];
+}
+
 /** The turn goes on after a crash, for the nth time. */
 export interface TurnResumed {
   type: "turn.resumed";
@@ -1496,7 +1512,7 @@ export interface TurnUnderWay {
   cancelling: boolean;
 }
 
-/** The turn was removed from the transcript. Only this fact names a turn that has ended. */
+/** The turn was removed from the transcript. It has ended, as that of `turn.restored`. */
 export interface TurnUndone {
   type: "turn.undone";
   session_id: string;
@@ -1505,6 +1521,7 @@ export interface TurnUndone {
   seq: number;
   turn_id: string;
   by: string;
+  branch?: string | null;
 }
 
 /** What a person has typed but not sent. */
