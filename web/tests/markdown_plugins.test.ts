@@ -54,7 +54,16 @@ it("fetches nothing from elsewhere, and follows no way out of the workspace", ()
   const remote = html("![a cat](https://example.com/cat.png)");
   expect(remote).not.toContain("<img");
   expect(remote).toContain('href="https://example.com/cat.png"');
-  for (const address of ["../secret", "a/../../b", "/etc/passwd", "~/x", "javascript:alert(1)", "data:x", "C:\\x", "%zz"])
+  for (const address of [
+    "../secret",
+    "a/../../b",
+    "/etc/passwd",
+    "~/x",
+    "javascript:alert(1)",
+    "data:x",
+    "C:\\x",
+    "%zz",
+  ])
     expect(workspacePath(address), address).toBeNull();
   expect(html("![x](data:image/png;base64,AAAA)")).not.toContain("<img");
   expect(html("[x](javascript:alert)")).not.toContain("href");

@@ -1,7 +1,8 @@
 /** One session: its header, its transcript, and where one types. */
 
 import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
-import { cancelTurn, pictureAddress } from "../api/client";
+import { pictureAddress } from "../api/client";
+import type { QueuedMessage } from "../api/types";
 import { ApprovalRequests } from "../approvals/requests";
 import { Composer } from "../composer/composer";
 import { composerOf } from "../composer/composers";
@@ -9,6 +10,7 @@ import { openFile } from "../inspector/selection";
 import { listShown } from "../navigation/panels";
 import { go } from "../navigation/route";
 import { Queue } from "../queue/queue";
+import { StopChoice, stopTurn } from "../queue/stop_choice";
 import type { SessionKeeper } from "../session/session_keeper";
 import type { SessionStore } from "../session/session_store";
 import { sessions } from "../session_list/sessions";
@@ -20,7 +22,6 @@ import { Transcript, toNewest } from "../transcript/transcript";
 import { TrustLine } from "../trust/trust_line";
 import { Button } from "../ui/button";
 import { FilesContext } from "../ui/markdown/markdown";
-import { attempt } from "../ui/notice";
 import { Header, ListButton } from "./header";
 import { ParentLine } from "./parent_line";
 import { PlanBox } from "./plan_box";
@@ -99,8 +100,18 @@ function Dock({ keeper }: { keeper: SessionKeeper }) {
   const composing = composerOf(keeper.id);
   const turn = session?.head.turn.value ?? null;
   const stop = (): void => {
-    const running = keeper.store.peek()?.head.turn.peek() ?? null;
-    if (running !== null) void attempt(() => cancelTurn(keeper.id, running.turnId));
+    const opened = keeper.store.peek();
+    if (opened !== null) stopTurn(opened);
+  };
+  const takeBack = (messages: readonly QueuedMessage[]): void => {
+    for (const { text, attachments = [] } of messages.toReversed()) {
+      const named = attachments.map(({ blob, name, media_type }) => ({
+        upload_id: blob,
+        name: name || blob,
+        media_type,
+      }));
+      composing.putBack({ text, attachments: named });
+    }
   };
   useLayoutEffect(() => {
     if (session === null) return;
@@ -124,6 +135,7 @@ function Dock({ keeper }: { keeper: SessionKeeper }) {
         {session === null ? null : <ApprovalRequests session={session} />}
         {session === null ? null : <PlanBox session={session} />}
         {session === null ? null : <Queue session={session} />}
+        {session === null ? null : <StopChoice session={session} onWithdrawn={takeBack} />}
         <Composer
           key="composer"
           composing={composing}

@@ -14,7 +14,21 @@ import { notifications } from "./notifications";
 import { deletion, list, search } from "./sessions";
 import { settings, tools } from "./settings";
 import { newSession, setup } from "./setup";
-import { call, code, compaction, diagram, diff, file, maths, notes, timeline, transcript, turn } from "./transcript";
+import {
+  call,
+  code,
+  compaction,
+  diagram,
+  diff,
+  file,
+  maths,
+  notes,
+  replacing,
+  reply,
+  timeline,
+  transcript,
+  turn,
+} from "./transcript";
 import { trust } from "./trust";
 import { usage } from "./usage";
 
@@ -42,6 +56,8 @@ export const texts = {
   tools,
   transcript,
   turn,
+  reply,
+  replacing,
   notes,
   compaction,
   call,

@@ -84,13 +84,44 @@ export const transcript = {
   announced: { done: "Done.", waiting: "Keryx is waiting for you." },
 };
 
+/** Below an answer. */
+export const reply = {
+  actions: "Actions for this answer",
+  copyMarkdown: "Copy",
+  copyText: "Copy as text",
+  regenerate: "Regenerate",
+  tryAgain: "Try again",
+  with: "with…",
+  otherWays: "Regenerate another way",
+  models: "With model",
+  elsewhere: "Elsewhere",
+  inFork: "In a fork",
+  readAloud: "Read aloud",
+  stopReading: "Stop reading",
+  variant: (at: number, count: number): string => `${at} of ${count}`,
+  previous: "Previous answer",
+  next: "Next answer",
+};
+
+export const replacing = {
+  title: "What about the changed files?",
+  body: (count: number): string =>
+    `The answer that you replace changed ${plural(count, "file")}. Revert the changes, or keep them?`,
+  keep: "Keep the files",
+  revert: "Revert the files",
+  refused: "Nothing was replaced.",
+};
+
 export const turn = {
   actions: "Actions for this turn",
+  edit: "Edit",
+  editText: "Edited message",
+  editNote: "The old message and everything after it stay reachable below the new answer.",
   fork: "Fork from here",
   undo: "Undo this turn",
   undoTitle: "Undo this turn?",
   undoBody:
-    "Keryx removes the turn from the transcript and from the model's context, and reverts the files that the turn changed.",
+    "Keryx removes the turn from the transcript and from the model's context, and reverts the files that the turn changed. Your message goes back into the message box.",
   undoConfirm: "Undo",
   refused: "The turn was not undone.",
   undoKeepFiles: "Undo, but keep the files",

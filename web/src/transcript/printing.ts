@@ -18,7 +18,8 @@ export function usePrinting(session: SessionStore, scroller: Scroller): void {
     const whole = (): void => scroller.showAll(true);
     const inView = (): void => scroller.showAll(false);
     const onKey = (event: KeyboardEvent): void => {
-      if (event.key.toLowerCase() !== "p" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
+      if (event.key.toLowerCase() !== "p" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey)
+        return;
       event.preventDefault();
       void printAll(session, scroller);
     };

@@ -13,6 +13,8 @@ import { Disclosure } from "../ui/disclosure";
 import { disclosureOf } from "../ui/disclosure_state";
 import { SummaryText } from "../ui/summary_text";
 import { CallView } from "./call_row";
+import { MessageEditor } from "./message_editor";
+import { ReplyActions } from "./reply_actions";
 import { StepView } from "./step";
 import { TurnMenu } from "./turn_menu";
 
@@ -21,6 +23,7 @@ export function RowContent({ session, row }: { session: SessionStore; row: Row }
     <>
       <Content session={session} row={row} />
       <TurnLine session={session} row={row} />
+      {row.kind === "message" ? null : <ReplyActions session={session} row={row} />}
     </>
   );
 }
@@ -51,6 +54,10 @@ function OwnCall({ session, id }: { session: SessionStore; id: string }) {
 
 function MessageView({ session, row }: { session: SessionStore; row: MessageRow }) {
   const steered = row.mode === "steer";
+  const editing = disclosureOf(`edit ${row.key}`);
+  if (editing.value && row.turnId !== null) {
+    return <MessageEditor session={session} row={row} onDone={() => (editing.value = false)} />;
+  }
   const said = (
     <article
       class={steered ? "row-message is-steered" : "row-message"}
@@ -58,7 +65,11 @@ function MessageView({ session, row }: { session: SessionStore; row: MessageRow 
       title={fullTime(row.at)}
     >
       {steered ? <em>{texts.transcript.steered}</em> : null}
-      {row.text ? <div class="row-text" dir="auto">{row.text}</div> : null}
+      {row.text ? (
+        <div class="row-text" dir="auto">
+          {row.text}
+        </div>
+      ) : null}
       {row.attachments.length > 0 ? (
         <div class="row-files">
           {row.attachments.map((file, index) => (

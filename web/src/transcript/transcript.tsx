@@ -7,8 +7,9 @@ import type { Row } from "../session/rows";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { attempt } from "../ui/notice";
-import { RowContent } from "./row";
 import { usePrinting } from "./printing";
+import { ReplaceDialog } from "./replace_dialog";
+import { RowContent } from "./row";
 import { Scroller } from "./scroller";
 
 /** Pixels of a row that says nothing, of a line of words, and of a call. */
@@ -55,9 +56,7 @@ export function Transcript({ session }: { session: SessionStore }) {
         }}
       >
         {session.loadingOlder.value ? <p class="transcript-earlier">{texts.transcript.loadingEarlier}</p> : null}
-        {session.head.older.value === null ? null : (
-          <p class="transcript-unprinted">{texts.transcript.notPrinted}</p>
-        )}
+        {session.head.older.value === null ? null : <p class="transcript-unprinted">{texts.transcript.notPrinted}</p>}
         <div ref={above} class="transcript-space" />
         {shown.map((key) => (
           <RowView key={key} id={key} session={session} scroller={scroller} sought={sought} />
@@ -65,6 +64,7 @@ export function Transcript({ session }: { session: SessionStore }) {
         <div ref={below} class="transcript-space" />
         {apart ? <Following session={session} /> : <Activity session={session} />}
       </div>
+      <ReplaceDialog />
       {scroller.endSeen.value ? null : (
         <button type="button" class="button transcript-latest" aria-keyshortcuts="End" onClick={back}>
           {apart ? <span class="text-dim">{texts.transcript.earlierPart}</span> : null}

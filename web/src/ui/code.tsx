@@ -75,10 +75,11 @@ function useColour(text: string, language: string, growing: boolean): string | n
   return growing ? null : html;
 }
 
-export function Copy({ text }: { text: string }) {
+/** A text that is made when it is copied may be given as a function. */
+export function Copy({ text, label }: { text: string | (() => string); label?: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(typeof text === "string" ? text : text());
     setCopied(true);
     setTimeout(() => setCopied(false), COPIED_MS);
   };
@@ -86,7 +87,7 @@ export function Copy({ text }: { text: string }) {
   if (!navigator.clipboard) return null;
   return (
     <button type="button" class="button-quiet" onClick={() => void copy()}>
-      {copied ? texts.code.copied : texts.code.copy}
+      {copied ? texts.code.copied : (label ?? texts.code.copy)}
     </button>
   );
 }

@@ -33,9 +33,9 @@ function draw({ render }: Library, places: readonly HTMLElement[]): void {
     const source = place.textContent ?? "";
     const display = place.classList.contains("is-display");
     const key = `${display} ${source}`;
-    const known = drawn.get(key);
-    const node = known ?? render(source, display);
-    if (known === undefined) remember(key, node);
+    const cached = drawn.get(key);
+    const node = cached ?? render(source, display);
+    if (cached === undefined) remember(key, node);
     place.replaceChildren(node.cloneNode(true));
     place.classList.add("is-drawn");
     if (display) {

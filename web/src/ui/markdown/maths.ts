@@ -79,11 +79,13 @@ export function addMaths(markdown: MarkdownIt): void {
   markdown.block.ruler.before("fence", "maths", blockMaths, { alt: ["paragraph", "reference", "blockquote", "list"] });
   const { rules } = markdown.renderer;
   const { escapeHtml } = markdown.utils;
-  const span = (kind: string, content: string): string =>
-    `<span class="markdown-math ${kind}" dir="ltr">${escapeHtml(content)}</span>`;
-  rules.math_inline = (tokens, index) => span("is-inline", tokens[index]!.content);
-  rules.math_display = (tokens, index) => span("is-display", tokens[index]!.content);
-  rules.math_block = (tokens, index) => `<div>${span("is-display", tokens[index]!.content.trim())}</div>\n`;
+  const inline = (content: string): string =>
+    `<span class="markdown-math is-inline" dir="ltr">${escapeHtml(content)}</span>`;
+  const display = (content: string): string =>
+    `<span class="markdown-math is-display" dir="ltr">${escapeHtml(content.trim())}</span>`;
+  rules.math_inline = (tokens, index) => inline(tokens[index]!.content);
+  rules.math_display = (tokens, index) => display(tokens[index]!.content);
+  rules.math_block = (tokens, index) => `<div>${display(tokens[index]!.content)}</div>\n`;
   // Its end has not come yet: the source is shown until it can be drawn.
   rules.math_open = (tokens, index) =>
     `<p><code class="markdown-math-open">${escapeHtml(tokens[index]!.content)}</code></p>\n`;
