@@ -382,6 +382,8 @@ PINNED: tuple[tuple[Event, str], ...] = (
             needs=Needs(network=True, reads=("/r",), writes=("/w",)),
             workspace="/w",
             offers=(events.Offer("exact", "sh: rm, in /w", ("rm",), "/w"),),
+            arguments="{}",
+            arguments_blob="ab",
         ),
         turn_text(
             "approval.asked",
@@ -389,7 +391,7 @@ PINNED: tuple[tuple[Event, str], ...] = (
             '"expires":60.5,"parent":null,"tool":"sh","patterns":["rm"],'
             '"needs":{"network":true,"reads":["/r"],"writes":["/w"]},"workspace":"/w",'
             '"offers":[{"reach":"exact","says":"sh: rm, in /w","patterns":["rm"],'
-            '"workspace":"/w"}]',
+            '"workspace":"/w"}],"arguments":"{}","arguments_blob":"ab"',
         ),
     ),
     (

@@ -156,6 +156,16 @@ class CallOutcome(msgspec.Struct, frozen=True):
         """The content as text for a model."""
         return text_of(self.content)
 
+    @property
+    def exit_code(self) -> int | None:
+        """The code of a command that came to its end with another one than 0; None: any other."""
+        for part in self.content if self.outcome == "completed" else ():
+            if isinstance(part, Json) and b'"exit_code"' in bytes(part.value):
+                value = part.decode()
+                code = value.get("exit_code") if isinstance(value, dict) else None
+                return code or None if isinstance(code, int) else None
+        return None
+
 
 def text_of(content: Iterable[Part]) -> str:
     """Return parts as text for a model."""

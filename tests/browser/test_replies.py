@@ -122,7 +122,9 @@ async def test_a_sent_message_is_edited_and_sent_again(tab: Tab, house: House) -
 async def test_what_becomes_of_changed_files_is_asked(tab: Tab, house: House) -> None:
     file = house.served.workspace / "colours.txt"
     write = Call("write_file", {"path": "colours.txt", "content": "red"})
-    house.stage.on("Write a colour", Reply(calls=[write]), Reply(text="Wrote it."), Reply(text="No."))
+    house.stage.on(
+        "Write a colour", Reply(calls=[write]), Reply(text="Wrote it."), Reply(text="No.")
+    )
     await tab.begin("Write a colour")
     await expect(tab.replies.last).to_contain_text("Wrote it.")
     await tab.settles()
@@ -213,7 +215,9 @@ async def test_undo_puts_the_words_back_into_the_message_box(tab: Tab, house: Ho
 
 @pytest.mark.promise("page20.6")
 async def test_stop_asks_what_becomes_of_the_queue(tab: Tab, house: House) -> None:
-    house.stage.on("Never ends", *(Reply(text="On and on and on", fault="hang mid-stream", after=3),) * 2)
+    house.stage.on(
+        "Never ends", *(Reply(text="On and on and on", fault="hang mid-stream", after=3),) * 2
+    )
     house.stage.on("Queued one", Reply(text="Done one."))
     await tab.begin("Never ends")
     await expect(tab.replies.last).to_contain_text("On and on")

@@ -375,6 +375,9 @@ class ApprovalAsked(AtWork, frozen=True, kw_only=True, tag="approval.asked"):
     workspace: str = ""
     offers: tuple[Offer, ...] = ()
     """What `session` and `always` can cover, the narrowest first."""
+    arguments: str = ""
+    """What the call gets, as JSON; `arguments_blob` has the whole if this is only the beginning."""
+    arguments_blob: str | None = None
 
 
 class ApprovalAnswered(AtWork, frozen=True, kw_only=True, tag="approval.answered"):

@@ -52,6 +52,8 @@ export interface ApprovalAsked {
   needs?: Needs;
   workspace?: string;
   offers?: readonly Offer[];
+  arguments?: string;
+  arguments_blob?: string | null;
 }
 
 /** The request can no longer be answered. */
@@ -759,6 +761,7 @@ export interface NestedCall {
   outcome: "cancelled" | "completed" | "denied" | "failed" | "unknown";
   preview?: string;
   hooks?: readonly HookAction[];
+  exit_code?: number;
 }
 
 /** The content of the blob that a `NestedSummary` names. */
@@ -801,6 +804,7 @@ export interface NestedProgress {
   outcome?: "cancelled" | "completed" | "denied" | "failed" | "unknown" | null;
   duration?: number | null;
   count?: number;
+  exit_code?: number | null;
 }
 
 /** The sums of the nested calls of one tool that are not listed one by one. */
@@ -1237,6 +1241,7 @@ export interface ShownNested {
   preview?: string;
   outcome?: "cancelled" | "completed" | "denied" | "failed" | "unknown" | null;
   duration?: number | null;
+  exit_code?: number | null;
 }
 
 /** The sums of the nested calls of one tool in a running container so far. */

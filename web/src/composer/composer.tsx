@@ -104,7 +104,7 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
             event.currentTarget.value = "";
           }}
         />
-        <Dictation composing={composing} />
+        <Dictation composing={composing} running={running} />
         <span class="layout-grow" />
         {parsed.what !== "message" ? (
           <Button kind="main" keys="↵" disabled={composing.sending.value} type="submit">

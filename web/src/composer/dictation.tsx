@@ -29,7 +29,7 @@ const makers = globalThis as unknown as {
   webkitSpeechRecognition?: RecognitionMaker;
 };
 
-export function Dictation({ composing }: { composing: ComposerState }) {
+export function Dictation({ composing, running }: { composing: ComposerState; running: boolean }) {
   const [isOn, setOn] = useState(false);
   const recognition = useRef<Recognition | null>(null);
   useEffect(() => () => recognition.current?.stop(), [composing]);
@@ -55,8 +55,10 @@ export function Dictation({ composing }: { composing: ComposerState }) {
     setOn(true);
   };
   return (
-    <Button pressed={isOn} onClick={() => (isOn ? recognition.current?.stop() : start())}>
-      {isOn ? texts.composer.stopDictation : texts.composer.dictate}
-    </Button>
+    <span class={running ? "composer-dictation is-running" : "composer-dictation"}>
+      <Button pressed={isOn} onClick={() => (isOn ? recognition.current?.stop() : start())}>
+        {isOn ? texts.composer.stopDictation : texts.composer.dictate}
+      </Button>
+    </span>
   );
 }

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
 import { pictureAddress } from "../api/client";
 import type { QueuedMessage } from "../api/types";
 import { ApprovalRequests } from "../approvals/requests";
+import { AskedArguments } from "../calls/full_text";
 import { Composer } from "../composer/composer";
 import { composerOf } from "../composer/composers";
 import { openFile } from "../inspector/selection";
@@ -132,7 +133,12 @@ function Dock({ keeper }: { keeper: SessionKeeper }) {
   return (
     <div class="footer">
       <div class="footer-column">
-        {session === null ? null : <ApprovalRequests session={session} />}
+        {session === null ? null : (
+          <ApprovalRequests
+            session={session}
+            show={(approval) => <AskedArguments approval={approval} sessionId={session.id} />}
+          />
+        )}
         {session === null ? null : <PlanBox session={session} />}
         {session === null ? null : <Queue session={session} />}
         {session === null ? null : <StopChoice session={session} onWithdrawn={takeBack} />}

@@ -88,6 +88,8 @@ export interface NestedItem {
   /** Null while it runs. */
   readonly outcome: Outcome | null;
   readonly duration: number | null;
+  /** Of a command that ended with another code than 0. */
+  readonly exitCode?: number | null;
 }
 
 /** What the nested calls of one tool add up to, however they were told. */
@@ -142,6 +144,8 @@ export interface Call {
   readonly started: boolean;
   readonly result: readonly ResultPart[];
   readonly duration: number | null;
+  /** Of a command that ended with another code than 0: it is done, but not well. */
+  readonly exitCode: number | null;
   /** It ended as unknown and has come to its end since. */
   readonly settled: boolean;
 }

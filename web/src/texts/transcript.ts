@@ -10,6 +10,7 @@ const OUTCOMES: Record<string, string> = {
   denied: "Denied",
   cancelled: "Cancelled",
   unknown: "Unknown",
+  exited: "Exit code not 0",
 };
 
 const REASONS: Record<string, string> = {
@@ -128,8 +129,10 @@ export const turn = {
 };
 
 export const notes = {
+  /** While there is still time to wait, and after that. */
+  retrying: (cause: string, left: number): string => `${error(cause)}. Retrying in ${Math.ceil(left)} s.`,
   retried: (cause: string, delay: number): string =>
-    `${error(cause)}. Retrying in ${seconds(delay).replace(".0 ", " ")}.`,
+    `${error(cause)}. Retried after ${seconds(delay).replace(".0 ", " ")}.`,
   switched: (from: string, to: string, cause: string): string =>
     `Switched from ${from} to ${to}: ${error(cause).toLowerCase()}.`,
   resumed: (attempt: number): string =>
@@ -179,6 +182,7 @@ export const call = {
     const cancelled = outcome === "unknown" && reason !== null && reason in AUTHORS ? ": cancelled" : "";
     return `${cancelled}${reason === outcome ? "" : because(reason)}${endedLater ? ", ended later" : ""}`;
   },
+  exited: (code: number): string => `Exit code ${code}`,
   notStarted: "Not started",
   progress: (done: number, total: number | null): string => (total === null ? `${done}` : `${done} of ${total}`),
   nested: (began: number, done: number): string =>
