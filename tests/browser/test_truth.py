@@ -12,7 +12,9 @@ from tests.browser.test_asking import begins_carefully
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
-LONG = "\n".join(["rm -rf build-1", *(f"echo line {number}" for number in range(120)), "rm -rf end"])
+LONG = "\n".join(
+    ["rm -rf build-1", *(f"echo line {number}" for number in range(120)), "rm -rf end"]
+)
 
 
 def command(text: str) -> Reply:

@@ -42,7 +42,7 @@ export function Code({ text, language, growing = false, title, children }: Props
     <figure class="code">
       <figcaption>
         <span>{title ?? language}</span>
-        <span class="layout-buttons">
+        <span class="code-tools">
           {children}
           <Copy text={text} />
         </span>

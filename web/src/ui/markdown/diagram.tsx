@@ -77,7 +77,7 @@ export function Diagram({ text, growing }: { text: string; growing: boolean }) {
     <figure class="diagram">
       <figcaption>
         <span>{words.label}</span>
-        <span class="layout-buttons">
+        <span class="diagram-tools">
           <button type="button" class="button-quiet" onClick={() => setSource(true)}>
             {words.source}
           </button>
