@@ -161,10 +161,16 @@ class CallOutcome(msgspec.Struct, frozen=True):
         """The code of a command that came to its end with another one than 0; None: any other."""
         for part in self.content if self.outcome == "completed" else ():
             if isinstance(part, Json) and b'"exit_code"' in bytes(part.value):
-                value = part.decode()
-                code = value.get("exit_code") if isinstance(value, dict) else None
-                return code or None if isinstance(code, int) else None
+                return _exit_code(part.decode())
         return None
+
+
+def _exit_code(value: Any) -> int | None:
+    match value:
+        case {"exit_code": int(code)} if code != 0:
+            return code
+        case _:
+            return None
 
 
 def text_of(content: Iterable[Part]) -> str:

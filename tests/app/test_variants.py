@@ -1,4 +1,4 @@
-"""Other answers to the same message: replaced, restored, and continued from, whatever happened since."""
+"""Other answers to the same message: replaced, restored and continued from."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ The claim[^1] stands in [the notes](docs/notes.md), with a chart:
 
 ![far away](https://example.com/cat.png)
 
-| name | a very long column that is wide | another very long column that is wide | and one more that is wide |
+| name | a very long column that is wide | another column that is wide | and one more |
 |---|---|---|--:|
 | **x** | `1` | words that go on and on and on | 3 |
 
@@ -51,7 +51,10 @@ def area(radius: float) -> float:  # a long line of code that should not be cove
 [^1]: As *everybody* knows.
 """
 BROKEN = "```mermaid\ngraph LR\n  A -->|x B\n```\n\nAfter it."
-HEBREW = "שלום, זה **מבחן** של כיוון הטקסט.\n\n- פריט ראשון\n- פריט שני\n\n> ציטוט\n\nAnd this is English."
+HEBREW = (
+    "שלום, זה **מבחן** של כיוון הטקסט.\n\n- פריט ראשון\n- פריט שני\n\n> ציטוט\n\n"
+    "And this is English."
+)
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg=="
 )
@@ -130,9 +133,7 @@ async def test_links_and_pictures_lead_to_files_of_the_workspace(
     await expect(inspector.locator("pre")).to_contain_text("Everybody knows.")
     async with tab.page.expect_download() as download:
         await inspector.get_by_role("link", name="Download").click()
-    saved = await download.value
-    assert saved.suggested_filename == "notes.md"
-    assert Path(await saved.path()).read_text() == "# Notes\n\nEverybody knows.\n"
+    assert (await download.value).suggested_filename == "notes.md"
     await reply.get_by_role("link", name="gone").click()
     await expect(inspector).to_contain_text("doesn't exist")
 

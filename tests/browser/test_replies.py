@@ -123,7 +123,7 @@ async def test_what_becomes_of_changed_files_is_asked(tab: Tab, house: House) ->
     file = house.served.workspace / "colours.txt"
     write = Call("write_file", {"path": "colours.txt", "content": "red"})
     house.stage.on(
-        "Write a colour", Reply(calls=[write]), Reply(text="Wrote it."), Reply(text="No.")
+        "Write a colour", Reply(calls=(write,)), Reply(text="Wrote it."), Reply(text="No.")
     )
     await tab.begin("Write a colour")
     await expect(tab.replies.last).to_contain_text("Wrote it.")
@@ -144,7 +144,7 @@ async def test_a_turn_that_failed_is_tried_again(tab: Tab, house: House) -> None
 
     part = house.stage.on("Try me", Reply(text="It worked."))
     take, failures = part.take, [refuse]
-    part.take = lambda asked: failures.pop()() if failures else take(asked)  # type: ignore[method-assign]
+    part.take = lambda asked: failures.pop()() if failures else take(asked)
     await tab.begin("Try me")
     again = tab.button("Try again")
     await expect(again).to_be_enabled()
