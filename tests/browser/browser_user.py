@@ -100,7 +100,23 @@ class Tab:
 
     async def say(self, text: str, key: str = "Enter") -> None:
         await self.box.fill(text)
-        await self.box.press(key)
+        has_keyboard = await self.page.evaluate("matchMedia('(hover: hover)').matches")
+        if key == "Enter" and not has_keyboard:
+            await self.page.locator("form[aria-label=Message] [type=submit]").click()
+        else:
+            await self.box.press(key)
+
+    async def opens_inspector(self) -> None:
+        """It opens by itself only when there is something in it."""
+        toggle = self.page.get_by_role("button", name="Inspector", exact=True)
+        if await toggle.get_attribute("aria-expanded") != "true":
+            await toggle.click()
+
+    async def shows_more(self) -> None:
+        """Show all settings of the next session."""
+        more = self.page.get_by_role("button", name="More", exact=True)
+        if await more.get_attribute("aria-expanded") != "true":
+            await more.click()
 
     async def starts_anew(self) -> None:
         await self.list.get_by_role("button", name="New session", exact=True).first.click()

@@ -134,6 +134,7 @@ async def _asking(tab: Tab, house: House) -> str:
     touch = Call("terminal", {"command": "touch a-file"})
     house.stage.on("Tidy up", Reply(text="Two calls.", calls=(touch, Call("clarify", ask))))
     await tab.starts_anew()
+    await tab.shows_more()
     approvals = tab.page.get_by_role("combobox", name="Approvals")
     await approvals.select_option(label="Ask before every change")
     address = await _begin(tab, "Tidy up", anew=False)

@@ -45,6 +45,10 @@ class PageServer:
         self._temporary.mkdir()
 
     @property
+    def home(self) -> Path:
+        return self._home
+
+    @property
     def said(self) -> str:
         """What it printed as errors."""
         return self._log.read_text()

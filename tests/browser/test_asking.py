@@ -17,6 +17,7 @@ ASK = "Ask before every change"
 async def begins_carefully(tab: Tab, words: str) -> None:
     """Open a session that asks before it changes anything."""
     await tab.starts_anew()
+    await tab.shows_more()
     await tab.page.get_by_role("combobox", name="Approvals").select_option(label=ASK)
     await tab.say(words)
     await expect(tab.said.first).to_have_text(words)

@@ -31,6 +31,7 @@ def fact(tab: Tab, name: str) -> Locator:
 
 
 async def turns_to(tab: Tab, name: str) -> None:
+    await tab.opens_inspector()
     await inspector(tab).get_by_role("tab", name=name).click()
     await expect(inspector(tab).get_by_role("tabpanel", name=name)).to_be_visible()
 

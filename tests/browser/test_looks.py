@@ -95,6 +95,7 @@ class Eye:
 
 async def look_at_the_start(tab: Tab, eye: Eye, *, narrow: bool) -> None:
     await eye.sees("empty", tab.page.get_by_role("heading", name="What can I help with?"))
+    await tab.shows_more()
     tools = tab.page.get_by_role("main").get_by_text("Tools", exact=True)
     await tools.click()
     await eye.sees("toolsets", tab.page.get_by_role("checkbox", name="code"))

@@ -141,6 +141,7 @@ async def test_the_inspector_shows_what_the_memory_gave_to_this_turn(
     house.stage.on("Who plays chess", Reply(text="You do."))
     await tab.begin("Who plays chess")
     await expect(tab.replies.last).to_have_text("You do.")
+    await tab.opens_inspector()
     await tab.page.get_by_role("tab", name="Context").click()
     given = tab.page.get_by_role("list", name="From the memory, for this turn")
     await expect(given.get_by_role("listitem").filter(has_text="plays chess")).to_have_count(1)

@@ -128,6 +128,7 @@ async def test_a_fallback_is_a_quiet_line_that_stays_and_a_profile_brings_its_ow
 
     await tab.starts_anew()
     fields = tab.page.get_by_role("main")
+    await tab.shows_more()
     await fields.get_by_role("combobox", name="Profile").select_option("work")
     await fields.get_by_role("combobox", name="Personality").select_option("formal")
     await fields.get_by_role("combobox", name="Effort").select_option("low")

@@ -90,6 +90,7 @@ async def test_the_choice_and_the_list_can_be_seen_and_used(
     async with person(chromium, house.served.url, state=house.state, **LOOKS[look]) as somebody:
         tab = await somebody.opens()
         eye = Eye(tab, tmp_path, look, AXE.read_text())
+        await tab.shows_more()
         await tab.page.get_by_role("combobox", name="Approvals").select_option(
             label="Ask before every change"
         )

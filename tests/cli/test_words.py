@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from keryx.cli.values import day, folder, port, rows, seconds, speed
+from keryx.cli.values import day, dollars, folder, port, rows, seconds, speed, tokens
 from tests.cli.command_runs import AT_ONCE, Around, Ended, World
 from tests.cli.generated import LEAVES, Leaf
 
@@ -29,6 +29,8 @@ OF_TYPE: dict[Any, tuple[str, ...]] = {
     port: NUMBERS,
     rows: NUMBERS,
     seconds: NUMBERS,
+    tokens: ("", "-1", "1.5", "many", "9" * 40),
+    dollars: ("", "-1", "nan", "1e999", "much"),
     folder: FOLDERS,
     day: (*NUMBERS, "2026-13-01", "yesterday"),
     speed: ("", "-1", "nan", "1e999", "fast"),

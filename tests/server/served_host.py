@@ -21,6 +21,7 @@ from keryx.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply, hi
 from keryx.ports.model import ModelRequest
 from keryx.ports.tool import Tool
 from keryx.server.access.tokens import Tokens
+from keryx.server.access.users import Users
 from keryx.server.serve import Serving, Settings, serving
 
 PATIENCE: Final = 20.0  # long enough for any machine; only reached by a test that fails
@@ -206,6 +207,12 @@ class ServedHost:
     workspace: Path
     others: list[aiohttp.ClientSession] = field(default_factory=list[aiohttp.ClientSession])
 
+    async def user(self, name: str, password: str = "correct horse") -> Client:
+        """Add a named user; return a program that uses the server as this user."""
+        await in_thread(Users(self.home).add, name, password)
+        token = await in_thread(Tokens(self.home).make, f"of {name}", name)
+        return self.browser(Authorization=f"Bearer {token}")
+
     def browser(self, **headers: str) -> Client:
         """Without a token; it keeps cookies."""
         jar = aiohttp.CookieJar(unsafe=True)
@@ -235,9 +242,12 @@ async def served_host(
     """A host with that model, served on a free port, and a client that is let in."""
     home, workspace = path / "home", path / "workspace"
     workspace.mkdir(exist_ok=True)
+    model = model or scripted()
     async with (
-        Keryx(model=model or scripted(), tools=tools, home=home, workspace=workspace) as app,
-        serving(app.host_client, Settings(port=0, workspace=workspace, **settings)) as server,
+        Keryx(model=model, tools=tools, home=home, workspace=workspace) as app,
+        serving(
+            app.host_client, Settings(port=0, workspace=workspace, **settings), model
+        ) as server,
     ):
         tokens = Tokens(home)
         await in_thread(tokens.revoke, "test")  # the home may have been served before

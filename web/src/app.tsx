@@ -2,6 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import { RulesDialog } from "./approvals/rules_dialog";
+import { helpShown } from "./composer/run_command";
 import { InspectorSlot } from "./inspector/inspector_slot";
 import { show, shown, watchRoom, wide } from "./inspector/selection";
 import { LoginScreen } from "./login/login_screen";
@@ -10,6 +11,7 @@ import { MemoryDialog } from "./memory/memory_dialog";
 import { listShown, searchShown } from "./navigation/panels";
 import { waitingCount } from "./notifications/notifications";
 import { ListFooter } from "./screens/list_footer";
+import { paletteCommands } from "./screens/palette";
 import { SessionScreen } from "./screens/session_screen";
 import { StartScreen } from "./screens/start_screen";
 import { SearchDialog } from "./search/search_dialog";
@@ -19,6 +21,7 @@ import { ModelsDialog } from "./setup/models_dialog";
 import { texts } from "./texts";
 import { watchFocus } from "./ui/focus";
 import { Notice } from "./ui/notice";
+import { watchSwipes } from "./ui/swipe";
 import { UsageDialog } from "./usage/usage_dialog";
 
 export function App() {
@@ -31,6 +34,7 @@ export function App() {
 function Page() {
   useEffect(watchRoom, []);
   useEffect(watchFocus, []);
+  useEffect(() => watchSwipes((visible) => (listShown.value = visible)), []);
   useEffect(() => {
     document.addEventListener("keydown", onShortcut);
     return () => document.removeEventListener("keydown", onShortcut);
@@ -53,7 +57,9 @@ function Page() {
         {keeper === null ? <StartScreen /> : <SessionScreen key={keeper.id} keeper={keeper} />}
       </main>
       <InspectorSlot keeper={keeper} />
-      {searchShown.value ? <SearchDialog onClose={() => (searchShown.value = false)} /> : null}
+      {searchShown.value ? (
+        <SearchDialog commands={paletteCommands()} onClose={() => (searchShown.value = false)} />
+      ) : null}
       <UsageDialog />
       <RulesDialog />
       <MemoryDialog />
@@ -86,6 +92,10 @@ function onShortcut(event: KeyboardEvent): void {
   if (plain && event.key === "i" && current.value !== null) {
     event.preventDefault();
     show(!shown.value);
+  }
+  if (!typing && event.key === "?") {
+    event.preventDefault();
+    helpShown.value = true;
   }
   if (plain && event.key === "n") {
     event.preventDefault();

@@ -82,7 +82,7 @@ class HostClient:
         self.tools: Final = tools
         self._runtime = runtime
         # For lists and choices only: the host, which may be another process, has its own.
-        self._own_tools = OwnTools(config.home, runtime.bridge.to_thread)
+        self._own_tools = OwnTools(config.settings_home, runtime.bridge.to_thread)
         self._joiner = HomeJoiner(
             runtime,
             models=models,

@@ -40,7 +40,7 @@ class HostTools:
         self._built_in = None if program.from_program else program
         self._shared = self._built_in
         """The built-in tools and the user's own."""
-        self.own: Final = OwnTools(config.home, to_thread)
+        self.own: Final = OwnTools(config.settings_home, to_thread)
 
     @property
     def capabilities(self) -> tuple[str, ...]:

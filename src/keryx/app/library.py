@@ -125,7 +125,12 @@ class Keryx:
             return config
         create = partial(tempfile.mkdtemp, prefix="keryx-")
         self._temporary_folder = await acquire(runtime.bridge, create, shutil.rmtree)
-        return msgspec.structs.replace(config, home=Path(self._temporary_folder), in_memory=True)
+        return msgspec.structs.replace(
+            config,
+            home=Path(self._temporary_folder),
+            settings_home=Path(self._temporary_folder),
+            in_memory=True,
+        )
 
     async def _close(self) -> None:
         if self._models is not None:

@@ -20,7 +20,7 @@ def with_named_sets(tools: Tools, config: Config) -> Tools:
     tools = tools.with_sets({})
     if not _has_named_sets(config):
         return tools
-    where = config.home / "config.toml"
+    where = config.settings_home / "config.toml"
     for name in config.toolsets:
         if tools.knows(name):
             raise ConfigurationError(

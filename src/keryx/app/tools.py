@@ -73,7 +73,7 @@ class Tools(msgspec.Struct, frozen=True):
             confined=config.confinement != "off",
             web=_web_settings(toolsets, config),
             media=_media_settings(toolsets, config),
-            skills=config.home / SKILLS,
+            skills=config.settings_home / SKILLS,
             memory=bool(config.memory.providers),
         )
         scripts = importlib.import_module("keryx.sandbox.scripts")
@@ -272,7 +272,7 @@ def secret_places(config: Config) -> list[Path]:
 
 def hidden_places(config: Config) -> tuple[Path, ...]:
     """Return the paths that no tool may read: the home of Keryx, and the user's secrets."""
-    return (config.home, *secret_places(config))
+    return (config.home, config.settings_home, *secret_places(config))
 
 
 def child_environment(config: Config, session_id: str, workspace: Path) -> dict[str, str]:

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "serve": "serve the page and the API",
     "gateway": "talk to agents from Telegram or through a signed webhook",
     "tokens": "make, list and revoke tokens for programs that use the API",
+    "users": "add, list, limit and remove named users of `keryx serve`",
     "sessions": "list, show, search, export, import, replay, fork or delete sessions",
     "approvals": "list and remove approval rules, or test a command against them",
     "trust": "trust the MCP servers, hooks and skills of a folder, so that they are used",
@@ -35,7 +36,7 @@ COMMANDS: Final = {
     "demo": "show the runtime at work in half a minute; no key, no network",
 }
 
-NEEDS_WEB: Final = ("serve", "tokens")
+NEEDS_WEB: Final = ("serve", "tokens", "users")
 """The commands that need the extra `web`."""
 
 FAILED: Final = 1

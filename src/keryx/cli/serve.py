@@ -18,9 +18,9 @@ import msgspec
 from keryx.aio.loops import run_loop
 from keryx.app import Keryx
 from keryx.cli.logs import redact_logs
-from keryx.cli.values import folder, port
+from keryx.cli.values import folder, port, read_password
 from keryx.config import secrets_of
-from keryx.errors import KeryxError, UserMustActError
+from keryx.errors import KeryxError
 from keryx.gateway.gateway import Gateway, GatewayTakenError, running_gateway
 from keryx.server.serve import HOST, PORT, Settings, serving
 
@@ -68,19 +68,10 @@ def run(options: argparse.Namespace) -> int:
         allowed_hosts=tuple(options.allow_host),
         trusted_proxies=tuple(options.trusted_proxy),
         url=options.url,
-        password=None if options.password_file is None else _password(options.password_file),
+        password=None if options.password_file is None else read_password(options.password_file),
         workspace=options.workspace,
     )
     return run_loop(_serve(options, settings))
-
-
-def _password(file: str) -> str:
-    try:
-        return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserMustActError(
-            f"the password file cannot be read: {error}; name another with --password-file"
-        ) from error
 
 
 def _configured(settings: Settings, app: Keryx) -> Settings:
@@ -104,7 +95,7 @@ async def _serve(options: argparse.Namespace, settings: Settings) -> int:
     async with keryx as app:
         redact_logs(secrets_of(app.host_client.config))
         await app.host_client.tools_to_choose()  # an unknown name in the configuration is an error
-        return await _run_server(app, settings)
+        return await _run_server(app, settings, options.model)
 
 
 @asynccontextmanager
@@ -127,10 +118,10 @@ def _say_failure(error: KeryxError) -> None:
     print(f"keryx: the gateway: {error}", file=sys.stderr, flush=True)
 
 
-async def _run_server(app: Keryx, settings: Settings) -> int:
+async def _run_server(app: Keryx, settings: Settings, model: str | None) -> int:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     async with (
-        serving(app.host_client, _configured(settings, app)) as server,
+        serving(app.host_client, _configured(settings, app), model) as server,
         _gateway(app, settings.workspace) as gateway,
     ):
         for number in (signal.SIGINT, signal.SIGTERM):

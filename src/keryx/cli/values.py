@@ -12,6 +12,8 @@ from keryx.errors import UserMustActError
 
 LAST_PORT: Final = 65_535
 MOST_ROWS: Final = 1_000_000
+MOST_TOKENS: Final = 10**15
+MOST_DOLLARS: Final = 1e9
 LONGEST_WAIT: Final = 31_536_000.0
 """A year, in seconds."""
 FIRST_DAY: Final = date(1970, 1, 2)
@@ -28,6 +30,24 @@ def port(word: str) -> int:
 def rows(word: str) -> int:
     """Return how many rows are printed at most."""
     return _whole(word, 1, MOST_ROWS, "a number of rows")
+
+
+def tokens(word: str) -> int:
+    """Return a number of tokens."""
+    return _whole(word, 0, MOST_TOKENS, "a number of tokens")
+
+
+def dollars(word: str) -> float:
+    """Return an amount of money in US dollars."""
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= MOST_DOLLARS:
+        raise argparse.ArgumentTypeError(
+            f"{word[:40]!r} is not an amount of money; write US dollars, such as 2.50"
+        )
+    return value
 
 
 def place(word: str) -> int:
@@ -84,6 +104,16 @@ def folder(word: str) -> Path:
         return find_workspace(word)
     except UserMustActError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def read_password(file: str) -> str:
+    """Return the password in this file, without the line break at its end."""
+    try:
+        return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise UserMustActError(
+            f"the password file cannot be read: {error}; name another with --password-file"
+        ) from error
 
 
 def _whole(word: str, least: int, most: int, what: str) -> int:

@@ -43,6 +43,7 @@ from keryx.config.schema import (
 )
 from keryx.config.toolsets import check_sets, unknown_name
 from keryx.config.usage import UsageConfig, UsageExportConfig
+from keryx.config.users import CONFINED, USER_FILE, UserRecord, find_settings, limits_of, read_user
 from keryx.decoding import convert
 from keryx.tools.hooks.settings import HookSettings, parse_hooks
 from keryx.tools.mcp.settings import ServerList, parse_servers, read_servers
@@ -130,8 +131,9 @@ def secrets_of(config: Config) -> dict[str, str]:
 
 
 def _load(home: Path, env: Mapping[str, str]) -> Config:
-    stamps = _stamps(home)
-    file, keys = _read(home / FILE), read_keys(home / KEYS)
+    stamps, user = _stamps(home), read_user(home)
+    settings_home = find_settings(home)
+    file, keys = _read(settings_home / FILE), read_keys(settings_home / KEYS)
     profiles = {DEFAULT: ProfileConfig(), **file.profiles}
     base = ProfileConfig(
         model=file.model or keys.model,
@@ -142,18 +144,20 @@ def _load(home: Path, env: Mapping[str, str]) -> Config:
     )
     return Config(
         home=home,
+        settings_home=settings_home,
+        fence=None if user is None else user.folder,
         durability=file.durability,
-        limits=file.limits,
+        limits=file.limits if user is None else limits_of(user, file.limits),
         approvals=file.approvals,
         server=file.server,
-        confinement=file.confinement,
+        confinement=file.confinement if user is None else CONFINED,
         tools=_tools(file.tools, env),
-        mcp=_mcp_servers(home, file, env),
-        memory=_memory(file.memory, env),
+        mcp=_mcp_servers(settings_home, file, env),
+        memory=_memory(file.memory, env, user),
         gateway=gateway.with_secrets(file.gateway, env),
         usage=file.usage,
-        hooks=_hooks(file, home / FILE),
-        toolsets=check_sets(file.toolsets, file.profiles, home / FILE),
+        hooks=_hooks(file, settings_home / FILE),
+        toolsets=check_sets(file.toolsets, file.profiles, settings_home / FILE),
         profiles={name: _profile(base, profile, env) for name, profile in profiles.items()},
         is_model_written=bool(env.get("KERYX_MODEL") or file.model or profiles[DEFAULT].model),
         written=stamps,
@@ -201,12 +205,12 @@ def _tools(tools: ToolsConfig, env: Mapping[str, str]) -> ToolsConfig:
     return msgspec.structs.replace(tools, web=msgspec.structs.replace(web, **keys))
 
 
-def _memory(memory: MemoryConfig, env: Mapping[str, str]) -> MemoryConfig:
+def _memory(memory: MemoryConfig, env: Mapping[str, str], user: UserRecord | None) -> MemoryConfig:
     honcho = memory.honcho
-    if honcho.api_key is not None:
-        return memory
-    key = env.get(honcho.api_key_env)
-    return msgspec.structs.replace(memory, honcho=msgspec.structs.replace(honcho, api_key=key))
+    key = honcho.api_key or env.get(honcho.api_key_env)
+    workspace = honcho.workspace if user is None else f"{honcho.workspace}-{user.name}"
+    honcho = msgspec.structs.replace(honcho, api_key=key, workspace=workspace)
+    return msgspec.structs.replace(memory, honcho=honcho)
 
 
 def _mcp_servers(home: Path, file: _File, env: Mapping[str, str]) -> ServerList:
@@ -227,7 +231,8 @@ def _hooks(file: _File, path: Path) -> tuple[HookSettings, ...]:
 
 
 def _stamps(home: Path) -> tuple[tuple[int, int] | None, ...]:
-    return tuple(file_stamp(home / name) for name in (FILE, KEYS, MCP_FILE))
+    files = (find_settings(home) / name for name in (FILE, KEYS, MCP_FILE))
+    return tuple(map(file_stamp, (home / USER_FILE, *files)))
 
 
 def _read(path: Path) -> _File:

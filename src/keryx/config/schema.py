@@ -214,6 +214,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration, merged from all sources."""
 
     home: Path
+    settings_home: Path
+    """Where the settings, tools, skills and models are: `home`, except for named users."""
+    fence: str | None = None
+    """The folder that no approval leads out of; None: there is no such bound."""
     in_memory: bool = False
     """Whether nothing is kept: the home is a temporary folder, and the store is in memory."""
     durability: Durability

@@ -20,6 +20,8 @@ from keryx.server.problems import ProblemError
 from keryx.server.schemas import is_id
 from keryx.server.service import Service
 from keryx.server.stream import Receive, Send, Streams
+from keryx.server.users.roles import check_role
+from keryx.server.users.user_hosts import UserHosts
 
 UNAUTHORIZED: Final = 401
 START: Final = "http.response.start"
@@ -37,14 +39,21 @@ class Application:
     """The ASGI callable that uvicorn calls for each request. Belongs to one loop."""
 
     def __init__(
-        self, service: Service, guard: Guard, proxies: Proxies, page: Page, streams: Streams
+        self,
+        service: Service,
+        users: UserHosts,
+        guard: Guard,
+        proxies: Proxies,
+        page: Page,
+        streams: Streams,
     ) -> None:
         self._service = service
+        self._users = users
         self._guard = guard
         self._proxies = proxies
         self._page = page
         self._streams = streams
-        self._framework: Callable[[Any, Any, Any], Awaitable[None]] = routing.framework(service)
+        self._framework: Callable[[Any, Any, Any], Awaitable[None]] = routing.framework()
         self._document: bytes | None = None
         self._date = (0, b"")
 
@@ -82,7 +91,9 @@ class Application:
         caller = await self._service.access.caller(head.authorization, head.cookie)
         if caller is None and (method, path) not in OPEN:
             raise _unauthorized()
-        scope[routing.CALLER] = caller
+        service = self._service if caller is None else await self._service_of(caller, method, path)
+        scope[routing.CALLER], scope[routing.SERVICE] = caller, service
+        scope[routing.USER_HOSTS] = self._users
         session_events = _EVENTS.fullmatch(path)
         if caller is not None and (session_events or path in (ALL_EVENTS, DOCUMENT)):
             if method != "GET":
@@ -91,14 +102,23 @@ class Application:
                 await self._describe(send)
             else:
                 session_id = None if session_events is None else session_events[1]
-                await self._stream(session_id, _after(scope, head), caller, receive, raw)
+                after = _after(scope, head)
+                await self._stream(service, session_id, after, caller, receive, raw)
         else:
             await self._framework(scope, receive, _guarded(send))
+
+    async def _service_of(self, caller: Caller, method: str, path: str) -> Service:
+        """Return the caller's own service; `ProblemError` if the caller may not use this route."""
+        if not caller.user:
+            return self._service
+        check_role(caller, method, path)
+        return await self._users.service_of(self._service.access.users[caller.user])
 
     # -- streams
 
     async def _stream(
         self,
+        service: Service,
         session_id: str | None,
         after: int | None,
         caller: Caller,
@@ -109,16 +129,16 @@ class Application:
             return self._service.access.is_valid(caller)
 
         if session_id is None:
-            changes = self._service.host_client.changes(after)
+            changes = service.host_client.changes(after)
             await self._streams.changes(changes, receive, send, may_read)
             return
         if not is_id(session_id):
             raise _bad("this is not the id of a session")
-        row = await self._service.row(session_id)
+        row = await service.row(session_id)
         if (after or 0) > row.last_seq:
             raise _bad(f"the session has only {row.last_seq} events, so none after {after}")
-        events = await self._service.host_client.follow(session_id, after=after or 0)
-        await self._streams.session(session_id, events, receive, send, may_read)
+        events = await service.host_client.follow(session_id, after=after or 0)
+        await self._streams.session((caller.user, session_id), events, receive, send, may_read)
 
     # -- other answers
 

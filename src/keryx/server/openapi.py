@@ -41,7 +41,7 @@ def document(version: str) -> bytes:
     config = OpenAPIConfig(
         title="Keryx", version=version, description=_ABOUT, use_handler_docstrings=True
     )
-    app = routing.framework(None, config)
+    app = routing.framework(config)
     result: Document = msgspec.json.decode(msgspec.json.encode(app.openapi_schema.to_schema()))
     result["paths"] = {
         path: operations for path, operations in result["paths"].items() if path.startswith("/api/")

@@ -28,9 +28,11 @@ from keryx.server.routes import (
     sessions,
     setup,
 )
+from keryx.server.routes.access import users
 from keryx.server.routes.memory import memories
 from keryx.server.routes.trust import folders
 from keryx.server.service import Service
+from keryx.server.users.user_hosts import UserHosts
 
 ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
     *about.ROUTES,
@@ -44,26 +46,26 @@ ROUTES: Final[tuple[ControllerRouterHandler, ...]] = (
     *setup.ROUTES,
     *folders.ROUTES,
     *memories.ROUTES,
+    *users.ROUTES,
 )
 CALLER: Final = "keryx.caller"
 """The key of the caller in the request's scope."""
+SERVICE: Final = "keryx.service"
+"""The key of the caller's own service in the request's scope."""
+USER_HOSTS: Final = "keryx.user_hosts"
 OUTSIDE: Final = "keryx.outside"
 """The key of the request's public address in its scope."""
 LARGEST_BODY: Final = 8 * 1024 * 1024
 WRONG_METHOD: Final = 405
 
 
-def framework(service: Service | None, openapi: OpenAPIConfig | None = None) -> Litestar:
-    """Return the framework with all routes; without a service it can only be described."""
-
-    def provide_service() -> Service:
-        assert service is not None
-        return service
-
+def framework(openapi: OpenAPIConfig | None = None) -> Litestar:
+    """Return the framework with all routes."""
     app = Litestar(
         ROUTES,
         dependencies={
-            "service": Provide(provide_service, sync_to_thread=False),
+            "service": Provide(_service, sync_to_thread=False),
+            "user_hosts": Provide(_user_hosts, sync_to_thread=False),
             "caller": Provide(_caller, sync_to_thread=False),
             "outside": Provide(_outside, sync_to_thread=False),
         },
@@ -76,6 +78,14 @@ def framework(service: Service | None, openapi: OpenAPIConfig | None = None) -> 
         for handler in route.route_handlers if isinstance(route, HTTPRoute) else ():
             prepare(handler.signature_model)  # the framework converts to it with msgspec
     return app
+
+
+def _service(request: Request[Any, Any, Any]) -> Service:
+    return cast("dict[str, Service]", request.scope)[SERVICE]
+
+
+def _user_hosts(request: Request[Any, Any, Any]) -> UserHosts:
+    return cast("dict[str, UserHosts]", request.scope)[USER_HOSTS]
 
 
 def _outside(request: Request[Any, Any, Any]) -> Outside:

@@ -10,6 +10,7 @@ import ipaddress
 import socket
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -20,8 +21,11 @@ import uvicorn
 from keryx.aio.bridge import Bridge
 from keryx.aio.clock import RealClock
 from keryx.aio.scope import Scope
+from keryx.app import Keryx
 from keryx.app.host_client import HostClient
+from keryx.config.users import UserRecord, user_home
 from keryx.errors import UserMustActError
+from keryx.ports.model import Model
 from keryx.server.access.auth import Access
 from keryx.server.access.forwarded import Proxies, PublicUrl
 from keryx.server.app import Application
@@ -29,6 +33,7 @@ from keryx.server.guards import WILDCARDS, Guard
 from keryx.server.page import Page
 from keryx.server.service import UPLOAD_LIMIT, Service
 from keryx.server.stream import Streams
+from keryx.server.users.user_hosts import UserHosts
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 8377
@@ -75,8 +80,13 @@ class Serving(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def serving(host_client: HostClient, settings: Settings) -> AsyncGenerator[Serving]:
-    """Serve the sessions of this host until the block ends."""
+async def serving(
+    host_client: HostClient, settings: Settings, model: str | Model | None = None
+) -> AsyncGenerator[Serving]:
+    """Serve the sessions of this host until the block ends.
+
+    `model` is the model of named users; None: the configured one.
+    """
     scope = Scope("server", clock=RealClock())
     threads = Bridge(scope, threads=THREADS)
     try:
@@ -92,24 +102,53 @@ async def serving(host_client: HostClient, settings: Settings) -> AsyncGenerator
             upload_limit=settings.upload_limit,
         )
         page = await threads.to_thread(Page.read)
-        async with _listening(service, page, settings, Streams(scope, access.refresh)) as server:
-            host_client.models.prepare()
-            yield server
+        users = UserHosts(
+            scope,
+            partial(_open_host, host_client.config.settings_home, model),
+            partial(_service_of, service),
+        )
+        try:
+            users.prepare(access.users.values())
+            streams = Streams(scope, access.refresh)
+            async with _listening(service, users, page, settings, streams) as server:
+                host_client.models.prepare()
+                yield server
+        finally:
+            await users.close()
     finally:
         await threads.close()
         scope.close()
 
 
+def _open_host(settings_home: Path, model: str | Model | None, user: UserRecord) -> Keryx:
+    home = user_home(settings_home, user.name)
+    return Keryx(model=model, home=home, workspace=user.folder, titles=True)
+
+
+async def _service_of(owner: Service, app: Keryx, user: UserRecord) -> Service:
+    """Return the service of a named user, who works below the folder of the record only."""
+    folder = await owner.threads.to_thread(Path(user.folder).resolve)
+    return Service(
+        app.host_client,
+        owner.threads,
+        owner.access,
+        workspace=folder,
+        version=owner.version,
+        upload_limit=owner.upload_limit,
+        fence=folder,
+    )
+
+
 @asynccontextmanager
 async def _listening(
-    service: Service, page: Page, settings: Settings, streams: Streams
+    service: Service, users: UserHosts, page: Page, settings: Settings, streams: Streams
 ) -> AsyncGenerator[Serving]:
     url = None if settings.url is None else PublicUrl.read(settings.url)
     proxies = Proxies(settings.trusted_proxies, url)
     with bind(settings.host, settings.port) as listening:
         port: int = listening.getsockname()[1]
         guard = Guard(port, host=settings.host, allowed=settings.allowed_hosts, url=proxies.url)
-        server = _server(Application(service, guard, proxies, page, streams))
+        server = _server(Application(service, users, guard, proxies, page, streams))
         await server.startup(sockets=[listening])
         try:
             listens = _url(settings.host, port)

@@ -51,13 +51,16 @@ class Service:
         workspace: Path,
         version: str,
         upload_limit: int = UPLOAD_LIMIT,
+        fence: Path | None = None,
     ) -> None:
+        """`fence`: sessions work in this folder and below it only; None: in any folder."""
         self.host_client = host_client
         self.threads = threads
         self.access = access
         self.workspace = workspace
         self.version = version
         self.upload_limit = upload_limit
+        self._fence = fence
         self._uploads: OrderedDict[str, Uploaded] = OrderedDict()
 
     # -- sessions
@@ -137,7 +140,7 @@ class Service:
 
     async def folder(self, path: str) -> str:
         """Return an existing folder; a relative path starts at the server's own workspace."""
-        return await self.threads.to_thread(_folder, self.workspace, path)
+        return await self.threads.to_thread(_folder, self.workspace, path, self._fence)
 
     # -- attachments
 
@@ -193,7 +196,7 @@ def _attached_parts(view: SessionView) -> dict[str, Image | File]:
     return {part.blob: part for part in (*parts, *view.draft.attachments)}
 
 
-def _folder(workspace: Path, path: str) -> str:
+def _folder(workspace: Path, path: str, fence: Path | None) -> str:
     if "\0" in path:
         raise unprocessable("The path of a folder cannot hold a NUL character", "remove it")
     folder = os.path.realpath(workspace / Path(path).expanduser())
@@ -201,6 +204,10 @@ def _folder(workspace: Path, path: str) -> str:
         raise unprocessable(
             "That folder doesn't exist on the machine that runs Keryx",
             "create it there, or choose another folder",
+        )
+    if fence is not None and not Path(folder).is_relative_to(fence):
+        raise unprocessable(
+            "Your sessions work in your own folder", f"choose {fence} or a folder in it"
         )
     return folder
 

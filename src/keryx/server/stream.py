@@ -177,7 +177,7 @@ class Streams:
         self._group = Group(scope.child("streams"), on_error=_log_error)
         self._refresh = refresh
         self._buffers: set[Buffer] = set()
-        self._encodings: dict[str, Encodings] = {}
+        self._encodings: dict[tuple[str, str], Encodings] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -185,21 +185,24 @@ class Streams:
 
     async def session(
         self,
-        session_id: str,
+        key: tuple[str, str],
         events: AsyncGenerator[ev.Event],
         receive: Receive,
         send: Send,
         may_read: Callable[[], bool],
     ) -> None:
-        """Send the events of a session until the client or the server ends the stream."""
-        shared = self._encodings.setdefault(session_id, Encodings())
+        """Send the events of a session until the client or the server ends the stream.
+
+        The key is the user and the session: two users may have sessions of the same id.
+        """
+        shared = self._encodings.setdefault(key, Encodings())
         shared.readers += 1
         try:
             await self._serve(events, shared.encode, receive, send, may_read)
         finally:
             shared.readers -= 1
             if shared.readers == 0:
-                del self._encodings[session_id]
+                del self._encodings[key]
 
     async def changes(
         self,

@@ -39,6 +39,8 @@ const at = (id: string, rest = ""): string => `api/sessions/${encodeURIComponent
 const part = encodeURIComponent;
 
 export const login = (proof: wire.Login) => request<void>("POST", "api/login", proof);
+export const health = () => request<wire.Health>("GET", "api/health");
+export const me = () => request<wire.Me>("GET", "api/me");
 export const logout = () => request<void>("POST", "api/logout");
 export const models = () => request<Models>("GET", "api/models");
 export const profiles = () => request<Profiles>("GET", "api/profiles");

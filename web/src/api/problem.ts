@@ -1,6 +1,14 @@
 /** Why the server did not do what was asked: problem documents as one typed error. */
 
-export type ProblemKind = "unreachable" | "unauthorized" | "not_found" | "conflict" | "too_large" | "busy" | "refused";
+export type ProblemKind =
+  | "unreachable"
+  | "unauthorized"
+  | "not_found"
+  | "conflict"
+  | "too_large"
+  | "too_long"
+  | "busy"
+  | "refused";
 
 export class Problem extends Error {
   override readonly name = "Problem";

@@ -448,6 +448,7 @@ export interface FoundServers {
 
 export interface Health {
   version: string;
+  asks_name?: boolean;
   status?: "ok";
 }
 
@@ -542,11 +543,22 @@ export type LoggedEvent =
   | MemoryChanged
   | MemoryRecalled;
 
-/** A token or a password. With a secret of its own in `browser`, a browser can sign in again. */
+/**
+ * A token or a password. With a secret of its own in `browser`, a browser can sign in again.
+ *
+ * Named users send their `name` with the password.
+ */
 export interface Login {
   token?: string | null;
   password?: string | null;
+  name?: string | null;
   browser?: string | null;
+}
+
+export interface Me {
+  user: string | null;
+  is_owner: boolean;
+  has_users: boolean;
 }
 
 /**
@@ -873,6 +885,11 @@ export interface NewSessionBody {
   approvals?: "ask" | "auto" | "never" | null;
   read_only?: boolean;
   title?: string | null;
+}
+
+export interface NewUser {
+  name: string;
+  password: string;
 }
 
 export interface NewestPlan {
@@ -1587,6 +1604,28 @@ export interface UsageRow {
   cached_tokens: number;
   reasoning_tokens: number;
   cost: number | null;
+}
+
+export interface UserChanges {
+  password?: string;
+  disabled?: boolean;
+  cost_per_day?: number | null;
+  tokens_per_day?: number | null;
+}
+
+export interface UserInfo {
+  name: string;
+  folder: string;
+  disabled: boolean;
+  cost_per_day: number | null;
+  tokens_per_day: number | null;
+  cost_today: number;
+  tokens_today: number;
+  last_active: number | null;
+}
+
+export interface UserList {
+  users: readonly UserInfo[];
 }
 
 /** What stays word for word beside a summary. */

@@ -15,7 +15,7 @@ import { HelpDialog } from "./help_dialog";
 import { type ParsedText, parseText } from "./parse_text";
 import { runCommand, whenOpened } from "./run_command";
 import { STEER_SAYS, SteerLine } from "./steer_line";
-import { type Sending, TextField } from "./text_field";
+import { type Sending, TextField, textFile } from "./text_field";
 
 interface Props {
   composing: ComposerState;
@@ -142,7 +142,12 @@ function Failure({ composing }: { composing: ComposerState }) {
   return (
     <p class="text-error" role="alert">
       {parseText(composing.text.value).what === "message" ? texts.composer.failed : texts.commands.failed}{" "}
-      {texts.problem(message, problem.hint)}
+      {texts.problem(message, problem.hint)}{" "}
+      {problem.kind === "too_long" ? (
+        <Button onClick={() => composing.attachText(textFile(composing.text.peek()))}>
+          {texts.composer.attachText}
+        </Button>
+      ) : null}
     </p>
   );
 }

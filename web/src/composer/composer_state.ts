@@ -9,6 +9,8 @@ import { Attachments } from "./attachments";
 import { type DraftContent, isSameContent, type UnsavedDraft } from "./unsaved_draft";
 
 const SAVE_AFTER_MS = 700;
+/** Characters of a message; the server takes no more. */
+export const LONGEST_MESSAGE = 1_000_000;
 
 export interface PostponedMessage {
   readonly mode: MessageMode;
@@ -118,7 +120,7 @@ export class ComposerState {
   async send(mode: MessageMode, wait = false, text = this.text.value): Promise<void> {
     if (!this.ready.value) return;
     this.postponed.value = null;
-    if (this.refuseFailedUploads()) return;
+    if (this.refuseTooLong(text) || this.refuseFailedUploads()) return;
     if (this.attachments.pending.value) {
       this.problem.value = null;
       this.postponed.value = { mode, wait, text };
@@ -193,6 +195,21 @@ export class ComposerState {
     if (value === null) return;
     if (this.refuseFailedUploads()) this.takeBack();
     else if (!this.attachments.pending.value) void this.send(value.mode, value.wait, value.text);
+  }
+
+  /** Said before anything is sent, so that no session is opened for it. */
+  private refuseTooLong(text: string): boolean {
+    const length = [...text].length;
+    if (length <= LONGEST_MESSAGE) return false;
+    const { tooLong, tooLongHint } = texts.composer;
+    this.problem.value = new Problem("too_long", 0, tooLong(length, LONGEST_MESSAGE), tooLongHint);
+    return true;
+  }
+
+  /** The text becomes a file of the message. */
+  attachText(file: File): void {
+    this.type("");
+    this.attachments.add([file]);
   }
 
   /** A message is never sent without a file that the person meant to go with it. */

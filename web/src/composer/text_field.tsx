@@ -6,6 +6,12 @@ import type { Choices, Completion, Suggestion } from "./completion";
 import { CompletionMenu, MENU, optionId } from "./completion_menu";
 import type { ComposerState } from "./composer_state";
 
+/** Characters from which on a pasted text becomes a file: nobody wants to scroll past it. */
+export const LARGE_PASTE = 5_000;
+
+/** Whether there is a keyboard: on a touch screen, Enter makes a new line and the button sends. */
+const hasKeyboard = (): boolean => matchMedia("(hover: hover)").matches;
+
 export type Sending = "queue" | "steer" | "after";
 
 interface Props {
@@ -32,7 +38,7 @@ export function TextField({ composing, completion, choices, running, onSend, onS
   }, [text]);
   useLayoutEffect(() => {
     // At once, for the next key may be meant for it. A keyboard that slides in by itself would hide what was opened.
-    if (matchMedia("(hover: hover)").matches) field.current?.focus();
+    if (hasKeyboard()) field.current?.focus();
   }, [composing]);
   useEffect(() => {
     // Drawn later than it was typed: by now there may be more.
@@ -58,7 +64,7 @@ export function TextField({ composing, completion, choices, running, onSend, onS
     if (event.isComposing) return;
     if (completion.list.peek().length > 0 && onMenuKey(event, completion, take, composing.text.peek())) {
       event.preventDefault();
-    } else if (event.key === "Enter" && !event.shiftKey) {
+    } else if (event.key === "Enter" && !event.shiftKey && hasKeyboard()) {
       event.preventDefault();
       onSend(running ? sendingOf(event) : "queue");
     } else if (event.key === "Escape") onEscape(event);
@@ -89,6 +95,8 @@ export function TextField({ composing, completion, choices, running, onSend, onS
         onBlur={() => completion.close(composing.text.peek())}
         onPaste={(event) => {
           const files = [...(event.clipboardData?.files ?? [])];
+          const pasted = event.clipboardData?.getData("text/plain") ?? "";
+          if (files.length === 0 && pasted.length >= LARGE_PASTE) files.push(textFile(pasted));
           if (files.length === 0) return;
           event.preventDefault();
           composing.attachments.add(files);
@@ -97,6 +105,10 @@ export function TextField({ composing, completion, choices, running, onSend, onS
       />
     </>
   );
+}
+
+export function textFile(text: string): File {
+  return new File([text], texts.composer.pastedText, { type: "text/plain" });
 }
 
 /** What Enter means while a turn runs. */

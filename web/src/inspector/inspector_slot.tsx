@@ -7,13 +7,17 @@ import type { SessionKeeper } from "../session/session_keeper";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
 import { whenIdle } from "../ui/idle";
-import { chosen, path, show, shown, wide } from "./selection";
+import { chosen, hasContent, path, show, shown, wide } from "./selection";
 
 const loaded = signal<ComponentType<{ session: SessionStore }> | null>(null);
 
 export function InspectorSlot({ keeper }: { keeper: SessionKeeper | null }) {
   const session = keeper?.store.value ?? null;
   const visible = shown.value && session !== null;
+  const hasCalls = session?.hasCalls.value ?? false;
+  useEffect(() => {
+    hasContent.value = hasCalls;
+  }, [hasCalls]);
   useEffect(() => {
     chosen.value = null;
     path.value = ".";

@@ -8,11 +8,14 @@ const KEY = "keryx.inspector";
 const WIDE = "(min-width: 1180px)";
 const MOST_KEPT = 500;
 
-function stored(): boolean {
+type Choice = "open" | "closed" | "auto";
+
+function stored(): Choice {
   try {
-    return localStorage.getItem(KEY) !== "closed";
+    const value = localStorage.getItem(KEY);
+    return value === "open" || value === "closed" ? value : "auto";
   } catch {
-    return true;
+    return "auto";
   }
 }
 
@@ -22,9 +25,14 @@ export const chosen = signal<string | null>(null);
 export const path = signal(".");
 /** Whether there is room beside the transcript; else it lies over it. */
 export const wide = signal(matchMedia(WIDE).matches);
-const beside = signal(stored());
+/** A person's choice; until there is one, the inspector opens when there is something in it. */
+const beside = signal<Choice>(stored());
 const over = signal(false);
-export const shown = computed(() => (wide.value ? beside.value : over.value));
+/** Whether the session on screen has made a call. */
+export const hasContent = signal(false);
+export const shown = computed(() =>
+  wide.value ? beside.value === "open" || (beside.value === "auto" && hasContent.value) : over.value,
+);
 
 export function watchRoom(): void {
   const room = matchMedia(WIDE);
@@ -34,8 +42,9 @@ export function watchRoom(): void {
   });
   effect(() => {
     const { value } = beside;
+    if (value === "auto") return;
     try {
-      localStorage.setItem(KEY, value ? "open" : "closed");
+      localStorage.setItem(KEY, value);
     } catch {
       // Storage may be forbidden; then the choice holds until the page is left.
     }
@@ -43,7 +52,8 @@ export function watchRoom(): void {
 }
 
 export function show(visible: boolean): void {
-  (wide.value ? beside : over).value = visible;
+  if (wide.value) beside.value = visible ? "open" : "closed";
+  else over.value = visible;
 }
 
 export function choose(callId: string): void {

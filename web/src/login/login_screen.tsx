@@ -1,17 +1,21 @@
-/** The way in: a token, or a password. */
+/** The way in: a token, or a password; named users give their name too. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { texts } from "../texts";
 import { Button } from "../ui/button";
-import { logIn, loginProblem } from "./login_state";
+import { asksName, logIn, loginProblem, readWhetherNamesAreAsked } from "./login_state";
 
 export function LoginScreen() {
-  const [by, setBy] = useState<"token" | "password">("token");
+  const [chosen, setBy] = useState<"token" | "password" | null>(null);
+  const [name, setName] = useState("");
   const [proof, setProof] = useState("");
   const [busy, setBusy] = useState(false);
+  useEffect(() => void readWhetherNamesAreAsked(), []);
+  const by = chosen ?? (asksName.value ? "password" : "token");
   const submit = async (): Promise<void> => {
     setBusy(true);
-    await logIn({ [by]: proof.trim() });
+    const user = by === "password" && name.trim() !== "" ? { name: name.trim() } : {};
+    await logIn({ [by]: proof.trim(), ...user });
     setBusy(false);
   };
   return (
@@ -24,7 +28,7 @@ export function LoginScreen() {
         }}
       >
         <h1>{texts.login.title}</h1>
-        <p class="text-dim">{texts.login.lead}</p>
+        <p class="text-dim">{asksName.value ? texts.login.leadForUsers : texts.login.lead}</p>
         <fieldset>
           <legend>{texts.login.method}</legend>
           {(["token", "password"] as const).map((way) => (
@@ -34,8 +38,20 @@ export function LoginScreen() {
             </label>
           ))}
         </fieldset>
+        {by === "password" && asksName.value ? (
+          <input
+            autocomplete="username"
+            autocapitalize="off"
+            placeholder={texts.login.name}
+            aria-label={texts.login.name}
+            title={texts.login.nameHint}
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        ) : null}
         <input
           type="password"
+          placeholder={by === "token" ? texts.login.token : texts.login.password}
           autocomplete={by === "token" ? "off" : "current-password"}
           aria-label={by === "token" ? texts.login.token : texts.login.password}
           value={proof}
@@ -53,7 +69,8 @@ export function LoginScreen() {
 function Trouble() {
   const problem = loginProblem.value;
   if (problem === null) return null;
-  const { wrong, tooManyAttempts } = texts.login;
+  const { tooManyAttempts } = texts.login;
+  const wrong = asksName.value ? texts.login.wrongName : texts.login.wrong;
   const said = {
     unauthorized: problem.message === texts.login.linkUsed ? texts.login.linkUsed : wrong,
     busy: tooManyAttempts,

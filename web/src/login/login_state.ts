@@ -19,7 +19,20 @@ export type Login = "unknown" | "needed" | "done";
 export const login = signal<Login>("unknown");
 export const loginProblem = signal<Problem | null>(null);
 
-export async function logIn(proof: { token?: string; password?: string }): Promise<void> {
+/** Whether there are named users: then people sign in with their names. */
+export const asksName = signal(false);
+/** Whoever is signed in by name; null for the owner of the server. */
+export const userName = signal<string | null>(null);
+
+export async function readWhetherNamesAreAsked(): Promise<void> {
+  try {
+    asksName.value = (await keryx.health()).asks_name ?? false;
+  } catch {
+    // The form works without it: an owner needs no name.
+  }
+}
+
+export async function logIn(proof: { token?: string; password?: string; name?: string }): Promise<void> {
   try {
     await keryx.login(proof.token === undefined ? proof : { ...proof, browser: ownSecret() });
     forgetSecret();
@@ -69,6 +82,10 @@ export async function enter(): Promise<void> {
   if (sessions.problem.peek()?.kind === "unauthorized") return;
   login.value = "done";
   void loadChoices();
+  void keryx.me().then(
+    (me) => (userName.value = me.user),
+    () => undefined,
+  );
 }
 
 export function watchLogin(): void {

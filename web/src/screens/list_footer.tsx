@@ -1,11 +1,12 @@
 /** Below the list of sessions: usage, rules, the memory, notifications, the archive, the theme, the way out. */
 
 import { rulesShown } from "../approvals/rules_shown";
-import { logOut } from "../login/login_state";
+import { logOut, userName } from "../login/login_state";
 import { memoryShown } from "../memory/memory_shown";
 import { canNotify, notifying, setNotifying } from "../notifications/notifications";
 import { sessions } from "../session_list/sessions";
 import { texts } from "../texts";
+import { chooseLanguage, chosenLanguage, LANGUAGES, type Language } from "../texts/language";
 import { Button } from "../ui/button";
 import { attempt } from "../ui/notice";
 import { chooseTheme, type Theme, theme } from "../ui/theme";
@@ -49,8 +50,19 @@ export function ListFooter() {
           </option>
         ))}
       </select>
+      <select
+        aria-label={texts.list.language}
+        value={chosenLanguage()}
+        onChange={(event) => chooseLanguage(event.currentTarget.value as Language)}
+      >
+        {Object.entries(LANGUAGES).map(([code, name]) => (
+          <option key={code} value={code}>
+            {name}
+          </option>
+        ))}
+      </select>
       <Button kind="quiet" onClick={() => void logOut()}>
-        {texts.list.signOut}
+        {userName.value === null ? texts.list.signOut : texts.login.signOut(userName.value)}
       </Button>
     </div>
   );

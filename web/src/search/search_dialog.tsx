@@ -1,4 +1,4 @@
-/** Search over everything that was said, answered and called. */
+/** Search over everything that was said, answered and called; and the commands whose names match. */
 
 import { useEffect, useState } from "preact/hooks";
 import * as keryx from "../api/client";
@@ -10,12 +10,23 @@ import { texts } from "../texts";
 import { fullTime } from "../texts/amounts";
 import { Button } from "../ui/button";
 import { Dialog } from "../ui/dialog";
+import { matchingCommands, type PaletteCommand } from "./matching_commands";
 
 const ASK_AFTER_MS = 180;
 
-export function SearchDialog({ onClose }: { onClose: () => void }) {
+interface Props {
+  commands: readonly PaletteCommand[];
+  onClose: () => void;
+}
+
+export function SearchDialog({ commands, onClose }: Props) {
   const [words, setWords] = useState("");
   const { hits, problem } = useHits(words.trim());
+  const matching = matchingCommands(commands, words);
+  const carryOut = (command: PaletteCommand): void => {
+    onClose();
+    command.run();
+  };
   const open = (hit: Hit): void => {
     go(hit.session.session_id, hit.seq);
     listShown.value = false;
@@ -34,7 +45,9 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
             if (event.key === "Enter") {
               // The key is not the box's, which has the focus next.
               event.preventDefault();
-              if (hits?.[0]) open(hits[0]);
+              const [command] = words.trim() === "" ? [] : matching;
+              if (command) carryOut(command);
+              else if (hits?.[0]) open(hits[0]);
             } else if (event.key === "ArrowDown") moveTo(event, ".search-dialog-hits button");
             else if (event.key === "Escape") {
               // Browsers take the first Escape to empty the field.
@@ -47,6 +60,20 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
           {texts.close}
         </Button>
       </div>
+      {matching.length === 0 ? null : (
+        <ul class="search-dialog-hits search-dialog-commands" aria-label={texts.shortcuts.commands}>
+          {matching.map((command) => (
+            <li key={command.name}>
+              <button type="button" onClick={() => carryOut(command)} onKeyDown={step}>
+                <span class="search-dialog-hit">
+                  <span>{command.name}</span>
+                  {command.keys === undefined ? null : <kbd aria-hidden="true">{command.keys}</kbd>}
+                </span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
       <p class="text-dim" role="status">
         {problem !== null
           ? problem.message || texts.unreachable
@@ -56,7 +83,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
               ? texts.search.none
               : texts.search.count(hits.length)}
       </p>
-      <ul class="search-dialog-hits">
+      <ul class="search-dialog-hits" aria-label={texts.shortcuts.results}>
         {hits?.map((hit) => (
           <li key={`${hit.session.session_id} ${hit.seq}`}>
             <button type="button" onClick={() => open(hit)} onKeyDown={step}>
@@ -85,13 +112,15 @@ function moveTo(event: KeyboardEvent, selector: string): void {
   target.focus();
 }
 
+/** Up and down through the commands and the hits, as if they were one list. */
 function step(event: KeyboardEvent): void {
-  const item = (event.currentTarget as Element).closest("li");
-  const next = event.key === "ArrowDown" ? item?.nextElementSibling : item?.previousElementSibling;
   if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
-  if (next) {
+  const here = event.currentTarget as HTMLElement;
+  const all = [...(here.closest("dialog")?.querySelectorAll<HTMLElement>(".search-dialog-hits button") ?? [])];
+  const next = all[all.indexOf(here) + (event.key === "ArrowDown" ? 1 : -1)];
+  if (next !== undefined) {
     event.preventDefault();
-    next.querySelector("button")?.focus();
+    next.focus();
   } else if (event.key === "ArrowUp") moveTo(event, "input");
 }
 

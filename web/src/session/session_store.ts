@@ -68,6 +68,8 @@ export class SessionStore {
   readonly loadingNewer = signal(false);
   /** How often the way led back to the end; whoever shows the rows goes there. */
   readonly returns = signal(0);
+  /** Whether it has made a call, as far as is loaded. */
+  readonly hasCalls: Signal<boolean>;
   /** How often files were changed since this was opened; what shows files reads them anew. */
   readonly filesChanged = signal(0);
   private readonly rows = new Map<string, Signal<Row | undefined>>();
@@ -84,6 +86,7 @@ export class SessionStore {
     readonly draft: View["draft"],
   ) {
     this.order = signal(state.order);
+    this.hasCalls = signal(state.calls.size > 0);
     this.shown = signal(state.order);
     this.head = Object.fromEntries(HEAD.map((name) => [name, signal(state[name])])) as unknown as HeadSignals;
     state.touched.rows.clear();
@@ -251,6 +254,7 @@ export class SessionStore {
       for (const key of touched.rows) show(this.rows, key, this.state.rows.get(key));
       for (const id of touched.calls) show(this.calls, id, this.state.calls.get(id));
       this.order.value = this.state.order;
+      this.hasCalls.value ||= this.state.calls.size > 0;
       this.shown.value = shown;
       this.apart.value = this.state.historyWindow !== null;
       const head: Head = { ...this.state, older };

@@ -121,7 +121,15 @@ function Item({ id }: { id: string }) {
     void attempt(() => keryx.changeSession(id, changes));
   };
   return (
-    <li class={on ? "session-list-item is-current" : "session-list-item"}>
+    <li
+      class={on ? "session-list-item is-current" : "session-list-item"}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || doing !== "choosing") return;
+        event.preventDefault();
+        event.stopPropagation();
+        setDoing("nothing");
+      }}
+    >
       {doing === "renaming" ? (
         <Rename
           title={summary.title}
@@ -139,8 +147,9 @@ function Item({ id }: { id: string }) {
             }}
           >
             <Dot summary={summary} />
-            <b>{title}</b>
+            <b dir="auto">{title}</b>
             <When summary={summary} />
+            <small class="session-list-about">{about(summary)}</small>
           </button>
           <button
             type="button"
@@ -172,6 +181,12 @@ function Item({ id }: { id: string }) {
       {doing === "deleting" ? <Deletion id={id} title={title} onClose={() => setDoing("nothing")} /> : null}
     </li>
   );
+}
+
+/** What it works on: the end of its folder's path, and its model without the provider. */
+function about({ workspace, model }: SessionSummary): string {
+  const folder = workspace.split("/").filter(Boolean).at(-1) ?? "";
+  return [folder, model.replace(/^\w+:/, "")].filter(Boolean).join(" · ");
 }
 
 function Dot({ summary }: { summary: SessionSummary }) {

@@ -17,13 +17,13 @@ interface Props {
   onChange: (changes: ChosenSettings) => void;
 }
 
+const FOLDER = "session-folder";
 const EFFORTS = Object.entries(texts.settings.efforts);
 const APPROVALS = Object.entries(texts.settings.approvalModes);
 
+/** All of them. */
 export function SettingsFields({ chosen, profile, onChange }: Props) {
   const { models: offered, default: standard } = models.value;
-  const { profiles: all, workspaces, workspace } = profiles.value;
-  const mine = all.find((entry) => entry.name === profile) ?? all[0];
   return (
     <div class="fields">
       <Choice
@@ -39,21 +39,54 @@ export function SettingsFields({ chosen, profile, onChange }: Props) {
         onChange={(model) => onChange({ model })}
         required={chosen.model !== undefined}
       />
-      <label>
+      <label for={FOLDER}>
         <span>{texts.settings.workspace}</span>
-        <input
-          list="workspaces"
-          value={chosen.workspace ?? ""}
-          placeholder={workspace}
-          spellcheck={false}
-          onChange={(event) => onChange({ workspace: event.currentTarget.value })}
-        />
-        <datalist id="workspaces">
-          {workspaces.map((path) => (
-            <option key={path} value={path} />
-          ))}
-        </datalist>
+        <FolderField chosen={chosen} onChange={onChange} />
       </label>
+      <Others chosen={chosen} profile={profile} onChange={onChange} />
+    </div>
+  );
+}
+
+/** Those that few people change: all but the model and the folder. */
+export function MoreSettings(props: Props) {
+  return (
+    <div class="fields">
+      <Others {...props} />
+    </div>
+  );
+}
+
+export function FolderField({ chosen, onChange, focused }: Omit<Props, "profile"> & { focused?: boolean }) {
+  const { workspaces, workspace } = profiles.value;
+  return (
+    <>
+      <input
+        id={FOLDER}
+        list="workspaces"
+        aria-label={texts.settings.workspace}
+        value={chosen.workspace ?? ""}
+        placeholder={workspace}
+        spellcheck={false}
+        ref={(field) => {
+          if (focused && field !== null && document.activeElement !== field) field.focus();
+        }}
+        onChange={(event) => onChange({ workspace: event.currentTarget.value })}
+      />
+      <datalist id="workspaces">
+        {workspaces.map((path) => (
+          <option key={path} value={path} />
+        ))}
+      </datalist>
+    </>
+  );
+}
+
+function Others({ chosen, profile, onChange }: Props) {
+  const { profiles: all } = profiles.value;
+  const mine = all.find((entry) => entry.name === profile) ?? all[0];
+  return (
+    <>
       {all.length > 1 ? (
         <Choice
           label={texts.settings.profile}
@@ -86,7 +119,7 @@ export function SettingsFields({ chosen, profile, onChange }: Props) {
         onChange={(approvals) => approvals && onChange({ approvals: approvals as ApprovalMode })}
       />
       <Toolsets chosen={chosen.tools} onChange={(tools) => onChange({ tools })} />
-    </div>
+    </>
   );
 }
 

@@ -1,5 +1,7 @@
 /** Numbers as a person reads them. */
 
+import { locale } from "./language";
+
 export function seconds(value: number): string {
   if (value < 0.001) return "0 ms";
   if (value < 1) return `${Math.round(value * 1_000)} ms`;
@@ -35,7 +37,7 @@ export function money(value: number): string {
 /** Made at its first use: the first of them takes a browser as long as a frame. */
 function times(options: Intl.DateTimeFormatOptions): (at: number) => string {
   let format: Intl.DateTimeFormat | null = null;
-  return (at) => (format ??= new Intl.DateTimeFormat(undefined, options)).format(at * 1_000);
+  return (at) => (format ??= new Intl.DateTimeFormat(locale, options)).format(at * 1_000);
 }
 
 export const clockTime = times({ hour: "2-digit", minute: "2-digit" });

@@ -25,6 +25,11 @@ export const composer = {
   notUploaded: (name: string): string => `${name} was not uploaded`,
   notUploadedHint: "Remove the file, or remove it and attach it again",
   pastedName: "pasted",
+  pastedText: "pasted text.txt",
+  tooLong: (length: number, most: number): string =>
+    `Your message has ${length.toLocaleString()} characters, and ${most.toLocaleString()} is the most.`,
+  tooLongHint: "Attach the text as a file instead",
+  attachText: "Attach as a file",
   size: bytes,
 };
 
@@ -78,17 +83,18 @@ export const help = {
   prefixes: [
     ["!COMMAND", "Run a command in the terminal, without a model"],
     ["@PATH", "Insert the path of a file in the workspace"],
-  ] as const,
+  ] as readonly (readonly [string, string])[],
   keyList: [
     ["↵", "Send the message, or queue it while a turn runs"],
     ["Shift ↵", "New line"],
     ["Ctrl ↵", "Steer: cancel what runs and send the message now"],
     ["Alt ↵", "Send the message after this step"],
-    ["Esc", "Stop the turn"],
+    ["Esc", "Stop the turn, or close what is open"],
     ["N", "New session"],
     ["I", "Show or hide the inspector"],
-    ["Ctrl K", "Search"],
-  ] as const,
+    ["Ctrl K", "Search, and all commands"],
+    ["?", "Show this list"],
+  ] as readonly (readonly [string, string])[],
 };
 
 /** What a steer does right now. */

@@ -1,84 +1,21 @@
 /**
- * The page's one catalogue of texts, in English. Every text that a person can see or hear comes from
- * here, by the area of the screen that shows it.
+ * The page's one catalogue of texts. Every text that a person can see or hear comes from here. A language
+ * is chosen before the page is drawn, and holds until it is loaded anew; all but English are chunks of
+ * their own.
  */
 
-import { agents, plan } from "./agents";
-import { approvals, rules } from "./approvals";
-import { commands, composer, help, queue, steer } from "./composer";
-import { connection, error, problem, unreachable, unreadable } from "./errors";
-import { changes, context, files, inspector } from "./inspector";
-import { login } from "./login";
-import { memory } from "./memory";
-import { notifications } from "./notifications";
-import { deletion, list, search } from "./sessions";
-import { settings, tools } from "./settings";
-import { newSession, setup } from "./setup";
-import {
-  call,
-  code,
-  compaction,
-  diagram,
-  diff,
-  file,
-  maths,
-  notes,
-  replacing,
-  reply,
-  timeline,
-  transcript,
-  turn,
-} from "./transcript";
-import { trust } from "./trust";
-import { usage } from "./usage";
+import { english } from "./english";
+import { type Language, setLocale } from "./language";
 
-export const texts = {
-  name: "Keryx",
-  close: "Close",
-  cancel: "Cancel",
-  save: "Save",
-  retry: "Retry",
-  dismiss: "Dismiss",
-  loading: "Loading…",
-  skip: "Skip to the message box",
-  unreachable,
-  unreadable,
-  problem,
-  error,
-  connection,
-  login,
-  list,
-  deletion,
-  search,
-  newSession,
-  setup,
-  settings,
-  tools,
-  transcript,
-  turn,
-  reply,
-  replacing,
-  notes,
-  compaction,
-  call,
-  timeline,
-  diff,
-  code,
-  maths,
-  diagram,
-  file,
-  composer,
-  commands,
-  help,
-  steer,
-  queue,
-  approvals,
-  rules,
-  agents,
-  plan,
-  inspector: { ...inspector, files, changes, context },
-  usage,
-  trust,
-  memory,
-  notifications,
-};
+export type Catalogue = typeof english;
+
+export let texts: Catalogue = english;
+
+/** Loads the catalogue of this language; English is there already, and is used if it cannot be loaded. */
+export async function loadTexts(language: Language): Promise<void> {
+  if (language === "en") return;
+  const { german } = await import("./german");
+  texts = german;
+  setLocale(language);
+  document.documentElement.lang = language;
+}

@@ -34,6 +34,7 @@ export const list = {
   title: "Title",
   theme: "Theme",
   themes: { system: "System", light: "Light", dark: "Dark" },
+  language: "Language",
   signOut: "Sign out",
 };
 

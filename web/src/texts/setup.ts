@@ -2,7 +2,24 @@
 
 export const newSession = {
   title: "What can I help with?",
-  lead: "Your first message starts a session.",
+  greeting: (hour: number, name: string | null): string => {
+    const words = hour < 5 ? "Hello" : hour < 12 ? "Good morning" : hour < 18 ? "Good afternoon" : "Good evening";
+    return name === null ? words : `${words}, ${name}`;
+  },
+  more: "More",
+  defaultModel: "Default model",
+  folder: (name: string): string => `Folder: ${name}`,
+  folderLabel: "Folder",
+  examples: "Examples",
+  example: {
+    folder: "What is in this folder? Read the most important files and explain how they fit together.",
+    todo: "Find all TODO comments in this folder and list them by file, with what each one asks for.",
+    history: "What changed here in the last ten commits? Summarize it for somebody who was away.",
+    compare: "Write a script that counts the lines of code here by language, run it, and show a table.",
+    haiku: "Write a haiku about autumn.",
+    explain: "Explain to a child why the sky is blue.",
+    letter: "Write a short, friendly letter that moves a meeting to next week.",
+  },
 };
 
 export const setup = {

@@ -74,6 +74,7 @@ export const transcript = {
   replyCut: "The reply was cut off.",
   calls: (count: number, running: number): string =>
     running > 0 ? `${plural(count, "call")}, ${running} running` : plural(count, "call"),
+  alike: (count: number): string => `${plural(count, "call")}, all done`,
   ended: {
     cancelled: (reason: string | null): string => `Stopped${because(reason)}`,
     failed: (): string => "The turn failed",

@@ -17,9 +17,17 @@ import { disclosureOf } from "../ui/disclosure_state";
 import { Elapsed } from "../ui/elapsed";
 import { attempt } from "../ui/notice";
 
-export function CallView({ session, id, axis }: { session: SessionStore; id: string; axis: Axis }) {
+interface Props {
+  session: SessionStore;
+  id: string;
+  axis: Axis;
+  /** Whether a person ran it, who wants to see what it prints. */
+  isOwn?: boolean;
+}
+
+export function CallView({ session, id, axis, isOwn = false }: Props) {
   const call = session.call(id).value;
-  const open = disclosureOf(`call ${id}`);
+  const open = disclosureOf(`call ${id}`, isOwn);
   if (call === undefined) return null;
   const shown = call.preview || argumentsPreview(call.tool, call.arguments);
   const running = call.phase === "started";
@@ -44,6 +52,11 @@ export function CallView({ session, id, axis }: { session: SessionStore; id: str
         ) : (
           <span class="button-x" aria-hidden="true" />
         )}
+        {shown ? (
+          <span class="call-line-below" aria-hidden="true" dir="auto">
+            {shown}
+          </span>
+        ) : null}
       </div>
       {call.nested !== null && call.nested.began > 0 ? <NestedRows session={session} call={call} axis={axis} /> : null}
       {running && !open.value && call.output ? <LastLines text={call.output} /> : null}

@@ -53,7 +53,7 @@ function Content({ session, row }: { session: SessionStore; row: Row }) {
 
 function OwnCall({ session, id }: { session: SessionStore; id: string }) {
   const axis = useMemo(() => axisOf(session, [id], null), [session, id]);
-  return <CallView session={session} id={id} axis={axis} />;
+  return <CallView session={session} id={id} axis={axis} isOwn />;
 }
 
 function MessageView({ session, row }: { session: SessionStore; row: MessageRow }) {

@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import type { Call, StepRow } from "../session/rows";
 import type { SessionStore } from "../session/session_store";
 import { texts } from "../texts";
+import { type AlikeCalls, foldAlike } from "../timeline/alike";
 import { type Axis, axisOf } from "../timeline/axis";
 import { Ticks } from "../timeline/lane";
 import { stepNumber } from "../timeline/turns";
@@ -62,11 +63,53 @@ function Calls({ session, step, ids, repliedAt }: CallsProps) {
   return (
     <div class="step-calls" role="group" aria-label={texts.transcript.calls(ids.length, 0)}>
       {ids.length > 1 ? <Top session={session} step={step} ids={ids} /> : null}
-      {ids.map((id) => (
-        <CallView key={id} session={session} id={id} axis={axis} />
-      ))}
+      <CallRows session={session} step={step} ids={ids} axis={axis} />
       <Foot session={session} ids={ids} axis={axis} />
     </div>
+  );
+}
+
+function CallRows({ session, step, ids, axis }: Omit<CallsProps, "repliedAt"> & { axis: Axis }) {
+  // A text, so that the rows are drawn anew only if they are folded another way.
+  const folded = useMemo(
+    () => computed(() => JSON.stringify(foldAlike(ids.flatMap((id) => session.call(id).value ?? [])))),
+    [session, ids],
+  ).value;
+  const entries = JSON.parse(folded) as readonly (string | AlikeCalls)[];
+  // Calls that are not known yet have no row of their own to fold.
+  const rows = entries.every((entry) => typeof entry === "string") ? ids : entries;
+  return (
+    <>
+      {rows.map((entry) =>
+        typeof entry === "string" ? (
+          <CallView key={entry} session={session} id={entry} axis={axis} />
+        ) : (
+          <AlikeView key={entry.ids[0]} session={session} step={step} alike={entry} axis={axis} />
+        ),
+      )}
+    </>
+  );
+}
+
+interface AlikeProps {
+  session: SessionStore;
+  step: string;
+  alike: AlikeCalls;
+  axis: Axis;
+}
+
+/** One line for many calls that went well; unfolded, each of them. */
+function AlikeView({ session, step, alike: { tool, ids }, axis }: AlikeProps) {
+  const open = disclosureOf(`alike ${session.id} ${step} ${tool}`);
+  return (
+    <>
+      <div class="call-line step-alike">
+        <Disclosure open={open}>
+          <b>{tool}</b> <span class="call-line-argument">{texts.transcript.alike(ids.length)}</span>
+        </Disclosure>
+      </div>
+      {open.value ? ids.map((id) => <CallView key={id} session={session} id={id} axis={axis} />) : null}
+    </>
   );
 }
 

@@ -6,8 +6,8 @@ import { type Signal, signal } from "@preact/signals";
 const MOST = 1_000;
 const disclosures = new Map<string, Signal<boolean>>();
 
-export function disclosureOf(name: string): Signal<boolean> {
-  const open = disclosures.get(name) ?? signal(false);
+export function disclosureOf(name: string, isOpen = false): Signal<boolean> {
+  const open = disclosures.get(name) ?? signal(isOpen);
   disclosures.delete(name);
   disclosures.set(name, open);
   if (disclosures.size > MOST) disclosures.delete(disclosures.keys().next().value!);

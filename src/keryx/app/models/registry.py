@@ -231,7 +231,7 @@ class Models:
         models, problems = await list_models(self._clients.get, self._config.default.providers)
         if self._runtime is not None:
             to_thread = self._runtime.bridge.to_thread
-            models += await to_thread(pulled_models, self._config.home)
+            models += await to_thread(pulled_models, self._config.settings_home)
         return models, problems
 
     async def on_this_machine(self) -> list[FoundServer]:

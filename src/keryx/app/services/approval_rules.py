@@ -36,9 +36,9 @@ async def read_rules(store: Store) -> list[KeptRule]:
 
 
 def set_policy(approvals: Approvals, config: Config) -> None:
-    """Apply the approval settings of the configuration: the mode, the expiry and the rules."""
+    """Apply the approval settings of the configuration: mode, expiry, rules and fence."""
     approvals.mode, approvals.expires = config.approvals.mode, config.approvals.expires
-    approvals.rules = configured_rules(config)
+    approvals.rules, approvals.fence = configured_rules(config), config.fence
 
 
 def try_command(

@@ -62,7 +62,7 @@ class Places:
         self._bounds = Bounds(
             mode=config.confinement,
             user_home=user_home(config.environment) or Path("/"),
-            hidden=(home,),
+            hidden=(home, config.settings_home),
         )
         self._tmp = Path(tmp)
         self._has_tmp = False

@@ -121,7 +121,7 @@ def _read(config: Config, workspace: Path, own: Path | None, uses_skills: bool) 
             parts["agents"] = agents
     except ToolFailedError as error:
         warnings.append(f"{error}; the turn runs without it")
-    skills = _read_skills(config.home / SKILLS, warnings) if uses_skills else ()
+    skills = _read_skills(config.settings_home / SKILLS, warnings) if uses_skills else ()
     listing = None if own is None else list_files(own)
     content = read_workspace(workspace, config)
     return _Contents(config, parts, listing, tuple(warnings), skills, content)

@@ -178,7 +178,7 @@ class SessionServices:
             # Imported only here: most workspaces bring nothing along.
             workspaces: Any = importlib.import_module("keryx.app.trust.workspaces")
             self._workspaces = workspaces.Workspaces(
-                self.provided.store, self._config.home / SKILLS, self._open_servers
+                self.provided.store, self._config.settings_home / SKILLS, self._open_servers
             )
         config = self._config
         return await self._workspaces.decide(

@@ -53,6 +53,8 @@ class Approvals(msgspec.Struct):
     expires: float | None = None
     always: list[Rule] = msgspec.field(default_factory=list[Rule])
     """Rules from `always` answers, given in any session."""
+    fence: str | None = None
+    """The folder that no rule and no answer leads out of; None: there is no such bound."""
 
     def judge(self, call: CallView, settings: Settings, rules: Sequence[Rule]) -> Judgement:
         """Decide about this call, in a session that has these rules of its own."""
@@ -61,8 +63,8 @@ class Approvals(msgspec.Struct):
         rules = (*self.rules, *self.always, *rules)
         if denying_rules := _matching("deny", rules, subject):
             return Judgement("deny", risk, "a rule forbids it", rules=denying_rules)
-        if settings.read_only and _may_change(risk, call.effects):
-            return Judgement("deny", risk, "the session is read-only")
+        if reason := self._reason_to_deny(risk, call.effects, settings):
+            return Judgement("deny", risk, reason)
         allowing = _allowing(rules, subject)
         if allowing and risk.needs.within(_granted(allowing)):
             return Judgement("allow", risk, "a rule allows it", risk.needs, allowing)
@@ -73,6 +75,14 @@ class Approvals(msgspec.Struct):
             return Judgement("ask", risk, "a rule asks about it", risk.needs, asking_rules)
         reason = _reason_to_ask(risk, mode, call.effects)
         return Judgement("ask" if reason else "allow", risk, reason, risk.needs)
+
+    def _reason_to_deny(self, risk: Risk, effects: Effects, settings: Settings) -> str:
+        """Return why nobody may allow the call; empty if somebody may."""
+        if self.fence is not None and not _is_inside(risk.needs, self.fence):
+            return f"sessions of this user may not leave {self.fence}"
+        if settings.read_only and _may_change(risk, effects):
+            return "the session is read-only"
+        return ""
 
 
 class CallSubject(msgspec.Struct, frozen=True):
@@ -214,6 +224,11 @@ def _reason_to_ask(risk: Risk, mode: ApprovalMode, effects: Effects) -> str:
     if mode == "ask" and _may_matter(risk, effects):
         return "the mode is `ask`, and it may change something"
     return ""
+
+
+def _is_inside(needs: Needs, folder: str) -> bool:
+    """Return whether all paths of these needs are in the folder; the network is another matter."""
+    return needs.within(Needs(network=True, writes=(folder,)))
 
 
 def _risk_of(call: CallView) -> Risk:

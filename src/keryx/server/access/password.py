@@ -40,12 +40,9 @@ class Password:
         if password is None:
             self._content = self._file.read()
         else:
-            if not SHORTEST <= len(password) <= LONGEST:
-                raise UserMustActError(
-                    f"a password must have {SHORTEST} to {LONGEST} characters; choose another one"
-                )
+            check_length(password)
             salt = secrets.token_bytes(16)
-            content = _Content(salt.hex(), _derived(password, salt, _COST).hex())
+            content = _Content(salt.hex(), derived(password, salt, _COST).hex())
             self._content = self._file.change(lambda _: content)
         return bool(self._content.hash)
 
@@ -57,9 +54,18 @@ class Password:
         content = self._content
         if not content.hash or len(password) > LONGEST:
             return False
-        derived = _derived(password, bytes.fromhex(content.salt), content.cost)
-        return hmac.compare_digest(derived, bytes.fromhex(content.hash))
+        result = derived(password, bytes.fromhex(content.salt), content.cost)
+        return hmac.compare_digest(result, bytes.fromhex(content.hash))
 
 
-def _derived(text: str, salt: bytes, cost: int) -> bytes:
+def check_length(password: str) -> None:
+    """Raise `UserMustActError` if the password is too short or too long."""
+    if not SHORTEST <= len(password) <= LONGEST:
+        raise UserMustActError(
+            f"a password must have {SHORTEST} to {LONGEST} characters; choose another one"
+        )
+
+
+def derived(text: str, salt: bytes, cost: int) -> bytes:
+    """Return the slow hash of a password."""
     return hashlib.scrypt(text.encode(), salt=salt, n=cost, r=_BLOCK, p=1, maxmem=_MEMORY)

@@ -32,6 +32,8 @@ class Token(msgspec.Struct, frozen=True):
     """The day it was made on."""
     used: str | None = None
     """The last day it was used on."""
+    user: str = ""
+    """The named user whose sessions it reaches; empty: the owner's."""
 
 
 class _Content(msgspec.Struct, frozen=True):
@@ -53,7 +55,7 @@ class Tokens:
     def __init__(self, home: Path) -> None:
         self._file = SecretFile(home / FILE, _Content, _Content)
 
-    def make(self, name: str) -> str:
+    def make(self, name: str, user: str = "") -> str:
         """Make a token and return its secret, which is not stored."""
         if not _NAME.fullmatch(name):
             raise UserMustActError(
@@ -67,7 +69,7 @@ class Tokens:
                 raise UserMustActError(
                     f"there is a token {name!r} already; choose another name, or revoke it first"
                 )
-            return _Content((*content.tokens, Token(name, hashed(secret), today())))
+            return _Content((*content.tokens, Token(name, hashed(secret), today(), user=user)))
 
         self._file.change(add)
         return secret

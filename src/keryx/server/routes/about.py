@@ -31,6 +31,8 @@ Since = Annotated[
 
 class Health(msgspec.Struct, frozen=True):
     version: str
+    asks_name: bool = False
+    """Whether there are named users, who sign in with their names."""
     status: Literal["ok"] = "ok"
 
 
@@ -69,7 +71,8 @@ class UsageList(msgspec.Struct, frozen=True):
 @get("/api/health")
 async def health(service: TheService) -> Health:
     """Whether the server runs."""
-    return Health(service.version)
+    await service.access.reload()
+    return Health(service.version, asks_name=bool(service.access.users))
 
 
 @get("/api/models")

@@ -22,10 +22,14 @@ LARGEST_LOGIN = 10_000
 
 
 class Login(msgspec.Struct, frozen=True):
-    """A token or a password. With a secret of its own in `browser`, a browser can sign in again."""
+    """A token or a password. With a secret of its own in `browser`, a browser can sign in again.
+
+    Named users send their `name` with the password.
+    """
 
     token: Secret | None = None
     password: Secret | None = None
+    name: Annotated[str, Meta(max_length=64)] | None = None
     browser: Annotated[str, Meta(min_length=32, max_length=1_000)] | None = None
 
 
@@ -44,6 +48,7 @@ async def log_in(
         outside.client,
         token=token_in(data.token),
         password=data.password,
+        name=data.name,
         browser=data.browser,
         cookies=request.headers.get("cookie"),
     )

@@ -11,8 +11,10 @@ from keryx.server.access.auth import Caller
 from keryx.server.access.forwarded import Outside
 from keryx.server.schemas import HASH_PATTERN, ID_PATTERN
 from keryx.server.service import Service
+from keryx.server.users.user_hosts import UserHosts
 
 TheService = NamedDependency[Service]
+TheUserHosts = NamedDependency[UserHosts]
 TheCaller = NamedDependency[Caller]
 TheOutside = NamedDependency[Outside]
 SessionId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="The session.")]

@@ -99,7 +99,7 @@ async def choose(service: TheService, data: JSONBody[NewModel]) -> Setup:
         await _check_tiny(service)
     else:
         await _check_offered(service, data.model)
-    await service.threads.to_thread(keep_model, host_client.config.home, data.model)
+    await service.threads.to_thread(keep_model, host_client.config.settings_home, data.model)
     await host_client.reconfigure()
     return _now(service)
 
@@ -153,7 +153,7 @@ async def configure(service: TheService, data: JSONBody[NewProvider]) -> Configu
     await host_client.reconfigure()
     name = await service.threads.to_thread(
         keep_key,
-        host_client.config.home,
+        host_client.config.settings_home,
         data.name,
         provider,
         tested.model,

@@ -38,8 +38,15 @@ async def list_folders(service: TheService) -> TrustedFolders:
 
 
 @get("/api/trust/folder")
-async def show_folder(service: TheService, workspace: Workspace) -> DescribedFolder:
-    """What a folder brings along, and whether it is trusted; a missing folder brings nothing."""
+async def show_folder(
+    service: TheService, caller: TheCaller, workspace: Workspace
+) -> DescribedFolder:
+    """What a folder brings along, and whether it is trusted; a missing folder brings nothing.
+
+    Folders of named users bring nothing: only the owner trusts folders.
+    """
+    if caller.user:
+        return DescribedFolder(workspace=workspace)
     try:
         folder = await service.folder(workspace)
     except ProblemError:

@@ -1,0 +1,1 @@
+"""The routes about who may use the server."""

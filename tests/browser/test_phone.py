@@ -1,0 +1,74 @@
+"""A phone: fingers instead of keys, and a narrow screen."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from keryx.testing.modelserver import Call, Reply
+from tests.browser.browser_user import Tab, person
+from tests.browser.conftest import House
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page20.21")]
+
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+
+
+async def swipes(tab: Tab, start: int, end: int) -> None:
+    await tab.page.evaluate(
+        """([start, end]) => {
+            const at = (x) =>
+                new Touch({ identifier: 1, target: document.body, clientX: x, clientY: 300 });
+            const fire = (type, touches, x) => document.dispatchEvent(
+                new TouchEvent(type, { touches, changedTouches: [at(x)], bubbles: true }));
+            fire("touchstart", [at(start)], start);
+            fire("touchend", [], end);
+        }""",
+        [start, end],
+    )
+
+
+async def test_a_phone_has_rows_that_say_what_they_do_and_no_keys(
+    chromium: Browser, house: House
+) -> None:
+    house.stage.on(
+        "Work on the phone",
+        Reply(calls=(Call("terminal", {"command": "echo from the phone"}),)),
+        Reply(text="Worked."),
+    )
+    async with person(chromium, house.served.url, state=house.state, **PHONE) as somebody:
+        tab = await somebody.opens()
+        await tab.box.fill("Work on")
+        await tab.box.press("Enter")
+        await tab.box.press("End")
+        await tab.box.type("the phone")
+        await expect(tab.box).to_have_value("Work on\nthe phone")
+        await tab.box.fill("Work on the phone")
+        await tab.button("Send").click()
+        await expect(tab.replies.last).to_have_text("Worked.")
+        await expect(tab.transcript.get_by_text("echo from the phone").last).to_be_visible()
+        await expect(tab.page.locator("kbd:visible")).to_have_count(0)
+        await expect(tab.list).to_be_hidden()
+        await swipes(tab, 4, 200)
+        await expect(tab.list).to_be_visible()
+        await expect(tab.list.get_by_text("workspace · ").first).to_be_visible()
+        await swipes(tab, 250, 60)
+        await expect(tab.list).to_be_hidden()
+
+
+async def test_the_page_can_be_installed(chromium: Browser, house: House) -> None:
+    async with person(chromium, house.served.url, state=house.state) as somebody:
+        tab = await somebody.opens()
+        tools = await tab.page.context.new_cdp_session(tab.page)
+        manifest = await tools.send("Page.getAppManifest")
+        assert manifest["errors"] == []
+        content = json.loads(manifest["data"])
+        assert (content["name"], content["display"]) == ("Keryx", "standalone")
+        for icon in content["icons"]:
+            answer = await tab.page.request.get(f"{house.served.url}{icon['src']}")
+            assert answer.headers["content-type"] == "image/svg+xml"
+        problems = await tools.send("Page.getInstallabilityErrors")
+        # The tests' own windows are private ones, which install nothing.
+        assert [error["errorId"] for error in problems["installabilityErrors"]] == ["in-incognito"]

@@ -1,0 +1,83 @@
+/** The catalogue in English, by the area of the screen that shows a text. Its shape is that of every language. */
+
+import { agents, plan } from "./agents";
+import { approvals, rules } from "./approvals";
+import { commands, composer, help, queue, steer } from "./composer";
+import { connection, error, problem, unreachable, unreadable } from "./errors";
+import { changes, context, files, inspector } from "./inspector";
+import { login } from "./login";
+import { memory } from "./memory";
+import { notifications } from "./notifications";
+import { deletion, list, search } from "./sessions";
+import { settings, tools } from "./settings";
+import { newSession, setup } from "./setup";
+import { shortcuts } from "./shortcuts";
+import {
+  call,
+  code,
+  compaction,
+  diagram,
+  diff,
+  file,
+  maths,
+  notes,
+  replacing,
+  reply,
+  timeline,
+  transcript,
+  turn,
+} from "./transcript";
+import { trust } from "./trust";
+import { usage } from "./usage";
+
+export const english = {
+  name: "Keryx",
+  close: "Close",
+  cancel: "Cancel",
+  save: "Save",
+  retry: "Retry",
+  dismiss: "Dismiss",
+  loading: "Loading…",
+  skip: "Skip to the message box",
+  unreachable,
+  unreadable,
+  problem,
+  error,
+  connection,
+  login,
+  list,
+  deletion,
+  search,
+  newSession,
+  setup,
+  settings,
+  tools,
+  transcript,
+  turn,
+  reply,
+  replacing,
+  notes,
+  compaction,
+  call,
+  timeline,
+  diff,
+  code,
+  maths,
+  diagram,
+  file,
+  composer,
+  commands,
+  help,
+  shortcuts,
+  steer,
+  queue,
+  approvals,
+  rules,
+  agents,
+  plan,
+  inspector: { ...inspector, files, changes, context },
+  usage,
+  trust,
+  memory,
+  notifications,
+};
