@@ -74,6 +74,7 @@ ATTACHED_JSON = (
     '[{"type":"image","blob":"b1","media_type":"image/png","name":"i.png"},'
     '{"type":"file","blob":"b2","media_type":"text/csv","name":"f.csv"}]'
 )
+ACCEPTED: _Said = {"turn_id": "t1", "key": "k1", "by": "ann", "wait": True, "attended": False}
 SAID: _Said = {
     "message_id": "m1",
     "mode": "steer",
@@ -154,17 +155,7 @@ PINNED: tuple[tuple[Event, str], ...] = (
         fact_text("session.changed", f'"by":"ann",{LOOK_JSON}'),
     ),
     (
-        events.MessageAccepted(
-            **FACT,
-            **SAID,
-            turn_id="t1",
-            key="k1",
-            by="ann",
-            wait=True,
-            attended=False,
-            schema="{}",
-            variants=("t0",),
-        ),
+        events.MessageAccepted(**FACT, **SAID, **ACCEPTED, schema="{}", variants=("t0",)),
         fact_text(
             "message.accepted",
             '"message_id":"m1","turn_id":"t1","key":"k1","by":"ann","mode":"steer",'

@@ -159,7 +159,7 @@ class NestedProgress(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome | None = None
     duration: float | None = None
     count: int = 1
-    exit_code: int | None = None
+    exit_code: int | UnsetType = UNSET
 
 
 class ShownNested(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +172,7 @@ class ShownNested(msgspec.Struct, frozen=True, kw_only=True):
     preview: str = ""
     outcome: Outcome | None = None
     duration: float | None = None
-    exit_code: int | None = None
+    exit_code: int | UnsetType = UNSET
 
 
 class ShownTool(msgspec.Struct, frozen=True, kw_only=True):

@@ -816,7 +816,7 @@ export interface NestedProgress {
   outcome?: "cancelled" | "completed" | "denied" | "failed" | "unknown" | null;
   duration?: number | null;
   count?: number;
-  exit_code?: number | null;
+  exit_code?: number;
 }
 
 /** The sums of the nested calls of one tool that are not listed one by one. */
@@ -1258,7 +1258,7 @@ export interface ShownNested {
   preview?: string;
   outcome?: "cancelled" | "completed" | "denied" | "failed" | "unknown" | null;
   duration?: number | null;
-  exit_code?: number | null;
+  exit_code?: number;
 }
 
 /** The sums of the nested calls of one tool in a running container so far. */

@@ -226,10 +226,7 @@ class Conversation:
     async def send(
         self, text: str, attachments: Sequence[Image | File] = (), *, replaces: str | None = None
     ) -> None:
-        """Send a message: it starts a turn, or is queued while one runs.
-
-        If it `replaces` a turn, the files that the turn changed are reverted.
-        """
+        """Send a message: it starts a turn, is queued, or `replaces` one and reverts its files."""
         try:
             session = await self.current()
             turn = await session.send(

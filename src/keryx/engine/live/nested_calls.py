@@ -128,8 +128,9 @@ class NestedCallTracker:
         if is_single:
             at = self._now() - container.since
             self._context.running_calls.nested_ended(parent, outcome, at)
+            code = outcome.exit_code or msgspec.UNSET
             progress = ev.NestedProgress(
-                tool=tool, outcome=outcome.outcome, duration=duration, exit_code=outcome.exit_code
+                tool=tool, outcome=outcome.outcome, duration=duration, exit_code=code
             )
             self._publish(call.call_id, parent, progress)
         else:

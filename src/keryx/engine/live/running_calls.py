@@ -138,7 +138,7 @@ class RunningCalls:
                     call,
                     outcome=ended.outcome,
                     duration=ended.duration,
-                    exit_code=ended.exit_code,
+                    exit_code=ended.exit_code or msgspec.UNSET,
                 )
 
     def nested_counted(
