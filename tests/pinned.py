@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -74,7 +74,13 @@ ATTACHED_JSON = (
     '[{"type":"image","blob":"b1","media_type":"image/png","name":"i.png"},'
     '{"type":"file","blob":"b2","media_type":"text/csv","name":"f.csv"}]'
 )
-ACCEPTED: _Said = {"turn_id": "t1", "key": "k1", "by": "ann", "wait": True, "attended": False}
+ACCEPTED: dict[str, Any] = {
+    "turn_id": "t1",
+    "key": "k1",
+    "by": "ann",
+    "wait": True,
+    "attended": False,
+}
 SAID: _Said = {
     "message_id": "m1",
     "mode": "steer",

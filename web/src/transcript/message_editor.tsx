@@ -8,6 +8,12 @@ import { texts } from "../texts";
 import { Button } from "../ui/button";
 import { replaceTurn } from "./replacing";
 
+/** On a touch screen Enter makes a new line, as in the message box. */
+function isSending(event: KeyboardEvent): boolean {
+  const isEnter = event.key === "Enter" && !event.shiftKey && !event.isComposing;
+  return isEnter && (event.ctrlKey || event.metaKey || matchMedia("(hover: hover)").matches);
+}
+
 export function MessageEditor({
   session,
   row,
@@ -48,7 +54,7 @@ export function MessageEditor({
           event.preventDefault();
           event.stopPropagation();
           onDone();
-        } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.target === field.current) {
+        } else if (isSending(event) && event.target === field.current) {
           event.preventDefault();
           send();
         }
