@@ -10,7 +10,7 @@ import pytest
 
 from keryx import commands, events
 from keryx.commands import Command
-from keryx.messages import File, Image
+from keryx.messages import CallAnswer, File, Image, TurnOptions
 
 NAMES = {
     "message.send",
@@ -21,6 +21,7 @@ NAMES = {
     "turn.restore",
     "call.cancel",
     "call.run",
+    "calls.answer",
     "files.revert",
     "approval.answer",
     "question.answer",
@@ -63,6 +64,7 @@ PINNED: tuple[tuple[Command, str], ...] = (
             wait=True,
             schema="{}",
             attended=False,
+            options=TurnOptions(max_tokens=9),
             replaces="t0",
             revert=True,
         ),
@@ -70,6 +72,7 @@ PINNED: tuple[tuple[Command, str], ...] = (
             "message.send",
             f'"text":"go","mode":"steer","turn_id":"t1","attachments":{ATTACHED_JSON},'
             '"workspace":"/w","key":"k1","wait":true,"schema":"{}","attended":false,'
+            '"options":{"max_tokens":9},'
             '"replaces":"t0","revert":true',
         ),
     ),
@@ -109,6 +112,10 @@ PINNED: tuple[tuple[Command, str], ...] = (
             "call.run",
             '"call_id":"c1","tool":"terminal","arguments":"{}","workspace":"/w","attended":true',
         ),
+    ),
+    (
+        commands.AnswerCalls(**HEAD, answers=(CallAnswer("p1.1", "sunny"),), request="{}"),
+        _text("calls.answer", '"answers":[{"call_id":"p1.1","text":"sunny"}],"request":"{}"'),
     ),
     (commands.RevertFiles(**HEAD, changes=(4, 7)), _text("files.revert", '"changes":[4,7]')),
     (

@@ -19,9 +19,9 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from keryx import messages as ms
 from keryx.decoding import convert, json_decoder
 from keryx.errors import InvalidCommandError
-from keryx.messages import VERSION, ApprovalMode, Decision, File, Image, Mode, Reach, Reason
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -30,10 +30,7 @@ class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     command_id: str
     session_id: str
     by: str
-    v: int = VERSION
-
-
-# -- message
+    v: int = ms.VERSION
 
 
 class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
@@ -44,20 +41,20 @@ class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
     of a steer or an interrupt. If that turn has ended, or none is named and none runs, the message
     is queued, so that it never affects a turn that its sender has not seen. `schema` is the text of
     a JSON schema that the answer must match. `attended` False: nobody can answer approval requests
-    and questions of the turn, so they are denied. `replaces` names a turn that has ended: it and
-    all turns after it make room for this message, and `turn.restore` brings them back. `revert`:
-    their file changes are reverted.
+    and questions of the turn, so they are denied. The turn that it `replaces`, and those after it,
+    make room for it, with their file changes if `revert`; `turn.restore` brings them back.
     """
 
     text: str
-    mode: Mode = "queue"
+    mode: ms.Mode = "queue"
     turn_id: str | None = None
-    attachments: tuple[Image | File, ...] = ()
+    attachments: tuple[ms.Image | ms.File, ...] = ()
     workspace: str | None = None
     key: str | None = None
     wait: bool = False
     schema: str | None = None
     attended: bool = True
+    options: ms.TurnOptions | None = None
     replaces: str | None = None
     revert: bool = False
 
@@ -69,9 +66,9 @@ class ChangeMessage(_Command, frozen=True, kw_only=True, tag="message.change"):
     """
 
     message_id: str
-    mode: Mode | UnsetType = UNSET
+    mode: ms.Mode | UnsetType = UNSET
     text: str | UnsetType = UNSET
-    attachments: tuple[Image | File, ...] | UnsetType = UNSET
+    attachments: tuple[ms.Image | ms.File, ...] | UnsetType = UNSET
     workspace: str | UnsetType = UNSET
     before: str | UnsetType | None = UNSET
 
@@ -89,7 +86,7 @@ class CancelTurn(_Command, frozen=True, kw_only=True, tag="turn.cancel"):
     """Cancel this turn, started or not. Has no effect if it has ended."""
 
     turn_id: str
-    reason: Reason = "interrupt"
+    reason: ms.Reason = "interrupt"
 
 
 class UndoTurn(_Command, frozen=True, kw_only=True, tag="turn.undo"):
@@ -115,7 +112,7 @@ class CancelCall(_Command, frozen=True, kw_only=True, tag="call.cancel"):
     """Cancel this call; its turn goes on with the outcome."""
 
     call_id: str
-    reason: Reason = "interrupt"
+    reason: ms.Reason = "interrupt"
 
 
 class RunCall(_Command, frozen=True, kw_only=True, tag="call.run"):
@@ -129,6 +126,16 @@ class RunCall(_Command, frozen=True, kw_only=True, tag="call.run"):
     arguments: str = "{}"
     workspace: str | None = None
     attended: bool = True
+
+
+class AnswerCalls(_Command, frozen=True, kw_only=True, tag="calls.answer"):
+    """Give the results of all calls of client tools that wait; the first result of a call wins.
+
+    `request` is what the sender wants to read again about its request.
+    """
+
+    answers: tuple[ms.CallAnswer, ...]
+    request: str = ""
 
 
 # -- files
@@ -150,9 +157,9 @@ class AnswerApproval(_Command, frozen=True, kw_only=True, tag="approval.answer")
     """
 
     approval_id: str
-    decision: Decision
+    decision: ms.Decision
     where: str
-    reach: Reach | None = None
+    reach: ms.Reach | None = None
 
 
 class AnswerQuestion(_Command, frozen=True, kw_only=True, tag="question.answer"):
@@ -182,7 +189,7 @@ class ChangeSession(_Command, frozen=True, kw_only=True, tag="session.change"):
     title: str | UnsetType = UNSET
     pinned: bool | UnsetType = UNSET
     archived: bool | UnsetType = UNSET
-    approvals: ApprovalMode | UnsetType | None = UNSET
+    approvals: ms.ApprovalMode | UnsetType | None = UNSET
     read_only: bool | UnsetType = UNSET
 
 
@@ -209,7 +216,7 @@ class SetDraft(_Command, frozen=True, kw_only=True, tag="draft.set"):
     """Store what a person is typing; an empty text removes it."""
 
     text: str
-    attachments: tuple[Image | File, ...] = ()
+    attachments: tuple[ms.Image | ms.File, ...] = ()
 
 
 Command = (
@@ -221,6 +228,7 @@ Command = (
     | RestoreTurn
     | CancelCall
     | RunCall
+    | AnswerCalls
     | RevertFiles
     | AnswerApproval
     | AnswerQuestion
@@ -244,10 +252,7 @@ _FOREIGN: Final = (bytes, bytearray, memoryview, dt.datetime, dt.date, dt.time, 
 
 
 def checked(command: Command) -> Command:
-    """Return the command, checked as if it had come as JSON.
-
-    `InvalidCommandError` names the field that has a wrong type.
-    """
+    """Return the command, checked as if it were JSON; `InvalidCommandError` names a wrong field."""
     kind = type(command)
     if kind not in _kinds():
         raise InvalidCommandError(f"{kind.__name__} is not a command; see keryx.commands")
@@ -288,9 +293,6 @@ encode: Final[Callable[[Command], bytes]] = _encoder.encode
 
 
 def decode(data: bytes) -> Command:
-    """Decode a command.
-
-    `msgspec.ValidationError` for an unknown type and for a missing or wrong field; its parent
-    `msgspec.DecodeError` for invalid JSON.
-    """
+    """Decode a command: `msgspec.ValidationError` for an unknown type and for a missing or wrong
+    field; its parent `msgspec.DecodeError` for invalid JSON."""
     return _decoder().decode(data)
