@@ -65,5 +65,8 @@ async def test_all_of_the_page_is_at_most_250_kilobytes_on_the_line(
     await expect(page.get_by_role("tab", name="Call")).to_be_visible()
     await tab.list.get_by_role("button", name="Settings").click()
     await expect(page.get_by_role("region", name="Providers")).to_be_visible()
-    assert set(transferred.files) == built()
+    assert set(transferred.files) <= built()
+    # What only some replies need is fetched with the first of them.
+    heavy = ("maths", "katex", "KaTeX", "diagram")
+    assert [name for name in transferred.files if any(word in name for word in heavy)] == []
     assert sum(transferred.files.values()) <= MOST_BYTES, transferred.files
