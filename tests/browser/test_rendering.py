@@ -173,6 +173,7 @@ async def test_a_session_is_printed_whole(tab: Tab, house: House) -> None:
         house.stage.on(f"Print number {number}.", Reply(text=text))
     await tab.begin("Print number 0.")
     for number in range(1, 12):
+        await expect(tab.replies.last).to_contain_text(f"Part {number - 1}, paragraph 11.")
         await tab.settles()
         await tab.say(f"Print number {number}.")
     await expect(tab.replies.last).to_contain_text("Part 11, paragraph 11.")
