@@ -5,7 +5,7 @@
  */
 
 import { english } from "./english";
-import { type Language, setLocale } from "./language";
+import { type Language, setLanguage } from "./language";
 
 export type Catalogue = typeof english;
 
@@ -13,9 +13,9 @@ export let texts: Catalogue = english;
 
 /** Loads the catalogue of this language; English is there already, and is used if it cannot be loaded. */
 export async function loadTexts(language: Language): Promise<void> {
-  if (language === "en") return;
+  if (language === "en") return setLanguage(language);
   const { german } = await import("./german");
   texts = german;
-  setLocale(language);
+  setLanguage(language);
   document.documentElement.lang = language;
 }
