@@ -1,7 +1,7 @@
 /** German has every text that English has, in words of its own. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { bytes, clockTime, dayName, money, seconds, tokens, wholeNumber } from "../src/texts/amounts";
+import { bytes, clockTime, dayName, money, seconds, shortNumber, tokens, wholeNumber } from "../src/texts/amounts";
 import { english } from "../src/texts/english";
 import { german } from "../src/texts/german";
 import { setLanguage } from "../src/texts/language";
@@ -129,6 +129,7 @@ describe("numbers and times", () => {
     [() => seconds(1.25), "1.3 s", "1,3 s"],
     [() => seconds(75), "1 min 15 s", "1 min 15 s"],
     [() => tokens(1_234), "1.2k", "1,2k"],
+    [() => shortNumber(0.25), "0.25", "0,25"],
     [() => tokens(2_000), "2k", "2k"],
     [() => tokens(1_500_000), "1.5M", "1,5M"],
     [() => bytes(2_500_000), "2.5 MB", "2,5 MB"],

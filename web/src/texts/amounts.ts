@@ -2,10 +2,12 @@
 
 import { language, locale } from "./language";
 
-function decimal(value: number, digits: number): string {
-  const text = value.toFixed(digits);
-  return language === "de" ? text.replace(".", ",") : text;
-}
+const inLanguage = (text: string): string => (language === "de" ? text.replace(".", ",") : text);
+
+const decimal = (value: number, digits: number): string => inLanguage(value.toFixed(digits));
+
+/** With at most two decimals, and none that is zero. */
+export const shortNumber = (value: number): string => inLanguage(String(Number(value.toFixed(2))));
 
 export const wholeNumber = (value: number): string => value.toLocaleString(locale);
 

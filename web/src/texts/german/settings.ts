@@ -14,7 +14,7 @@ export const settings: typeof english.settings = {
   approvals: "Freigaben",
   readOnly: "Nur lesen",
   default: "Standard",
-  profileDefault: "Standard des Profils",
+  profileDefault: "Profilstandard",
   efforts: { minimal: "Sehr gering", low: "Gering", medium: "Mittel", high: "Hoch" },
   approvalModes: {
     ask: "Vor jeder Änderung fragen",

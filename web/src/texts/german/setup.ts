@@ -49,7 +49,7 @@ export const setup: typeof english.setup = {
   local: {
     title: "Ein winziges Modell auf diesem Rechner",
     lead: "SmolLM2 braucht keinen API-Schlüssel und kein Netz. Es kann nur chatten, am besten auf Englisch: Es benutzt keine Werkzeuge, weiß wenig und irrt sich oft.",
-    start: "Herunterladen (93 MB) und chatten",
+    start: "Laden (93 MB) und chatten",
     chat: "Mit SmolLM2 chatten",
     searching: "Wird auf diesem Rechner gesucht…",
     progress: "SmolLM2 wird heruntergeladen",

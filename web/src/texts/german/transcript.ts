@@ -50,7 +50,7 @@ function because(reason: string | null): string {
 }
 
 function settingValue(value: unknown): string {
-  if (value === null || value === "") return "Standard des Profils";
+  if (value === null || value === "") return "Profilstandard";
   if (value === true) return "an";
   if (value === false) return "aus";
   return String(value);
@@ -90,7 +90,7 @@ export const transcript: typeof english.transcript = {
 export const turn: typeof english.turn = {
   actions: "Aktionen für diese Runde",
   fork: "Ab hier abzweigen",
-  undo: "Diese Runde rückgängig machen",
+  undo: "Runde rückgängig machen",
   undoTitle: "Diese Runde rückgängig machen?",
   undoBody:
     "Keryx entfernt die Runde aus dem Verlauf und aus dem Kontext des Modells und setzt die Dateien zurück, die sie geändert hat.",
