@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,19 @@ from tests.browser.scripted_replies import ScriptedReplies
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.promise("page20.24")]
 
 TEXTS = Path(__file__).parents[2] / "web" / "src" / "texts"
-COMMENT = re.compile(r"/\*.*?\*/|^\s*//.*$", re.DOTALL | re.MULTILINE)
+COMMENT = re.compile(r"/\*[\s\S]*?\*/|^\s*//.*$", re.MULTILINE)
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
 PART = re.compile(r"\$\{[^}]*\}")
+OF_THIS_TEST = {"workspace"}
+"""Names of its own that are words of the catalogue too."""
 WORD = re.compile(r"[^\W\d_]{2}")
 WINDOWS = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 360, "height": 740}}
 VISIBLE = """() => {
+  const CONTENT = "pre, code, [class^=diff]";
   const texts = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode())
-    if (node.parentElement.checkVisibility()) texts.push(node.data);
+    if (node.parentElement.checkVisibility() && !node.parentElement.closest(CONTENT)) texts.push(node.data);
   for (const element of document.querySelectorAll("[aria-label], [title], [placeholder]"))
     if (element.checkVisibility())
       for (const name of ["aria-label", "title", "placeholder"])
@@ -38,7 +41,7 @@ VISIBLE = """() => {
 }"""
 
 
-def texts_in(files: Iterator[Path]) -> set[str]:
+def texts_in(*files: Path) -> set[str]:
     """Every text in these sources; what is put into it when it is shown stands as `${…}`."""
     sources = (COMMENT.sub("", file.read_text()) for file in files)
     literals = (match[1] or match[2] or "" for source in sources for match in LITERAL.finditer(source))
@@ -46,7 +49,9 @@ def texts_in(files: Iterator[Path]) -> set[str]:
 
 
 def english_only() -> re.Pattern[str]:
-    texts = texts_in(TEXTS.glob("*.ts")) - texts_in(TEXTS.glob("german/*.ts"))
+    german = list(TEXTS.glob("german/*.ts"))
+    areas = [TEXTS / file.name for file in german if file.name not in ("index.ts", "plural.ts")]
+    texts = texts_in(TEXTS / "english.ts", *areas) - texts_in(*german) - OF_THIS_TEST
     assert len(texts) > 300
     shapes = (".+".join(re.escape(part) for part in PART.split(text.strip())) for text in texts)
     return re.compile("|".join(shapes))
@@ -200,6 +205,7 @@ async def read_the_list(tab: German, reader: Reader) -> None:
     await tab.list.get_by_role("button", name="Löschen").click()
     await reader.reads("deletion", tab.dialog("Diese Sitzung löschen?"))
     await tab.page.keyboard.press("Escape")
+    await expect(tab.dialog("Diese Sitzung löschen?")).to_have_count(0)
     await tab.chooses("Freigaberegeln")
     await reader.reads("rules", tab.dialog("Freigaberegeln").get_by_text("Noch keine Regeln."))
     await tab.page.keyboard.press("Escape")
@@ -246,13 +252,13 @@ async def test_no_english_text_is_left_and_every_german_one_fits(
         await read_the_inspector(tab, reader)
         await read_what_asks_and_what_fails(tab, reader)
         await read_the_list(tab, reader)
-        assert reader.problems == []
+        assert not reader.problems, "\n".join(sorted(set(reader.problems)))
     async with person(chromium, url, **options) as stranger:
         stranger.watch.expects("401")
         page = (await stranger.opens()).page
         reader = Reader(page)
         await reader.reads("login", page.get_by_role("form", name="Bei Keryx anmelden"))
-        assert reader.problems == []
+        assert not reader.problems, "\n".join(sorted(set(reader.problems)))
 
 
 async def test_a_person_chooses_a_language_for_this_browser(somebody: Person, tab: Tab) -> None:

@@ -181,7 +181,7 @@ export const diff: typeof english.diff = {
 };
 
 export const code: typeof english.code = {
-  label: (language) => (language ? `Code in der Sprache ${language}` : "Programmcode"),
+  label: (language) => (language ? `Programmcode (${language})` : "Programmcode"),
   copy: "Kopieren",
   copied: "Kopiert",
 };
