@@ -8,7 +8,20 @@ import msgspec
 
 from keryx import events
 from keryx.events import Event
-from keryx.messages import ApprovalMode, File, HookAction, Image, Json, Mode, Needs, Text, ToolCall
+from keryx.messages import (
+    ApprovalMode,
+    CallAnswer,
+    ClientTool,
+    File,
+    HookAction,
+    Image,
+    Json,
+    Mode,
+    Needs,
+    Text,
+    ToolCall,
+    TurnOptions,
+)
 
 
 class _Live(TypedDict):
@@ -155,12 +168,27 @@ PINNED: tuple[tuple[Event, str], ...] = (
     ),
     (
         events.MessageAccepted(
-            **FACT, **SAID, turn_id="t1", key="k1", by="ann", wait=True, attended=False, schema="{}"
+            **FACT,
+            **SAID,
+            turn_id="t1",
+            key="k1",
+            by="ann",
+            wait=True,
+            attended=False,
+            schema="{}",
+            options=TurnOptions(
+                instructions="be kind",
+                client_tools=(ClientTool(name="look", parameters="{}", description="looks"),),
+                max_tokens=9,
+                request="{}",
+            ),
         ),
         fact_text(
             "message.accepted",
             '"message_id":"m1","turn_id":"t1","key":"k1","by":"ann","mode":"steer",'
-            f'"text":"go","workspace":"/w","attachments":{ATTACHED_JSON},"wait":true,"attended":false,"schema":"{{}}"',
+            f'"text":"go","workspace":"/w","attachments":{ATTACHED_JSON},"wait":true,"attended":false,"schema":"{{}}",'
+            '"options":{"instructions":"be kind","client_tools":[{"name":"look","parameters":"{}",'
+            '"description":"looks"}],"max_tokens":9,"request":"{}"}',
         ),
     ),
     (
@@ -311,6 +339,20 @@ PINNED: tuple[tuple[Event, str], ...] = (
         ),
     ),
     (
+        events.CallsAnswered(
+            **TURN,
+            answers=(CallAnswer("p1.1", "sunny"),),
+            client_tools=("look",),
+            by="ann",
+            request="{}",
+        ),
+        turn_text(
+            "calls.answered",
+            '"answers":[{"call_id":"p1.1","text":"sunny"}],"client_tools":["look"],"by":"ann",'
+            '"request":"{}"',
+        ),
+    ),
+    (
         events.CallFinished(
             **TURN,
             call_id="c1",
@@ -420,71 +462,5 @@ PINNED: tuple[tuple[Event, str], ...] = (
     (
         events.QuestionExpired(**TURN, question_id="q1", call_id="c1", cause="timeout"),
         turn_text("question.expired", '"question_id":"q1","call_id":"c1","cause":"timeout"'),
-    ),
-    (
-        events.ModelRetried(**TURN, step_id="p1", cause="stalled", message="no token", delay=2.0),
-        turn_text(
-            "model.retried", '"step_id":"p1","cause":"stalled","message":"no token","delay":2.0'
-        ),
-    ),
-    (
-        events.ModelSwitched(**TURN, step_id="p1", cause="quota", from_="o:m", to="l:n"),
-        turn_text("model.switched", '"step_id":"p1","cause":"quota","from":"o:m","to":"l:n"'),
-    ),
-    (
-        events.ContextCompacted(
-            **TURN,
-            summary="so far",
-            up_to=5,
-            tokens_before=90,
-            tokens_after=10,
-            focus="tea",
-            verbatim=events.Verbatim(
-                said=(events.Said("m1", "hi"),), left_out=2, plan="first", files=("a.md",)
-            ),
-        ),
-        turn_text(
-            "context.compacted",
-            '"summary":"so far","up_to":5,"tokens_before":90,"tokens_after":10,"focus":"tea",'
-            '"verbatim":{"said":[{"message_id":"m1","text":"hi"}],"left_out":2,"plan":"first",'
-            '"files":["a.md"]}',
-        ),
-    ),
-    (
-        events.UsageRecorded(
-            **FACT, purpose="title", model="o:m", usage=USAGE, cost=None, call_id="c1"
-        ),
-        fact_text(
-            "usage.recorded",
-            f'"purpose":"title","model":"o:m","usage":{USAGE_JSON},"cost":null,"call_id":"c1"',
-        ),
-    ),
-    (
-        events.ToolsLoaded(**FACT, names=("mcp_a_b",), call_id="c1"),
-        fact_text("tools.loaded", '"names":["mcp_a_b"],"call_id":"c1"'),
-    ),
-    (
-        events.MemoryChanged(
-            **FACT, memory_id="mem_1", change="replace", call_id="c1", text="tea", target="mem_0"
-        ),
-        fact_text(
-            "memory.changed",
-            '"memory_id":"mem_1","change":"replace","call_id":"c1","turn_id":null,"text":"tea",'
-            '"kind":"fact","about":"user","trust":"tool","target":"mem_0","profile":"",'
-            '"workspace":""',
-        ),
-    ),
-    (
-        events.MemoryRecalled(
-            **TURN,
-            memories=(
-                events.RecalledMemory(memory_id="mem_1", text="tea", trust="page", provider="p"),
-            ),
-        ),
-        turn_text(
-            "memory.recalled",
-            '"memories":[{"memory_id":"mem_1","text":"tea","trust":"page","provider":"p",'
-            '"session_id":"","at":0.0}],"late":[],"waited":0.0',
-        ),
     ),
 )

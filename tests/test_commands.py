@@ -10,7 +10,7 @@ import pytest
 
 from keryx import commands, events
 from keryx.commands import Command
-from keryx.messages import File, Image
+from keryx.messages import CallAnswer, File, Image, TurnOptions
 
 NAMES = {
     "message.send",
@@ -20,6 +20,7 @@ NAMES = {
     "turn.undo",
     "call.cancel",
     "call.run",
+    "calls.answer",
     "files.revert",
     "approval.answer",
     "question.answer",
@@ -62,11 +63,13 @@ PINNED: tuple[tuple[Command, str], ...] = (
             wait=True,
             schema="{}",
             attended=False,
+            options=TurnOptions(max_tokens=9),
         ),
         _text(
             "message.send",
             f'"text":"go","mode":"steer","turn_id":"t1","attachments":{ATTACHED_JSON},'
-            '"workspace":"/w","key":"k1","wait":true,"schema":"{}","attended":false',
+            '"workspace":"/w","key":"k1","wait":true,"schema":"{}","attended":false,'
+            '"options":{"max_tokens":9}',
         ),
     ),
     (
@@ -104,6 +107,10 @@ PINNED: tuple[tuple[Command, str], ...] = (
             "call.run",
             '"call_id":"c1","tool":"terminal","arguments":"{}","workspace":"/w","attended":true',
         ),
+    ),
+    (
+        commands.AnswerCalls(**HEAD, answers=(CallAnswer("p1.1", "sunny"),), request="{}"),
+        _text("calls.answer", '"answers":[{"call_id":"p1.1","text":"sunny"}],"request":"{}"'),
     ),
     (commands.RevertFiles(**HEAD, changes=(4, 7)), _text("files.revert", '"changes":[4,7]')),
     (

@@ -13,6 +13,7 @@ from keryx.events import Event, LiveEvent, LoggedEvent
 from tests import pinned
 from tests.pinned import FACT, fact_text, live_text, turn_text
 from tests.pinned_live import PINNED_LIVE
+from tests.pinned_models import PINNED_MODELS
 
 LOGGED_NAMES = {
     f"{noun}.{verb}"
@@ -23,6 +24,7 @@ LOGGED_NAMES = {
         "turn": ("started", "resumed", "suspended", "cancelling", "undone", "finished"),
         "step": ("started", "abandoned", "replied"),
         "call": ("amended", "started", "finished", "settled"),
+        "calls": ("answered",),
         "nested": ("finished",),
         "files": ("changed",),
         "approval": ("asked", "answered", "expired"),
@@ -44,7 +46,7 @@ LIVE_NAMES = {"text.delta", "reasoning.delta", "arguments.delta", "step.reset", 
 }
 
 
-PINNED = [*pinned.PINNED, *PINNED_LIVE]
+PINNED = [*pinned.PINNED, *PINNED_MODELS, *PINNED_LIVE]
 each_event = pytest.mark.parametrize(
     ("event", "text"), [pytest.param(*pin, id=events.type_of(pin[0])) for pin in PINNED]
 )

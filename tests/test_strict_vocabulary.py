@@ -19,8 +19,11 @@ from keryx import commands as cm
 from keryx import events as ev
 from keryx.errors import InvalidCommandError, InvalidFactError
 from keryx.events import LoggedEvent
+from tests import pinned
 from tests import test_commands as pinned_commands
-from tests.pinned import PINNED
+from tests.pinned_models import PINNED_MODELS
+
+PINNED = [*pinned.PINNED, *PINNED_MODELS]
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=20)
 """All of `str`, lone surrogates included."""

@@ -19,9 +19,9 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from keryx import messages as ms
 from keryx.decoding import convert, json_decoder
 from keryx.errors import InvalidCommandError
-from keryx.messages import VERSION, ApprovalMode, Decision, File, Image, Mode, Reach, Reason
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -30,7 +30,7 @@ class _Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     command_id: str
     session_id: str
     by: str
-    v: int = VERSION
+    v: int = ms.VERSION
 
 
 # -- message
@@ -48,14 +48,15 @@ class SendMessage(_Command, frozen=True, kw_only=True, tag="message.send"):
     """
 
     text: str
-    mode: Mode = "queue"
+    mode: ms.Mode = "queue"
     turn_id: str | None = None
-    attachments: tuple[Image | File, ...] = ()
+    attachments: tuple[ms.Image | ms.File, ...] = ()
     workspace: str | None = None
     key: str | None = None
     wait: bool = False
     schema: str | None = None
     attended: bool = True
+    options: ms.TurnOptions | None = None
 
 
 class ChangeMessage(_Command, frozen=True, kw_only=True, tag="message.change"):
@@ -65,9 +66,9 @@ class ChangeMessage(_Command, frozen=True, kw_only=True, tag="message.change"):
     """
 
     message_id: str
-    mode: Mode | UnsetType = UNSET
+    mode: ms.Mode | UnsetType = UNSET
     text: str | UnsetType = UNSET
-    attachments: tuple[Image | File, ...] | UnsetType = UNSET
+    attachments: tuple[ms.Image | ms.File, ...] | UnsetType = UNSET
     workspace: str | UnsetType = UNSET
     before: str | UnsetType | None = UNSET
 
@@ -85,7 +86,7 @@ class CancelTurn(_Command, frozen=True, kw_only=True, tag="turn.cancel"):
     """Cancel this turn, started or not. Has no effect if it has ended."""
 
     turn_id: str
-    reason: Reason = "interrupt"
+    reason: ms.Reason = "interrupt"
 
 
 class UndoTurn(_Command, frozen=True, kw_only=True, tag="turn.undo"):
@@ -105,7 +106,7 @@ class CancelCall(_Command, frozen=True, kw_only=True, tag="call.cancel"):
     """Cancel this call; its turn goes on with the outcome."""
 
     call_id: str
-    reason: Reason = "interrupt"
+    reason: ms.Reason = "interrupt"
 
 
 class RunCall(_Command, frozen=True, kw_only=True, tag="call.run"):
@@ -119,6 +120,16 @@ class RunCall(_Command, frozen=True, kw_only=True, tag="call.run"):
     arguments: str = "{}"
     workspace: str | None = None
     attended: bool = True
+
+
+class AnswerCalls(_Command, frozen=True, kw_only=True, tag="calls.answer"):
+    """Give the results of all calls of client tools that wait; the first result of a call wins.
+
+    `request` is what the sender wants to read again about its request.
+    """
+
+    answers: tuple[ms.CallAnswer, ...]
+    request: str = ""
 
 
 # -- files
@@ -140,9 +151,9 @@ class AnswerApproval(_Command, frozen=True, kw_only=True, tag="approval.answer")
     """
 
     approval_id: str
-    decision: Decision
+    decision: ms.Decision
     where: str
-    reach: Reach | None = None
+    reach: ms.Reach | None = None
 
 
 class AnswerQuestion(_Command, frozen=True, kw_only=True, tag="question.answer"):
@@ -172,7 +183,7 @@ class ChangeSession(_Command, frozen=True, kw_only=True, tag="session.change"):
     title: str | UnsetType = UNSET
     pinned: bool | UnsetType = UNSET
     archived: bool | UnsetType = UNSET
-    approvals: ApprovalMode | UnsetType | None = UNSET
+    approvals: ms.ApprovalMode | UnsetType | None = UNSET
     read_only: bool | UnsetType = UNSET
 
 
@@ -199,7 +210,7 @@ class SetDraft(_Command, frozen=True, kw_only=True, tag="draft.set"):
     """Store what a person is typing; an empty text removes it."""
 
     text: str
-    attachments: tuple[Image | File, ...] = ()
+    attachments: tuple[ms.Image | ms.File, ...] = ()
 
 
 Command = (
@@ -210,6 +221,7 @@ Command = (
     | UndoTurn
     | CancelCall
     | RunCall
+    | AnswerCalls
     | RevertFiles
     | AnswerApproval
     | AnswerQuestion

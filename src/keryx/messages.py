@@ -137,6 +137,34 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: str = "{}"
 
 
+class ClientTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool of the program that sent a message. It runs the tool itself and sends the result."""
+
+    name: str
+    parameters: str
+    """The JSON schema of the arguments, as text."""
+    description: str = ""
+
+
+class CallAnswer(msgspec.Struct, frozen=True):
+    """The result of one call of a client tool, from the client."""
+
+    call_id: str
+    text: str
+
+
+class TurnOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the sender of a message wants for the turn that the message starts, and no other."""
+
+    instructions: str = ""
+    """Added to the system prompt."""
+    client_tools: tuple[ClientTool, ...] = ()
+    max_tokens: int | None = None
+    """The most tokens of one reply; None: the model's own limit."""
+    request: str = ""
+    """What the sender wants to read again about its request. The engine does not read it."""
+
+
 class CallOutcome(msgspec.Struct, frozen=True):
     """How one call ended. There is exactly one for each call."""
 

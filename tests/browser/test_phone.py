@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, expect
@@ -61,7 +62,7 @@ async def test_a_phone_has_rows_that_say_what_they_do_and_no_keys(
 async def test_the_page_can_be_installed(chromium: Browser, house: House) -> None:
     async with person(chromium, house.served.url, state=house.state) as somebody:
         tab = await somebody.opens()
-        tools = await tab.page.context.new_cdp_session(tab.page)
+        tools: Any = await tab.page.context.new_cdp_session(tab.page)
         manifest = await tools.send("Page.getAppManifest")
         assert manifest["errors"] == []
         content = json.loads(manifest["data"])

@@ -18,6 +18,7 @@ from keryx.engine.log.state import Settings
 from keryx.engine.session import Opening, Session
 from keryx.engine.session_context import HostServices
 from keryx.ids import new_id
+from keryx.messages import Mode
 from keryx.models.scripted import Script, ScriptedModel
 from keryx.ports.dispatch import Done, Sent
 from keryx.ports.store import Commit, Store
@@ -103,7 +104,7 @@ class SessionHost:
         self,
         session: Session,
         text: str,
-        mode: cm.Mode = "queue",
+        mode: Mode = "queue",
         *,
         key: str | None = None,
         wait: bool = False,

@@ -13,7 +13,7 @@ from keryx import events as ev
 from keryx.app.host_client import HostClient
 from keryx.errors import DeveloperMustActError
 from keryx.ids import new_id
-from keryx.messages import Decision, File, Image, Reach, Reason
+from keryx.messages import Decision, File, Image, Mode, Reach, Reason
 from keryx.ports.dispatch import Answer, Done, Sent
 from keryx.ports.view import SessionView
 
@@ -174,7 +174,7 @@ class SessionHandle:
     async def _send(
         self,
         text: str,
-        mode: cm.Mode,
+        mode: Mode,
         *,
         key: str | None,
         wait: bool = False,

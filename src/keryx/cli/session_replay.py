@@ -17,7 +17,7 @@ from keryx.app.replay.replaying import ReplayedTurn, replay_turn
 from keryx.app.services.places import find_workspace
 from keryx.cli.chatting.pieces import printable
 from keryx.cli.values import rows, speed
-from keryx.engine.log.state import Amount
+from keryx.engine.money.spent import Amount
 from keryx.errors import UserMustActError
 
 

@@ -23,7 +23,7 @@ DEFAULT: Final = "default"
 IN_MEMORY: Final = ":memory:"
 """A home without a folder: its state is in the memory of one process and ends with that process."""
 
-FrontEnd = Literal["cli", "web", "gateway", "program"]
+FrontEnd = Literal["cli", "web", "gateway", "program", "api"]
 """What opens a session: a command, the page and the API, a chat, or a program with the library."""
 FRONT_ENDS: Final[tuple[FrontEnd, ...]] = get_args(FrontEnd)
 

@@ -25,6 +25,7 @@ from keryx.engine.operations.reverts import Reverts
 from keryx.engine.operations.titles import BY, first_title
 from keryx.engine.operations.user_calls import UserCalls
 from keryx.engine.session_context import SessionContext
+from keryx.engine.steps.client_calls import check_client_tools, redacted
 from keryx.engine.turns.turn_queue import TurnQueue
 from keryx.errors import KeryxError, ScopeClosedError, UserMustActError
 from keryx.ids import new_id
@@ -55,6 +56,8 @@ class Inbox:
             # Before anything else: not even the inbox may contain a secret.
             text = self._context.services.redactor.text(command.text)
             command = msgspec.structs.replace(command, text=text)
+        elif isinstance(command, cm.AnswerCalls):
+            command = redacted(command, self._context.services.redactor)
         row = row_of(command)
         return await self._dedup.run(row, partial(self._take, command, row))
 
@@ -75,7 +78,7 @@ class Inbox:
                 | cm.SetDraft()
             ):
                 return await self._run_operation(command)
-            case cm.AnswerApproval() | cm.AnswerQuestion():
+            case cm.AnswerApproval() | cm.AnswerQuestion() | cm.AnswerCalls():
                 return await self._answers.take(command)
             case cm.WithdrawMessage() | cm.ChangeMessage() | cm.ChangeSession():
                 return await self._change(command)
@@ -118,6 +121,8 @@ class Inbox:
             return await self._acknowledge(row.key)
         if command.schema is not None:
             await self._context.services.executor.bridge.to_thread(check_schema, command.schema)
+        if command.options is not None:
+            check_client_tools(command.options.client_tools)
         await self._context.files.store_attachments(command.attachments)
         if self._turn_queue.is_resting:
             prompt_parts = await self._turn_queue.read_prompt_parts(command.workspace, command.text)
@@ -155,6 +160,7 @@ class Inbox:
             wait=command.wait,
             schema=command.schema,
             attended=command.attended,
+            options=command.options,
         )
         if not fold.settings.title and (title := first_title(command.text)):
             self._context.log.record(ev.SessionChanged, by=BY, title=title)

@@ -51,6 +51,7 @@ class Opening(msgspec.Struct, frozen=True):
     effort: str | None = None
     personality: str | None = None
     title: str = ""
+    archived: bool = False
     approvals: ApprovalMode | None = None
     read_only: bool = False
     brought: tuple[str, ...] = ()

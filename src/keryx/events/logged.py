@@ -40,6 +40,7 @@ from keryx.events.models import (
 from keryx.messages import (
     NO_NEEDS,
     ApprovalMode,
+    CallAnswer,
     Decision,
     File,
     HookAction,
@@ -52,6 +53,7 @@ from keryx.messages import (
     Reach,
     Reason,
     ToolCall,
+    TurnOptions,
 )
 
 # -- session
@@ -115,6 +117,8 @@ class MessageAccepted(Logged, frozen=True, kw_only=True, tag="message.accepted")
     """Whether a person can answer the approval requests and questions of the turn."""
     schema: str | None = None
     """The text of a JSON schema that the answer must match."""
+    options: TurnOptions | None = None
+    """What the sender wants for the turn that the message starts."""
 
 
 class MessageChanged(Logged, frozen=True, kw_only=True, tag="message.changed"):
@@ -282,6 +286,17 @@ class CallAmended(AtWork, frozen=True, kw_only=True, tag="call.amended"):
     arguments_blob: str | None = None
 
 
+class CallsAnswered(InTurn, frozen=True, kw_only=True, tag="calls.answered"):
+    """The client gave the results of calls of its own tools."""
+
+    answers: tuple[CallAnswer, ...]
+    client_tools: tuple[str, ...]
+    """The names of all tools of the client in this turn."""
+    by: str
+    request: str = ""
+    """What the client wants to read again about its request."""
+
+
 class NestedFinished(AtWork, frozen=True, kw_only=True, tag="nested.finished"):
     """Nested calls that have ended, so that they are known after a crash.
 
@@ -437,6 +452,7 @@ LoggedEvent = (
     | StepReplied
     | CallAmended
     | CallStarted
+    | CallsAnswered
     | NestedFinished
     | CallFinished
     | CallSettled

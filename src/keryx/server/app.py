@@ -22,6 +22,10 @@ from keryx.server.service import Service
 from keryx.server.stream import Receive, Send, Streams
 from keryx.server.users.roles import check_role
 from keryx.server.users.user_hosts import UserHosts
+from keryx.server.v1.api_errors import no_key, of_error
+from keryx.server.v1.endpoints import PREFIX as V1
+from keryx.server.v1.endpoints import OpenAiApi
+from keryx.server.v1.exchanges import refuse
 
 UNAUTHORIZED: Final = 401
 START: Final = "http.response.start"
@@ -54,6 +58,8 @@ class Application:
         self._page = page
         self._streams = streams
         self._framework: Callable[[Any, Any, Any], Awaitable[None]] = routing.framework()
+        self._openai: dict[str, OpenAiApi] = {}
+        """The OpenAI-compatible API of each user who has used it, by the name of the user."""
         self._document: bytes | None = None
         self._date = (0, b"")
 
@@ -73,7 +79,10 @@ class Application:
         except Exception as error:
             if started:
                 raise
-            await self._refuse(problems.problem_of(error), send_dated)
+            if scope["path"].startswith(V1):
+                await refuse(send_dated, of_error(error))
+            else:
+                await self._refuse(problems.problem_of(error), send_dated)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, raw: Send) -> None:
         head, method = head_of(scope), scope["method"]
@@ -84,6 +93,13 @@ class Application:
             scope["path"] = path = self._proxies.inner_path(path, outside)
         scope[routing.OUTSIDE] = outside
         self._guard.check(scope, head, outside.host)
+        if path.startswith(V1):
+            caller = await self._service.access.caller(head.authorization, None)
+            if caller is None:
+                raise no_key()
+            service = await self._service_of(caller, method, path)
+            await self._openai_of(caller, service).serve(scope, caller, receive, send)
+            return
         if not path.startswith("/api/"):
             await self._page.serve(method, path, send, head.encodings)
             return
@@ -113,6 +129,12 @@ class Application:
             return self._service
         check_role(caller, method, path)
         return await self._users.service_of(self._service.access.users[caller.user])
+
+    def _openai_of(self, caller: Caller, service: Service) -> OpenAiApi:
+        api = self._openai.get(caller.user)
+        if api is None or api.service is not service:
+            api = self._openai[caller.user] = OpenAiApi(service, self._streams)
+        return api
 
     # -- streams
 

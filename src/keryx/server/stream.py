@@ -110,8 +110,8 @@ class Buffer:
 
     __slots__ = ("_ended", "_has_data", "_has_room", "_may_read", "_parts", "_size")
 
-    def __init__(self, may_read: Callable[[], bool]) -> None:
-        self._parts: list[bytes] = [_HELLO]
+    def __init__(self, may_read: Callable[[], bool], hello: bytes = _HELLO) -> None:
+        self._parts: list[bytes] = [hello]
         self._size = 0
         self._ended = False
         self._has_data: asyncio.Future[None] | None = None
@@ -174,7 +174,8 @@ class Streams:
 
     def __init__(self, scope: Scope, refresh: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """`refresh` reads the revoked tokens again; streams check theirs afterwards."""
-        self._group = Group(scope.child("streams"), on_error=_log_error)
+        self.group: Final = Group(scope.child("streams"), on_error=_log_error)
+        self.is_closing = False
         self._refresh = refresh
         self._buffers: set[Buffer] = set()
         self._encodings: dict[tuple[str, str], Encodings] = {}
@@ -198,7 +199,7 @@ class Streams:
         shared = self._encodings.setdefault(key, Encodings())
         shared.readers += 1
         try:
-            await self._serve(events, shared.encode, receive, send, may_read)
+            await self.send(events, shared.encode, receive, send, may_read)
         finally:
             shared.readers -= 1
             if shared.readers == 0:
@@ -212,32 +213,34 @@ class Streams:
         may_read: Callable[[], bool],
     ) -> None:
         """Send the changes of the list of sessions."""
-        await self._serve(changes, encode_change, receive, send, may_read)
+        await self.send(changes, encode_change, receive, send, may_read)
 
     async def close(self) -> None:
         """End all streams; clients reconnect to the next server."""
+        self.is_closing = True
         if self._timer is not None:
             self._timer.cancel()
         for buffer in self._buffers:
             buffer.end()
-        await self._group.leave()
-        self._group.scope.close()
+        await self.group.leave()
+        self.group.scope.close()
 
-    async def _serve(
+    async def send(
         self,
         items: AsyncGenerator[T],
         encode: Callable[[T], bytes],
         receive: Receive,
         send: Send,
         may_read: Callable[[], bool],
+        hello: bytes = _HELLO,
     ) -> None:
-        buffer = Buffer(may_read)
+        buffer = Buffer(may_read, hello)
         self._buffers.add(buffer)
         self._keep_beating()
         try:
             tasks = (
-                self._group.start(_fill(items, encode, buffer), name="stream"),
-                self._group.start(_wait_disconnect(receive, buffer), name="disconnect"),
+                self.group.start(_fill(items, encode, buffer), name="stream"),
+                self.group.start(_wait_disconnect(receive, buffer), name="disconnect"),
             )
         except KeryxError:
             await items.aclose()
@@ -261,7 +264,7 @@ class Streams:
         for buffer in self._buffers:
             buffer.beat()
         if self._buffers:
-            self._group.start(self._refresh(), name="refresh")
+            self.group.start(self._refresh(), name="refresh")
             self._keep_beating()
 
 

@@ -130,6 +130,12 @@ export interface CallAmended {
   arguments_blob?: string | null;
 }
 
+/** The result of one call of a client tool, from the client. */
+export interface CallAnswer {
+  call_id: string;
+  text: string;
+}
+
 /** Everything that a call uses; `exclusive`: it may use anything. */
 export interface CallEffects {
   accesses?: readonly CallAccess[];
@@ -218,6 +224,20 @@ export interface CallStarted {
   arguments_blob?: string | null;
 }
 
+/** The client gave the results of calls of its own tools. */
+export interface CallsAnswered {
+  type: "calls.answered";
+  session_id: string;
+  at: number;
+  v?: number;
+  seq: number;
+  turn_id: string;
+  answers: readonly CallAnswer[];
+  client_tools: readonly string[];
+  by: string;
+  request?: string;
+}
+
 /** The running calls, for a late reader; it belongs right after the fact `after`. */
 export interface CallsSnapshot {
   type: "calls.snapshot";
@@ -240,6 +260,13 @@ export interface Changed {
 export interface Changes {
   diff: string;
   changes: readonly FileChanged[];
+}
+
+/** A tool of the program that sent a message. It runs the tool itself and sends the result. */
+export interface ClientTool {
+  name: string;
+  parameters: string;
+  description?: string;
 }
 
 export interface CompactBody {
@@ -522,6 +549,7 @@ export type LoggedEvent =
   | StepReplied
   | CallAmended
   | CallStarted
+  | CallsAnswered
   | NestedFinished
   | CallFinished
   | CallSettled
@@ -655,6 +683,7 @@ export interface MessageAccepted {
   wait?: boolean;
   attended?: boolean;
   schema?: string | null;
+  options?: TurnOptions | null;
 }
 
 /**
@@ -1472,6 +1501,14 @@ export interface TurnFinished {
   started?: boolean;
   left_over?: readonly string[];
   error?: TurnError | null;
+}
+
+/** What the sender of a message wants for the turn that the message starts, and no other. */
+export interface TurnOptions {
+  instructions?: string;
+  client_tools?: readonly ClientTool[];
+  max_tokens?: number | null;
+  request?: string;
 }
 
 /** The turn goes on after a crash, for the nth time. */

@@ -89,7 +89,8 @@ export function Composer({ composing, running, stopping, onStop, keeper }: Props
       ) : running && ready && plain && session !== null ? (
         <SteerLine session={session} onAfter={() => send("after")} />
       ) : null}
-      <div class="composer-actions">
+      {/* The field keeps the focus: suggestions that close would move the button away from under the finger. */}
+      <div class="composer-actions" onMouseDown={(event) => event.preventDefault()}>
         <Button onClick={() => picker.current?.click()}>
           <span aria-hidden="true">+</span> {texts.composer.attach}
         </Button>

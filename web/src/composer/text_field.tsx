@@ -64,7 +64,7 @@ export function TextField({ composing, completion, choices, running, onSend, onS
     if (event.isComposing) return;
     if (completion.list.peek().length > 0 && onMenuKey(event, completion, take, composing.text.peek())) {
       event.preventDefault();
-    } else if (event.key === "Enter" && !event.shiftKey && hasKeyboard()) {
+    } else if (event.key === "Enter" && !event.shiftKey && (hasKeyboard() || isChord(event))) {
       event.preventDefault();
       onSend(running ? sendingOf(event) : "queue");
     } else if (event.key === "Escape") onEscape(event);
@@ -110,6 +110,8 @@ export function TextField({ composing, completion, choices, running, onSend, onS
 export function textFile(text: string): File {
   return new File([text], texts.composer.pastedText, { type: "text/plain" });
 }
+
+const isChord = (event: KeyboardEvent): boolean => event.ctrlKey || event.metaKey || event.altKey;
 
 /** What Enter means while a turn runs. */
 function sendingOf(event: KeyboardEvent): Sending {

@@ -187,6 +187,7 @@ class LocalHost:
             effort=request.effort,
             personality=request.personality,
             title=request.title,
+            archived=request.archived,
             approvals=request.approvals,
             read_only=request.read_only,
             brought=brought,

@@ -57,6 +57,7 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     effort: str | None = None
     profile: str | None = None
     title: str = ""
+    archived: bool = False
     approvals: ApprovalMode | None = None
     read_only: bool = False
     for_others: bool = False

@@ -24,6 +24,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str
     tools: tuple[str, ...]
     at: float
+    title: str = ""
+    """Empty: that of the conversation, or its first message."""
+    effort: str | None = None
+    archived: bool = False
 
 
 class _Log:
@@ -43,7 +47,9 @@ def conversation_log(conversation: Conversation, place: Place) -> SessionFile:
     """Return a session whose history is this conversation. All of its turns have ended."""
     log = _Log(new_id("s"), conversation.at or place.at)
     first = next((item for item in conversation.items if isinstance(item, Said)), None)
-    title = conversation.title or (first_title(text_of(first.parts)) if first else "")
+    title = (
+        place.title or conversation.title or (first_title(text_of(first.parts)) if first else "")
+    )
     log.add(
         ev.SessionOpened,
         model=place.model,
@@ -52,6 +58,8 @@ def conversation_log(conversation: Conversation, place: Place) -> SessionFile:
         workspace=place.workspace,
         tools=place.tools,
         title=title,
+        effort=place.effort,
+        archived=place.archived,
     )
     items = conversation.items
     while items:

@@ -13,6 +13,7 @@ from keryx import events as ev
 from keryx.aio.bridge import Bridge
 from keryx.aio.scope import Scope
 from keryx.app.host.homes.home import STORE
+from keryx.app.host_client import HostClient
 from keryx.app.library import Keryx
 from keryx.app.portable.conversation_log import Place, conversation_log
 from keryx.app.portable.formats import LARGEST, read_file
@@ -54,7 +55,7 @@ async def import_file(app: Keryx, path: Path, workspace: str = ".") -> list[Impo
     )
     imported: list[Imported] = []
     async with AsyncExitStack() as stack:
-        store = await _writable(app, stack)
+        store = await _writable(client, stack)
         for session in sessions:
             left_out = session.left_out if isinstance(session, Conversation) else 0
             file = (
@@ -62,6 +63,13 @@ async def import_file(app: Keryx, path: Path, workspace: str = ".") -> list[Impo
             )
             imported.append(Imported(await write_session(store, file, place.at), left_out))
     return imported
+
+
+async def import_conversation(client: HostClient, conversation: Conversation, place: Place) -> str:
+    """Write a conversation from elsewhere as a session of its own; return its id."""
+    async with AsyncExitStack() as stack:
+        store = await _writable(client, stack)
+        return await write_session(store, conversation_log(conversation, place), place.at)
 
 
 async def write_session(store: Store, session: SessionFile, at: float) -> str:
@@ -105,13 +113,13 @@ def _closed(
     return (*facts, *closing)
 
 
-async def _writable(app: Keryx, stack: AsyncExitStack) -> Store:
+async def _writable(client: HostClient, stack: AsyncExitStack) -> Store:
     """Return a store to write to. Beside the host of a home, a process writes as its guest."""
-    if app.host_client.is_host:
-        return app.store
+    if client.is_host:
+        return client.store
     bridge = Bridge(Scope("import"))
     stack.push_async_callback(bridge.close)
-    store = await SqliteStore.open(app.host_client.config.home / STORE, bridge, guest=True)
+    store = await SqliteStore.open(client.config.home / STORE, bridge, guest=True)
     stack.push_async_callback(store.close)
     return store
 

@@ -23,7 +23,7 @@ from keryx.app.replay.recording import (
     shown_result,
 )
 from keryx.config import IN_MEMORY
-from keryx.engine.log.state import Amount
+from keryx.engine.money.spent import Amount
 from keryx.errors import ToolFailedError
 from keryx.events import StepReplied
 from keryx.messages import text_of

@@ -1,4 +1,4 @@
-"""Handles the answers to approval requests and questions: the first answer wins."""
+"""Handles answers to approval requests, questions and client calls: the first answer wins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keryx import events as ev
 from keryx.engine.approvals import KeptRule, Rule, consent_rules, covers
 from keryx.engine.log.dedup import Dedup, row_of
 from keryx.engine.session_context import SessionContext
-from keryx.errors import AlreadyTakenError
+from keryx.errors import AlreadyTakenError, UserMustActError
 from keryx.ports.dispatch import Done
 from keryx.ports.store import RecordChange
 
@@ -26,10 +26,14 @@ class Answers:
         self._context = context
         self._dedup = dedup
 
-    async def take(self, command: cm.AnswerApproval | cm.AnswerQuestion) -> Done:
-        if isinstance(command, cm.AnswerApproval):
-            return await self.answer_approval(command)
-        return await self.answer_question(command)
+    async def take(self, command: cm.AnswerApproval | cm.AnswerQuestion | cm.AnswerCalls) -> Done:
+        match command:
+            case cm.AnswerApproval():
+                return await self.answer_approval(command)
+            case cm.AnswerQuestion():
+                return await self.answer_question(command)
+            case cm.AnswerCalls():
+                return await self.answer_calls(command)
 
     async def answer_approval(self, command: cm.AnswerApproval) -> Done:
         """Decide on a call that waits; `session` and `always` decide on similar calls too."""
@@ -121,6 +125,34 @@ class Answers:
         await self._context.log.wait_durable()
         if (resolve := self._context.answers.get(command.question_id)) is not None:
             resolve(command.answer)
+        return Done(True)
+
+    async def answer_calls(self, command: cm.AnswerCalls) -> Done:
+        """Give all waiting calls of client tools their results, so that the turn goes on."""
+        fold, row, turn = self._context.fold, row_of(command), self._context.fold.turn
+        ids = {answer.call_id for answer in command.answers}
+        waiting: set[str] = set()
+        if turn is not None and turn.cancelling is None:
+            waiting = turn.waiting_client_calls() - fold.client_results.keys()
+        if turn is None or not ids or not waiting.issuperset(ids):
+            if await self._dedup.was_taken(row):
+                return await self._acknowledge()
+            raise AlreadyTakenError("not all of these calls wait for a result of the client")
+        if missing := sorted(waiting - ids):
+            raise UserMustActError(f"a result is missing for {', '.join(missing)}; send it too")
+        self._context.log.record(
+            ev.CallsAnswered,
+            turn_id=turn.turn_id,
+            answers=command.answers,
+            client_tools=tuple(tool.name for tool in turn.options.client_tools),
+            by=command.by,
+            request=command.request,
+        )
+        self._dedup.take(row)
+        await self._context.log.wait_durable()
+        for answer in command.answers:
+            if (resolve := self._context.answers.get(answer.call_id)) is not None:
+                resolve(answer.text)
         return Done(True)
 
     async def _acknowledge(self) -> Done:

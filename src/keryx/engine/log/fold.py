@@ -13,7 +13,6 @@ import msgspec
 
 from keryx import events as ev
 from keryx.engine.log.state import (
-    Amount,
     Delivered,
     HistoryItem,
     NestedSoFar,
@@ -26,6 +25,7 @@ from keryx.engine.log.state import (
     reordered,
 )
 from keryx.engine.log.summaries import without_summarized
+from keryx.engine.money.spent import Amount
 
 
 class Fold(Requests):
@@ -148,6 +148,7 @@ class Fold(Requests):
         self.turn = OpenTurn(event.turn_id, workspace, copy.copy(self.settings))
         if first is not None:
             self.turn.schema, self.turn.attended = first.schema, first.attended
+            self.turn.options = first.options or self.turn.options
 
     def _resume(self, event: ev.TurnResumed) -> None:
         del event
@@ -233,8 +234,7 @@ class Fold(Requests):
 
     def _end_call(self, event: ev.CallFinished) -> None:
         self.amended.pop(event.call_id, None)
-        self.answers.pop(event.call_id, None)
-        self.question_answers.pop(event.call_id, None)
+        self.forget_answers(event.call_id)
         self.nested.pop(event.call_id, None)
         if event.turn_id is None:
             self.person_calls.pop(event.call_id, None)
@@ -285,6 +285,7 @@ class Fold(Requests):
         ev.StepAbandoned: _abandon_step,
         ev.StepReplied: _reply,
         ev.CallAmended: _amend_call,
+        ev.CallsAnswered: Requests.take_results,
         ev.CallStarted: _start_call,
         ev.NestedFinished: _end_nested,
         ev.CallFinished: _end_call,

@@ -71,8 +71,10 @@ def unfinished(fold: Fold) -> list[ToolCall]:
 
 
 def _waits_for_a_person(fold: Fold, unfinished: list[ToolCall]) -> bool:
-    """Return whether the turn only waits for approvals: that cannot be what kills the host."""
+    """Return whether the turn only waits for answers: that cannot be what kills the host."""
     waiting = {request.call_id for request in fold.approvals.values()}
+    if fold.turn is not None:
+        waiting |= fold.turn.waiting_client_calls()
     return bool(unfinished) and all(call.call_id in waiting for call in unfinished)
 
 

@@ -8,7 +8,8 @@ from typing import Final, Self
 import msgspec
 
 from keryx import events as ev
-from keryx.messages import ApprovalMode, Decision, File, Image, Mode, Reach, ToolCall
+from keryx.engine.money.spent import Amount
+from keryx.messages import ApprovalMode, Decision, File, Image, Mode, Reach, ToolCall, TurnOptions
 
 SETTINGS = (
     "model",
@@ -26,6 +27,7 @@ SETTINGS = (
 )
 
 
+NO_OPTIONS: Final = TurnOptions()
 PLAN: Final = "plan"
 """The resource of the tool that keeps the plan: it reads nothing from elsewhere."""
 
@@ -67,6 +69,7 @@ class Queued(msgspec.Struct):
     by: str
     schema: str | None = None
     attended: bool = True
+    options: TurnOptions | None = None
 
     @classmethod
     def of(cls, event: ev.MessageAccepted) -> Self:
@@ -81,6 +84,7 @@ class Queued(msgspec.Struct):
             by=event.by,
             schema=event.schema,
             attended=event.attended,
+            options=event.options,
         )
 
     def apply(self, event: ev.MessageChanged) -> None:
@@ -165,31 +169,6 @@ class SessionMemories(msgspec.Struct):
     """Memories for the message that is delivered next."""
 
 
-class Amount(msgspec.Struct, frozen=True):
-    """Money and tokens that were spent."""
-
-    cost: float = 0.0
-    """US dollars, as far as they are known."""
-    tokens: int = 0
-    """Input and output."""
-    unpriced: int = 0
-    """The number of requests whose cost is unknown."""
-
-    @classmethod
-    def of(cls, fact: ev.StepReplied | ev.UsageRecorded | ev.StepAbandoned) -> Self:
-        """Return what the request spent that a fact tells of; it was sent."""
-        if isinstance(fact, ev.StepAbandoned):
-            return cls(unpriced=1)
-        usage = fact.usage or ev.Usage()
-        tokens = usage.input_tokens + usage.output_tokens
-        return cls(fact.cost or 0.0, tokens, int(fact.cost is None))
-
-    def __add__(self, other: Amount) -> Amount:
-        return Amount(
-            self.cost + other.cost, self.tokens + other.tokens, self.unpriced + other.unpriced
-        )
-
-
 class OpenTurn(msgspec.Struct):
     """The running turn."""
 
@@ -201,6 +180,7 @@ class OpenTurn(msgspec.Struct):
     """The JSON schema that its answer must match."""
     attended: bool = True
     """Whether a person is there who can answer its requests."""
+    options: TurnOptions = NO_OPTIONS
     cancelling: ev.TurnCancelling | None = None
     step: ev.StepStarted | None = None
     """The step that waits for its reply."""
@@ -231,6 +211,11 @@ class OpenTurn(msgspec.Struct):
             self.trust = "page"
         elif accesses and self.trust == "person":
             self.trust = "tool"
+
+    def waiting_client_calls(self) -> set[str]:
+        """Return the calls of client tools that have started and not finished."""
+        names = {tool.name for tool in self.options.client_tools}
+        return {call_id for call_id, call in self.started.items() if call.tool in names}
 
     def abandon_step(self, event: ev.StepAbandoned) -> None:
         self.step = None
@@ -274,6 +259,8 @@ class Requests:
         """The open ones, by id."""
         self.question_answers: dict[str, list[QuestionAnswer]] = {}
         """The answers to the questions of calls that have not ended, in order, by call."""
+        self.client_results: dict[str, str] = {}
+        """The results that the client gave to calls of its tools that have not ended, by call."""
 
     def ask_approval(self, event: ev.ApprovalAsked) -> None:
         self.approvals[event.approval_id] = event
@@ -290,6 +277,14 @@ class Requests:
 
     def ask(self, event: ev.QuestionAsked) -> None:
         self.questions[event.question_id] = event
+
+    def take_results(self, event: ev.CallsAnswered) -> None:
+        self.client_results.update({answer.call_id: answer.text for answer in event.answers})
+
+    def forget_answers(self, call_id: str) -> None:
+        """Forget the answers to a call that has ended."""
+        for answers in (self.answers, self.question_answers, self.client_results):
+            answers.pop(call_id, None)
 
     def end_question(self, event: ev.QuestionAnswered | ev.QuestionExpired) -> None:
         question = self.questions.pop(event.question_id, None)

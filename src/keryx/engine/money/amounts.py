@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from keryx.engine.limits import Limits
-from keryx.engine.log.state import Amount
+from keryx.engine.money.spent import Amount
 from keryx.errors import ModelError
 
 Period = Literal["turn", "session", "day"]

@@ -19,7 +19,7 @@ from keryx import events as ev
 from keryx.aio.clock import Clock
 from keryx.engine.limits import Limits
 from keryx.engine.log.fold import Fold
-from keryx.engine.log.state import Amount, OpenTurn
+from keryx.engine.log.state import OpenTurn
 from keryx.engine.money.amounts import (
     NO_AMOUNT,
     Bounds,
@@ -27,6 +27,7 @@ from keryx.engine.money.amounts import (
     bounds_of_session,
     bounds_of_turn,
 )
+from keryx.engine.money.spent import Amount
 from keryx.ports.store import Store
 
 SPENDING: Final = (ev.StepReplied, ev.StepAbandoned, ev.UsageRecorded)

@@ -10,8 +10,10 @@ import msgspec
 from keryx.aio.scope import Scope
 from keryx.engine.context.prompt import system_text
 from keryx.engine.session_context import SessionContext
+from keryx.engine.steps.client_calls import client_specs
 from keryx.engine.turns.streaming_reply import StreamingReply, read
 from keryx.errors import ModelError
+from keryx.messages import TurnOptions
 from keryx.ports.model import Model, ModelRequest, ToolSpec
 from keryx.ports.tool import Tool
 
@@ -25,9 +27,12 @@ class Requests:
         prompt: Mapping[str, str],
         tools: Sequence[Tool],
         effort: str | None,
+        options: TurnOptions,
     ) -> None:
         self._context = context
-        self._system = system_text(prompt)
+        self._system = "\n\n".join(filter(None, (system_text(prompt), options.instructions)))
+        self._options = options
+        self._client_specs = client_specs(options)
         self._tools = tools
         self._specs: tuple[int, tuple[ToolSpec, ...]] | None = None
         """The described tools, and how many were loaded when they were chosen."""
@@ -49,6 +54,7 @@ class Requests:
             history=tuple(context.transcript(model).history(context.fold)),
             tools=self._described_tools(),
             effort=self._effort,
+            max_tokens=self._options.max_tokens,
             schema=None if schema is None else msgspec.json.decode(schema),
         )
         reading = read(reply, model, request, context.log.wait_durable)
@@ -67,5 +73,6 @@ class Requests:
         services, loaded = self._context.services, self._context.fold.loaded
         if self._specs is None or self._specs[0] != len(loaded):
             described = services.described(self._tools, loaded)
-            self._specs = (len(loaded), services.tool_specs.of(described))
+            specs = (*services.tool_specs.of(described), *self._client_specs)
+            self._specs = (len(loaded), specs)
         return self._specs[1]

@@ -11,6 +11,7 @@ import msgspec
 from keryx.engine.calls.call_environment import CallEnvironment
 from keryx.engine.log.state import OpenTurn
 from keryx.engine.session_context import SessionContext
+from keryx.engine.steps.client_calls import client_tools
 from keryx.engine.turns.answer_check import AnswerCheck
 from keryx.engine.turns.model_request import Requests
 from keryx.engine.turns.session_hooks import SessionHooks
@@ -30,8 +31,9 @@ class TurnParts:
         settings = turn.settings
         if settings.workspace != turn.workspace:
             settings = msgspec.structs.replace(settings, workspace=turn.workspace)
-        tools = self._context.services.tools(settings)
-        return Requests(self._context, self._prompt, tools, settings.effort)
+        own = {tool.name for tool in turn.options.client_tools}
+        tools = [tool for tool in self._context.services.tools(settings) if tool.name not in own]
+        return Requests(self._context, self._prompt, tools, settings.effort, turn.options)
 
     @cached_property
     def hooks(self) -> SessionHooks:
@@ -40,7 +42,11 @@ class TurnParts:
     @cached_property
     def environment(self) -> CallEnvironment:
         workspace = Path(self._turn.workspace)
-        return self._context.environment(self._turn.settings, workspace, self.hooks)
+        environment = self._context.environment(self._turn.settings, workspace, self.hooks)
+        if self._turn.options.client_tools:
+            tools = client_tools(self._context, self._turn.options)
+            environment.tools = {**environment.tools, **tools}
+        return environment
 
     @cached_property
     def answer_check(self) -> AnswerCheck:

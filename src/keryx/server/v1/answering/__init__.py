@@ -1,0 +1,1 @@
+"""Answers: what a turn says, as clients read it."""

@@ -1,0 +1,1 @@
+"""Requests: their bodies, and how each begins its turn."""

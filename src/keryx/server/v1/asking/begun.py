@@ -1,0 +1,32 @@
+"""What a request becomes: the settings of its agent, and the fact that its response begins with."""
+
+from __future__ import annotations
+
+import msgspec
+
+from keryx.messages import TurnOptions
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """The fact that a response begins with."""
+
+    session_id: str
+    seq: int
+
+
+class AgentSettings(msgspec.Struct, frozen=True):
+    """What the agent of a request works with."""
+
+    model: str
+    tools: tuple[str, ...]
+    effort: str | None
+    workspace: str
+
+
+class TurnRequest(msgspec.Struct, frozen=True):
+    """What a request wants of its turn, besides its messages."""
+
+    settings: AgentSettings
+    options: TurnOptions
+    schema: str | None
+    """The JSON schema of the answer, as text."""
