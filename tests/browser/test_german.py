@@ -39,6 +39,9 @@ VISIBLE = """() => {
         texts.push(element.getAttribute(name) ?? "");
   return [document.title, ...texts].map((text) => text.trim()).filter(Boolean);
 }"""
+TOO_WIDE = """() => [...document.querySelectorAll("html, dialog[open], [role=tab], .button")]
+  .filter((part) => part.checkVisibility() && part.scrollWidth > part.clientWidth)
+  .map((part) => part.tagName + " " + part.className)"""
 
 
 def texts_in(*files: Path) -> set[str]:
@@ -83,9 +86,8 @@ class Reader:
         for text in await self._page.evaluate(VISIBLE):
             if self._english.fullmatch(text):
                 self.problems.append(f"{name}: {text}")
-        wide = await self._page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        if wide > 0:
-            self.problems.append(f"{name}: {wide} pixels wider than the window")
+        for part in await self._page.evaluate(TOO_WIDE):
+            self.problems.append(f"{name}: {part} is too narrow for what is in it")
 
 
 class German:

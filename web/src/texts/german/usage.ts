@@ -14,7 +14,7 @@ export const usage: typeof english.usage = {
   allTimeLead: "Alle Sitzungen auf diesem Server.",
   context: "Kontext",
   input: "Eingabe",
-  cached: "Aus Cache",
+  cached: "Cache",
   output: "Ausgabe",
   reasoning: "Denken",
   cost: "Kosten",
