@@ -47,7 +47,9 @@ TOO_WIDE = """() => [...document.querySelectorAll("html, dialog[open], [role=tab
 def texts_in(*files: Path) -> set[str]:
     """Every text in these sources; what is put into it when it is shown stands as `${…}`."""
     sources = (COMMENT.sub("", file.read_text()) for file in files)
-    literals = (match[1] or match[2] or "" for source in sources for match in LITERAL.finditer(source))
+    literals = (
+        match[1] or match[2] or "" for source in sources for match in LITERAL.finditer(source)
+    )
     return {text for text in literals if WORD.search(PART.sub("", text))}
 
 
@@ -114,7 +116,9 @@ class German:
     async def starts_anew(self) -> None:
         await self.shows_list()
         await self.list.get_by_role("button", name="Neue Sitzung", exact=True).first.click()
-        await expect(self.page.get_by_role("heading", name="Womit kann ich helfen?")).to_be_visible()
+        await expect(
+            self.page.get_by_role("heading", name="Womit kann ich helfen?")
+        ).to_be_visible()
 
     async def shows_list(self) -> None:
         if self.narrow:
