@@ -224,6 +224,22 @@ async def read_the_list(tab: German, reader: Reader) -> None:
     await tab.page.keyboard.press("Control+k")
     await tab.dialog("Suche").get_by_role("searchbox").fill("zähle")
     await reader.reads("search", tab.dialog("Suche").locator("mark").first)
+    await tab.page.keyboard.press("Escape")
+    if tab.narrow:
+        await tab.list.get_by_role("button", name="Liste schließen").click()
+
+
+async def read_the_settings(tab: German, reader: Reader) -> None:
+    await tab.chooses("Einstellungen")
+    sections = tab.page.get_by_role("navigation", name="Bereiche der Einstellungen")
+    await expect(sections.get_by_role("link").first).to_be_visible()
+    for link in await sections.get_by_role("link").all():
+        name = await link.inner_text()
+        await link.click()
+        await reader.reads(name, tab.page.get_by_role("region", name=name, exact=True))
+    field = tab.page.get_by_role("searchbox", name="Einstellungen durchsuchen")
+    await field.fill("kosten")
+    await reader.reads("settings found", tab.page.get_by_text("Kosten je Tag"))
 
 
 @pytest.mark.parametrize("window", WINDOWS)
@@ -258,6 +274,7 @@ async def test_no_english_text_is_left_and_every_german_one_fits(
         await read_the_inspector(tab, reader)
         await read_what_asks_and_what_fails(tab, reader)
         await read_the_list(tab, reader)
+        await read_the_settings(tab, reader)
         assert not reader.problems, "\n".join(sorted(set(reader.problems)))
     async with person(chromium, url, **options) as stranger:
         stranger.watch.expects("401")

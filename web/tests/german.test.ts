@@ -2,8 +2,10 @@
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { bytes, clockTime, dayName, money, seconds, shortNumber, tokens, wholeNumber } from "../src/texts/amounts";
+import { configuration } from "../src/texts/configuration";
 import { english } from "../src/texts/english";
 import { german } from "../src/texts/german";
+import { configuration as germanConfiguration } from "../src/texts/german/configuration";
 import { setLanguage } from "../src/texts/language";
 
 /** Texts that are the same in both languages, and may be. */
@@ -20,6 +22,13 @@ const SAME = new Set([
   "help.keyList.4.0",
   "trust.hooks",
   "trust.skills",
+  "configuration.sections.skills.title",
+  "configuration.skills.list",
+  // Names of products.
+  "configuration.choices.tools.web.backend.searxng",
+  "configuration.choices.tools.web.backend.brave",
+  "configuration.choices.tools.web.backend.tavily",
+  "configuration.choices.tools.web.backend.ddgs",
 ]);
 
 const BROWSER = "en-US";
@@ -46,8 +55,8 @@ function said(text: unknown): string[] {
   });
 }
 
-const ENGLISH: Texts = new Map(textsOf(english));
-const GERMAN: Texts = new Map(textsOf(german));
+const ENGLISH: Texts = new Map(textsOf({ ...english, configuration }));
+const GERMAN: Texts = new Map(textsOf({ ...german, configuration: germanConfiguration }));
 
 function sameTexts(): string[] {
   return [...ENGLISH]

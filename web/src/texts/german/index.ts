@@ -17,6 +17,8 @@ import { call, code, compaction, diff, file, notes, timeline, transcript, turn }
 import { trust } from "./trust";
 import { usage } from "./usage";
 
+export { configuration } from "./configuration";
+
 export const german: Catalogue = {
   name: "Keryx",
   close: "Schließen",

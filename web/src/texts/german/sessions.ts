@@ -33,6 +33,7 @@ export const list: typeof english.list = {
   unarchive: "Aus dem Archiv holen",
   delete: "Löschen",
   title: "Titel",
+  settings: "Einstellungen",
   theme: "Design",
   themes: { system: "System", light: "Hell", dark: "Dunkel" },
   language: "Sprache",

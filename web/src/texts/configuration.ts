@@ -1,0 +1,308 @@
+/** The settings screen: every setting with one sentence of help. It is loaded with that screen. */
+
+import { otherLanguage } from ".";
+import { plural } from "./sentences";
+
+interface FieldWords {
+  readonly label: string;
+  readonly help: string;
+}
+
+/** By the path in config.toml. */
+const fields = {
+  "models.fallback": {
+    label: "Fallback models",
+    help: "Keryx asks these models, in this order, when the model of a session cannot answer.",
+  },
+  "models.compact_at": {
+    label: "Compact at",
+    help: "The share of the context window, from 0.1 to 1, at which Keryx compacts a session.",
+  },
+  "models.auxiliary.titles": { label: "Model for titles", help: "This model writes the titles of sessions." },
+  "models.auxiliary.compaction": {
+    label: "Model for compaction",
+    help: "This model writes the summaries of long sessions.",
+  },
+  "models.auxiliary.memory": {
+    label: "Model for the memory",
+    help: "This model merges memories.",
+  },
+  "models.auxiliary.vision": {
+    label: "Model for vision",
+    help: "This model describes images for models that cannot see.",
+  },
+  "models.auxiliary.extraction": { label: "Model for web pages", help: "This model shortens web pages." },
+  "models.auxiliary.search": {
+    label: "Model for session search",
+    help: "This model reads past sessions for the search tool.",
+  },
+  "models.auxiliary.image": {
+    label: "Model for images",
+    help: "This model draws images. Without it, the tool does not work.",
+  },
+  "models.auxiliary.speech": { label: "Model for speech", help: "This model reads text aloud." },
+  "models.auxiliary.transcription": {
+    label: "Model for transcription",
+    help: "This model writes down what is said in audio.",
+  },
+  "profiles.default.toolsets.web": {
+    label: "Tools on the page",
+    help: "Tools of new sessions on this page and the API.",
+  },
+  "profiles.default.toolsets.cli": {
+    label: "Tools in the terminal",
+    help: "Tools of new sessions of keryx run and exec.",
+  },
+  "profiles.default.toolsets.gateway": { label: "Tools in chats", help: "Tools of new sessions on chat platforms." },
+  "profiles.default.toolsets.program": { label: "Tools of programs", help: "Tools of new sessions of the library." },
+  confinement: {
+    label: "Confinement",
+    help: "Whether commands run in a sandbox that hides your files and the network.",
+  },
+  "tools.web.backend": { label: "Search engine", help: "The search engine of the tool web_search." },
+  "tools.web.searxng_url": { label: "SearXNG address", help: "The address of your own SearXNG server." },
+  "tools.web.brave_api_key": { label: "Brave API key", help: "The key for the search engine Brave." },
+  "tools.web.tavily_api_key": { label: "Tavily API key", help: "The key for the search engine Tavily." },
+  "tools.web.allow_private": {
+    label: "Private hosts",
+    help: "Hosts in your own network that the web tools may read, as host or host:port.",
+  },
+  "approvals.mode": { label: "When to ask", help: "Which calls need your approval. A session can use another mode." },
+  "approvals.expires": { label: "Approvals expire after", help: "Seconds after which a request for approval expires." },
+  "approvals.allow": {
+    label: "Always allow",
+    help: "Calls that need no approval: a tool, or a tool and a pattern, such as terminal:git *.",
+  },
+  "approvals.ask": { label: "Always ask", help: "Calls that always need approval, such as write_file." },
+  "approvals.deny": { label: "Always deny", help: "Calls that are denied in every mode, such as terminal:git push*." },
+  "memory.providers": {
+    label: "Memory providers",
+    help: "Where memories are stored: notes, vector, honcho, or a provider of an installed package.",
+  },
+  "memory.wait": {
+    label: "Wait for memories",
+    help: "The longest time, in seconds, before a turn starts without its memories.",
+  },
+  "limits.steps": { label: "Steps per turn", help: "A turn ends after this many requests to the model." },
+  "limits.tokens": { label: "Tokens per turn", help: "A turn ends after this many tokens." },
+  "limits.seconds": { label: "Seconds per turn", help: "A turn ends after this time." },
+  "limits.cost_per_turn": { label: "Cost per turn", help: "US dollars that one turn may cost." },
+  "limits.cost_per_session": { label: "Cost per session", help: "US dollars that one session may cost." },
+  "limits.cost_per_day": {
+    label: "Cost per day",
+    help: "US dollars for all sessions together, from midnight to midnight.",
+  },
+  "limits.tokens_per_session": { label: "Tokens per session", help: "For models without a known price." },
+  "limits.tokens_per_day": { label: "Tokens per day", help: "For all sessions together, from midnight to midnight." },
+  durability: { label: "Durability", help: "Whether saved sessions also survive a loss of power. Full is slower." },
+} satisfies Record<string, FieldWords>;
+
+export type FieldName = keyof typeof fields;
+
+const sections = {
+  providers: {
+    title: "Providers",
+    lead: "The services and servers that run your models. Keryx never shows a key again after it is saved.",
+    keywords: "api key provider server address openai anthropic",
+  },
+  models: { title: "Models", lead: "New sessions start with the default model.", keywords: "default model" },
+  profiles: {
+    title: "Profiles",
+    lead: "A profile is a set of settings that a session can use. A personality is how an agent speaks.",
+    keywords: "profile personality prompt tone style",
+  },
+  tools: { title: "Tools", lead: "Which tools new sessions have. No entry means all tools.", keywords: "toolset set" },
+  mcp: {
+    title: "MCP servers",
+    lead: "Programs and services that bring tools of their own. A change takes effect with the next turn.",
+    keywords: "mcp server connect command url",
+  },
+  approvals: { title: "Approvals", lead: "Which calls need your approval.", keywords: "rules always allow" },
+  memory: { title: "Memory", lead: "What agents remember beyond their sessions.", keywords: "remember" },
+  skills: {
+    title: "Skills",
+    lead: "Instructions for special tasks, each in a folder with a file SKILL.md.",
+    keywords: "skill instructions",
+  },
+  limits: { title: "Limits", lead: "What ends a turn, and how much money may be spent.", keywords: "budget money" },
+  appearance: { title: "Appearance", lead: "For this browser only.", keywords: "theme dark light color" },
+  notifications: { title: "Notifications", lead: "For this browser only.", keywords: "notify" },
+  tokens: {
+    title: "Access tokens",
+    lead: "Programs sign in to the API with a token.",
+    keywords: "token api bearer program",
+  },
+};
+
+export type SectionName = keyof typeof sections;
+
+const english = {
+  fields,
+  sections,
+  title: "Settings",
+  navigation: "Sections of the settings",
+  back: "Back",
+  search: "Search settings",
+  noHits: "No setting matches your search.",
+  file: (path: string): string => `Saved in ${path}.`,
+  nextTurn: "Changes take effect with the next turn.",
+  restart: "Takes effect after a restart.",
+  default: (value: string): string => `Default: ${value}.`,
+  noLimit: "no limit",
+  none: "none",
+  allTools: "all tools",
+  ownModel: "the session's model",
+  compactionModel: "the model for compaction",
+  firstConfigured: "the first one that is configured",
+  defaultChoice: (value: string): string => `Default (${value})`,
+  setBy: (name: string, value: string): string => `Set to ${value} by ${name}. Change it where you start Keryx.`,
+  saving: "Saving…",
+  saved: "Saved",
+  wrongNumber: "Enter a number, or leave the field empty.",
+  add: "Add",
+  addTo: (label: string): string => `Add to ${label}`,
+  edit: "Edit",
+  editNamed: (name: string): string => `Edit ${name}`,
+  remove: "Remove",
+  removeNamed: (name: string): string => `Remove ${name}`,
+  reallyRemove: (name: string): string => `Remove ${name}?`,
+  moveUp: (name: string): string => `Move ${name} up`,
+  name: "Name",
+  nameTaken: "This name exists already. Choose another one.",
+  secretSaved: "A key is saved. Enter another one to replace it.",
+  secretNone: "No key is saved.",
+  choices: {
+    confinement: { on: "On", required: "Required: fail if it is not complete", off: "Off" },
+    "approvals.mode": { ask: "Ask before every change", auto: "Ask before risky calls", never: "Never ask" },
+    "tools.web.backend": { searxng: "SearXNG", brave: "Brave", tavily: "Tavily", ddgs: "DuckDuckGo" },
+    durability: { normal: "Normal", full: "Full" },
+  } as Readonly<Record<string, Readonly<Record<string, string>>>>,
+  broken: {
+    title: "config.toml has an error",
+    line: (line: number): string => `Line ${line}.`,
+    lead: "Keryx goes on with the settings that it read before. It does not change the file until you correct it.",
+    refresh: "Refresh",
+  },
+  conflict: {
+    title: "This setting changed in the file",
+    lead: "Someone changed config.toml after this page read it. Choose which value to keep.",
+    theirs: "In the file",
+    yours: "Your change",
+    keepTheirs: "Keep the file's value",
+    useMine: "Use my change",
+    nothing: "(not set)",
+    secret: "(a saved key)",
+  },
+  providers: {
+    list: "Configured providers",
+    none: "No provider is configured yet.",
+    sources: {
+      page: "Saved on this page",
+      "config.toml": "In config.toml",
+      environment: "From the environment",
+    },
+    setBy: (name: string): string => `Set by ${name}`,
+    keySaved: "Key saved",
+    noKey: "No key",
+    variable: (name: string): string => `Key from ${name}`,
+    variableMissing: (name: string): string => `${name} is not set`,
+    test: "Test",
+    testNamed: (name: string): string => `Test ${name}`,
+    testing: "Testing…",
+    works: (model: string): string => `It works: ${model} answered.`,
+    change: "Change",
+    changeNamed: (name: string): string => `Change ${name}`,
+    baseUrl: "Base URL",
+    newKey: "New API key",
+    unchanged: "Unchanged",
+    save: "Test and save",
+    addTitle: "Add a provider",
+  },
+  models: { auxiliary: "Models for other work", auxiliaryLead: "Default: the model of the session." },
+  profiles: {
+    profiles: "Your profiles",
+    personalities: "Personalities",
+    model: "Model",
+    modelHelp: "The default model of sessions with this profile.",
+    tools: (frontEnd: string): string => frontEnd,
+    newProfile: "New profile",
+    newPersonality: "New personality",
+    prompt: "Prompt",
+    tone: "Tone",
+    style: "Style",
+    defaultProfile: "The profile “default” always exists. Its settings are in Models and Tools.",
+    noPersonalities: "No personalities yet.",
+    noProfiles: "No other profiles yet.",
+  },
+  toolsets: {
+    title: "Your toolsets",
+    lead: "A toolset is a name for several tools. Use it wherever a tool can be named.",
+    none: "No toolsets of your own yet.",
+    members: (name: string): string => `Tools in ${name}`,
+    membersHelp: "Names of tools or of other toolsets.",
+    newToolset: "New toolset",
+    firstTool: "First tool",
+  },
+  mcp: {
+    list: "MCP servers",
+    none: "No MCP servers yet.",
+    states: {
+      off: "Off",
+      unused: "Not used yet",
+      connecting: "Connecting…",
+      login: "Needs you to sign in",
+      connected: "Connected",
+      failed: "Failed",
+      waiting: "Failed; paused",
+      unknown: "Runs in another process",
+    },
+    tools: (count: number): string => plural(count, "tool"),
+    retry: (seconds: number): string => `Keryx tries again in ${seconds} s at the earliest.`,
+    inFile: "In mcp.json. Change it there.",
+    signIn: "Sign in",
+    connect: "Connect",
+    connectNamed: (name: string): string => `Connect ${name}`,
+    newServer: "New MCP server",
+    kind: "Kind",
+    program: "Program",
+    address: "Address",
+    command: "Command",
+    args: "Arguments, one per line",
+    env: "Variables, one NAME=value per line",
+    url: "URL",
+    headers: "Headers, one Name=value per line",
+    timeout: "Seconds per call",
+    enabled: "Enabled",
+    hidden: "••••••",
+    hiddenHelp: "A value shown as •••••• stays as it is.",
+    wrongLine: (line: string): string => `“${line}” needs the form NAME=value.`,
+  },
+  memory: { open: "Open the memory" },
+  skills: {
+    list: "Skills",
+    none: (folder: string): string => `No skills yet. Put folders with a SKILL.md into ${folder}.`,
+    own: "Yours",
+    from: (workspace: string): string => `From ${workspace}`,
+    broken: "Skills that cannot be used",
+  },
+  tokens: {
+    list: "Access tokens",
+    none: "No access tokens yet.",
+    for: "What is it for?",
+    create: "Create",
+    created: (day: string): string => `Created ${day}`,
+    used: (day: string | null): string => (day === null ? "Never used" : `Last used ${day}`),
+    revoke: "Revoke",
+    revokeNamed: (name: string): string => `Revoke ${name}`,
+    reallyRevoke: (name: string): string => `Revoke ${name}? Programs that use it can no longer sign in.`,
+    once: "Copy this token now. Keryx does not store it and cannot show it again.",
+    token: "New token",
+    copy: "Copy",
+    copied: "Copied",
+  },
+};
+
+export type Configuration = typeof english;
+
+/** In the language of the page, which is chosen before this is loaded. */
+export const configuration: Configuration = otherLanguage?.configuration ?? english;
