@@ -1,5 +1,6 @@
 /** The settings screen: every setting with one sentence of help. It is loaded with that screen. */
 
+import { otherLanguage } from ".";
 import { plural } from "./sentences";
 
 interface FieldWords {
@@ -135,7 +136,7 @@ const sections = {
 
 export type SectionName = keyof typeof sections;
 
-export const configuration = {
+const english = {
   fields,
   sections,
   title: "Settings",
@@ -300,3 +301,8 @@ export const configuration = {
     copied: "Copied",
   },
 };
+
+export type Configuration = typeof english;
+
+/** In the language of the page, which is chosen before this is loaded. */
+export const configuration: Configuration = otherLanguage?.configuration ?? english;
